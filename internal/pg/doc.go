@@ -1,0 +1,11 @@
+// Package pg is the plumbing between Edda's packages and Postgres: it renders the SQL that stands in
+// .sql files, validates the schema name once, and tells errors apart by their SQLSTATE.
+//
+// Promise: no other package builds SQL text, quotes an identifier or matches the text of an error.
+//
+// Failures: a schema name that Postgres would cut or refuse is an error in ParseSchema. A .sql file
+// with a block that has no name, or two blocks of one name, is an error in Load, met when a program
+// is constructed and never while a message is handled.
+//
+// Reading order: schema.go, statements.go, errors.go.
+package pg

@@ -1,0 +1,97 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Class says what an error of Postgres means to the caller.
+type Class int
+
+// The classes, by the SQLSTATE that puts an error into one (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+const (
+	Other          Class = iota // a bug or bad data: 22…, 23…, 42… and whatever is not named below
+	Race                        // 40001, 40P01: another transaction won; run again
+	Busy                        // 55P03: a lock was not free in time
+	Cancelled                   // 57014: statement timeout or cancel
+	IdleKilled                  // 25P03, 25P04: the session was ended for being idle or too long in a transaction
+	Lost                        // 08…, 57P01-57P05, closed sockets: the connection is gone
+	ReadOnly                    // 25006: not a primary
+	Exhausted                   // 53…: disk, memory or connections ran out
+	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is not there
+	Denied                      // 42501: a missing grant
+	GuardFailed                 // ED001: a guard of ours said no; nothing was committed
+	AbortedAlready              // 25P02: the transaction had failed before
+)
+
+// GuardCode is the SQLSTATE that the SQL function expect raises.
+const GuardCode = "ED001"
+
+var classes = map[string]Class{
+	"40001": Race, "40P01": Race,
+	"55P03": Busy,
+	"57014": Cancelled,
+	"25P03": IdleKilled, "25P04": IdleKilled,
+	"57P01": Lost, "57P02": Lost, "57P03": Lost, "57P04": Lost, "57P05": Lost,
+	"25006": ReadOnly,
+	"42P01": Unprepared, "42703": Unprepared, "3F000": Unprepared, "42883": Unprepared,
+	"42501":   Denied,
+	GuardCode: GuardFailed,
+	"25P02":   AbortedAlready,
+}
+
+// Code returns the SQLSTATE of err, "" when it is not an error of the server.
+func Code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// ClassOf tells what err means. nil is Other.
+func ClassOf(err error) Class {
+	code := Code(err)
+	if class, ok := classes[code]; ok {
+		return class
+	}
+	switch {
+	case strings.HasPrefix(code, "08"):
+		return Lost
+	case strings.HasPrefix(code, "53"):
+		return Exhausted
+	case code == "" && connectionLost(err):
+		return Lost
+	}
+	return Other
+}
+
+// connectionLost recognises errors of the client side, which have no SQLSTATE.
+func connectionLost(err error) bool {
+	var (
+		network net.Error
+		connect *pgconn.ConnectError
+	)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &network) || errors.As(err, &connect) ||
+		pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || isClosedConn(err)
+}
+
+// isClosedConn: pgconn's error for use of a closed connection is not exported; SafeToRetry is true for
+// it, since nothing was sent.
+func isClosedConn(err error) bool { return err != nil && pgconn.SafeToRetry(err) }
+
+// Constraint returns the name of the constraint that err violates, "" for any other error.
+func Constraint(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) && strings.HasPrefix(e.Code, "23") {
+		return e.ConstraintName
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package pg
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DefaultSchema is where the tables live when an Options says nothing.
+const DefaultSchema = "edda"
+
+// maxIdentifier is Postgres' NAMEDATALEN - 1: a longer name is cut with a notice, so that two names could meet.
+const maxIdentifier = 63
+
+// Schema is the name of a schema, checked and ready to be written into SQL. The zero Schema is invalid.
+type Schema struct{ name string }
+
+// ParseSchema checks name; "" is DefaultSchema. Any other text is allowed, quotes and spaces included,
+// as long as Postgres keeps it as it is.
+func ParseSchema(name string) (Schema, error) {
+	if name == "" {
+		name = DefaultSchema
+	}
+	switch {
+	case len(name) > maxIdentifier:
+		return Schema{}, fmt.Errorf("schema name has %d bytes, the limit is %d", len(name), maxIdentifier)
+	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
+		return Schema{}, fmt.Errorf("schema name is not UTF-8 text without NUL")
+	case strings.HasPrefix(name, "pg_") || name == "information_schema":
+		return Schema{}, fmt.Errorf("schema name %q is reserved by Postgres", name)
+	}
+	return Schema{name: name}, nil
+}
+
+// Name is the name without quotes.
+func (s Schema) Name() string { return s.name }
+
+// Render puts the schema into SQL text: :schema becomes the quoted identifier and :'schema' the quoted
+// literal, as psql does it, so that every file of statements also runs by hand.
+func (s Schema) Render(sql string) string {
+	literal := "'" + strings.ReplaceAll(s.name, "'", "''") + "'"
+	return strings.NewReplacer(
+		":'schema'", literal,
+		"::schema", "::schema", // a cast to a type of that name is left alone
+		":schema", pgx.Identifier{s.name}.Sanitize(),
+	).Replace(sql)
+}
+
+// Channel is the NOTIFY channel of this schema. It is made from a hash, because channels are shared by
+// a whole database and a schema name may not be a valid channel.
+func (s Schema) Channel() string {
+	h := fnv.New64a()
+	h.Write([]byte(s.name))
+	return "edda_" + strconv.FormatUint(h.Sum64(), 16)
+}

@@ -1,0 +1,56 @@
+package pg
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const nameMark = "-- name: "
+
+// Statements are the rendered SQL statements of one package, by name.
+type Statements map[string]string
+
+// Load splits the text of a .sql file into its "-- name:" blocks and renders each for the schema. The
+// name stays in the statement as its first line: it shows in pg_stat_activity, and tests that break a
+// connection at a named statement find it there.
+func Load(text string, schema Schema) (Statements, error) {
+	head, blocks, _ := strings.Cut("\n"+text, "\n"+nameMark)
+	if rest := withoutComments(head); rest != "" {
+		return nil, fmt.Errorf("sql: text before the first %q: %.40q", nameMark, rest)
+	}
+	statements := Statements{}
+	for block := range strings.SplitSeq(blocks, "\n"+nameMark) {
+		name, body, _ := strings.Cut(block, "\n")
+		name = strings.TrimSpace(name)
+		if name == "" || withoutComments(body) == "" {
+			return nil, fmt.Errorf("sql: a block named %q is empty", name)
+		}
+		if _, twice := statements[name]; twice {
+			return nil, fmt.Errorf("sql: two blocks are named %q", name)
+		}
+		body = strings.TrimSuffix(strings.TrimSpace(body), ";")
+		statements[name] = nameMark + name + "\n" + schema.Render(body)
+	}
+	return statements, nil
+}
+
+// Get returns the statement. It panics when there is none: the name is a constant of the calling
+// package, and a test of that package uses every one.
+func (s Statements) Get(name string) string {
+	sql, ok := s[name]
+	if !ok {
+		panic("no sql statement is named " + strconv.Quote(name))
+	}
+	return sql
+}
+
+func withoutComments(sql string) string {
+	var kept []string
+	for line := range strings.Lines(sql) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}

@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Group runs members until one ends with an error or the context ends. The zero Group is not usable.
+type Group struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	err    error // written once, before cancel; read after wg.Wait
+}
+
+// NewGroup returns a Group whose members see a context that ends with ctx, or when a member fails.
+func NewGroup(ctx context.Context) *Group {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &Group{ctx: ctx, cancel: cancel}
+}
+
+// Go starts a member. A nil error lets the others go on.
+func (g *Group) Go(member func(ctx context.Context) error) {
+	g.wg.Go(func() {
+		if err := member(g.ctx); err != nil {
+			g.once.Do(func() { g.err = err })
+			g.cancel(err)
+		}
+	})
+}
+
+// Stop ends the context of the members without an error.
+func (g *Group) Stop() { g.cancel(context.Canceled) }
+
+// Wait returns after the last member has: the error of the first that failed, nil when none did.
+func (g *Group) Wait() error {
+	g.wg.Wait()
+	g.cancel(context.Canceled)
+	return g.err
+}
+
+// Sleep waits for d or for the end of ctx, whose cause it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Jitter spreads d evenly over ± a quarter, so that processes started together do not poll together.
+func Jitter(d time.Duration) time.Duration {
+	return d - d/4 + rand.N(d/2+1)
+}
