@@ -1,0 +1,150 @@
+package pgdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// places says where a Postgres may be installed, and how one gets there.
+type places struct {
+	path   string   // a list as in $PATH
+	globs  []string // directories of binaries outside the path
+	aptGet string   // the apt-get to call when there is none; "" means we may not
+}
+
+func machinePlaces() places {
+	return places{
+		path: os.Getenv("PATH"),
+		globs: []string{
+			"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
+			"/usr/pgsql-*/bin",                  // Red Hat
+			"/opt/homebrew/opt/postgresql*/bin", // Homebrew
+			"/usr/local/opt/postgresql*/bin",    // Homebrew on Intel
+			"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+		},
+		aptGet: rootsAptGet(),
+	}
+}
+
+// rootsAptGet is the path of apt-get when we are root on Debian or its kin.
+func rootsAptGet() string {
+	if os.Geteuid() != 0 {
+		return ""
+	}
+	if _, err := os.Stat("/etc/debian_version"); err != nil {
+		return ""
+	}
+	path, _ := exec.LookPath("apt-get")
+	return path
+}
+
+// binaries returns the directory of initdb and postgres, installing them when
+// that is the only way left.
+func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
+	if dir, ok := p.find(); ok {
+		return dir, nil
+	}
+	if p.aptGet == "" {
+		return "", errNoPostgres
+	}
+	if err := p.install(ctx, log); err != nil {
+		return "", errors.Join(err, errNoPostgres)
+	}
+	if dir, ok := p.find(); ok {
+		return dir, nil
+	}
+	return "", errors.Join(errors.New("apt-get installed postgresql, and its binaries are not where Debian puts them"), errNoPostgres)
+}
+
+// errNoPostgres lists the remedies, because its reader ran a test and wants to go on.
+var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these helps:
+  - set DATABASE_URL to a server whose user may create schemas, for example
+      docker run --rm -d -p 5432:5432 -e POSTGRES_HOST_AUTH_METHOD=trust postgres
+      export DATABASE_URL='postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable'
+  - Debian, Ubuntu: sudo apt-get install postgresql
+  - Fedora, Red Hat: sudo dnf install postgresql-server
+  - macOS: brew install postgresql
+  - put the directory that holds initdb and postgres in PATH`)
+
+// find looks in the path first, so that a user's choice wins, then in the
+// globs, the newest version first.
+func (p places) find() (string, bool) {
+	for _, dir := range filepath.SplitList(p.path) {
+		// Links are followed: postgres looks for its share directory beside itself.
+		initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
+		if err == nil && complete(filepath.Dir(initdb)) {
+			return filepath.Dir(initdb), true
+		}
+	}
+	var dirs []string
+	for _, glob := range p.globs {
+		found, _ := filepath.Glob(glob) // the only error is a malformed pattern, and ours are constants
+		slices.SortFunc(found, func(a, b string) int { return majorVersion(b) - majorVersion(a) })
+		dirs = append(dirs, found...)
+	}
+	for _, dir := range dirs {
+		if complete(dir) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// complete reports whether dir holds what a private server needs. Client
+// packages bring some of the binaries only.
+func complete(dir string) bool {
+	for _, name := range []string{"initdb", "postgres"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.IsDir() || info.Mode().Perm()&0o111 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// majorVersion is the last number in a path such as /usr/lib/postgresql/15/bin.
+func majorVersion(dir string) int {
+	all := digits.FindAllString(dir, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	version, _ := strconv.Atoi(all[len(all)-1]) // a number too long to be a version sorts as 0
+	return version
+}
+
+// install runs apt-get after saying so. Test binaries of several packages start
+// together, so one installs and the others wait and find.
+func (p places) install(ctx context.Context, log io.Writer) error {
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "edda-pgdev-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the lock for apt-get: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("wait for the lock for apt-get: %w", err)
+	}
+	if _, ok := p.find(); ok {
+		return nil
+	}
+	fmt.Fprintln(log, "pgdev: no Postgres found; as root on Debian: apt-get update && apt-get install -y --no-install-recommends postgresql")
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "postgresql"}} {
+		cmd := exec.CommandContext(ctx, p.aptGet, args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}

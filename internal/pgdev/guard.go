@@ -1,0 +1,112 @@
+package pgdev
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed guard.sh
+var guardScript string
+
+// A guard is the watcher process around one command. It ends the command and
+// removes the home when our end of the leash closes, which the kernel does for
+// us when we die, whatever the reason.
+//
+// It owns no goroutine: a test that counts goroutines does not see it.
+type guard struct {
+	cmd    *exec.Cmd
+	leash  io.WriteCloser
+	status *os.File
+}
+
+// watch starts argv under a guard. endSignal is what the command gets when the
+// leash closes; its output goes to the log of the home.
+func watch(h home, endSignal string, argv ...string) (*guard, error) {
+	log, err := os.OpenFile(h.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the server's log: %w", err)
+	}
+	defer log.Close()
+	status, statusEnd, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("open a pipe to the watcher: %w", err)
+	}
+	defer statusEnd.Close()
+
+	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard.sh", h.dir, endSignal}, argv...)...)
+	cmd.Dir = "/" // the unprivileged user may not be allowed to stand where we do
+	cmd.Env = serverEnv(h.dir)
+	cmd.Stdout = statusEnd
+	cmd.Stderr = log
+	// A session of its own: Ctrl-C reaches us, and the guard through the leash.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.credential}
+	leash, err := cmd.StdinPipe()
+	if err != nil {
+		status.Close()
+		return nil, fmt.Errorf("open a pipe to the watcher: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		status.Close()
+		return nil, fmt.Errorf("start the watcher of %s: %w", filepath.Base(argv[0]), err)
+	}
+	return &guard{cmd: cmd, leash: leash, status: status}, nil
+}
+
+// serverEnv is our environment without the variables that would change what
+// initdb and postgres do.
+func serverEnv(home string) []string {
+	env := []string{"LC_ALL=C", "TZ=UTC", "HOME=" + home}
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "PG") || strings.HasPrefix(name, "LC_") ||
+			name == "LANG" || name == "TZ" || name == "HOME" {
+			continue
+		}
+		env = append(env, kv)
+	}
+	return env
+}
+
+// ended waits at most d for the command to end, and says whether it did.
+func (g *guard) ended(d time.Duration) (exit string, ended bool) {
+	if err := g.status.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return "status unknown: " + err.Error(), true
+	}
+	said, err := io.ReadAll(g.status)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "", false
+	}
+	return "exit status " + strings.TrimSpace(string(said)), true
+}
+
+// signal sends the command a signal by its short name, INT or QUIT.
+func (g *guard) signal(name string) error {
+	_, err := io.WriteString(g.leash, name+"\n")
+	return err
+}
+
+// handOver lets a guard whose command has ended go, and leaves the home in
+// place: the next guard, already running, now answers for it.
+func (g *guard) handOver() error {
+	if err := g.signal("keep"); err != nil {
+		return err
+	}
+	return g.close()
+}
+
+// close ends the command at once, as our death would, and waits for it. Unless
+// the guard has handed over, the home is gone afterwards.
+func (g *guard) close() error {
+	g.leash.Close()
+	err := g.cmd.Wait()
+	g.status.Close()
+	return err
+}

@@ -1,0 +1,114 @@
+package pgdev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A home is the temporary directory that holds all of a private server: data,
+// socket and log. Postgres refuses to run as root, so root gives the home to an
+// unprivileged user and runs the server as that user.
+type home struct {
+	dir        string
+	credential *syscall.Credential // nil: the server runs as we do
+}
+
+func (h home) dataDir() string { return filepath.Join(h.dir, "data") }
+func (h home) logFile() string { return filepath.Join(h.dir, "server.log") }
+
+// name tells our server from any other that may answer on its port.
+func (h home) name() string { return filepath.Base(h.dir) }
+
+// newHome makes an empty home.
+func newHome() (home, error) {
+	credential, err := serverCredential()
+	if err != nil {
+		return home{}, err
+	}
+	base, err := homeBase(credential != nil)
+	if err != nil {
+		return home{}, err
+	}
+	dir, err := os.MkdirTemp(base, "edda-pg-")
+	if err != nil {
+		return home{}, fmt.Errorf("make a directory for the server: %w", err)
+	}
+	if credential != nil {
+		if err := os.Chown(dir, int(credential.Uid), int(credential.Gid)); err != nil {
+			return home{}, errors.Join(fmt.Errorf("give %s to the server's user: %w", dir, err), os.RemoveAll(dir))
+		}
+	}
+	return home{dir: dir, credential: credential}, nil
+}
+
+// serverCredential picks the user that runs the server when we are root.
+func serverCredential() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "_postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if uidErr != nil || gidErr != nil || uid == 0 {
+			continue
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("postgres refuses to run as root, and there is neither a user postgres nor nobody to run it as")
+}
+
+// socketPathMax is what the shortest sun_path of our systems holds (macOS: 104
+// bytes with the final zero); the room is for "/edda-pg-0123456789/.s.PGSQL.54321".
+const socketPathMax = 103 - 36
+
+// homeBase is the first temporary directory that the server's user can reach
+// and where the path of the socket stays short enough.
+func homeBase(otherUser bool) (string, error) {
+	bases := slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"})
+	for _, base := range bases {
+		if len(base) <= socketPathMax && (!otherUser || openToOthers(base)) {
+			return base, nil
+		}
+	}
+	return "", fmt.Errorf("none of %s can hold the server's directory: too long a path, or closed to its user", strings.Join(bases, ", "))
+}
+
+// openToOthers reports whether any user may pass through dir and all above it.
+func openToOthers(dir string) bool {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// logTail returns the end of the server's log, for an error message.
+func (h home) logTail() string {
+	const lines = 20
+	text, err := os.ReadFile(h.logFile())
+	if err != nil {
+		return "its log cannot be read: " + err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "its log ends with:\n\t" + strings.Join(all[max(0, len(all)-lines):], "\n\t")
+}

@@ -1,0 +1,77 @@
+package pgdev
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestPrivateServerRestartsOnItsPortAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, err := Start(ctx, Options{Private: true, Durable: true, Settings: map[string]string{"max_connections": "33", "application_name": `it's a \ test`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop() })
+	dsn := s.DSN()
+	expect := func(query, want string) {
+		t.Helper()
+		if got := queryString(t, s.DSN(), query); got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+	expect("SHOW fsync", "on")
+	expect("SHOW max_connections", "33")
+	expect("SELECT reset_val FROM pg_settings WHERE name = 'application_name'", `it's a \ test`)
+	expect("CREATE TABLE kept AS SELECT 'a row' AS it; ", "")
+
+	for _, mode := range []Mode{Fast, Immediate} {
+		before := queryString(t, dsn, "SELECT pg_postmaster_start_time()::text")
+		if err := s.Restart(ctx, mode); err != nil {
+			t.Fatalf("restart in mode %d: %v", mode, err)
+		}
+		if after := queryString(t, dsn, "SELECT pg_postmaster_start_time()::text"); after == before {
+			t.Errorf("mode %d: the server did not restart", mode)
+		}
+		expect("SELECT it FROM kept", "a row")
+	}
+	if s.DSN() != dsn {
+		t.Errorf("the restarted server is at %s, want %s", s.DSN(), dsn)
+	}
+
+	for range 2 {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(s.home.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the server's directory is still there: %v", err)
+	}
+	if err := s.Restart(ctx, Fast); err == nil {
+		t.Error("a stopped server restarted, want an error")
+	}
+}
+
+// queryString runs a query on a connection of its own and returns the only
+// value, or "" when there is no row.
+func queryString(t *testing.T, dsn, query string) (value string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, query).Scan(&value)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return value
+}

@@ -1,0 +1,121 @@
+package pgdev
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// shared is the one server of a test binary, started by the first test that asks.
+var shared struct {
+	sync.Mutex // guards the fields below
+	server     *Server
+	err        error
+}
+
+// Main runs the tests and stops the shared server. Without it the watcher ends
+// the server a moment after the process has ended.
+//
+//	func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+//
+// When Main returns, pgdev holds no goroutine, so goleak.Find may follow.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	if err := shared.server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgdev:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// DSN is the connection string of the test binary's shared server. The test
+// fails when there is none to be had: it never skips.
+func DSN(t testing.TB) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil && shared.err == nil {
+		// The server outlives the test that happens to be first.
+		shared.server, shared.err = Start(context.WithoutCancel(t.Context()), Options{})
+	}
+	if shared.err != nil {
+		t.Fatalf("pgdev: %v", shared.err)
+	}
+	return shared.server.DSN()
+}
+
+// Pool is a pool of at most ten connections to the shared server. It closes
+// when the test ends, and waits then for connections that are still held.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(DSN(t))
+	if err != nil {
+		t.Fatalf("pgdev: read the connection string: %v", err)
+	}
+	config.MaxConns = 10
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatalf("pgdev: open a pool: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// Schema returns a schema name that no other test has, here or in another
+// process on the same server. The schema is not created; whatever stands under
+// the name when the test ends is dropped.
+func Schema(t testing.TB) string {
+	t.Helper()
+	dsn := DSN(t)
+	schema := schemaName(t.Name())
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		if err := dropSchema(ctx, dsn, schema); err != nil {
+			t.Errorf("pgdev: %v", err)
+		}
+	})
+	return schema
+}
+
+// schemaName keeps enough of the test's name to know it again in psql, and
+// stays well below the 63 bytes of an identifier.
+func schemaName(test string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(test))
+	return "t_" + plain[:min(len(plain), 30)] + "_" + strings.ToLower(rand.Text()[:10])
+}
+
+// dropSchema waits for locks for a while only: a transaction the test left open
+// shall fail the test, not hang it.
+func dropSchema(ctx context.Context, dsn, schema string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("drop schema %s: %w", schema, err)
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "SET lock_timeout = '15s'; SET client_min_messages = warning; DROP SCHEMA IF EXISTS "+
+		pgx.Identifier{schema}.Sanitize()+" CASCADE")
+	if err != nil {
+		return fmt.Errorf("drop schema %s (did the test leave a transaction open?): %w", schema, err)
+	}
+	return nil
+}
