@@ -11,6 +11,7 @@
 dir=$1 signal=$2
 shift 2
 trap '' HUP INT TERM # a terminal or a supervisor ends the parent, never us
+trap '' PIPE # nobody reads the status when the parent is dead, and there is more to do
 
 exec 3<&0 # a background command is given /dev/null as its standard input
 "$@" </dev/null >&2 3<&- &
@@ -29,7 +30,7 @@ reader=$!
 exec 3<&-
 
 wait "$child"
-echo $?
+echo $? 2>/dev/null
 exec >&-
 wait "$reader" && exit 0
 # A grandchild may still be writing its last file: try once more.

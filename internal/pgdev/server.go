@@ -97,10 +97,7 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // create fills the home, starts the server and makes the database. Caller is Start.
 func (s *Server) create(ctx context.Context, o Options) error {
-	var err error
-	s.guard, err = watch(s.home, "TERM", filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(),
-		"-U", "edda", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
-	if err != nil {
+	if err := s.startInitdb(); err != nil {
 		return errors.Join(err, os.RemoveAll(s.home.dir))
 	}
 	exit, err := s.awaitExit(ctx)
@@ -121,6 +118,12 @@ func (s *Server) create(ctx context.Context, o Options) error {
 		return err
 	}
 	return s.createDatabase(ctx)
+}
+
+func (s *Server) startInitdb() (err error) {
+	s.guard, err = watch(s.home, "TERM", filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(),
+		"-U", "edda", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+	return err
 }
 
 func (s *Server) dsnOf(database string) string {

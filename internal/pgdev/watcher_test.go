@@ -1,0 +1,212 @@
+package pgdev
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// deathVariable tells this test binary, run again as a child, how to die.
+const deathVariable = "EDDA_PGDEV_TEST_DEATH"
+
+// A death is one way for a process to end without calling Stop.
+type death struct {
+	name   string
+	flags  []string  // for the child's test binary
+	inside func()    // what the child does when its server runs; nil: it hangs
+	signal os.Signal // what we then send; nil: it dies by itself
+}
+
+var deaths = []death{
+	{name: "returns", inside: func() {}},
+	{name: "exits", inside: func() { os.Exit(3) }},
+	{name: "panics", inside: func() { panic("this panic is part of a test") }},
+	{name: "panics in a goroutine", inside: func() { go panic("this panic is part of a test"); select {} }},
+	{name: "runs out of its time limit", flags: []string{"-test.timeout=2s"}},
+	{name: "is killed", signal: syscall.SIGKILL},
+	{name: "is interrupted", signal: os.Interrupt},
+	{name: "is terminated", signal: syscall.SIGTERM},
+	{name: "is asked for its stacks", signal: syscall.SIGQUIT},
+}
+
+// TestDie is the child: it starts a server, says where, and dies as told. In a
+// run of its own it has nothing to do.
+func TestDie(t *testing.T) {
+	name := os.Getenv(deathVariable)
+	if name == "" {
+		return
+	}
+	if name == deathInInitdb {
+		dieInInitdb(t)
+	}
+	s, err := Start(t.Context(), Options{Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s %s\n", s.home.dir, s.DSN())
+	for _, d := range deaths {
+		if d.name == name && d.inside != nil {
+			d.inside()
+			return
+		}
+	}
+	hang(s)
+}
+
+// hang waits for a signal or the time limit. It takes what must stay reachable.
+func hang(held any) {
+	for range time.Tick(time.Hour) {
+		fmt.Fprintln(io.Discard, held)
+	}
+}
+
+func TestServerEndsWhenItsParent(t *testing.T) {
+	t.Parallel()
+	for _, d := range deaths {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			child := startChild(t, d.name, d.flags...)
+			conn, err := pgx.Connect(t.Context(), child.dsn)
+			if err != nil && d.inside == nil {
+				t.Fatalf("the child's server does not answer: %v\n%s", err, child.output())
+			}
+			if conn != nil {
+				defer conn.Close(context.WithoutCancel(t.Context()))
+			}
+			postmaster := child.postmaster()
+			if d.signal != nil {
+				if err := child.cmd.Process.Signal(d.signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+			child.awaitNothingLeft(postmaster)
+		})
+	}
+}
+
+const deathInInitdb = "is killed in initdb"
+
+// dieInInitdb starts what Start starts first and waits to be killed.
+func dieInInitdb(t *testing.T) {
+	binDir, err := machinePlaces().binaries(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := newHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{home: h, binDir: binDir}
+	if err := s.startInitdb(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s none\n", h.dir)
+	hang(s)
+}
+
+func TestNothingIsLeftWhenTheParentIsKilledInInitdb(t *testing.T) {
+	t.Parallel()
+	child := startChild(t, deathInInitdb)
+	if err := child.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	child.awaitNothingLeft(0)
+}
+
+// A child is this test binary run again, with a server of its own.
+type child struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	home string
+	dsn  string
+	out  *bufio.Reader
+}
+
+// startChild returns when the child's server is up.
+func startChild(t *testing.T, death string, flags ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{"-test.run=^TestDie$"}, flags...)...)
+	cmd.Env = append(os.Environ(), deathVariable+"="+death)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, cmd: cmd, out: bufio.NewReader(stdout)}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the child said nothing of its server: %v: %s", err, line)
+	}
+	if n, err := fmt.Sscan(line, &c.home, &c.dsn); n != 2 {
+		t.Fatalf("the child said %q, want a directory and a connection string (%v)\n%s", line, err, c.output())
+	}
+	return c
+}
+
+// output is all the child still says; it returns when the child has ended, so
+// it also shows that no process of the server holds the child's output open,
+// for which go test would wait.
+func (c *child) output() string {
+	rest, err := io.ReadAll(c.out)
+	if err != nil {
+		return fmt.Sprintf("%s (%v)", rest, err)
+	}
+	return string(rest)
+}
+
+// postmaster is the server's process id, or 0 when it is gone already.
+func (c *child) postmaster() int {
+	text, err := os.ReadFile(filepath.Join(c.home, "data", "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, convErr := strconv.Atoi(first)
+	if err := errors.Join(err, convErr); err != nil {
+		c.t.Fatalf("read the server's process id: %v", err)
+	}
+	return pid
+}
+
+// awaitNothingLeft waits until the child, its server and its directory are gone.
+func (c *child) awaitNothingLeft(postmaster int) {
+	c.t.Helper()
+	said := c.output()
+	ended := c.cmd.Wait()
+	// The end of somebody else's child is no event we could wait for: we look.
+	deadline := time.After(20 * time.Second)
+	for range time.Tick(10 * time.Millisecond) {
+		_, err := os.Stat(c.home)
+		gone := errors.Is(err, fs.ErrNotExist)
+		if gone && (postmaster == 0 || errors.Is(syscall.Kill(postmaster, 0), syscall.ESRCH)) {
+			return
+		}
+		select {
+		case <-deadline:
+			c.t.Fatalf("after the child ended (%v): directory gone %v, postmaster %d: %v\nthe child said:\n%s",
+				ended, gone, postmaster, syscall.Kill(postmaster, 0), said)
+		default:
+		}
+	}
+}
