@@ -1,0 +1,82 @@
+-- name: load_by_key
+-- l is the row, locked, for callers that lock; p is the row read plainly. For a locking caller p only tells
+-- that the instance exists: SKIP LOCKED returns nothing both for a busy and for an absent row. Its state must
+-- not be used then, it may be older than what the holder is about to commit.
+-- LATERAL with a locking clause cannot be flattened, so each ref is one index probe whatever the planner
+-- believes of the table.
+SELECT u.n,
+       l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
+       p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+FROM unnest($1::int[], $2::text[], $3::text[], $4::int[]) u(n, saga, key, lock)
+LEFT JOIN LATERAL (
+    SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    FROM :schema.saga s
+    WHERE u.lock = 1 AND s.saga = u.saga AND s.key = u.key
+    FOR NO KEY UPDATE SKIP LOCKED) l ON true
+LEFT JOIN LATERAL (
+    SELECT s.iid, s.saga, s.key, s.version, s.state_version,
+           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
+    FROM :schema.saga s
+    WHERE l.iid IS NULL AND s.saga = u.saga AND s.key = u.key
+    OFFSET 0) p ON true;
+
+-- name: load_by_id
+-- The same by the instance's id, for replies and timeouts.
+SELECT u.n,
+       l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
+       p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+FROM unnest($1::int[], $2::uuid[], $3::int[]) u(n, iid, lock)
+LEFT JOIN LATERAL (
+    SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    FROM :schema.saga s
+    WHERE u.lock = 1 AND s.iid = u.iid
+    FOR NO KEY UPDATE SKIP LOCKED) l ON true
+LEFT JOIN LATERAL (
+    SELECT s.iid, s.saga, s.key, s.version, s.state_version,
+           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
+    FROM :schema.saga s
+    WHERE l.iid IS NULL AND s.iid = u.iid
+    OFFSET 0) p ON true;
+
+-- name: wait
+-- Waits, up to lock_timeout, for whoever holds the instance. Only a transaction that holds no other
+-- instance may do this.
+SELECT s.iid FROM :schema.saga s WHERE s.iid = $1 FOR NO KEY UPDATE;
+
+-- name: start
+-- The only statement of a batch that may wait (for another start of the same key), therefore the first
+-- one, with its rows in key order: the caller sorts them.
+INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator)
+SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state::json, n.timeouts::json, n.originator::json
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[])
+     n(iid, saga, key, state_version, state, timeouts, originator)
+ON CONFLICT (saga, key) DO NOTHING
+RETURNING iid;
+
+-- name: save
+-- Every loaded instance, changed or not, is locked and compared before anything is written. A row that somebody holds,
+-- or that has another version, is not in l: its save has lost. Nothing here waits.
+-- The updates reach their rows by ctid, which cannot change under our lock.
+WITH l AS MATERIALIZED (
+    SELECT x.tid, u.n, u.op, u.state_version, u.state, u.timeouts
+    FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::text[])
+         u(n, iid, version, op, state_version, state, timeouts)
+    CROSS JOIN LATERAL (
+        SELECT s.ctid AS tid FROM :schema.saga s
+        WHERE s.iid = u.iid AND s.version = u.version
+        FOR NO KEY UPDATE SKIP LOCKED) x),
+changed AS (
+    UPDATE :schema.saga s
+    SET version = s.version + 1, state_version = l.state_version, state = l.state::json, timeouts = l.timeouts::json
+    FROM l WHERE s.ctid = l.tid AND l.op = 1
+    RETURNING 1),
+completed AS (
+    DELETE FROM :schema.saga s USING l WHERE s.ctid = l.tid AND l.op = 2
+    RETURNING 1)
+SELECT (SELECT array_agg(l.n) FROM l),
+       :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM completed)
+                    = (SELECT count(*) FROM l WHERE l.op <> 0), 'a saga instance was written twice or not at all');
+
+-- name: read
+SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

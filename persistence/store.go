@@ -1,0 +1,100 @@
+package persistence
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// The limits of what a row may hold.
+const (
+	MaxKey   = 512     // bytes; a longer key would not fit an index entry with room to spare
+	MaxState = 1 << 20 // bytes of encoded state
+)
+
+//go:embed statements.sql
+var statements string
+
+// Sender runs a pipeline of statements: a connection or a transaction of pgx. The connection must have
+// been prepared by pg.RegisterArrays.
+type Sender interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// Store loads and saves instances of one schema. It holds no state: it is safe for concurrent use, and
+// the transaction is the caller's.
+type Store struct{ sql pg.Statements }
+
+// New renders the statements for schema.
+func New(schema pg.Schema) (*Store, error) {
+	sql, err := pg.Load(statements, schema)
+	if err != nil {
+		return nil, fmt.Errorf("persistence: %w", err)
+	}
+	return &Store{sql: sql}, nil
+}
+
+// Wait waits for the transaction that holds the instance, up to the transaction's lock_timeout, and then
+// holds it. Only a transaction that holds no other instance may call it. It is no error when the
+// instance is gone.
+func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
+	b := &pgx.Batch{}
+	b.Queue(s.sql.Get("wait"), [16]byte(id)).Exec(func(pgconnTag) error { return nil })
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("wait for saga instance %s: %w", id, err)
+	}
+	return nil
+}
+
+// Read returns the live instance of a key; ok is false when there is none. It neither locks nor waits,
+// and the answer may be old when it arrives. Any pool, connection or transaction serves as q.
+func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.Instance, ok bool, err error) {
+	rows, err := q.Query(ctx, s.sql.Get("read"), name, key)
+	if err != nil {
+		return saga.Instance{}, false, fmt.Errorf("read saga %s/%s: %w", name, key, err)
+	}
+	defer rows.Close()
+	if rows.Next() {
+		if i, err = readInstance(pg.CurrentRow(rows)); err != nil {
+			return saga.Instance{}, false, err
+		}
+		ok = true
+	}
+	if err := rows.Err(); err != nil {
+		return saga.Instance{}, false, fmt.Errorf("read saga %s/%s: %w", name, key, err)
+	}
+	return i, ok, nil
+}
+
+// Queryer is met by pgx's pools, connections and transactions.
+type Queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// readInstance reads the eight columns that every loading statement returns in this order.
+func readInstance(r pg.Row) (saga.Instance, error) {
+	i := saga.Instance{
+		ID:           r.UUID(0),
+		Saga:         r.Text(1),
+		Key:          r.Text(2),
+		Version:      r.Int(3),
+		StateVersion: int(r.Int(4)),
+		State:        append([]byte(nil), r.Bytes(5)...),
+	}
+	if !r.Null(6) {
+		if err := json.Unmarshal(r.Bytes(6), &i.Pending); err != nil {
+			return i, fmt.Errorf("saga %s/%s: column timeouts: %w", i.Saga, i.Key, err)
+		}
+	}
+	if !r.Null(7) {
+		if err := json.Unmarshal(r.Bytes(7), &i.Originator); err != nil {
+			return i, fmt.Errorf("saga %s/%s: column originator: %w", i.Saga, i.Key, err)
+		}
+	}
+	return i, nil
+}
