@@ -1,5 +1,3 @@
--- +goose Up
-
 -- One row that tells this schema from every other: a send through a transaction of another database is
 -- met by comparing it.
 CREATE TABLE :schema.settings (
@@ -9,7 +7,6 @@ CREATE TABLE :schema.settings (
 INSERT INTO :schema.settings (name, value) VALUES ('schema_id', gen_random_uuid()::text);
 
 -- Raised by guards inside a write: the statement fails, so the COMMIT behind it in the pipeline is skipped.
--- +goose StatementBegin
 CREATE FUNCTION :schema.expect(ok boolean, what text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,7 +14,6 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'ED001', MESSAGE = what;
     END IF;
 END $$;
--- +goose StatementEnd
 
 CREATE TABLE :schema.queue (
     id       int GENERATED ALWAYS AS IDENTITY CONSTRAINT queue_pkey PRIMARY KEY,
@@ -44,7 +40,6 @@ INSERT INTO :schema.subscription_generation (generation) VALUES (1);
 -- A queue is a table of its own: a partition of one big table would make each statement lock every
 -- partition. Rows are inserted, locked and deleted, and never updated. The name is made from a number,
 -- so that no text of a user becomes an identifier.
--- +goose StatementBegin
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -76,4 +71,3 @@ BEGIN
         )$ddl$, :'schema', number);
     RETURN number;
 END $$;
--- +goose StatementEnd

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- One row per running instance. Identity is (iid, version): a key may live, end, and live again.
 -- No column that an index covers ever changes, so that updates stay in their page (HOT).
 CREATE TABLE :schema.saga (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Messages that nobody will try again by himself. The row has a key of its own, since one message may
 -- die more than once, and no constraint that the data of a message could break.
 CREATE TABLE :schema.dead_letter (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Ids that callers chose themselves, kept for seven days so that a send repeated after an unknown outcome
 -- writes nothing twice. Not partitioned: an id must be unique over all days.
 CREATE TABLE :schema.sent_id (

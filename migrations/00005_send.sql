@@ -1,11 +1,8 @@
--- +goose Up
-
 -- send is how database/sql, psql and other languages send: scalar arguments only.
 --   SELECT * FROM edda.send(kind => 'order.place', body => '{"OrderID":"7"}');
 -- endpoint overrides routing. With publish the message goes to every endpoint that consumes the kind,
 -- possibly to none. due is the earliest moment of handling, now when null. A caller-given id makes the
 -- send repeatable for seven days: duplicate is then true and nothing is written.
--- +goose StatementBegin
 CREATE FUNCTION :schema.send(
     kind text, body bytea, header json DEFAULT '{}', endpoint text DEFAULT NULL, publish boolean DEFAULT false,
     id uuid DEFAULT NULL, due timestamptz DEFAULT NULL,
@@ -73,4 +70,3 @@ BEGIN
         copies := copies + 1;
     END LOOP;
 END $$;
--- +goose StatementEnd

@@ -1,19 +1,63 @@
-// Package migrations holds Edda's schema as plain SQL.
-//
-// Promise: the files, applied in the order of their names, make the whole schema; a file that was
-// released is never changed. :schema and :'schema' stand for the schema's name, as identifier and as
-// literal. A file whose first line is --! breaking-change must not be met by an older program: every
-// program compares the schema's oldest compatible version with Version at start.
-//
-// The package only embeds the files; migrations/migrate applies them.
 package migrations
 
-import "embed"
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
 
 // Files are the migrations, named <version>_<name>.sql.
 //
-//go:embed *.sql
+//go:embed [0-9]*.sql
 var Files embed.FS
 
 // Version is the newest migration this program knows.
 const Version = 5
+
+// breakingMark is the first line of a migration that older programs must not meet.
+const breakingMark = "--! breaking-change"
+
+// Migration is one file.
+type Migration struct {
+	Version  int64
+	Name     string // "queues" of 00001_queues.sql
+	Breaking bool   // programs that do not know it must stop
+	Text     string // SQL with :schema in it
+}
+
+// All returns the migrations, oldest first. It panics when a file is named wrongly: files are part of
+// the program, and a test reads them all.
+func All() []Migration {
+	names, err := fs.Glob(Files, "*.sql") // sorted
+	if err != nil {
+		panic(err)
+	}
+	all := make([]Migration, 0, len(names))
+	for _, name := range names {
+		m, err := read(name)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func read(file string) (Migration, error) {
+	number, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
+	version, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || name == "" {
+		return Migration{}, fmt.Errorf("migration %q: want a name like 00001_queues.sql", file)
+	}
+	text, err := Files.ReadFile(file)
+	if err != nil {
+		return Migration{}, err
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return Migration{
+		Version: version, Name: name, Text: string(text),
+		Breaking: strings.TrimSpace(first) == breakingMark,
+	}, nil
+}

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,8 @@ const maxIdentifier = 63
 type Schema struct{ name string }
 
 // ParseSchema checks name; "" is DefaultSchema. Any other text is allowed, quotes and spaces included,
-// as long as Postgres keeps it as it is.
+// as long as Postgres keeps it as it is and it cannot end the text around it: bodies of functions are
+// quoted by dollars, and scripts are read by lines.
 func ParseSchema(name string) (Schema, error) {
 	if name == "" {
 		name = DefaultSchema
@@ -30,6 +32,8 @@ func ParseSchema(name string) (Schema, error) {
 		return Schema{}, fmt.Errorf("schema name has %d bytes, the limit is %d", len(name), maxIdentifier)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
 		return Schema{}, fmt.Errorf("schema name is not UTF-8 text without NUL")
+	case strings.ContainsRune(name, '$') || strings.ContainsFunc(name, unicode.IsControl):
+		return Schema{}, fmt.Errorf("schema name %q has a dollar or a control character in it", name)
 	case strings.HasPrefix(name, "pg_") || name == "information_schema":
 		return Schema{}, fmt.Errorf("schema name %q is reserved by Postgres", name)
 	}
@@ -42,12 +46,21 @@ func (s Schema) Name() string { return s.name }
 // Render puts the schema into SQL text: :schema becomes the quoted identifier and :'schema' the quoted
 // literal, as psql does it, so that every file of statements also runs by hand.
 func (s Schema) Render(sql string) string {
-	literal := "'" + strings.ReplaceAll(s.name, "'", "''") + "'"
 	return strings.NewReplacer(
-		":'schema'", literal,
+		":'schema'", literal(s.name),
 		"::schema", "::schema", // a cast to a type of that name is left alone
 		":schema", pgx.Identifier{s.name}.Sanitize(),
 	).Replace(sql)
+}
+
+// literal quotes text as Postgres' quote_literal does: with a backslash in it, the E form means the same
+// under every setting of standard_conforming_strings.
+func literal(text string) string {
+	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	if strings.Contains(text, `\`) {
+		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
 }
 
 // Channel is the NOTIFY channel of this schema. It is made from a hash, because channels are shared by

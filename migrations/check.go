@@ -1,0 +1,63 @@
+package migrations
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/edda-go/edda/internal/pg"
+)
+
+var (
+	// ErrNotMigrated says that the schema is not there, or older than this program needs.
+	ErrNotMigrated = errors.New("schema is not migrated")
+	// ErrTooNew says that a newer program changed the schema so that this one must not touch it.
+	ErrTooNew = errors.New("schema is too new for this program")
+)
+
+//go:embed check.sql
+var checkSQL string
+
+// Querier is met by pools, connections and transactions of pgx.
+type Querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Check tells whether this program can work with the schema: nil, ErrNotMigrated, ErrTooNew, or what
+// kept it from reading. In a transaction, a schema that is not there aborts the transaction.
+func Check(ctx context.Context, q Querier, schema pg.Schema) error {
+	statements, err := pg.Load(checkSQL, schema)
+	if err != nil {
+		return err
+	}
+	var newest, known, breaking int64
+	err = q.QueryRow(ctx, statements.Get("check"), int64(Version)).Scan(&newest, &known, &breaking)
+	if err != nil {
+		return unreadable(err, schema)
+	}
+	switch {
+	case breaking > 0:
+		return fmt.Errorf("%w: schema %q is at version %d, and its version %d forbids programs that know no more than %d; run a newer program",
+			ErrTooNew, schema.Name(), newest, breaking, Version)
+	case known < Version:
+		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs; %s",
+			ErrNotMigrated, schema.Name(), known, Version, remedy)
+	}
+	return nil
+}
+
+const remedy = `run "edda migrate", or call migrate.Up`
+
+func unreadable(err error, schema pg.Schema) error {
+	switch pg.ClassOf(err) {
+	case pg.Unprepared:
+		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated, schema.Name(), remedy)
+	case pg.Denied:
+		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its tables: %w", schema.Name(), err)
+	default:
+		return fmt.Errorf("read the version of schema %q: %w", schema.Name(), err)
+	}
+}

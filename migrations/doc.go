@@ -1,0 +1,18 @@
+// Package migrations holds Edda's schema as plain SQL, and tells a program whether a database fits it.
+//
+// Promise: the files, applied in the order of their names, make the whole schema; a file that was
+// released is never changed, and there is no way back but a new file. :schema and :'schema' stand for
+// the schema's name, as identifier and as literal. The table migration of the schema has one row for
+// each applied file.
+//
+// States of a schema, as Check sees it from a program that knows the files up to Version:
+//
+//	not there, or older    ErrNotMigrated: apply the files with migrations/migrate
+//	equal                  nil
+//	newer                  nil: a file may add what older programs do not look at
+//	newer and breaking     ErrTooNew: a file whose first line is "--! breaking-change" was applied
+//
+// The package needs nothing but pgx, so that a program that only runs carries no migration tool.
+//
+// Reading order: migrations.go, check.go, then the files.
+package migrations

@@ -1,0 +1,157 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/migrations"
+)
+
+//go:embed migrate.sql
+var migrateSQL string
+
+// Options for Up and Status.
+type Options struct {
+	Schema string // "" is "edda"
+}
+
+// Migration is one migration and when it was applied to a schema.
+type Migration struct {
+	Version  int64
+	Name     string
+	Breaking bool
+	Applied  time.Time // zero: not yet
+	Unknown  bool      // applied by a newer program; this one does not have it
+}
+
+// Up creates the schema if it is not there and applies what is missing.
+func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
+	schema, statements, err := load(o.Schema)
+	if err != nil {
+		return err
+	}
+	if err := prepare(ctx, pool, statements); err != nil {
+		return fmt.Errorf("prepare schema %q: %w", schema.Name(), err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	provider, err := goose.NewProvider(goose.DialectCustom, db, nil,
+		goose.WithStore(store{statements}),
+		goose.WithGoMigrations(steps(schema, statements)...),
+		goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return errors.Join(fmt.Errorf("migrate schema %q: %w", schema.Name(), err), db.Close())
+	}
+	if _, err = provider.Up(ctx); err != nil {
+		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), err)
+	}
+	return errors.Join(err, provider.Close()) // closes db; the pool stays open
+}
+
+// Status returns every migration that this program knows or the schema has, oldest first. A schema
+// that is not there has none applied.
+func Status(ctx context.Context, pool *pgxpool.Pool, o Options) ([]Migration, error) {
+	schema, statements, err := load(o.Schema)
+	if err != nil {
+		return nil, err
+	}
+	status := map[int64]Migration{}
+	for _, m := range migrations.All() {
+		status[m.Version] = Migration{Version: m.Version, Name: m.Name, Breaking: m.Breaking}
+	}
+	applied, err := appliedTo(ctx, pool, statements)
+	if err != nil {
+		return nil, fmt.Errorf("read the migrations of schema %q: %w", schema.Name(), err)
+	}
+	for _, m := range applied {
+		_, known := status[m.Version]
+		m.Unknown = !known
+		status[m.Version] = m
+	}
+	return sorted(status), nil
+}
+
+func load(name string) (pg.Schema, pg.Statements, error) {
+	schema, err := pg.ParseSchema(name)
+	if err != nil {
+		return pg.Schema{}, nil, err
+	}
+	statements, err := pg.Load(migrateSQL, schema)
+	return schema, statements, err
+}
+
+// prepare makes the table of versions. Read committed is asked for because a database may default to
+// another isolation, in which a process that waited would not see what the other one made.
+func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) error {
+	var done bool
+	if err := pool.QueryRow(ctx, statements.Get("exists")).Scan(&done); err != nil || done {
+		return err
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, statements.Get("prepare"))
+		return err
+	})
+}
+
+// steps wraps each file into a transaction of goose. Goose's own reader of SQL files is not used: it
+// splits a file at line ends, and a schema may be named in a way that misleads it.
+func steps(schema pg.Schema, statements pg.Statements) []*goose.Migration {
+	var all []*goose.Migration
+	for _, m := range migrations.All() {
+		all = append(all, goose.NewGoMigration(m.Version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			return apply(ctx, tx, statements.Get("claim"), m, schema)
+		}}, nil))
+	}
+	return all
+}
+
+func apply(ctx context.Context, tx *sql.Tx, claim string, m migrations.Migration, schema pg.Schema) error {
+	if _, err := tx.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE"); err != nil {
+		return err
+	}
+	claimed, err := tx.ExecContext(ctx, claim, m.Version, m.Name, m.Breaking)
+	if err != nil {
+		return fmt.Errorf("claim migration %d: %w", m.Version, err)
+	}
+	if rows, err := claimed.RowsAffected(); err != nil || rows == 0 {
+		return err // 0 rows: another process has applied it
+	}
+	if _, err := tx.ExecContext(ctx, schema.Render(m.Text)); err != nil {
+		return fmt.Errorf("apply migration %d (%s): %w", m.Version, m.Name, err)
+	}
+	return nil
+}
+
+func appliedTo(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) ([]Migration, error) {
+	var there bool
+	if err := pool.QueryRow(ctx, statements.Get("exists")).Scan(&there); err != nil || !there {
+		return nil, err
+	}
+	rows, err := pool.Query(ctx, statements.Get("applied"))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
+		return m, row.Scan(&m.Version, &m.Name, &m.Breaking, &m.Applied)
+	})
+}
+
+func sorted(status map[int64]Migration) []Migration {
+	all := make([]Migration, 0, len(status))
+	for _, m := range status {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b Migration) int { return int(a.Version - b.Version) })
+	return all
+}

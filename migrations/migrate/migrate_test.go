@@ -1,0 +1,273 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+// names are schemas that quoting must survive. Each test puts its own schema's name in front.
+var names = []string{``, `weird"x y`, `we'ird`, `back\slash`, `a -- b;`, `:schema`, `%s %I`, `Ünï`}
+
+func TestUpUnderAnyName(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range names {
+		t.Run(suffix, func(t *testing.T) {
+			t.Parallel()
+			pool, schema := pgdev.Pool(t), named(t, suffix)
+			for range 2 { // the second run finds nothing to do
+				if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+					t.Fatal(err)
+				}
+				wantComplete(t, pool, schema)
+			}
+		})
+	}
+}
+
+// named is a schema whose name ends with suffix, dropped when the test ends.
+func named(t *testing.T, suffix string) pg.Schema {
+	t.Helper()
+	pool := pgdev.Pool(t)
+	schema, err := pg.ParseSchema(pgdev.Schema(t) + suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		drop := schema.Render("DROP SCHEMA IF EXISTS :schema CASCADE")
+		if _, err := pool.Exec(context.WithoutCancel(t.Context()), drop); err != nil {
+			t.Error(err)
+		}
+	})
+	return schema
+}
+
+func wantComplete(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
+	t.Helper()
+	if err := migrations.Check(t.Context(), pool, schema); err != nil {
+		t.Errorf("after Up: %v", err)
+	}
+	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status) != migrations.Version {
+		t.Errorf("status has %d migrations, want %d", len(status), migrations.Version)
+	}
+	for i, m := range status {
+		if m.Version != int64(i+1) || m.Applied.IsZero() || m.Unknown {
+			t.Errorf("migration %d: %+v", i+1, m)
+		}
+	}
+}
+
+func TestManyMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	schema := named(t, "")
+	var together sync.WaitGroup
+	for range 4 {
+		pool := pgdev.Pool(t) // a pool each, as processes have
+		together.Go(func() {
+			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	together.Wait()
+	wantComplete(t, pgdev.Pool(t), schema)
+}
+
+// A database may default to serializable and read-only transactions; a pool may hold one connection.
+func TestUpUnderOddSettings(t *testing.T) {
+	t.Parallel()
+	schema := named(t, "")
+	var together sync.WaitGroup
+	for range 4 {
+		config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.MaxConns = 1
+		for name, value := range map[string]string{
+			"default_transaction_isolation": "serializable",
+			"default_transaction_read_only": "on",
+			"DateStyle":                     "German",
+			"TimeZone":                      "Asia/Kathmandu",
+		} {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		together.Go(func() {
+			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	together.Wait()
+	wantComplete(t, pgdev.Pool(t), schema)
+}
+
+func TestStatusOfNothing(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), named(t, "")
+	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range status {
+		if !m.Applied.IsZero() {
+			t.Errorf("applied to a schema that is not there: %+v", m)
+		}
+	}
+	if len(status) != migrations.Version {
+		t.Errorf("status has %d migrations, want %d", len(status), migrations.Version)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, change string // change is made to a complete schema
+		want         error
+		says         string
+	}{
+		{"complete", "", nil, ""},
+		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
+		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `run "edda migrate"`},
+		{"older", "DELETE FROM :schema.migration WHERE version = 5", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
+		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
+		{"newer", "INSERT INTO :schema.migration VALUES (6, 'more', false)", nil, ""},
+		{"newer and breaking", "INSERT INTO :schema.migration VALUES (6, 'less', true), (7, 'more', false)",
+			migrations.ErrTooNew, "is at version 7, and its version 6 forbids programs that know no more than 5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pool, schema := pgdev.Pool(t), named(t, "")
+			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pool.Exec(t.Context(), schema.Render(c.change)); err != nil {
+				t.Fatal(err)
+			}
+			err := migrations.Check(t.Context(), pool, schema)
+			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.says) {
+				t.Errorf("after %q\ngot  %v\nwant %v saying %q", c.change, err, c.want, c.says)
+			}
+		})
+	}
+}
+
+// An older program that meets a newer schema changes nothing, and its status shows what it does not know.
+func TestUpLeavesANewerSchemaAlone(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), named(t, "")
+	options := migrate.Options{Schema: schema.Name()}
+	if err := migrate.Up(t.Context(), pool, options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), schema.Render("INSERT INTO :schema.migration VALUES (99, 'future', true)")); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate.Up(t.Context(), pool, options); err != nil {
+		t.Errorf("Up on a newer schema: %v", err)
+	}
+	status, err := migrate.Status(t.Context(), pool, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := status[len(status)-1]
+	if last.Version != 99 || !last.Unknown || !last.Breaking || last.Name != "future" {
+		t.Errorf("newest is %+v, want the unknown, breaking migration 99", last)
+	}
+}
+
+// A migration that fails leaves nothing of itself, and Up goes on from there once the cause is gone.
+func TestUpAfterAFailure(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), named(t, "")
+	options := migrate.Options{Schema: schema.Name()}
+	if _, err := pool.Exec(t.Context(), schema.Render("CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
+		t.Fatal(err)
+	}
+	err := migrate.Up(t.Context(), pool, options)
+	if pg.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 3 (recoverability)") {
+		t.Fatalf("Up over a table that is in the way: %v", err)
+	}
+	if err := migrations.Check(t.Context(), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
+		t.Fatalf("after a failed Up: %v", err)
+	}
+	if _, err := pool.Exec(t.Context(), schema.Render("DROP TABLE :schema.dead_letter")); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate.Up(t.Context(), pool, options); err != nil {
+		t.Fatal(err)
+	}
+	wantComplete(t, pool, schema)
+}
+
+// A DBA makes an empty schema for a role that may create nothing else in the database; a third role may
+// only read, and is told so when it may not even that.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), named(t, "")
+	owner, stranger := schema.Name()+"_owner", schema.Name()+"_stranger"
+	asAdmin := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asAdmin(`CREATE ROLE ` + quote(owner) + ` LOGIN; CREATE ROLE ` + quote(stranger) + ` LOGIN;
+		CREATE SCHEMA ` + quote(schema.Name()) + ` AUTHORIZATION ` + quote(owner))
+	t.Cleanup(func() {
+		asAdmin(`DROP OWNED BY ` + quote(owner) + ` CASCADE; DROP ROLE ` + quote(owner) + `, ` + quote(stranger))
+	})
+
+	ownersPool := poolAs(t, owner)
+	for range 2 {
+		if err := migrate.Up(t.Context(), ownersPool, migrate.Options{Schema: schema.Name()}); err != nil {
+			t.Fatalf("as the schema's owner: %v", err)
+		}
+	}
+	wantComplete(t, ownersPool, schema)
+	err := migrations.Check(t.Context(), poolAs(t, stranger), schema)
+	if pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), "the role needs USAGE") {
+		t.Errorf("as a stranger: %v", err)
+	}
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+func poolAs(t *testing.T, role string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 1
+	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SET ROLE "+quote(role))
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}

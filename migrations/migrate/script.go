@@ -1,0 +1,41 @@
+package migrate
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/migrations"
+)
+
+//go:embed script.sql
+var scriptSQL string
+
+// SQL returns a script for psql that does what Up does, in one transaction. It may be run again, and
+// on an older schema: it applies what is missing. "" is the schema "edda".
+func SQL(schema string) (string, error) {
+	name, statements, err := load(schema)
+	if err != nil {
+		return "", err
+	}
+	parts, err := pg.Load(scriptSQL, name)
+	if err != nil {
+		return "", err
+	}
+	var script strings.Builder
+	add := func(texts ...string) {
+		for _, text := range texts {
+			script.WriteString(strings.TrimSpace(text) + "\n\n")
+		}
+	}
+	add(parts.Get("begin")+";", statements.Get("prepare")+";")
+	for _, m := range migrations.All() {
+		row := strings.NewReplacer(
+			"$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3", strconv.FormatBool(m.Breaking),
+		)
+		add(row.Replace(parts.Get("claim"))+";", name.Render(m.Text), `\endif`)
+	}
+	add(parts.Get("end") + ";")
+	return script.String(), nil
+}

@@ -1,0 +1,66 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pressly/goose/v3/database"
+
+	"github.com/edda-go/edda/internal/pg"
+)
+
+// store answers goose from the table migration. The table is made before goose starts, and a row is
+// inserted by the migration itself (see apply), so that what is left is reading.
+type store struct{ statements pg.Statements }
+
+var _ database.StoreExtender = store{}
+
+var errForwardOnly = errors.New("a migration is never taken back")
+
+// Tablename is only shown in goose's messages.
+func (store) Tablename() string { return "migration" }
+
+// TableExists is true: see prepare.
+func (store) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
+
+// CreateVersionTable is not called, since the table exists.
+func (store) CreateVersionTable(context.Context, database.DBTxConn) error { return nil }
+
+// Insert has nothing left to do: apply inserted the row before it ran the migration.
+func (store) Insert(context.Context, database.DBTxConn, database.InsertRequest) error { return nil }
+
+// Delete refuses: there are no down migrations.
+func (store) Delete(context.Context, database.DBTxConn, int64) error { return errForwardOnly }
+
+// ListMigrations returns the applied versions, newest first, and the version 0 that goose expects of
+// every database.
+func (s store) ListMigrations(ctx context.Context, db database.DBTxConn) (_ []*database.ListMigrationsResult, err error) {
+	rows, err := db.QueryContext(ctx, s.statements.Get("versions"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var list []*database.ListMigrationsResult
+	for rows.Next() {
+		applied := &database.ListMigrationsResult{IsApplied: true}
+		if err := rows.Scan(&applied.Version); err != nil {
+			return nil, err
+		}
+		list = append(list, applied)
+	}
+	return append(list, &database.ListMigrationsResult{IsApplied: true}), rows.Err()
+}
+
+// GetLatestVersion returns the newest applied version, 0 when there is none.
+func (s store) GetLatestVersion(ctx context.Context, db database.DBTxConn) (int64, error) {
+	list, err := s.ListMigrations(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	return list[0].Version, nil
+}
+
+// GetMigration is for goose's own status, which we do not use.
+func (s store) GetMigration(context.Context, database.DBTxConn, int64) (*database.GetMigrationResult, error) {
+	return nil, database.ErrNotImplemented
+}
