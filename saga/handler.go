@@ -1,0 +1,182 @@
+package saga
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// handler is one handler with its types erased. Reflection was used once, in newHandler; calling it uses none.
+type handler struct {
+	kind    string
+	role    Role
+	msgType reflect.Type
+	newMsg  func() any                                 // *M
+	key     func(msg any, in Info) string              // nil for replies and timeouts
+	call    func(state any, c *Context, msg any) error // state is *S, msg is *M
+	missing Missing
+	ifNone  func(c *Context, msg any) error // IfMissingDo; nil: none
+	asked   bool                            // IfMissing was given
+}
+
+// StartedBy handles M, and starts an instance when there is none with its key. The key is read from the
+// message, or from the message and its Info (a header, the firing of a manifest). A key that is empty, longer
+// than 512 bytes, or not UTF-8 without NUL is a permanent failure.
+//
+// A message that carries an instance id (an answer, say) never starts one, so nothing late revives a completed saga.
+//
+// M comes from the handler and K from the key function; both are inferred.
+func StartedBy[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
+	return part[S](func(d *Definition) { addHandler(d, RoleStart, keyOf[M](key), h, o) })
+}
+
+// Handles handles M on the instance with its key. See StartedBy for the key, and IfMissing for when there is none.
+func Handles[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
+	return part[S](func(d *Definition) { addHandler(d, RoleHandle, keyOf[M](key), h, o) })
+}
+
+// OnReply handles answers to what the instance itself sent. They are found by the instance id they carry, so
+// there is no key. One kind may have OnReply and Handles: an answer that carries an id goes to OnReply.
+func OnReply[S any, M Message](h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
+	return part[S](func(d *Definition) { addHandler[S, M](d, RoleReply, nil, h, o) })
+}
+
+// OnTimeout handles M only when it comes from Context.Timeout of the same instance.
+func OnTimeout[S any, M Message](h func(*S, *Context, M) error) Part[S] {
+	return part[S](func(d *Definition) { addHandler[S, M](d, RoleTimeout, nil, h, nil) })
+}
+
+// Upcast turns state stored as version from straight into today's S. There is one for every older version.
+func Upcast[S, Old any](from int, f func(Old) (S, error)) Part[S] {
+	return part[S](func(d *Definition) {
+		switch {
+		case f == nil:
+			d.fault("Upcast from version %d is nil", from)
+		case d.upcasts[from] != nil:
+			d.fault("two Upcasts from version %d", from)
+		}
+		d.upcasts[from] = func(b []byte) (out []byte, err error) {
+			defer caught(&err)
+			var old Old
+			if err := decodeJSON(b, &old); err != nil {
+				return nil, err
+			}
+			now, err := f(old)
+			if err != nil {
+				return nil, err
+			}
+			return encodeJSON(&now)
+		}
+	})
+}
+
+// HandleOption is sealed.
+type HandleOption interface{ handle(*handler) error }
+
+type handleOption func(*handler) error
+
+func (f handleOption) handle(h *handler) error { return f(h) }
+
+// IfMissing says what happens to this handler's message when there is no instance, in place of Options.Missing.
+func IfMissing(m Missing) HandleOption {
+	return handleOption(func(h *handler) error {
+		h.missing, h.asked = m, true
+		return checkMissing(m)
+	})
+}
+
+// IfMissingDo runs f when there is no instance. f may Send, Publish and Reply; there is no instance to time or
+// complete. M must be the handler's message.
+func IfMissingDo[M Message](f func(*Context, M) error) HandleOption {
+	return handleOption(func(h *handler) error {
+		switch {
+		case f == nil:
+			return fmt.Errorf("IfMissingDo is nil")
+		case h.msgType != reflect.TypeFor[M]():
+			return fmt.Errorf("IfMissingDo takes %v", reflect.TypeFor[M]())
+		case h.ifNone != nil:
+			return fmt.Errorf("two IfMissingDo")
+		}
+		h.ifNone = func(c *Context, msg any) error { return f(c, *msg.(*M)) }
+		return nil
+	})
+}
+
+func checkMissing(m Missing) error {
+	if m > MissingDeadLetter {
+		return fmt.Errorf("missing policy %d is none of the three", uint8(m))
+	}
+	return nil
+}
+
+// keyOf erases the two forms of a key function; nil stays nil for the check in addHandler.
+func keyOf[M Message](key any) func(any, Info) string {
+	switch key := key.(type) {
+	case func(M) string:
+		if key != nil {
+			return func(msg any, _ Info) string { return key(*msg.(*M)) }
+		}
+	case func(M, Info) string:
+		if key != nil {
+			return func(msg any, in Info) string { return key(*msg.(*M), in) }
+		}
+	}
+	return nil
+}
+
+// addHandler erases the types of one handler and hands it to the definition's checks.
+func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) string, f func(*S, *Context, M) error, o []HandleOption) {
+	h := &handler{
+		role: role, msgType: reflect.TypeFor[M](), key: key, missing: d.opts.Missing,
+		newMsg: func() any { return new(M) },
+		call:   func(state any, c *Context, msg any) error { return f(state.(*S), c, *msg.(*M)) },
+	}
+	kind, err := kindOf[M]()
+	if err != nil {
+		d.fault("%v for %v: %w", role, h.msgType, err)
+		return
+	}
+	h.kind = kind
+	d.register(h, f == nil)
+	if f != nil && losesChanges(f, d.stateType) {
+		d.fault("%v of %s: its method has a value receiver, so every change to the state is lost; declare it on *%s",
+			role, kind, d.stateType.Name())
+	}
+	for _, opt := range o {
+		if opt == nil {
+			d.fault("%v of %s: an option is nil", role, kind)
+		} else if err := opt.handle(h); err != nil {
+			d.fault("%v of %s: %w", role, kind, err)
+		}
+	}
+	if h.asked && h.ifNone != nil {
+		d.fault("%v of %s: give IfMissing or IfMissingDo, not both", role, kind)
+	}
+}
+
+// register puts h where its messages are looked up, and finds its neighbours' collisions.
+func (d *Definition) register(h *handler, noFunc bool) {
+	if noFunc {
+		d.fault("%v of %s: the handler is nil", h.role, h.kind)
+	}
+	table := d.table(h.role)
+	if (h.role == RoleStart || h.role == RoleHandle) && h.key == nil {
+		d.fault("%v of %s: the key function is nil", h.role, h.kind)
+	}
+	if old := table[h.kind]; old != nil {
+		d.fault("kind %s has two handlers: %v of %v and %v of %v", h.kind, old.role, old.msgType, h.role, h.msgType)
+		return
+	}
+	table[h.kind] = h
+	d.order = append(d.order, h)
+}
+
+// table: StartedBy and Handles share one, because a message found by key has one handler.
+func (d *Definition) table(r Role) map[string]*handler {
+	switch r {
+	case RoleReply:
+		return d.reply
+	case RoleTimeout:
+		return d.timer
+	}
+	return d.keyed
+}

@@ -1,0 +1,71 @@
+package saga
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+)
+
+// ID names a message or an instance: a UUIDv7 when Edda made it. The zero ID means "none".
+type ID [16]byte
+
+const idText = 36 // length of xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
+
+// ParseID reads the canonical text of a UUID, in either case, and nothing else.
+func ParseID(s string) (ID, error) {
+	if len(s) != idText || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return ID{}, fmt.Errorf("id %.40q: want xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", s)
+	}
+	var id ID
+	digits := [32]byte{}
+	n := 0
+	for i := 0; i < idText; i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			continue
+		}
+		digits[n] = s[i]
+		n++
+	}
+	if _, err := hex.Decode(id[:], digits[:]); err != nil {
+		return ID{}, fmt.Errorf("id %.40q: %w", s, err)
+	}
+	return id, nil
+}
+
+// String is the canonical text, in lower case.
+func (id ID) String() string {
+	b := id.text()
+	return string(b[:])
+}
+
+func (id ID) text() (b [idText]byte) {
+	hex.Encode(b[0:8], id[0:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:36], id[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return b
+}
+
+// IsZero reports whether id means "none".
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Compare orders ids by their bytes; ids made later by one process compare greater.
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
+
+// MarshalText makes an ID a string in JSON.
+func (id ID) MarshalText() ([]byte, error) {
+	b := id.text()
+	return b[:], nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *ID) UnmarshalText(b []byte) error {
+	got, err := ParseID(string(b))
+	if err != nil {
+		return err
+	}
+	*id = got
+	return nil
+}

@@ -1,0 +1,230 @@
+package saga
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Send sends a command to the one endpoint that handles its kind.
+func (c *Context) Send(m Message, o ...SendOption) ID {
+	c.alive("Send")
+	return c.emit(Command, m, o)
+}
+
+// Publish sends an event to every endpoint that handles its kind.
+func (c *Context) Publish(m Message, o ...SendOption) ID {
+	c.alive("Publish")
+	return c.emit(Event, m, o)
+}
+
+// Reply answers the message in hand: it goes to the endpoint that sent it, and to the instance there that
+// asked, if one did. A message from outside has nobody to answer, and neither has a timeout: both are faults.
+func (c *Context) Reply(m Message, o ...SendOption) ID {
+	c.alive("Reply")
+	return c.emit(Answer, m, o)
+}
+
+// ReplyToOriginator answers the message that started the instance, from any step, also from a timeout. Its
+// correlation id is the id of that message. When the instance was started from outside it is a fault; see
+// HasOriginator.
+func (c *Context) ReplyToOriginator(m Message, o ...SendOption) ID {
+	c.alive("ReplyToOriginator")
+	if !c.needInstance("ReplyToOriginator") {
+		return ID{}
+	}
+	to := c.originator
+	if to.Endpoint == "" {
+		c.fault("ReplyToOriginator: the instance was started from outside, so there is nobody to answer")
+		return ID{}
+	}
+	out, err := c.turn.compose(Command, m, o) // as a command: compose would address an Answer to the message in hand
+	if err != nil {
+		c.fault("ReplyToOriginator: %w", err)
+		return ID{}
+	}
+	out.Info.Intent, out.Info.Instance, out.Info.CorrelationID = Answer, to.Instance, to.MessageID
+	if out.To == "" {
+		out.To = to.Endpoint
+	}
+	return c.add(out)
+}
+
+// HasOriginator reports whether ReplyToOriginator has somebody to answer.
+func (c *Context) HasOriginator() bool {
+	c.alive("HasOriginator")
+	return c.originator.Endpoint != ""
+}
+
+func (c *Context) emit(intent Intent, m Message, o []SendOption) ID {
+	out, err := c.turn.compose(intent, m, o)
+	if err != nil {
+		c.fault("%v: %w", intent, err)
+		return ID{}
+	}
+	out.Info.Origin = c.id
+	return c.add(out)
+}
+
+func (c *Context) add(out Outgoing) ID {
+	if limit := c.turn.Limits.maxOut(); len(c.out) >= limit {
+		c.fault("%s: more than %d messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
+		return ID{}
+	}
+	c.out = append(c.out, out)
+	return out.Info.ID
+}
+
+// Compose encodes and addresses one message as a step with this Turn would send it, for runtimes whose
+// handlers are no sagas, and for senders: with a zero In the message comes from outside and begins a
+// conversation. Errors are permanent.
+func (t *Turn) Compose(intent Intent, m Message, o ...SendOption) (Outgoing, error) {
+	out, err := t.compose(intent, m, o)
+	if err != nil {
+		return Outgoing{}, &PermanentError{Err: fmt.Errorf("%v: %w", intent, err)}
+	}
+	return out, nil
+}
+
+func (t *Turn) compose(intent Intent, m Message, o []SendOption) (Outgoing, error) {
+	out, err := t.encode(intent, m)
+	if err != nil {
+		return Outgoing{}, err
+	}
+	if len(o) > 0 {
+		if err := t.apply(o, &out); err != nil {
+			return Outgoing{}, fmt.Errorf("%s: %w", out.Info.Kind, err)
+		}
+	}
+	if intent == Answer {
+		err = t.address(&out)
+	}
+	t.relate(&out.Info)
+	return out, err
+}
+
+// encode makes the bytes; whatever happens to m afterwards does not travel.
+func (t *Turn) encode(intent Intent, m Message) (Outgoing, error) {
+	if m == nil {
+		return Outgoing{}, errors.New("the message is nil")
+	}
+	kind := m.Kind()
+	if err := CheckName(kind); err != nil {
+		return Outgoing{}, fmt.Errorf("kind: %w", err)
+	}
+	var body []byte
+	var err error
+	if raw, ok := m.(Raw); ok {
+		body = append(make([]byte, 0, len(raw.Body)), raw.Body...)
+	} else if body, err = t.codec().Encode(m); err != nil {
+		return Outgoing{}, fmt.Errorf("encode %s: %w", kind, err)
+	}
+	if limit := t.Limits.maxBody(); len(body) > limit {
+		return Outgoing{}, fmt.Errorf("%s: body of %d bytes, limit %d: %w", kind, len(body), limit, ErrTooLarge)
+	}
+	return Outgoing{Info: Info{Kind: kind, Intent: intent, From: t.Endpoint, Sent: t.Now}, Body: body}, nil
+}
+
+func (t *Turn) apply(o []SendOption, out *Outgoing) error {
+	s, err := Settings(o...)
+	if err != nil {
+		return err
+	}
+	if err := t.checkHeaders(s.Header); err != nil {
+		return err
+	}
+	out.Info.ID, out.GivenID, out.To, out.Info.header = s.ID, !s.ID.IsZero(), s.To, s.Header
+	switch {
+	case s.Delay > 0:
+		err = t.delay(s.Delay, out)
+	case !s.At.IsZero():
+		out.Info.Due, err = t.dueAt(s.At)
+	}
+	return err
+}
+
+// delay counts from the store's clock; a sender that has none leaves the counting to the database.
+func (t *Turn) delay(d time.Duration, out *Outgoing) (err error) {
+	if limit := t.Limits.maxDelay(); d > limit {
+		return fmt.Errorf("delay %v, limit %v", d, limit)
+	}
+	if t.Clock == nil {
+		out.Delay = d
+		return nil
+	}
+	out.Info.Due = roundUp(t.Clock().Add(d))
+	return nil
+}
+
+// dueAt returns the zero time for a time that has passed: at once, and not before everything that waits.
+func (t *Turn) dueAt(at time.Time) (time.Time, error) {
+	if err := checkTime(at); err != nil {
+		return time.Time{}, err
+	}
+	now := t.Now
+	if t.Clock != nil {
+		now = t.Clock()
+	}
+	if !at.After(now) {
+		return time.Time{}, nil
+	}
+	if limit := t.Limits.maxDelay(); at.Sub(now) > limit {
+		return time.Time{}, fmt.Errorf("due at %v, limit %v from now", at.UTC().Format(time.RFC3339), limit)
+	}
+	return roundUp(at), nil
+}
+
+// roundUp keeps microseconds, which is what Postgres stores; up, so that nothing is early.
+func roundUp(t time.Time) time.Time {
+	down := t.UTC().Truncate(microsec)
+	if down.Before(t) {
+		return down.Add(microsec)
+	}
+	return down
+}
+
+func (t *Turn) checkHeaders(h map[string]string) error {
+	if len(h) > t.Limits.maxHeaders() {
+		return fmt.Errorf("%d headers, limit %d: %w", len(h), t.Limits.maxHeaders(), ErrTooLarge)
+	}
+	sum := 0
+	for name, value := range h {
+		if limit := t.Limits.maxHeader(); len(value) > limit || len(name) > limit {
+			return fmt.Errorf("header %.80q of %d bytes, limit %d: %w", name, max(len(name), len(value)), limit, ErrTooLarge)
+		}
+		sum += len(name) + len(value)
+	}
+	if limit := t.Limits.headerBytes(); sum > limit {
+		return fmt.Errorf("headers of %d bytes together, limit %d: %w", sum, limit, ErrTooLarge)
+	}
+	return nil
+}
+
+// address sends an answer to the sender of the message in hand.
+func (t *Turn) address(out *Outgoing) error {
+	in := &t.In.Info
+	switch {
+	case in.Intent == Timer:
+		return fmt.Errorf("%s: a timeout has nobody to answer; use ReplyToOriginator", out.Info.Kind)
+	case in.From == "":
+		return fmt.Errorf("%s: %s came from outside, so there is nobody to answer", out.Info.Kind, in.Kind)
+	}
+	if out.To == "" {
+		out.To = in.From
+	}
+	out.Info.Instance = in.Origin
+	return nil
+}
+
+// relate gives the message its id and its place in the chain of messages.
+func (t *Turn) relate(i *Info) {
+	if i.ID.IsZero() {
+		i.ID = t.NewID()
+	}
+	in := &t.In.Info
+	if in.ID.IsZero() {
+		i.CorrelationID, i.ConversationID = i.ID, i.ID
+		return
+	}
+	i.CorrelationID, i.ConversationID, i.RelatedTo = in.correlation(), in.conversation(), in.ID
+}

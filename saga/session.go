@@ -1,0 +1,140 @@
+package saga
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time.
+// It always holds the last good state as bytes: a failing step has nothing to undo.
+type Session struct {
+	def    *Definition
+	opened Instance // as it came, before any upcast
+	last   Instance // after the last good step
+
+	state     any // *S, decoded and not yet touched by a failed step; nil: decode last.State first
+	reused    int // good steps since state was decoded
+	live      bool
+	completed bool
+}
+
+// Open makes an instance ready to step. Instance{New: true, ID: fresh, Key: key} is one that the first good
+// step starts; otherwise its state is decoded here, and brought up to today's version first when it is older.
+// Errors: ErrNewerState, and ErrState (permanent) when the state cannot be read.
+func (d *Definition) Open(i Instance) (*Session, error) {
+	if i.ID.IsZero() {
+		return nil, fmt.Errorf("open saga %s/%s: the instance has no id", d.name, i.Key)
+	}
+	if i.Saga == "" {
+		i.Saga = d.name
+	}
+	if i.Saga != d.name {
+		return nil, fmt.Errorf("open saga %s/%s: the instance belongs to saga %s", d.name, i.Key, i.Saga)
+	}
+	s := &Session{def: d, opened: i, last: i, live: !i.New}
+	if i.New {
+		s.last.State, s.last.StateVersion = nil, d.opts.StateVersion
+		return s, nil
+	}
+	if err := s.upcast(); err != nil {
+		return nil, fmt.Errorf("open saga %s/%s: %w", d.name, i.Key, err)
+	}
+	if err := s.decode(); err != nil {
+		return nil, fmt.Errorf("open saga %s/%s: %w", d.name, i.Key, err)
+	}
+	return s, nil
+}
+
+func (s *Session) upcast() error {
+	from, now := max(s.last.StateVersion, 1), s.def.opts.StateVersion
+	s.last.StateVersion = now
+	switch {
+	case from == now:
+		return nil
+	case from > now:
+		return fmt.Errorf("%w: version %d, and this program knows %d", ErrNewerState, from, now)
+	}
+	up := s.def.upcasts[from]
+	if up == nil {
+		return stateError(fmt.Errorf("no Upcast from version %d", from))
+	}
+	state, err := up(s.last.State)
+	if err != nil {
+		return stateError(fmt.Errorf("upcast from version %d: %w", from, err))
+	}
+	s.last.State = state
+	return nil
+}
+
+func stateError(err error) error { return &PermanentError{Err: fmt.Errorf("%w: %w", ErrState, err)} }
+
+// decode makes a fresh state from the last good bytes. A new instance has none, and begins with the zero S.
+func (s *Session) decode() error {
+	state := s.def.newState()
+	if s.last.State != nil {
+		if err := decodeJSON(s.last.State, state); err != nil {
+			return stateError(err)
+		}
+	}
+	s.state, s.reused = state, 0
+	return nil
+}
+
+// Instance is what to store after the last good step. Version is as it was opened: the store raises it.
+func (s *Session) Instance() (Instance, error) {
+	if !s.live {
+		return Instance{}, fmt.Errorf("saga %s/%s: no step succeeded, so there is no instance", s.def.name, s.last.Key)
+	}
+	return s.last, nil
+}
+
+// Live reports whether there is an instance: false until the first good step of a new one. It stays true
+// when the instance completed, because its row may have to be inserted and deleted.
+func (s *Session) Live() bool { return s.live }
+
+// Completed reports whether the last good step completed the instance.
+func (s *Session) Completed() bool { return s.completed }
+
+// Changed reports whether there is something to store: state, pending timeouts or completion differ from
+// what was opened.
+func (s *Session) Changed() bool {
+	if !s.live {
+		return false
+	}
+	return s.opened.New || s.completed || s.pendingChanged() || s.stateChanged()
+}
+
+func (s *Session) pendingChanged() bool {
+	same := func(a, b Pending) bool { return a.ID == b.ID && a.Name == b.Name && a.Due.Equal(b.Due) }
+	return !slices.EqualFunc(s.opened.Pending, s.last.Pending, same)
+}
+
+// stateChanged compares bytes. A store that reformats (jsonb writes spaces and sorts keys) would make every
+// state look changed, so bytes in a form that is not ours are decoded and encoded before they count.
+func (s *Session) stateChanged() bool {
+	if s.opened.StateVersion != s.last.StateVersion && max(s.opened.StateVersion, 1) != s.last.StateVersion {
+		return true
+	}
+	if bytes.Equal(s.opened.State, s.last.State) {
+		return false
+	}
+	if !reformatted(s.opened.State) {
+		return true
+	}
+	state := s.def.newState()
+	if err := decodeJSON(s.opened.State, state); err != nil {
+		return true
+	}
+	b, err := encodeJSON(state)
+	return err != nil || !bytes.Equal(b, s.last.State)
+}
+
+// reformatted looks for space around the first key of an object, which encoding/json never writes.
+func reformatted(b []byte) bool {
+	if len(b) < 2 || b[0] != '{' || b[1] != '"' {
+		return !bytes.Equal(b, []byte("{}"))
+	}
+	end := stringEnd(b, 2) + 1
+	return end+1 >= len(b) || b[end] != ':' || b[end+1] == ' '
+}

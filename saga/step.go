@@ -1,0 +1,108 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// decodeEvery bounds how long a large state is used without going through its bytes. A small one is decoded
+// before every step, which costs less than a microsecond per hundred bytes; for a large one that would be the
+// greater part of the work, and what it guards against shows up within 16 steps or at the next load.
+const decodeEvery = 16
+
+// Step runs the handler of one prepared message on the instance. It never panics for what a handler does, and
+// never blocks unless the handler does.
+//
+//  1. A timer that is no longer pending is discarded: it was cancelled or replaced after it was sent.
+//  2. The state is decoded from the last good bytes.
+//  3. The handler runs with a fresh Context.
+//  4. Only if it succeeded: the state is encoded, and state, pending timeouts and completion become the last good ones.
+func (s *Session) Step(ctx context.Context, t Turn, call *Call) Outcome {
+	if err := s.refuse(call); err != nil {
+		return Outcome{Err: err}
+	}
+	pending, ok := s.fired(&t.In.Info)
+	if !ok {
+		return Outcome{Discard: "timeout was cancelled or replaced"}
+	}
+	if s.state == nil {
+		if err := s.decode(); err != nil {
+			return Outcome{Err: err}
+		}
+	}
+	msg, err := call.message(t.In.Body)
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	c := s.context(ctx, t, pending)
+	out := c.run(func() error { return call.h.call(s.state, c, msg) })
+	if out.Err == nil && out.Discard == "" {
+		return s.accept(c)
+	}
+	s.state = nil // whatever the handler did to it is forgotten
+	return out
+}
+
+// refuse finds mistakes of the runtime.
+func (s *Session) refuse(call *Call) error {
+	switch {
+	case call.def != s.def:
+		return fmt.Errorf("step saga %s/%s: the call was prepared for saga %s", s.def.name, s.last.Key, call.def.name)
+	case s.completed:
+		return fmt.Errorf("step saga %s/%s: the instance completed earlier in this session", s.def.name, s.last.Key)
+	case !s.live && !call.MayStart():
+		return fmt.Errorf("step saga %s/%s: there is no instance, and %s does not start one", s.def.name, s.last.Key, call.h.kind)
+	}
+	return nil
+}
+
+// fired returns the timeouts that the step begins with: all, less the one that is firing. ok is false when
+// the one that fires is not among them.
+func (s *Session) fired(in *Info) (pending []Pending, ok bool) {
+	if in.Intent != Timer {
+		return slices.Clone(s.last.Pending), true
+	}
+	i := slices.IndexFunc(s.last.Pending, func(p Pending) bool { return p.ID == in.ID })
+	if i < 0 {
+		return nil, false
+	}
+	return slices.Delete(slices.Clone(s.last.Pending), i, i+1), true
+}
+
+func (s *Session) context(ctx context.Context, t Turn, pending []Pending) *Context {
+	c := &Context{
+		ctx: ctx, turn: t, def: s.def, id: s.last.ID, key: s.last.Key,
+		isNew: !s.live, originator: s.last.Originator, pending: pending,
+	}
+	if c.isNew {
+		in := &t.In.Info
+		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin, Correlation: in.correlation()}
+	}
+	return c
+}
+
+// accept makes the step's result the last good one, if its state can be encoded.
+func (s *Session) accept(c *Context) Outcome {
+	state, err := encodeJSON(s.state)
+	if err != nil {
+		s.state = nil
+		return Outcome{Err: permanentf("encode state of saga %s/%s: %w", s.def.name, s.last.Key, err)}
+	}
+	if limit := c.turn.Limits.maxState(); len(state) > limit {
+		s.state = nil
+		return Outcome{Err: permanentf("state of saga %s/%s has %d bytes, limit %d: %w", s.def.name, s.last.Key, len(state), limit, ErrTooLarge)}
+	}
+	if c.complete {
+		for _, p := range c.pending {
+			c.drop(p)
+		}
+		c.pending = nil
+	}
+	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
+	s.live, s.completed = true, c.complete
+	if s.reused++; len(state) <= smallText || s.reused >= decodeEvery {
+		s.state = nil
+	}
+	return Outcome{Out: c.out, Cancelled: c.cancelled}
+}

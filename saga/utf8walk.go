@@ -1,0 +1,77 @@
+package saga
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"unicode/utf8"
+)
+
+var (
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	rawJSON         = reflect.TypeFor[json.RawMessage]()
+)
+
+// textIsUTF8 walks every string that encoding/json may have written for v, and a few it did not: which fields
+// a type's own MarshalJSON writes is not knowable, so all of them count. It runs only after a suspicion.
+func textIsUTF8(v reflect.Value, depth int) bool {
+	if depth == 0 || !v.IsValid() || v.Type() == rawJSON {
+		return true
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || textIsUTF8(v.Elem(), depth-1)
+	case reflect.Slice, reflect.Array:
+		return elementsAreUTF8(v, depth)
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if !textIsUTF8(it.Key(), depth-1) || !textIsUTF8(it.Value(), depth-1) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		return fieldsAreUTF8(v, depth)
+	}
+	return true
+}
+
+func elementsAreUTF8(v reflect.Value, depth int) bool {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return true // base64, or numbers
+	}
+	for i := range v.Len() {
+		if !textIsUTF8(v.Index(i), depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+func fieldsAreUTF8(v reflect.Value, depth int) bool {
+	own := ownEncoding(v.Type())
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		written := own || f.Anonymous || f.IsExported() && f.Tag.Get("json") != "-"
+		if written && !textIsUTF8(v.Field(i), depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownEncoding reports whether t, or a pointer to it, writes itself.
+func ownEncoding(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
+}
+
+// ownDecoding reports whether a pointer to t reads itself.
+func ownDecoding(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
+}
