@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+)
+
+// options are the flags.
+type options struct {
+	run       string
+	peers     string
+	n         int
+	rounds    int
+	quick     bool
+	json      string
+	profile   string
+	reference bool
+}
+
+func parseFlags() options {
+	var o options
+	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas")
+	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
+	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the workload's own number")
+	flag.IntVar(&o.rounds, "rounds", 3, "how often each case runs; the median counts")
+	flag.BoolVar(&o.quick, "quick", false, "fewer messages: step and hot in less than a minute")
+	flag.StringVar(&o.json, "json", "", "also write everything measured to this file")
+	flag.StringVar(&o.profile, "cpuprofile", "", "write a processor profile of this process to this file")
+	flag.BoolVar(&o.reference, "reference", runtime.NumCPU() == 2,
+		"fail when ceiling or single is slower on step than the reference machine must have it; true on 2 processors")
+	flag.Parse()
+	return o
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := dispatch(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func dispatch(ctx context.Context) error {
+	if job := os.Getenv(childVariable); job != "" {
+		return runChild(ctx, job)
+	}
+	return bench(ctx, parseFlags(), os.Stdout)
+}
+
+// bench is the whole program: choose, run, print, judge.
+func bench(ctx context.Context, o options, out io.Writer) (err error) {
+	cases, err := choose(o)
+	if err != nil {
+		return err
+	}
+	server, db, err := startServer(ctx, os.Stderr)
+	if server != nil {
+		defer func() { err = errors.Join(err, server.Stop()) }()
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	report := Report{CPUs: runtime.NumCPU()}
+	if report.Server, err = describe(ctx, db); err != nil {
+		return err
+	}
+	stopProfile, err := startProfile(o.profile)
+	if err != nil {
+		return err
+	}
+	h := &harness{server: server, db: db, log: os.Stderr}
+	report.Results, err = h.rounds(ctx, cases, o.rounds)
+	stopProfile()
+	if err != nil {
+		return err
+	}
+	report.Summaries = summarize(cases, report.Results)
+	report.Ratios = ratios(report.Summaries)
+	if err := report.print(out); err != nil {
+		return err
+	}
+	if o.json != "" {
+		if err := report.write(o.json); err != nil {
+			return err
+		}
+	}
+	if o.reference {
+		return weakPeers(report.Summaries)
+	}
+	return nil
+}
+
+// startProfile begins a profile if there is a file for it; call what it returns at the end.
+func startProfile(file string) (stop func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
+}
+
+// messages is the full number of messages of a workload, and that of -quick.
+var messages = map[string]struct{ full, quick int }{
+	Step:    {200_000, 60_000},
+	Hot:     {200_000, 60_000},
+	Latency: {2_000, 500},
+}
+
+// choose lists the cases the flags ask for, each with its number of messages.
+func choose(o options) ([]Case, error) {
+	if o.rounds < 1 || o.n < 0 {
+		return nil, errors.New("-rounds must be at least 1, and -n not negative")
+	}
+	var cases []Case
+	for workload := range strings.SplitSeq(o.run, ",") {
+		size, known := messages[workload]
+		if !known {
+			return nil, fmt.Errorf("-run: there is no workload %q; there are step, hot and latency", workload)
+		}
+		n := size.full
+		if o.quick {
+			n = size.quick
+		}
+		if o.n > 0 {
+			n = o.n
+		}
+		for _, name := range order {
+			if o.peers != "" && !strings.Contains(","+o.peers+",", ","+name+",") {
+				continue
+			}
+			for _, c := range peers[name].cases {
+				if c.Workload == workload {
+					c.N = max(int(float64(n)*c.Share), 1)
+					cases = append(cases, c)
+				}
+			}
+		}
+	}
+	if len(cases) == 0 {
+		return nil, errors.New("no peer does what -run and -peers ask for")
+	}
+	return cases, nil
+}

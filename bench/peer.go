@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// The workloads, see README.md.
+const (
+	Step    = "step"
+	Hot     = "hot"
+	Latency = "latency"
+)
+
+// The stores of a saga. A peer without the distinction leaves Case.Store empty.
+const (
+	Optimistic  = "optimistic"
+	Pessimistic = "pessimistic"
+)
+
+// Case is one measured thing: a peer on a variant of a workload.
+// It travels to worker processes as JSON.
+type Case struct {
+	Peer      string `json:"peer"`
+	Workload  string `json:"workload"`
+	Store     string `json:"store,omitempty"`
+	Processes int    `json:"processes"`
+	// Share is the part of the workload's messages this case gets, so that a slow peer measures as long as a fast one.
+	Share float64 `json:"share"`
+	// N is the number of messages; the harness sets it.
+	N int `json:"n"`
+}
+
+// Schema is the peer's own schema. The harness drops it before Prepare and after the run.
+func (c Case) Schema() string { return "bench_" + c.Peer }
+
+// Name tells the variants of a workload apart: step, step-optimistic, hot-pessimistic-2p.
+func (c Case) Name() string {
+	name := c.Workload
+	if c.Store != "" {
+		name += "-" + c.Store
+	}
+	if c.Workload == Hot {
+		name += fmt.Sprintf("-%dp", c.Processes)
+	}
+	return name
+}
+
+// Peer is one implementation of the workloads.
+type Peer interface {
+	// Prepare makes the tables in c.Schema() and fills them: c.Instances() orders and, but for
+	// the latency workload, the messages of c.Charges(). It is not measured.
+	Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error
+	// Work connects, calls w.Start once it is ready, then handles messages until none is left.
+	// It runs once in each of c.Processes operating-system processes; the clock runs from the
+	// moment all of them are ready until the last one returns.
+	Work(ctx context.Context, w *Worker) error
+	// Effects counts in SQL what the run left behind.
+	Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error)
+}
+
+// Worker is what a peer is given to do its work with.
+type Worker struct {
+	Case
+	DSN string
+	// Start blocks until every process of the run is ready. It must be called exactly once.
+	Start func(context.Context) error
+
+	watch *stopwatch // of the latency workload
+}
+
+// Effects is what a run did, counted in SQL. The harness compares it with Case.Wanted.
+// After the latency workload, which has neither state nor sink, all of it is zero.
+type Effects struct {
+	Left      int64 // messages still in the queue
+	Sent      int64 // distinct messages in the sink
+	SentTotal int64 // sum of the amounts in the bodies of the sink
+	Steps     int64 // sum of Order.Steps over all instances
+	Total     int64 // sum of Order.Total over all instances
+}
+
+// registration is a peer and the cases it runs.
+type registration struct {
+	peer  Peer
+	cases []Case
+}
+
+// peers holds what the files of the peers registered, by name.
+var peers = map[string]registration{}
+
+// order is the order of peers in the output; a ratio has the earlier one above the line.
+var order = []string{"edda", "ceiling", "single", "floor"}
+
+// register is called from the init function of each peer's file.
+func register(name string, p Peer, cases ...Case) {
+	for i := range cases {
+		cases[i].Peer = name
+		cases[i].Processes = max(cases[i].Processes, 1)
+		if cases[i].Share == 0 {
+			cases[i].Share = 1
+		}
+	}
+	peers[name] = registration{peer: p, cases: cases}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// Summary is the median of all rounds of one case.
+type Summary struct {
+	Case
+	Name      string  `json:"name"`
+	Rate      float64 `json:"rate"`
+	Slowest   float64 `json:"slowest"`
+	Fastest   float64 `json:"fastest"`
+	ClientCPU float64 `json:"client_cpu"`
+	ServerCPU float64 `json:"server_cpu"`
+	P50       float64 `json:"p50_ms,omitempty"`
+	P99       float64 `json:"p99_ms,omitempty"`
+}
+
+// summarize takes the median of each figure by itself, in the order of the cases.
+func summarize(cases []Case, results []Result) []Summary {
+	var all []Summary
+	for _, c := range cases {
+		figures := func(of func(Result) float64) []float64 {
+			var values []float64
+			for _, r := range results {
+				if r.Case == c {
+					values = append(values, of(r))
+				}
+			}
+			return values
+		}
+		rates := figures(func(r Result) float64 { return r.Rate })
+		all = append(all, Summary{
+			Case:      c,
+			Name:      c.Name(),
+			Rate:      median(rates),
+			Slowest:   slices.Min(rates),
+			Fastest:   slices.Max(rates),
+			ClientCPU: median(figures(func(r Result) float64 { return r.ClientCPU })),
+			ServerCPU: median(figures(func(r Result) float64 { return r.ServerCPU })),
+			P50:       median(figures(func(r Result) float64 { return r.P50 })),
+			P99:       median(figures(func(r Result) float64 { return r.P99 })),
+		})
+	}
+	return all
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}
+
+// percentile is in milliseconds: the smallest latency that p of 100 messages do not exceed.
+func percentile(latencies []time.Duration, p int) float64 {
+	if len(latencies) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(latencies))
+	rank := int(math.Ceil(float64(len(sorted)) * float64(p) / 100))
+	return float64(sorted[rank-1].Microseconds()) / 1000
+}
+
+// figure is the one number a reader waits for while the rounds go by.
+func (r Result) figure() string {
+	if r.Workload == Latency {
+		return fmt.Sprintf("p50 %.2f ms, p99 %.2f ms", r.P50, r.P99)
+	}
+	return fmt.Sprintf("%.0f msg/s, cpu %.1f + %.1f µs/msg", r.Rate, r.ClientCPU, r.ServerCPU)
+}
+
+// printTable prints one line a case.
+func printTable(out io.Writer, summaries []Summary) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "workload\tpeer\tmessages\tmsg/s\tslowest\tfastest\tclient µs\tserver µs\tp50 ms\tp99 ms\t")
+	for _, s := range summaries {
+		if s.Workload == Latency {
+			fmt.Fprintf(t, "%s\t%s\t%d\t\t\t\t\t\t%.2f\t%.2f\t\n", s.Name, s.Peer, s.N, s.P50, s.P99)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t\t\t\n",
+			s.Name, s.Peer, s.N, s.Rate, s.Slowest, s.Fastest, s.ClientCPU, s.ServerCPU)
+	}
+	return t.Flush()
+}
+
+// Ratio compares two peers on a workload or a variant of one.
+type Ratio struct {
+	Workload string  `json:"workload"`
+	Above    string  `json:"above"`
+	Below    string  `json:"below"`
+	Value    float64 `json:"value"`
+}
+
+func (r Ratio) String() string {
+	return fmt.Sprintf("RATIO %s %s/%s %.3g", r.Workload, r.Above, r.Below, r.Value)
+}
+
+// ratios compares every pair of peers, like with like. The line of a whole workload is its worst variant.
+func ratios(summaries []Summary) []Ratio {
+	var all []Ratio
+	for i, above := range order {
+		for _, below := range order[i+1:] {
+			for _, workload := range []string{Step, Hot, Latency} {
+				all = append(all, compare(summaries, workload, above, below)...)
+			}
+		}
+	}
+	return all
+}
+
+func compare(summaries []Summary, workload, above, below string) []Ratio {
+	var lines []Ratio
+	for _, a := range summaries {
+		for _, b := range summaries {
+			if a.Workload != workload || b.Workload != workload || a.Peer != above || b.Peer != below || !alike(a.Case, b.Case) {
+				continue
+			}
+			line := Ratio{Workload: a.Name, Above: above, Below: below, Value: a.Rate / b.Rate}
+			if workload != Latency {
+				lines = append(lines, line)
+				continue
+			}
+			p50, p99 := line, line
+			p50.Workload, p50.Value = "latency-p50", a.P50/b.P50
+			p99.Workload, p99.Value = "latency-p99", a.P99/b.P99
+			return []Ratio{p50, p99}
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	worst := slices.MinFunc(lines, func(a, b Ratio) int { return cmp.Compare(a.Value, b.Value) })
+	if worst.Workload == workload {
+		return lines
+	}
+	worst.Workload = workload
+	return append(lines, worst)
+}
+
+// alike says whether two cases of a workload do the same work: a peer without stores compares with either.
+func alike(a, b Case) bool {
+	return a.Processes == b.Processes && (a.Store == b.Store || a.Store == "" || b.Store == "")
+}
+
+// Report is what -json writes.
+type Report struct {
+	Server    map[string]string `json:"server"`
+	CPUs      int               `json:"cpus"`
+	Summaries []Summary         `json:"summaries"`
+	Ratios    []Ratio           `json:"ratios"`
+	Results   []Result          `json:"results"`
+}
+
+func (r Report) write(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func (r Report) print(out io.Writer) error {
+	fmt.Fprintf(out, "PostgreSQL %s, synchronous_commit %s, shared_buffers %s, %d processors\n\n", r.Server["server_version"],
+		r.Server["synchronous_commit"], r.Server["shared_buffers"], r.CPUs)
+	if err := printTable(out, r.Summaries); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, ratio := range r.Ratios {
+		fmt.Fprintln(out, ratio)
+	}
+	_, err := fmt.Fprintln(out, "deadlocks 0")
+	return err
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Result is one run of one case.
+type Result struct {
+	Case
+	Seconds   float64 `json:"seconds"`
+	Rate      float64 `json:"rate"`       // messages per second
+	ClientCPU float64 `json:"client_cpu"` // microseconds per message, all processes of the peer
+	ServerCPU float64 `json:"server_cpu"` // microseconds per message, zero when the server is not on this machine
+	P50       float64 `json:"p50_ms,omitempty"`
+	P99       float64 `json:"p99_ms,omitempty"`
+}
+
+// harness runs cases on one server.
+type harness struct {
+	server *pgdev.Server
+	db     *pgxpool.Pool
+	log    io.Writer
+}
+
+// rounds runs every case once a round, so that a change of the machine's mood meets all peers alike. The first of a
+// round is the last of the next.
+func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Result, error) {
+	var all []Result
+	for round := range rounds {
+		for i := range cases {
+			c := cases[(i+round)%len(cases)]
+			result, err := h.run(ctx, c)
+			if err != nil {
+				return nil, fmt.Errorf("%s on %s: %w", c.Peer, c.Name(), err)
+			}
+			fmt.Fprintf(h.log, "round %d/%d  %-8s %-20s %s\n", round+1, rounds, c.Peer, c.Name(), result.figure())
+			all = append(all, result)
+		}
+	}
+	return all, nil
+}
+
+// run prepares, measures and counts one case.
+func (h *harness) run(ctx context.Context, c Case) (Result, error) {
+	defer h.drop(ctx, c)
+	if err := h.prepare(ctx, c); err != nil {
+		return Result{}, err
+	}
+	before, err := deadlocks(ctx, h.db)
+	if err != nil {
+		return Result{}, err
+	}
+	result, err := h.measure(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := h.check(ctx, c); err != nil {
+		return Result{}, err
+	}
+	after, err := deadlocks(ctx, h.db)
+	if err == nil && after != before {
+		err = fmt.Errorf("%d deadlocks", after-before)
+	}
+	return result, err
+}
+
+// prepare leaves each run the same starting point: a checkpoint behind it, its tables filled and analysed.
+func (h *harness) prepare(ctx context.Context, c Case) error {
+	if err := h.drop(ctx, c); err != nil {
+		return err
+	}
+	if _, err := h.db.Exec(ctx, "CHECKPOINT"); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := peers[c.Peer].peer.Prepare(ctx, h.db, c); err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	_, err := h.db.Exec(ctx, "ANALYZE")
+	return err
+}
+
+func (h *harness) drop(ctx context.Context, c Case) error {
+	_, err := h.db.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{c.Schema()}.Sanitize()+" CASCADE")
+	return err
+}
+
+// measure runs the peer's work and reads the clocks around it.
+func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
+	server := serverCPU(ctx, h.db)
+	var client, server0 time.Duration
+	var start time.Time
+	latencies, err := work(ctx, h.server.DSN(), c, func() {
+		client, server0, start = clientCPU(), server(), time.Now()
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	seconds := time.Since(start).Seconds()
+	perMessage := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(c.N) }
+	return Result{
+		Case:      c,
+		Seconds:   seconds,
+		Rate:      float64(c.N) / seconds,
+		ClientCPU: perMessage(clientCPU() - client),
+		ServerCPU: perMessage(server() - server0),
+		P50:       percentile(latencies, 50),
+		P99:       percentile(latencies, 99),
+	}, nil
+}
+
+// check compares what the run left behind with what it should have done.
+func (h *harness) check(ctx context.Context, c Case) error {
+	got, err := peers[c.Peer].peer.Effects(ctx, h.db, c)
+	if err != nil {
+		return fmt.Errorf("count effects: %w", err)
+	}
+	if want := c.Wanted(); got != want {
+		return fmt.Errorf("wrong effects:\n got %+v\nwant %+v", got, want)
+	}
+	return nil
+}

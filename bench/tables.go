@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed tables.sql
+var tablesSQL string
+
+// tables is the preparing and counting half of the hand-written peers, which differ only in their work.
+type tables struct{}
+
+// Prepare creates the tables and fills them with COPY.
+func (tables) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
+	if _, err := db.Exec(ctx, statements(tablesSQL, c.Schema())["create"]); err != nil {
+		return fmt.Errorf("create tables: %w", err)
+	}
+	if c.Workload == Latency {
+		return nil
+	}
+	rows := []string{"iid", "saga", "key", "version", "state"}
+	if err := fill(ctx, db, pgx.Identifier{c.Schema(), "saga"}, rows, instanceRows(c)); err != nil {
+		return err
+	}
+	rows = []string{"due", "id", "kind", "header", "body"}
+	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue"}, rows, messageRows(c))
+}
+
+// Effects counts what the run left behind.
+func (tables) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
+	var e Effects
+	row := db.QueryRow(ctx, statements(tablesSQL, c.Schema())["effects"])
+	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
+	return e, err
+}
+
+// fill copies rows into a table.
+func fill(ctx context.Context, db *pgxpool.Pool, table pgx.Identifier, columns []string, rows iter.Seq2[[]any, error]) error {
+	next, stop := iter.Pull2(rows)
+	defer stop()
+	source := pgx.CopyFromFunc(func() ([]any, error) {
+		row, err, _ := next() // nil, nil at the end, which ends the COPY
+		return row, err
+	})
+	if _, err := db.CopyFrom(ctx, table, columns, source); err != nil {
+		return fmt.Errorf("fill %s: %w", table.Sanitize(), err)
+	}
+	return nil
+}
+
+func instanceRows(c Case) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		for i := range c.Instances() {
+			state, err := json.Marshal(newOrder(i))
+			if !yield([]any{newID(), sagaName, orderKey(i), int64(1), state}, err) {
+				return
+			}
+		}
+	}
+}
+
+// messageRows gives every message a due time of its own, all of them in the past, as if they had been sent one by one.
+func messageRows(c Case) iter.Seq2[[]any, error] {
+	due := time.Now().Add(-time.Minute)
+	return func(yield func([]any, error) bool) {
+		for m := range c.Charges() {
+			body, err := json.Marshal(m)
+			due = due.Add(time.Microsecond)
+			if !yield([]any{due, newID(), m.Kind(), newHeader(), body}, err) {
+				return
+			}
+		}
+	}
+}
+
+// newHeader is what a message carries beside its body: about 100 bytes.
+func newHeader() []byte {
+	return fmt.Appendf(nil, `{"correlation":"%s","conversation":"%s"}`, newID(), newID())
+}
+
+// newID is a version 7 UUID, whose order is the order of its making.
+func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+func init() { uuid.EnableRandPool() } // ids by the hundred thousand need not one system call each
