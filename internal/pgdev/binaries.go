@@ -20,6 +20,7 @@ type places struct {
 	path   string   // a list as in $PATH
 	globs  []string // directories of binaries outside the path
 	aptGet string   // the apt-get to call when there is none; "" means we may not
+	lock   string   // a file that only one installation at a time may hold
 }
 
 func machinePlaces() places {
@@ -33,6 +34,7 @@ func machinePlaces() places {
 			"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
 		},
 		aptGet: rootsAptGet(),
+		lock:   filepath.Join(os.TempDir(), "edda-pgdev-install.lock"),
 	}
 }
 
@@ -127,7 +129,7 @@ func majorVersion(dir string) int {
 // install runs apt-get after saying so. Test binaries of several packages start
 // together, so one installs and the others wait and find.
 func (p places) install(ctx context.Context, log io.Writer) error {
-	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "edda-pgdev-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the lock for apt-get: %w", err)
 	}

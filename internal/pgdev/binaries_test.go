@@ -61,7 +61,7 @@ func TestRootOnDebianInstallsAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	got, err := places{globs: []string{filepath.Join(root, "lib/*/bin")}, aptGet: aptGet}.binaries(t.Context(), &log)
+	got, err := places{globs: []string{filepath.Join(root, "lib/*/bin")}, aptGet: aptGet, lock: filepath.Join(root, "lock")}.binaries(t.Context(), &log)
 	if err != nil || got != bin {
 		t.Errorf("binaries: %q, %v; want %s", got, err, bin)
 	}
@@ -81,7 +81,7 @@ func TestAFailedInstallationShowsWhatAptGetSaidAndTheRemedies(t *testing.T) {
 	if err := os.WriteFile(aptGet, []byte("#!/bin/sh\necho no network today >&2; exit 100\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := places{aptGet: aptGet}.binaries(t.Context(), t.Output())
+	_, err := places{aptGet: aptGet, lock: aptGet + ".lock"}.binaries(t.Context(), t.Output())
 	if err == nil || !strings.Contains(err.Error(), "no network today") || !strings.Contains(err.Error(), "DATABASE_URL") {
 		t.Errorf("the error hides the reason or the remedies: %v", err)
 	}
