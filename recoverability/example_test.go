@@ -1,0 +1,35 @@
+package recoverability_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+)
+
+var errSoldOut = errors.New("sold out")
+
+// A policy is a function: treat the errors you know, and leave the rest to a policy you have.
+func ExamplePolicy() {
+	rest, err := recoverability.Retries{Immediate: 1, Delayed: 6, Step: time.Second, Growth: recoverability.Exponential}.Policy()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy := func(f recoverability.Failure) recoverability.Decision {
+		if errors.Is(f.Err, errSoldOut) {
+			return recoverability.DiscardBecause("sold out")
+		}
+		return rest(f)
+	}
+	for _, err := range []error{errSoldOut, saga.Permanent(errors.New("no such article")), errors.New("timeout")} {
+		v := recoverability.Resolve(policy, recoverability.Failure{Info: saga.Info{Attempt: 1}, Err: err})
+		fmt.Printf("%v: %v\n", err, v.Action)
+	}
+	// Output:
+	// sold out: discard
+	// no such article: dead letter
+	// timeout: retry now
+}

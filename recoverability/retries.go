@@ -1,0 +1,131 @@
+package recoverability
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Default makes at most 24 attempts: (5 at once + 1) × (3 delayed by 10, 20 and 30 s, ± 10 %, + 1). An error
+// made by saga.Permanent is a dead letter at once. One made by saga.RetryAfter waits as long as it says; that
+// costs one attempt of the 24.
+func Default(f Failure) Decision { return Standard().decide(f) }
+
+// Standard returns the numbers of Default, to start from.
+func Standard() Retries { return Retries{Immediate: 5, Delayed: 3, Step: 10 * time.Second} }
+
+// Retries are configured numbers. They are taken as they are: Retries{} makes one attempt and no retry.
+type Retries struct {
+	Immediate int           // retries at once after each first attempt of a round
+	Delayed   int           // rounds after the first, each begun after a delay
+	Step      time.Duration // the first delay
+	Growth    Growth        // how the delays go on
+	Max       time.Duration // no delay is longer; 0 is ten years
+}
+
+// Growth is how delays follow each other.
+type Growth uint8
+
+const (
+	Linear      Growth = iota // Step, 2 Step, 3 Step, …
+	Exponential               // Step, 2 Step, 4 Step, …
+)
+
+// mostAttempts keeps every count far inside the 32 bits of the attempt column.
+const mostAttempts = 1_000_000
+
+// Policy checks the numbers. Every fault is in the error, so that an endpoint does not start with half of them.
+func (r Retries) Policy() (Policy, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r.decide, nil
+}
+
+func (r Retries) check() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("retries: "+format, args...)) }
+	if r.Immediate < 0 || r.Immediate >= mostAttempts {
+		fault("Immediate %d: want 0 to %d", r.Immediate, mostAttempts-1)
+	}
+	if r.Delayed < 0 || r.Delayed >= mostAttempts {
+		fault("Delayed %d: want 0 to %d", r.Delayed, mostAttempts-1)
+	}
+	if len(faults) == 0 && r.Attempts() > mostAttempts {
+		fault("%d attempts in all, want at most %d", r.Attempts(), mostAttempts)
+	}
+	switch {
+	case r.Step < 0 || r.Step > longest:
+		fault("Step %v: want 0 to %v", r.Step, longest)
+	case r.Delayed > 0 && r.Step == 0:
+		fault("Delayed %d needs a Step", r.Delayed)
+	}
+	if r.Max < 0 || r.Max > longest {
+		fault("Max %v: want 0 to %v", r.Max, longest)
+	} else if r.Max > 0 && r.Max < r.Step {
+		fault("Max %v is shorter than Step %v", r.Max, r.Step)
+	}
+	if r.Growth > Exponential {
+		fault("Growth %d is neither Linear nor Exponential", r.Growth)
+	}
+	return errors.Join(faults...)
+}
+
+// Attempts is how often a message that always fails is tried.
+func (r Retries) Attempts() int { return (r.Immediate + 1) * (r.Delayed + 1) }
+
+// decide reads the place in the series from the attempt alone: every (Immediate + 1)th failure ends a round.
+func (r Retries) decide(f Failure) Decision {
+	var permanent *saga.PermanentError
+	var after *saga.RetryAfterError
+	attempt, round := max(f.Info.Attempt, 1), r.Immediate+1
+	switch {
+	case errors.As(f.Err, &permanent), attempt >= r.Attempts():
+		return DeadLetter()
+	case errors.As(f.Err, &after):
+		return RetryIn(after.After)
+	case attempt%round != 0:
+		return RetryNow()
+	}
+	return RetryIn(jitter(r.delay(attempt/round), f.Info.ID, attempt))
+}
+
+// delay is the nth delay, n from 1, before jitter. It saturates instead of overflowing.
+func (r Retries) delay(n int) time.Duration {
+	most := longest
+	if r.Max > 0 {
+		most = r.Max
+	}
+	d := float64(r.Step) * float64(n)
+	if r.Growth == Exponential {
+		d = math.Ldexp(float64(r.Step), n-1)
+	}
+	if d >= float64(most) {
+		return most
+	}
+	return time.Duration(d)
+}
+
+// jitter moves d by up to 10 % either way, so that messages that failed together do not come back together.
+func jitter(d time.Duration, id saga.ID, attempt int) time.Duration {
+	tenth := int64(d / 10)
+	if tenth == 0 {
+		return d
+	}
+	return d + time.Duration(int64(spread(id, attempt)%uint64(2*tenth+1))-tenth)
+}
+
+// spread hashes with FNV-1a and a final mix: the ids of one batch differ in a few bits only.
+func spread(id saga.ID, attempt int) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range id {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	h = (h ^ uint64(attempt)) * 1099511628211
+	h ^= h >> 32
+	h *= 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
