@@ -104,7 +104,13 @@ func (c *Context) run(handler func() error) Outcome {
 func (c *Context) call(handler func() error) (err error) {
 	defer c.closed.Store(true)
 	defer caught(&err)
-	return handler()
+	if c.turn.Around == nil {
+		return handler()
+	}
+	return c.turn.Around(c.ctx, func(ctx context.Context) error {
+		c.ctx = ctx // what a middleware put into the context is seen by the handler
+		return handler()
+	})
 }
 
 func (c *Context) outcome(err error) Outcome {

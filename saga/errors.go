@@ -82,6 +82,9 @@ func permanentf(format string, args ...any) error {
 	return &PermanentError{Err: fmt.Errorf(format, args...)}
 }
 
+// Succeeded tells, for runtimes, whether a handler that returned err meant success: nil, or a typed nil.
+func Succeeded(err error) bool { return isNil(err) }
+
 // isNil also holds for a typed nil: `var e *MyErr; return e` is a success, because its author meant one.
 // It is called on the way of failures only, so reflection costs the good path nothing.
 func isNil(err error) bool {

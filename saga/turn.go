@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"context"
 	"time"
 )
 
@@ -14,6 +15,10 @@ type Turn struct {
 	Codec    Codec  // nil is JSON
 	Endpoint string // the endpoint the step runs in: From of what it sends
 	Limits   Limits
+
+	// Around, when not nil, is called in place of the handler, and calls the handler at most once: middleware. An
+	// error that it returns undoes the step, whether it is the handler's or its own.
+	Around func(ctx context.Context, handler func(context.Context) error) error
 }
 
 // Limits bounds what a step may ask for. In each field 0 is the default.
