@@ -45,8 +45,12 @@ LANGUAGE plpgsql AS $$
 DECLARE
     number int;
 BEGIN
+    SELECT id INTO number FROM :schema.queue WHERE endpoint = name;
+    IF FOUND THEN
+        RETURN number;
+    END IF;
     INSERT INTO :schema.queue (endpoint) VALUES (name) ON CONFLICT (endpoint) DO NOTHING RETURNING id INTO number;
-    IF number IS NULL THEN
+    IF number IS NULL THEN -- somebody else was creating it, and has committed
         SELECT id INTO STRICT number FROM :schema.queue WHERE endpoint = name;
         RETURN number;
     END IF;

@@ -1,8 +1,113 @@
--- send is how database/sql, psql and other languages send: scalar arguments only.
---   SELECT * FROM edda.send(kind => 'order.place', body => '{"OrderID":"7"}');
--- endpoint overrides routing. With publish the message goes to every endpoint that consumes the kind,
--- possibly to none. due is the earliest moment of handling, now when null. A caller-given id makes the
--- send repeatable for seven days: duplicate is then true and nothing is written.
+-- Sending from database/sql, psql and other languages, with scalar arguments only. The functions before
+-- send are its parts; call send.
+
+-- What is wrong with a message is said here, before anything is written: 22023, or the error of the JSON
+-- text itself (22P02, 22P05: a lone surrogate, a NUL). A header that passed is one flat object of strings
+-- that every worker can read.
+CREATE FUNCTION :schema.check_message(kind text, body bytea, header json, id uuid, due timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    entries int;
+    longest int;
+    total   int;
+    texts   boolean;
+BEGIN
+    IF (kind COLLATE "C" ~ '^[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'kind must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
+    ELSIF (octet_length(body) <= 1048576) IS NOT TRUE THEN
+        RAISE EXCEPTION 'body must be given, with at most 1048576 bytes' USING ERRCODE = '22023';
+    ELSIF id = '00000000-0000-0000-0000-000000000000' THEN
+        RAISE EXCEPTION 'id must not be the nil UUID: leave it out for a new one' USING ERRCODE = '22023';
+    ELSIF NOT (isfinite(due) AND due BETWEEN '2000-01-01 00:00:00+00' AND now() + interval '10 years') THEN
+        RAISE EXCEPTION 'due must be within 10 years, and not before the year 2000' USING ERRCODE = '22023';
+    ELSIF header::text = '{}' OR header IS NULL THEN
+        RETURN;
+    ELSIF json_typeof(header) <> 'object' OR octet_length(header::text) > 1048576 THEN
+        RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
+    END IF;
+    SELECT count(*), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
+           sum(octet_length(h.key) + octet_length(h.value #>> '{}')), bool_and(json_typeof(h.value) = 'string')
+    INTO entries, longest, total, texts FROM json_each(header) h;
+    IF NOT texts THEN
+        RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
+    ELSIF entries > 64 OR longest > 8192 OR total > 65536 THEN
+        RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together' USING ERRCODE = '22023';
+    END IF;
+END $$;
+
+-- The queues a message goes to. A command has one, found by its kind unless the endpoint is named.
+CREATE FUNCTION :schema.command_queue(kind text, endpoint text) RETURNS int
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    wanted text COLLATE "C" := command_queue.kind;
+    place  text COLLATE "C" := command_queue.endpoint;
+    queues int[];
+    names  text;
+BEGIN
+    IF place IS NOT NULL THEN
+        SELECT array_agg(q.id) INTO queues FROM :schema.queue q WHERE q.endpoint = place;
+        IF queues IS NULL THEN
+            RAISE EXCEPTION 'there is no endpoint %', place
+                USING ERRCODE = 'ED002', HINT = 'Run the endpoint once, or install it.';
+        END IF;
+        RETURN queues[1];
+    END IF;
+    SELECT array_agg(q.id), string_agg(q.endpoint, ', ' ORDER BY q.endpoint) INTO queues, names
+    FROM :schema.subscription s JOIN :schema.queue q ON q.id = s.queue WHERE s.kind = wanted;
+    IF queues IS NULL THEN
+        RAISE EXCEPTION 'no endpoint consumes %', wanted
+            USING ERRCODE = 'ED002', HINT = 'Run the endpoint that handles it once, or install it, or name one in the argument endpoint.';
+    ELSIF cardinality(queues) > 1 THEN
+        RAISE EXCEPTION 'several endpoints consume %: %', wanted, names
+            USING ERRCODE = 'ED003', HINT = 'Name one in the argument endpoint, or publish.';
+    END IF;
+    RETURN queues[1];
+END $$;
+
+-- An event goes to every queue whose endpoint consumes it. A subscriber that is being added waits for us, or
+-- we for it; the list is read by a statement of its own, whose snapshot is younger than the lock. Where the
+-- whole transaction has one snapshot, an older one, locking the row makes Postgres refuse it with 40001.
+CREATE FUNCTION :schema.event_queues(kind text) RETURNS int[]
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    wanted text COLLATE "C" := event_queues.kind;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(1162101825, tableoid::int) FROM :schema.subscription_generation;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM FROM :schema.subscription_generation FOR SHARE;
+    END IF;
+    RETURN ARRAY(SELECT s.queue FROM :schema.subscription s WHERE s.kind = wanted ORDER BY s.queue);
+END $$;
+
+-- Remembers the id of a message for seven days; false when it was sent before with the same content.
+CREATE FUNCTION :schema.remember_id(id uuid, sum bytea) RETURNS boolean
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    stored bytea;
+BEGIN
+    INSERT INTO :schema.sent_id (id, sum) VALUES (remember_id.id, remember_id.sum) ON CONFLICT (id) DO NOTHING;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    SELECT s.sum INTO stored FROM :schema.sent_id s WHERE s.id = remember_id.id;
+    IF stored IS DISTINCT FROM remember_id.sum THEN
+        RAISE EXCEPTION 'message id % was sent before with another content', remember_id.id USING ERRCODE = 'ED004';
+    END IF;
+    RETURN false;
+END $$;
+
+-- send writes a message in the caller's transaction:
+--
+--   SELECT * FROM edda.send(kind => 'order.place', body => convert_to('{"OrderID":"7"}', 'UTF8'));
+--
+-- A literal given as bytea is read with backslash escapes, hence convert_to. endpoint overrides routing. With
+-- publish the message goes to every endpoint that consumes the kind, possibly to none. due is the earliest
+-- moment of handling; null and what has passed are now. A message sent with an id may be sent again for seven
+-- days: duplicate is then true, and nothing is written. Errors: 22023 (an argument), ED002 (no endpoint),
+-- ED003 (several), ED004 (the id was used with another endpoint, kind or body).
 CREATE FUNCTION :schema.send(
     kind text, body bytea, header json DEFAULT '{}', endpoint text DEFAULT NULL, publish boolean DEFAULT false,
     id uuid DEFAULT NULL, due timestamptz DEFAULT NULL,
@@ -10,63 +115,40 @@ CREATE FUNCTION :schema.send(
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    target int;
-    names  text;
-    digest bytea := sha256(convert_to(coalesce(send.endpoint, '') || E'\n' || send.kind || E'\n', 'UTF8') || send.body);
-    stored bytea;
+    queues   int[];
+    target   int;
+    envelope text := coalesce(send.header::text, '{}');
+    random   bytea;
 BEGIN
     copies := 0;
     duplicate := false;
-    message_id := coalesce(send.id, gen_random_uuid());
-    IF send.kind !~ '^[a-z][a-z0-9_.-]{0,62}$' OR send.kind IS NULL THEN
-        RAISE EXCEPTION 'kind must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
-    ELSIF octet_length(send.body) > 1048576 OR send.body IS NULL THEN
-        RAISE EXCEPTION 'body must have at most 1048576 bytes' USING ERRCODE = '22023';
-    ELSIF json_typeof(send.header) <> 'object' OR octet_length(send.header::text) > 66560 THEN
-        RAISE EXCEPTION 'header must be a JSON object of at most 65 KiB' USING ERRCODE = '22023';
-    ELSIF send.due IS NOT NULL AND (NOT isfinite(send.due) OR send.due > now() + interval '10 years') THEN
-        RAISE EXCEPTION 'due must be within 10 years' USING ERRCODE = '22023';
-    END IF;
-
-    IF send.publish THEN -- a subscriber that is being added waits for us, or we for it
-        PERFORM pg_advisory_xact_lock_shared(1162101825, tableoid::int) FROM :schema.subscription_generation;
-    ELSIF send.endpoint IS NULL THEN
-        SELECT string_agg(q.endpoint, ', ' ORDER BY q.endpoint), count(*) INTO names, copies
-        FROM :schema.subscription s JOIN :schema.queue q ON q.id = s.queue WHERE s.kind = send.kind;
-        IF copies = 0 THEN
-            RAISE EXCEPTION 'no endpoint consumes %', send.kind
-                USING ERRCODE = 'ED002', HINT = 'Run the endpoint once, or name one in the argument endpoint.';
-        ELSIF copies > 1 THEN
-            RAISE EXCEPTION 'several endpoints consume %: %', send.kind, names
-                USING ERRCODE = 'ED003', HINT = 'Name one in the argument endpoint, or publish.';
-        END IF;
-        copies := 0;
-    ELSIF NOT EXISTS (SELECT FROM :schema.queue q WHERE q.endpoint = send.endpoint) THEN
-        RAISE EXCEPTION 'there is no endpoint %', send.endpoint
-            USING ERRCODE = 'ED002', HINT = 'Run the endpoint once, or run: edda migrate install.';
-    END IF;
-
-    IF send.id IS NOT NULL THEN
-        INSERT INTO :schema.sent_id (id, sum) VALUES (send.id, digest) ON CONFLICT (id) DO NOTHING;
-        IF NOT FOUND THEN
-            SELECT sum INTO stored FROM :schema.sent_id s WHERE s.id = send.id;
-            IF stored IS DISTINCT FROM digest THEN
-                RAISE EXCEPTION 'message id % was sent before with another content', send.id USING ERRCODE = 'ED004';
-            END IF;
-            duplicate := true;
-            RETURN;
+    message_id := send.id;
+    PERFORM :schema.check_message(send.kind, send.body, send.header, send.id, send.due);
+    IF send.publish IS NOT TRUE THEN
+        queues := ARRAY[:schema.command_queue(send.kind, send.endpoint)];
+    ELSIF send.endpoint IS NOT NULL THEN
+        RAISE EXCEPTION 'a message that is published goes to all who consume it: leave out the endpoint' USING ERRCODE = '22023';
+    ELSE
+        queues := :schema.event_queues(send.kind);
+        IF send.header ->> 'edda-intent' IS NULL THEN
+            envelope := regexp_replace(envelope, '^\s*\{\s*(\}?)', CASE WHEN envelope ~ '^\s*\{\s*\}' THEN '{"edda-intent":"publish"\1' ELSE '{"edda-intent":"publish",' END);
         END IF;
     END IF;
 
-    FOR target IN
-        SELECT q.id FROM :schema.queue q
-        WHERE q.endpoint = send.endpoint
-           OR send.endpoint IS NULL AND q.id IN (SELECT s.queue FROM :schema.subscription s WHERE s.kind = send.kind)
-        ORDER BY q.id
-    LOOP
-        EXECUTE format('INSERT INTO %I.queue_%s (due, id, kind, header, body) VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5)',
+    IF message_id IS NULL THEN -- a UUIDv7, so that ids made one after another stand beside each other in an index
+        random := overlay(uuid_send(gen_random_uuid())
+            PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6);
+        message_id := encode(set_bit(set_bit(random, 52, 1), 53, 1), 'hex')::uuid;
+    ELSIF NOT :schema.remember_id(message_id,
+        sha256(convert_to(coalesce(send.endpoint, '') || E'\n' || send.kind || E'\n', 'UTF8') || send.body)) THEN
+        duplicate := true;
+        RETURN;
+    END IF;
+
+    FOREACH target IN ARRAY queues LOOP
+        EXECUTE format('INSERT INTO %I.queue_%s (due, id, kind, header, body) VALUES (greatest($1, clock_timestamp()), $2, $3, $4, $5)',
                        :'schema', target)
-        USING send.due, message_id, send.kind, convert_to(send.header::text, 'UTF8'), send.body;
+        USING send.due, message_id, send.kind, convert_to(envelope, 'UTF8'), send.body;
         copies := copies + 1;
     END LOOP;
 END $$;

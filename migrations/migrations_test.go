@@ -1,0 +1,42 @@
+package migrations_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/migrations"
+)
+
+func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
+	t.Parallel()
+	all := migrations.All()
+	for i, m := range all {
+		if m.Version != int64(i+1) {
+			t.Errorf("migration %d is named %d_%s", i+1, m.Version, m.Name)
+		}
+	}
+	if len(all) != migrations.Version {
+		t.Errorf("there are %d files, and Version is %d", len(all), migrations.Version)
+	}
+}
+
+// unqualified finds a table or function of ours that is named without its schema.
+var unqualified = regexp.MustCompile(`(?i)\b(?:CREATE (?:TABLE|FUNCTION)|INSERT INTO|UPDATE|FROM|JOIN|REFERENCES|PERFORM)\s+[a-z_]+[ (]`)
+
+var allowedNames = regexp.MustCompile(`(?i)^(FROM (json_each|clock_timestamp)|PERFORM (FROM|pg_advisory_xact_lock_shared))`)
+
+// Nothing relies on a search_path: it is the session's, and a pooler may hand us another's.
+func TestMigrationsNameTheirSchema(t *testing.T) {
+	t.Parallel()
+	for _, m := range migrations.All() {
+		for line := range strings.Lines(m.Text) {
+			code, _, _ := strings.Cut(line, "--")
+			for _, found := range unqualified.FindAllString(code, -1) {
+				if !allowedNames.MatchString(found) {
+					t.Errorf("%05d_%s.sql: %q has no :schema in\n%s", m.Version, m.Name, found, line)
+				}
+			}
+		}
+	}
+}
