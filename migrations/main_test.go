@@ -38,8 +38,10 @@ func newSite(t *testing.T, suffix string) *site {
 	if err := migrate.Up(t.Context(), s.pool, migrate.Options{Schema: schema.Name()}); err != nil {
 		t.Fatal(err)
 	}
-	for endpoint, kind := range map[string]string{"orders": "order.place", "mail": "order.paid", "audit": "order.paid"} {
-		s.exec("INSERT INTO :schema.subscription (kind, queue) SELECT $2, :schema.create_queue($1)", endpoint, kind)
+	for _, e := range []struct{ endpoint, kind string }{
+		{"audit", "order.paid"}, {"mail", "order.paid"}, {"orders", "order.place"},
+	} {
+		s.exec("INSERT INTO :schema.subscription (kind, queue) SELECT $2, :schema.create_queue($1)", e.endpoint, e.kind)
 	}
 	return s
 }
