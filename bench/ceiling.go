@@ -14,7 +14,7 @@ import (
 var ceilingSQL string
 
 const (
-	ceilingWorkers = 2   // on the step workload: one works in Postgres while the other works in Go
+	ceilingWorkers = 3   // on the step workload: two processors are busy while one worker waits for its commit
 	ceilingBatch   = 500 // messages per transaction
 )
 

@@ -42,21 +42,30 @@ func serverCPU(ctx context.Context, db *pgxpool.Pool) func() time.Duration {
 	if err != nil || !strings.HasPrefix(stat.name, "postgres") {
 		return still
 	}
-	postmaster := stat.parent
-	return func() time.Duration {
+	return func() time.Duration { return familyCPU(stat.parent) }
+}
+
+// familyCPU is the processor time of the postmaster and of its children, living and ended. A child
+// that ends between two readings would be missed or counted twice, so that the sum is then taken again.
+func familyCPU(postmaster int) time.Duration {
+	var sum time.Duration
+	for range 10 {
 		root, err := readStat(strconv.Itoa(postmaster))
 		if err != nil {
 			return 0
 		}
-		sum := root.own + root.children
+		sum = root.own + root.children
 		pids, _ := filepath.Glob("/proc/[0-9]*")
 		for _, dir := range pids {
 			if s, err := readStat(filepath.Base(dir)); err == nil && s.parent == postmaster {
 				sum += s.own
 			}
 		}
-		return sum
+		if again, err := readStat(strconv.Itoa(postmaster)); err == nil && again.children == root.children {
+			break
+		}
 	}
+	return sum
 }
 
 // procStat is what we need of /proc/<pid>/stat.

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/pprof"
-	"strings"
 	"syscall"
 )
 
@@ -80,7 +79,7 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	h := &harness{server: server, db: db, log: os.Stderr}
+	h := &harness{dsn: server.DSN(), db: db, log: os.Stderr}
 	report.Results, err = h.rounds(ctx, cases, o.rounds)
 	stopProfile()
 	if err != nil {
@@ -112,47 +111,4 @@ func startProfile(file string) (stop func(), err error) {
 		return nil, err
 	}
 	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
-}
-
-// messages is the full number of messages of a workload, and that of -quick.
-var messages = map[string]struct{ full, quick int }{
-	Step:    {200_000, 60_000},
-	Hot:     {200_000, 60_000},
-	Latency: {2_000, 500},
-}
-
-// choose lists the cases the flags ask for, each with its number of messages.
-func choose(o options) ([]Case, error) {
-	if o.rounds < 1 || o.n < 0 {
-		return nil, errors.New("-rounds must be at least 1, and -n not negative")
-	}
-	var cases []Case
-	for workload := range strings.SplitSeq(o.run, ",") {
-		size, known := messages[workload]
-		if !known {
-			return nil, fmt.Errorf("-run: there is no workload %q; there are step, hot and latency", workload)
-		}
-		n := size.full
-		if o.quick {
-			n = size.quick
-		}
-		if o.n > 0 {
-			n = o.n
-		}
-		for _, name := range order {
-			if o.peers != "" && !strings.Contains(","+o.peers+",", ","+name+",") {
-				continue
-			}
-			for _, c := range peers[name].cases {
-				if c.Workload == workload {
-					c.N = max(int(float64(n)*c.Share), 1)
-					cases = append(cases, c)
-				}
-			}
-		}
-	}
-	if len(cases) == 0 {
-		return nil, errors.New("no peer does what -run and -peers ask for")
-	}
-	return cases, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -94,65 +93,6 @@ func printTable(out io.Writer, summaries []Summary) error {
 			s.Name, s.Peer, s.N, s.Rate, s.Slowest, s.Fastest, s.ClientCPU, s.ServerCPU)
 	}
 	return t.Flush()
-}
-
-// Ratio compares two peers on a workload or a variant of one.
-type Ratio struct {
-	Workload string  `json:"workload"`
-	Above    string  `json:"above"`
-	Below    string  `json:"below"`
-	Value    float64 `json:"value"`
-}
-
-func (r Ratio) String() string {
-	return fmt.Sprintf("RATIO %s %s/%s %.3g", r.Workload, r.Above, r.Below, r.Value)
-}
-
-// ratios compares every pair of peers, like with like. The line of a whole workload is its worst variant.
-func ratios(summaries []Summary) []Ratio {
-	var all []Ratio
-	for i, above := range order {
-		for _, below := range order[i+1:] {
-			for _, workload := range []string{Step, Hot, Latency} {
-				all = append(all, compare(summaries, workload, above, below)...)
-			}
-		}
-	}
-	return all
-}
-
-func compare(summaries []Summary, workload, above, below string) []Ratio {
-	var lines []Ratio
-	for _, a := range summaries {
-		for _, b := range summaries {
-			if a.Workload != workload || b.Workload != workload || a.Peer != above || b.Peer != below || !alike(a.Case, b.Case) {
-				continue
-			}
-			line := Ratio{Workload: a.Name, Above: above, Below: below, Value: a.Rate / b.Rate}
-			if workload != Latency {
-				lines = append(lines, line)
-				continue
-			}
-			p50, p99 := line, line
-			p50.Workload, p50.Value = "latency-p50", a.P50/b.P50
-			p99.Workload, p99.Value = "latency-p99", a.P99/b.P99
-			return []Ratio{p50, p99}
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	worst := slices.MinFunc(lines, func(a, b Ratio) int { return cmp.Compare(a.Value, b.Value) })
-	if worst.Workload == workload {
-		return lines
-	}
-	worst.Workload = workload
-	return append(lines, worst)
-}
-
-// alike says whether two cases of a workload do the same work: a peer without stores compares with either.
-func alike(a, b Case) bool {
-	return a.Processes == b.Processes && (a.Store == b.Store || a.Store == "" || b.Store == "")
 }
 
 // Report is what -json writes.

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Ratio compares two peers on a workload or a variant of one.
+type Ratio struct {
+	Workload string  `json:"workload"`
+	Above    string  `json:"above"`
+	Below    string  `json:"below"`
+	Value    float64 `json:"value"`
+}
+
+func (r Ratio) String() string {
+	return fmt.Sprintf("RATIO %s %s/%s %.3g", r.Workload, r.Above, r.Below, r.Value)
+}
+
+// ratios compares every pair of peers on every workload both of them ran.
+func ratios(summaries []Summary) []Ratio {
+	var all []Ratio
+	for i, above := range order {
+		for _, below := range order[i+1:] {
+			all = append(all, throughput(pairs(summaries, Step, above, below))...)
+			all = append(all, throughput(pairs(summaries, Hot, above, below))...)
+			all = append(all, latency(pairs(summaries, Latency, above, below))...)
+		}
+	}
+	return all
+}
+
+// pair is the same work done by two peers.
+type pair struct{ above, below Summary }
+
+// pairs matches like with like: the same number of processes, and the same store unless a peer knows none.
+func pairs(summaries []Summary, workload, above, below string) []pair {
+	var all []pair
+	for _, a := range summaries {
+		for _, b := range summaries {
+			peers := a.Peer == above && b.Peer == below
+			work := a.Workload == workload && b.Workload == workload && a.Processes == b.Processes
+			store := a.Store == b.Store || a.Store == "" || b.Store == ""
+			if peers && work && store {
+				all = append(all, pair{a, b})
+			}
+		}
+	}
+	return all
+}
+
+func (p pair) ratio(workload string, value float64) Ratio {
+	return Ratio{Workload: workload, Above: p.above.Peer, Below: p.below.Peer, Value: value}
+}
+
+// variant is the name of what the two have in common, with the store of the peer that has one.
+func (p pair) variant() string {
+	c := p.above.Case
+	c.Store = cmp.Or(p.above.Store, p.below.Store)
+	return c.Name()
+}
+
+// throughput has a line for each variant, and one for the whole workload: its worst variant.
+func throughput(pairs []pair) []Ratio {
+	if len(pairs) == 0 {
+		return nil
+	}
+	var lines []Ratio
+	for _, p := range pairs {
+		lines = append(lines, p.ratio(p.variant(), p.above.Rate/p.below.Rate))
+	}
+	worst := slices.MinFunc(lines, func(a, b Ratio) int { return cmp.Compare(a.Value, b.Value) })
+	worst.Workload = pairs[0].above.Workload
+	return append(lines, worst)
+}
+
+// latency has a line for the median and one for the slow end. Here less is better.
+func latency(pairs []pair) []Ratio {
+	var lines []Ratio
+	for _, p := range pairs {
+		lines = append(lines,
+			p.ratio("latency-p50", p.above.P50/p.below.P50),
+			p.ratio("latency-p99", p.above.P99/p.below.P99))
+	}
+	return lines
+}
