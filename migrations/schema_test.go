@@ -38,7 +38,7 @@ func TestSchemaIsTheGoldenOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("the schema differs from %s; accept it with: go test ./migrations -run Golden -rewrite\n(-golden +schema)\n%s", golden, diff)
 	}
 }
@@ -47,7 +47,7 @@ func TestSchemaIsTheGoldenOne(t *testing.T) {
 func TestSchemaIsTheSameUnderAWeirdName(t *testing.T) {
 	t.Parallel()
 	plain, weird := newSite(t, ""), newSite(t, `weird"x y`)
-	if diff := cmp.Diff(plain.describe(), weird.describe()); diff != "" {
+	if diff := cmp.Diff(strings.Split(plain.describe(), "\n"), strings.Split(weird.describe(), "\n")); diff != "" {
 		t.Errorf("(-plain +weird):\n%s", diff)
 	}
 }
