@@ -97,7 +97,10 @@ func (s *Session) accept(c *Context) Outcome {
 		for _, p := range c.pending {
 			c.drop(p)
 		}
-		c.pending = nil
+		c.pending = c.pending[:0]
+	}
+	if len(c.pending) == 0 {
+		c.pending = nil // one form of "none" in the database
 	}
 	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
 	s.live, s.completed = true, c.complete

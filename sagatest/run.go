@@ -1,0 +1,224 @@
+package sagatest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// ErrMissing: the message found no instance and may not start one, and its policy is not to discard it. The
+// bus would retry or dead-letter it.
+var ErrMissing = errors.New("no instance")
+
+// Run holds any number of instances of one definition, its queue of timeouts and its clock. It belongs to one
+// goroutine.
+type Run struct {
+	t     testing.TB
+	def   *saga.Definition
+	store *Store
+	codec *recorder
+	ids   counter
+	now   time.Time
+
+	later    queue
+	sent     []saga.Outgoing // since the last Sent
+	asked    []saga.Outgoing // everything sent and not yet answered
+	discards []string        // since the last Discarded
+}
+
+// New begins a run at noon of the first day of 2026, UTC. It fails t when the definition has a fault.
+func New(t testing.TB, d *saga.Definition) *Run {
+	t.Helper()
+	if err := d.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return &Run{
+		t: t, def: d, store: NewStore(), codec: &recorder{types: map[string]reflect.Type{}},
+		now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+	}
+}
+
+// Now is the run's clock: Context.Now in the next step.
+func (r *Run) Now() time.Time { return r.now }
+
+// Deliver hands m to the saga as a command from outside, and returns the step's error. With Delay or At it
+// waits for Advance. When there is no instance, the missing policy decides: see Discarded and ErrMissing.
+func (r *Run) Deliver(m saga.Message, o ...saga.SendOption) error {
+	r.t.Helper()
+	return r.deliver(saga.Command, "", m, o)
+}
+
+// DeliverFrom hands m to the saga as a command of another endpoint, which Reply and ReplyToOriginator answer.
+func (r *Run) DeliverFrom(endpoint string, m saga.Message, o ...saga.SendOption) error {
+	r.t.Helper()
+	return r.deliver(saga.Command, endpoint, m, o)
+}
+
+// Publish hands m to the saga as an event of another endpoint.
+func (r *Run) Publish(endpoint string, m saga.Message, o ...saga.SendOption) error {
+	r.t.Helper()
+	return r.deliver(saga.Event, endpoint, m, o)
+}
+
+func (r *Run) deliver(intent saga.Intent, from string, m saga.Message, o []saga.SendOption) error {
+	r.t.Helper()
+	turn := r.turn(saga.Delivery{})
+	turn.Endpoint = from
+	out, err := turn.Compose(intent, m, o...)
+	if err != nil {
+		r.t.Fatalf("sagatest: deliver %v", err)
+	}
+	return r.accept(saga.Delivery{Info: out.Info, Body: out.Body}).err()
+}
+
+// accept steps a delivery, or keeps it for Advance when it is due later.
+func (r *Run) accept(in saga.Delivery) happened {
+	if in.Info.Due.After(r.now) {
+		r.later.push(in)
+		return happened{in: in}
+	}
+	in.Info.Attempt, in.Info.Due = 1, r.now
+	h := r.step(in)
+	r.note(h)
+	return h
+}
+
+func (r *Run) note(h happened) {
+	if h.out.Discard != "" {
+		r.discards = append(r.discards, h.in.Info.Kind+": "+h.out.Discard)
+	}
+}
+
+// Reply hands m to the saga as the answer to something it sent: the first equal message that is not answered
+// yet. It fails the test when the saga never sent one, and returns the step's error.
+func (r *Run) Reply(to, m saga.Message) error {
+	r.t.Helper()
+	body, err := saga.JSON.Encode(to)
+	if err != nil {
+		r.t.Fatalf("sagatest: reply to %s: %v", to.Kind(), err)
+	}
+	at := slices.IndexFunc(r.asked, func(o saga.Outgoing) bool {
+		return o.Info.Kind == to.Kind() && bytes.Equal(o.Body, body)
+	})
+	if at < 0 {
+		r.t.Fatalf("sagatest: reply to %s %s: the saga sent none, or all are answered", to.Kind(), body)
+	}
+	in, err := r.answer(at, m)
+	if err != nil {
+		r.t.Fatalf("sagatest: %v", err)
+	}
+	return r.accept(in).err()
+}
+
+// answer composes m as the endpoint would that received the message at this place of asked.
+func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
+	asked := r.asked[at]
+	turn := r.turn(saga.Delivery{Info: asked.Info, Body: asked.Body})
+	turn.Endpoint = "answers"
+	out, err := turn.Compose(saga.Answer, m)
+	if err == nil {
+		r.asked = slices.Delete(r.asked, at, at+1)
+	}
+	return saga.Delivery{Info: out.Info, Body: out.Body}, err
+}
+
+// Advance moves the clock by d and fires what falls due, in order, including what those steps ask for. The
+// errors of failed steps are joined; what failed stays due and fires again in the next Advance, unless the
+// failure was permanent.
+func (r *Run) Advance(d time.Duration) error {
+	r.t.Helper()
+	var errs []error
+	r.advance(d, func(h happened) {
+		r.note(h)
+		if err := h.err(); err != nil {
+			errs = append(errs, fmt.Errorf("%v %s: %w", h.in.Info.Intent, h.in.Info.Kind, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Sent returns what the saga sent, published and answered since the last call, decoded. Timeouts are in Pending.
+func (r *Run) Sent() []saga.Message {
+	r.t.Helper()
+	var out []saga.Message
+	for _, o := range r.sent {
+		m, err := r.codec.message(o)
+		if err != nil {
+			r.t.Fatalf("sagatest: decode %s, which the saga sent: %v", o.Info.Kind, err)
+		}
+		out = append(out, m)
+	}
+	r.sent = nil
+	return out
+}
+
+// SentAs is Sent with what is known of each message: headers, due time, where it goes.
+func (r *Run) SentAs() []saga.Outgoing {
+	out := r.sent
+	r.sent = nil
+	return out
+}
+
+// Discarded returns "kind: reason" of what was consumed without effect since the last call.
+func (r *Run) Discarded() []string {
+	out := r.discards
+	r.discards = nil
+	return out
+}
+
+// Instance returns the stored instance with this key; ok is false when there is none.
+func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
+	r.t.Helper()
+	i, ok, err := r.store.Load(Ref{Saga: r.def.Name(), Key: key})
+	if err != nil {
+		r.t.Fatalf("sagatest: load %s/%s: %v", r.def.Name(), key, err)
+	}
+	return i, ok
+}
+
+// Pending lists the timeouts the instance waits for; none when there is no instance.
+func (r *Run) Pending(key string) []saga.Pending {
+	r.t.Helper()
+	i, _ := r.Instance(key)
+	return i.Pending
+}
+
+// Live reports whether there is an instance with this key.
+func (r *Run) Live(key string) bool {
+	r.t.Helper()
+	_, ok := r.Instance(key)
+	return ok
+}
+
+// State returns the instance's state as it would be read from the database; it fails t when there is none.
+func State[S any](r *Run, key string) S {
+	r.t.Helper()
+	var s S
+	i, ok := r.Instance(key)
+	if !ok {
+		r.t.Fatalf("sagatest: there is no %s/%s", r.def.Name(), key)
+	}
+	if err := json.Unmarshal(i.State, &s); err != nil {
+		r.t.Fatalf("sagatest: state of %s/%s: %v", r.def.Name(), key, err)
+	}
+	return s
+}
+
+// Given stores an instance as another release left it: its state as JSON, and the version of that state. It
+// is how an Upcast is tested.
+func (r *Run) Given(key string, stateVersion int, state string) {
+	r.t.Helper()
+	won, err := r.store.Save([]Write{{Op: Start, Instance: saga.Instance{
+		ID: r.ids.next(), Saga: r.def.Name(), Key: key, StateVersion: stateVersion, State: []byte(state),
+	}}})
+	if err != nil || !won[0] {
+		r.t.Fatalf("sagatest: given %s/%s: there is one already", r.def.Name(), key)
+	}
+}

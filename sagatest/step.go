@@ -1,0 +1,157 @@
+package sagatest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// happened is what one delivery did, as data for the Run and for transcripts.
+type happened struct {
+	in     saga.Delivery
+	before saga.Instance // zero: there was none
+	after  saga.Instance // zero: there is none
+	op     Op
+	saved  bool
+	out    saga.Outcome
+	none   bool // no instance, and the message starts none
+	policy saga.Missing
+}
+
+// err is the delivery's failure, as a test sees it.
+func (h happened) err() error {
+	if h.none && h.out.Err == nil && h.policy != saga.MissingDiscard {
+		return fmt.Errorf("%s: %w", h.in.Info.Kind, ErrMissing)
+	}
+	return h.out.Err
+}
+
+// step takes one delivery through the same verbs as the bus: prepare, load, open, step, save.
+func (r *Run) step(in saga.Delivery) (h happened) {
+	h.in = in
+	call, err := r.def.Prepare(in, r.codec)
+	if err != nil {
+		h.out.Err = err
+		return h
+	}
+	i, ok, err := r.store.Load(Ref{Saga: r.def.Name(), Key: call.Key(), ID: call.Instance()})
+	switch {
+	case err != nil:
+		h.out.Err = err
+		return h
+	case ok:
+		h.before = i
+	case call.MayStart():
+		i = saga.Instance{ID: r.ids.next(), New: true, Saga: r.def.Name(), Key: call.Key()}
+	default:
+		return r.missing(h, call)
+	}
+	session, err := r.def.Open(i)
+	if err != nil {
+		h.out.Err = err
+		return h
+	}
+	if h.out = session.Step(r.t.Context(), r.turn(in), call); h.out.Err == nil && h.out.Discard == "" {
+		r.save(&h, session)
+	}
+	return h
+}
+
+func (r *Run) missing(h happened, call *saga.Call) happened {
+	h.none, h.policy = true, call.Missing()
+	out, ok := call.StepMissing(r.t.Context(), r.turn(h.in))
+	switch {
+	case ok:
+		h.none, h.out = false, out
+		r.dispatch(out)
+	case h.in.Info.Intent == saga.Timer:
+		h.out.Discard = "instance is gone"
+	case h.policy == saga.MissingDiscard:
+		h.out.Discard = "no instance"
+	}
+	return h
+}
+
+func (r *Run) save(h *happened, s *saga.Session) {
+	i, err := s.Instance()
+	if err != nil {
+		r.t.Fatalf("sagatest: %v", err)
+	}
+	h.op, h.after = opOf(h.before.ID.IsZero(), s), i
+	won, err := r.store.Save([]Write{{Op: h.op, Instance: i}})
+	if err != nil || !won[0] {
+		r.t.Fatalf("sagatest: save %s/%s: won %v: %v", i.Saga, i.Key, won, err)
+	}
+	if h.op == Update || h.op == Start {
+		h.after.Version++
+	}
+	h.saved = true
+	r.dispatch(h.out)
+}
+
+func opOf(started bool, s *saga.Session) Op {
+	switch {
+	case started && s.Completed():
+		return StartAndComplete
+	case started:
+		return Start
+	case s.Completed():
+		return Complete
+	case s.Changed():
+		return Update
+	}
+	return Check
+}
+
+// dispatch keeps timeouts for Advance and the rest for Sent. Cancelled ones stay: they are discarded when due.
+func (r *Run) dispatch(out saga.Outcome) {
+	for _, o := range out.Out {
+		if o.Info.Intent == saga.Timer {
+			r.later.push(saga.Delivery{Info: o.Info, Body: o.Body})
+			continue
+		}
+		r.sent = append(r.sent, o)
+		r.asked = append(r.asked, o)
+	}
+}
+
+func (r *Run) turn(in saga.Delivery) saga.Turn {
+	return saga.Turn{
+		In: in, Now: r.now, Clock: func() time.Time { return r.now },
+		NewID: r.ids.next, Codec: r.codec, Endpoint: r.def.Name(),
+	}
+}
+
+// most bounds one Advance: a timeout that asks for itself at once never ends.
+const most = 100_000
+
+// advance moves the clock to each due time in turn, so that what a timeout asks for may fire as well.
+func (r *Run) advance(d time.Duration, each func(happened)) {
+	end := r.now.Add(max(d, 0))
+	var failed []saga.Delivery
+	for n := 0; ; n++ {
+		in, ok := r.later.pop(end)
+		if !ok {
+			break
+		}
+		if n == most {
+			r.t.Fatalf("sagatest: %d messages fell due in one Advance; the last is %s", most, in.Info.Kind)
+		}
+		if in.Info.Due.After(r.now) {
+			r.now = in.Info.Due
+		}
+		in.Info.Attempt++
+		h := r.step(in)
+		each(h)
+		var permanent *saga.PermanentError
+		if err := h.err(); err != nil && !errors.As(err, &permanent) {
+			failed = append(failed, in)
+		}
+	}
+	r.now = end
+	for _, in := range failed {
+		r.later.push(in)
+	}
+}
