@@ -1,0 +1,52 @@
+package pgtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	if err != nil {
+		t.Fatalf("read the connection string: %v", err)
+	}
+	config.MaxConns = 10
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pg.RegisterArrays(conn.TypeMap())
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatalf("open a pool: %v", err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// Migrated is a schema of the test's own with all tables. It is dropped when the test ends.
+func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
+	t.Helper()
+	schema, err := pg.ParseSchema(pgdev.Schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// Database is Pool and Migrated.
+func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	pool := Pool(t)
+	return pool, Migrated(t, pool)
+}

@@ -1,0 +1,84 @@
+package pgtest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Probes asks whether statements still reach rows by index or place when their table has grown since they were planned.
+// A connection of the engine plans its statements on empty tables, in the first minute of an
+// installation, and keeps those plans.
+type Probes struct {
+	File       string              // the .sql file
+	Statements map[string][]string // name to arguments, as Explain takes them
+	Settings   []string            // run first, for example "SET LOCAL enable_seqscan = off"
+	Fill       string              // SQL that fills the tables, with :schema; they are never analysed
+	MaxRows    int                 // what one node of a plan may read
+}
+
+// Check explains each statement three times: on the empty tables, then on the full ones with the plan
+// that was made before, and with a new one.
+func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	p.prepare(t, tx, schema)
+	for _, setting := range append(p.Settings, "SET LOCAL plan_cache_mode = force_generic_plan") {
+		exec(t, tx, setting)
+	}
+	p.explain(t, tx, "empty")
+	exec(t, tx, schema.Render(p.Fill))
+	p.explain(t, tx, "full, planned when empty")
+	exec(t, tx, "SET LOCAL plan_cache_mode = force_custom_plan")
+	p.explain(t, tx, "full, planned anew")
+}
+
+func (p Probes) prepare(t *testing.T, tx pgx.Tx, schema pg.Schema) {
+	t.Helper()
+	text, err := os.ReadFile(p.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements, err := pg.Load(string(text), schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range p.Statements {
+		if _, err := tx.Prepare(t.Context(), name, statements.Get(name)); err != nil {
+			t.Fatalf("prepare %s: %v", name, err)
+		}
+	}
+}
+
+func (p Probes) explain(t *testing.T, tx pgx.Tx, state string) {
+	t.Helper()
+	for name, args := range p.Statements {
+		inner, err := tx.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, scan := range Explain(t, inner, name, args...) {
+			if scan.Node == "Seq Scan" && state != "empty" || scan.Rows+scan.Removed > p.MaxRows {
+				t.Errorf("%s (%s): %v", name, state, scan)
+			}
+			t.Logf("%s (%s): %v", name, state, scan)
+		}
+		if err := inner.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func exec(t *testing.T, tx pgx.Tx, sql string) {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+}
