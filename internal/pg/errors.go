@@ -16,7 +16,7 @@ type Class int
 
 // The classes, by the SQLSTATE that puts an error into one (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
-	Other          Class = iota // a bug or bad data: 22…, 23…, 42… and whatever is not named below
+	Other          Class = iota // a bug, bad data, an ended context: 22…, 23…, 42… and whatever is not named below
 	Race                        // 40001, 40P01: another transaction won; run again
 	Busy                        // 55P03: a lock was not free in time
 	Cancelled                   // 57014: statement timeout or cancel
@@ -27,7 +27,7 @@ const (
 	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is not there
 	Denied                      // 42501: a missing grant
 	GuardFailed                 // ED001: a guard of ours said no; nothing was committed
-	AbortedAlready              // 25P02: the transaction had failed before
+	AbortedAlready              // 25P02, or a COMMIT that rolled back: the transaction had failed before
 )
 
 // GuardCode is the SQLSTATE that the SQL function expect raises.
@@ -46,16 +46,19 @@ var classes = map[string]Class{
 	"25P02":   AbortedAlready,
 }
 
-// Code returns the SQLSTATE of err, "" when it is not an error of the server.
+// Code returns the SQLSTATE of err, "" when it is not an error of the server. It knows the errors of any
+// driver that tells its SQLSTATE, so that database/sql works with pgx/stdlib and lib/pq alike.
 func Code(err error) string {
-	var e *pgconn.PgError
+	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
-		return e.Code
+		return e.SQLState()
 	}
 	return ""
 }
 
-// ClassOf tells what err means. nil is Other.
+// ClassOf tells what err, which a call of pgx has returned, means. nil is Other, and so is the end of the
+// caller's own context: it says nothing about the database, though pgx has closed the connection. An error
+// that a handler made itself does not belong here: a lost connection to somebody else looks the same.
 func ClassOf(err error) Class {
 	code := Code(err)
 	if class, ok := classes[code]; ok {
@@ -66,28 +69,36 @@ func ClassOf(err error) Class {
 		return Lost
 	case strings.HasPrefix(code, "53"):
 		return Exhausted
+	case errors.Is(err, pgx.ErrTxCommitRollback):
+		return AbortedAlready
 	case code == "" && connectionLost(err):
 		return Lost
 	}
 	return Other
 }
 
-// connectionLost recognises errors of the client side, which have no SQLSTATE.
+// connectionLost recognises errors of the client side, which have no SQLSTATE. A context's deadline is a
+// net.Error too, so contexts are asked for first. While connecting, a deadline is taken for the
+// connect_timeout of the configuration: pgx tells the two apart no better.
 func connectionLost(err error) bool {
 	var (
 		network net.Error
 		connect *pgconn.ConnectError
 	)
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &network) || errors.As(err, &connect) ||
-		pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded) || isClosedConn(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return false
+	case errors.As(err, &connect):
+		return true
+	case errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	return errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &network)
 }
 
-// isClosedConn: pgconn's error for use of a closed connection is not exported; SafeToRetry is true for
-// it, since nothing was sent.
-func isClosedConn(err error) bool { return err != nil && pgconn.SafeToRetry(err) }
-
-// Constraint returns the name of the constraint that err violates, "" for any other error.
+// Constraint returns the name of the constraint that err violates, "" for any other error and for any other
+// driver than pgx.
 func Constraint(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && strings.HasPrefix(e.Code, "23") {

@@ -23,14 +23,14 @@ func Load(text string, schema Schema) (Statements, error) {
 	for block := range strings.SplitSeq(blocks, "\n"+nameMark) {
 		name, body, _ := strings.Cut(block, "\n")
 		name = strings.TrimSpace(name)
+		body = strings.TrimRight(body, "; \t\r\n")
 		if name == "" || withoutComments(body) == "" {
 			return nil, fmt.Errorf("sql: a block named %q is empty", name)
 		}
 		if _, twice := statements[name]; twice {
 			return nil, fmt.Errorf("sql: two blocks are named %q", name)
 		}
-		body = strings.TrimSuffix(strings.TrimSpace(body), ";")
-		statements[name] = nameMark + name + "\n" + schema.Render(body)
+		statements[name] = nameMark + name + "\n" + schema.Render(strings.TrimSpace(body))
 	}
 	return statements, nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -22,14 +23,20 @@ func NewGroup(ctx context.Context) *Group {
 	return &Group{ctx: ctx, cancel: cancel}
 }
 
-// Go starts a member. A nil error lets the others go on.
+// Go starts a member. A nil error lets the others go on. A member that returns because its context ended,
+// with the error of the context, has not failed.
 func (g *Group) Go(member func(ctx context.Context) error) {
 	g.wg.Go(func() {
-		if err := member(g.ctx); err != nil {
+		if err := member(g.ctx); err != nil && !g.endedBy(err) {
 			g.once.Do(func() { g.err = err })
 			g.cancel(err)
 		}
 	})
+}
+
+func (g *Group) endedBy(err error) bool {
+	end := g.ctx.Err()
+	return end != nil && (errors.Is(err, end) || errors.Is(err, context.Cause(g.ctx)))
 }
 
 // Stop ends the context of the members without an error.
@@ -57,4 +64,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // Jitter spreads d evenly over ± a quarter, so that processes started together do not poll together.
 func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)
+}
+
+// Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon
+// and whatever happens: it is for a courtesy that nobody waits for.
+func Detached(ctx context.Context, f func(ctx context.Context)) {
+	go f(context.WithoutCancel(ctx))
 }
