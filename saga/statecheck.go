@@ -90,7 +90,7 @@ func (c *stateCheck) fields(path string, t reflect.Type) {
 			name = f.Name
 		}
 		if other, twice := names[name]; twice {
-			c.fault(at, fmt.Sprintf("and %s have one name in JSON, %q, so neither is stored", other, name))
+			c.fault(at, fmt.Sprintf("and %s have one name in JSON, %q, so one of them is lost", other, name))
 		}
 		names[name] = f.Name
 		c.walk(at, f.Type)

@@ -1,0 +1,54 @@
+package saga_test
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"github.com/edda-go/edda/saga"
+)
+
+func TestIDText(t *testing.T) {
+	t.Parallel()
+	const text = "0190b5a0-7b7c-7cc2-8d5e-0123456789ab"
+	id, err := saga.ParseID(text)
+	if err != nil || id.String() != text || id.IsZero() {
+		t.Fatalf("%v, %v", id, err)
+	}
+	b, err := json.Marshal(map[saga.ID]saga.ID{id: id})
+	if want := `{"` + text + `":"` + text + `"}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v", b, err)
+	}
+	for _, wrong := range []string{"", text[1:], text + "0", "0190b5a07b7c7cc28d5e0123456789ab0000", "0190b5a0-7b7c-7cc2-8d5e-0123456789ag"} {
+		if _, err := saga.ParseID(wrong); err == nil {
+			t.Errorf("%q was read", wrong)
+		}
+	}
+}
+
+func TestIntentText(t *testing.T) {
+	t.Parallel()
+	for _, i := range []saga.Intent{saga.Command, saga.Event, saga.Answer, saga.Timer} {
+		if got, err := saga.ParseIntent(i.String()); err != nil || got != i {
+			t.Errorf("%v: %v, %v", i, got, err)
+		}
+	}
+	if _, err := saga.ParseIntent("sing"); err == nil {
+		t.Error("read an intent that is none")
+	}
+	if saga.Intent(9).String() != "intent(9)" {
+		t.Error(saga.Intent(9))
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	i := saga.Info{}.WithHeaders(map[string]string{"b": "2", "a": "1"})
+	var order string
+	for name := range i.Headers() {
+		order += name
+	}
+	if order != "ab" || i.Header("b") != "2" || i.Header("c") != "" || i.HeaderCount() != 2 {
+		t.Errorf("%q %v", order, maps.Collect(i.Headers()))
+	}
+}
