@@ -41,6 +41,6 @@
 // # Reading order
 //
 // fault.go (what can be asked), proxy.go (the listener), session.go (one
-// connection: toServer and toClient), replies.go (which reply answers what),
+// connection), forward.go and answer.go (its two directions), replies.go (which reply answers what),
 // plan.go (counting and choosing), statement.go (names), frame.go (bytes).
 package faultproxy

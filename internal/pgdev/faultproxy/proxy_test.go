@@ -287,10 +287,23 @@ func TestAtTheMomentAllBeforeIsDoneAndNothingAfter(t *testing.T) {
 	}
 }
 
+// The server usually sends a statement's completion together with the
+// ReadyForQuery that follows the commit. A notice raised by a deferred trigger,
+// in the commit, sends it early.
 func TestAfterWithoutATransactionIsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Options{})
-	s.proxy.Set(Fault{Statement: "put", When: After, Do: Call(func() { s.expect(5, "in the call") })})
+	s.exec(`CREATE FUNCTION :s.slow() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE NOTICE 'in the commit'; PERFORM pg_sleep(0.1); RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON :s.r DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION :s.slow()`)
+	s.proxy.Set(Fault{Statement: "put", When: After, Do: Call(func() {
+		var got int
+		err := s.direct.QueryRow(t.Context(), s.sql("SELECT v FROM :s.r WHERE id = 1")).Scan(&got)
+		if err != nil || got != 5 {
+			t.Errorf("after the statement others see %d (%v), want its commit: 5", got, err)
+		}
+	})})
 	if _, err := s.through().Exec(t.Context(), s.sql("-- name: put\nUPDATE :s.r SET v = $1"), 5); err == nil {
 		t.Error("Call cuts, and the client saw no error")
 	}
