@@ -374,6 +374,7 @@ func TestSendThroughDatabaseSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer prepared.Close()
 	for i := range 7 { // Postgres changes to a generic plan after the fifth
 		var (
 			id        string

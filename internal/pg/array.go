@@ -18,14 +18,26 @@ type Array struct {
 	data    []byte
 }
 
-// The arrays Edda's statements take.
-func UUIDs() *Array      { return &Array{element: pgtype.UUIDOID} }
-func Texts() *Array      { return &Array{element: pgtype.TextOID} }
-func Byteas() *Array     { return &Array{element: pgtype.ByteaOID} }
-func Ints() *Array       { return &Array{element: pgtype.Int4OID} }
-func BigInts() *Array    { return &Array{element: pgtype.Int8OID} }
+// UUIDs is an empty uuid[].
+func UUIDs() *Array { return &Array{element: pgtype.UUIDOID} }
+
+// Texts is an empty text[].
+func Texts() *Array { return &Array{element: pgtype.TextOID} }
+
+// Byteas is an empty bytea[].
+func Byteas() *Array { return &Array{element: pgtype.ByteaOID} }
+
+// Ints is an empty int4[].
+func Ints() *Array { return &Array{element: pgtype.Int4OID} }
+
+// BigInts is an empty int8[].
+func BigInts() *Array { return &Array{element: pgtype.Int8OID} }
+
+// Timestamps is an empty timestamptz[].
 func Timestamps() *Array { return &Array{element: pgtype.TimestamptzOID} }
-func TIDs() *Array       { return &Array{element: pgtype.TIDOID} }
+
+// TIDs is an empty tid[].
+func TIDs() *Array { return &Array{element: pgtype.TIDOID} }
 
 // Len is the number of elements.
 func (a *Array) Len() int { return a.count }

@@ -1,0 +1,33 @@
+# No server has to run: the tests start a Postgres of their own, or use the one that DATABASE_URL names.
+
+GO ?= go
+LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help test race bench crash mutants lint fmt
+
+help: ## print this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
+
+test: ## vet and test everything but the benchmarks
+	$(GO) vet ./...
+	$(GO) test -timeout 8m ./...
+
+race: ## the same under the race detector
+	$(GO) test -race -timeout 15m ./...
+
+bench: ## measure Edda beside its peers, on this machine
+	cd bench && $(GO) run . -run step,hot,latency
+
+crash: ## kill workers and Postgres at every statement, and count the messages
+	$(GO) run ./internal/crash
+
+mutants: ## break the engine on purpose, and see that the tests notice
+	$(GO) run ./internal/mutants
+
+lint: ## run the linters, pinned in .ci/tools
+	$(LINT) run ./...
+	cd bench && $(GO) vet ./...
+
+fmt: ## format the Go files
+	gofmt -w .

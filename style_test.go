@@ -1,0 +1,132 @@
+package edda_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const mostLines, mostTestLines = 600, 900
+
+// sources calls do with every Go file of the repository, the benchmarks' included.
+func sources(t *testing.T, do func(path string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		do(filepath.ToSlash(path), text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
+
+func TestFilesAreShort(t *testing.T) {
+	t.Parallel()
+	sources(t, func(path string, text []byte) {
+		limit := mostLines
+		if isTest(path) {
+			limit = mostTestLines
+		}
+		if lines := bytes.Count(text, []byte("\n")); lines > limit {
+			t.Errorf("%s has %d lines, the limit is %d: find the second concept in it", path, lines, limit)
+		}
+	})
+}
+
+func TestFilesAreNamedAfterAConcept(t *testing.T) {
+	t.Parallel()
+	sources(t, func(path string, _ []byte) {
+		switch filepath.Base(path) {
+		case "utils.go", "util.go", "common.go", "helpers.go", "helper.go", "types.go", "misc.go":
+			t.Errorf("%s is named after no concept", path)
+		}
+	})
+}
+
+// sqlText begins like a statement. Words of an error message begin small.
+var sqlText = regexp.MustCompile(`(?s)^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|DROP|LOCK|SET|BEGIN|MERGE)\s`)
+
+// What the compiler cannot forbid. Linters forbid some of it too; this holds wherever go test runs.
+func TestForbiddenCalls(t *testing.T) {
+	t.Parallel()
+	sources(t, func(path string, text []byte) {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if fault := forbidden(path, n); fault != "" {
+				t.Errorf("%s: %s", files.Position(n.Pos()), fault)
+			}
+			return true
+		})
+	})
+}
+
+func forbidden(path string, n ast.Node) string {
+	if _, ok := n.(*ast.GoStmt); ok && !isTest(path) && !isTool(path) && !strings.HasPrefix(path, "internal/run/") {
+		return "a bare go statement: use run.Group, so that somebody waits for it"
+	}
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	receiver, name := fmt.Sprint(function.X), function.Sel.Name
+	switch {
+	case receiver == "time" && name == "Sleep" && (isTest(path) || !isTool(path)):
+		return "time.Sleep: wait for the event, use run.Sleep, or testing/synctest"
+	case isTest(path) && (receiver == "t" || receiver == "b" || receiver == "f") && strings.HasPrefix(name, "Skip"):
+		return "a test that skips: let it fail with the remedy"
+	case receiver == "fmt" && strings.HasPrefix(name, "Sprint") && !isTest(path) && len(call.Args) > 0 && isSQL(call.Args[0]):
+		return "SQL made by fmt: put the statement into a .sql file"
+	}
+	return ""
+}
+
+// isTool tells programs that measure and break things, which own their process, from the library.
+func isTool(path string) bool {
+	for _, prefix := range []string{"internal/pgdev/", "internal/crash/", "internal/mutants/", "bench/", "cmd/", "examples/"} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func isSQL(argument ast.Expr) bool {
+	literal, ok := argument.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return false
+	}
+	text, err := strconv.Unquote(literal.Value)
+	return err == nil && sqlText.MatchString(text)
+}
