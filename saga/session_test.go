@@ -511,3 +511,32 @@ func TestLargeStateFailsTheStep(t *testing.T) {
 		t.Errorf("%v", out.Err)
 	}
 }
+
+// TestMiddlewareIsPartOfTheStep: what it returns counts, and what it puts into the context is seen.
+func TestMiddlewareIsPartOfTheStep(t *testing.T) {
+	t.Parallel()
+	type name struct{}
+	d := acting(func(_ *order, ctx *saga.Context) error {
+		ctx.Send(paid{Order: fmt.Sprint(ctx.Value(name{}))})
+		return nil
+	})
+	for _, refuse := range []error{nil, io.EOF} {
+		in := deliver(place{Order: "7"})
+		call, err := d.Prepare(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, tn := open(t, d, fresh()), turn(in)
+		tn.Around = func(ctx context.Context, handler func(context.Context) error) error {
+			return errors.Join(handler(context.WithValue(ctx, name{}, "tenant")), refuse)
+		}
+		out := s.Step(context.Background(), tn, call)
+		if refuse != nil {
+			if !errors.Is(out.Err, refuse) || s.Live() || len(out.Out) > 0 {
+				t.Errorf("the middleware refused, and the step is %+v", out)
+			}
+		} else if out.Err != nil || string(out.Out[0].Body) != `{"Order":"tenant"}` {
+			t.Errorf("%+v", out)
+		}
+	}
+}

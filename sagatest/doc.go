@@ -7,6 +7,12 @@
 // originators go through their encoding before and after every step, so a field that would be lost in the
 // database is lost here. Ids and times count from a fixed beginning, so a run prints the same story every time.
 //
+//	run := sagatest.New(t, Orders)
+//	err := run.Deliver(PlaceOrder{OrderID: "7"})        // the step's error
+//	err = run.Reply(ReserveStock{OrderID: "7"}, Reserved{})
+//	err = run.Advance(24 * time.Hour)                   // fires what falls due
+//	run.Sent(), run.Live("7"), sagatest.State[Order](run, "7")
+//
 // # What differs from the bus
 //
 // Every message is a batch of its own, and there is one worker, so there are no conflicts. No policy retries:
