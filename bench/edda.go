@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed edda.sql
+var eddaSQL string
+
+// edda is the library at its defaults: one endpoint with one saga, and for latency one plain handler.
+type edda struct{}
+
+func init() {
+	register("edda", edda{},
+		Case{Workload: Step, Store: Optimistic},
+		Case{Workload: Step, Store: Pessimistic},
+		Case{Workload: Hot, Store: Optimistic, Processes: 1},
+		Case{Workload: Hot, Store: Pessimistic, Processes: 1},
+		Case{Workload: Hot, Store: Optimistic, Processes: 2},
+		Case{Workload: Hot, Store: Pessimistic, Processes: 2},
+		Case{Workload: Latency},
+	)
+}
+
+// charge is the step as a saga's handler.
+func charge(o *Order, ctx *saga.Context, m Charge) error {
+	ctx.Send(o.Apply(m))
+	return nil
+}
+
+func definition(store string) *saga.Definition {
+	kind := saga.Pessimistic
+	if store == Optimistic {
+		kind = saga.Optimistic
+	}
+	return saga.Define(sagaName, saga.Options{Store: kind},
+		saga.StartedBy(func(m Charge) string { return m.Order }, charge))
+}
+
+// Prepare migrates, installs the two endpoints and fills the tables with COPY.
+func (edda) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
+	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
+		return err
+	}
+	b, err := bus.New(db, bus.Options{Schema: c.Schema()})
+	if err != nil {
+		return err
+	}
+	work, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.Saga(definition(c.Store)))
+	if err != nil {
+		return err
+	}
+	sink, err := bus.NewEndpoint(b, "sink", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, Charged) error { return nil }))
+	if err != nil {
+		return err
+	}
+	for _, e := range []*bus.Endpoint{work, sink} { // queue_1 and queue_2
+		if err := e.Install(ctx); err != nil {
+			return err
+		}
+	}
+	if c.Workload == Latency {
+		return nil
+	}
+	rows := []string{"iid", "saga", "key", "version", "state_version", "state"}
+	if err := fill(ctx, db, pgx.Identifier{c.Schema(), "saga"}, rows, eddaInstances(c)); err != nil {
+		return err
+	}
+	rows = []string{"due", "id", "kind", "header", "body"}
+	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue_1"}, rows, messageRows(c))
+}
+
+func eddaInstances(c Case) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		for i := range c.Instances() {
+			state, err := json.Marshal(newOrder(i))
+			if !yield([]any{newID(), sagaName, orderKey(i), int64(1), 1, state}, err) {
+				return
+			}
+		}
+	}
+}
+
+// Work runs the endpoint until its queue is empty.
+func (e edda) Work(ctx context.Context, w *Worker) error {
+	pool, err := pgxpool.New(ctx, w.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if w.Workload == Latency {
+		return e.latency(ctx, w, b)
+	}
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.Saga(definition(w.Store)))
+	if err != nil {
+		return err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	return runUntil(ctx, endpoint, func(ctx context.Context) error {
+		empty := statements(eddaSQL, w.Schema())["empty"]
+		for done := false; !done; {
+			time.Sleep(5 * time.Millisecond)
+			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// latency sends at rest, and stops the watch first thing in the handler.
+func (edda) latency(ctx context.Context, w *Worker, b *bus.Bus) error {
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m Charge) error {
+		return w.Handled(m)
+	}))
+	if err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	return runUntil(ctx, endpoint, func(ctx context.Context) error {
+		err := w.SendAll(ctx, func(ctx context.Context, m Charge) error {
+			_, err := b.Send(ctx, m)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-w.AllHandled():
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// runUntil runs the endpoint beside until, and stops it when that has returned.
+func runUntil(ctx context.Context, endpoint *bus.Endpoint, until func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- endpoint.Run(ctx)
+		stop()
+	}()
+	err := until(ctx)
+	stop()
+	if runErr := <-ended; runErr != nil {
+		return fmt.Errorf("endpoint: %w", runErr)
+	}
+	return err
+}
+
+// Effects counts what the run left behind.
+func (edda) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
+	var e Effects
+	row := db.QueryRow(ctx, statements(eddaSQL, c.Schema())["effects"])
+	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
+	return e, err
+}

@@ -1,0 +1,14 @@
+-- name: empty
+-- A message is here until the transaction that handled it has committed.
+SELECT NOT EXISTS (SELECT FROM :schema.queue_1);
+
+-- name: effects
+-- Dead letters and discarded messages count as left: there should be none.
+SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded),
+       s.sent, s.total, i.steps, i.total
+  FROM (SELECT count(DISTINCT id) AS sent,
+               coalesce(sum((convert_from(body, 'UTF8')::json ->> 'amount')::bigint), 0)::bigint AS total
+          FROM :schema.queue_2) s,
+       (SELECT coalesce(sum((state ->> 'steps')::bigint), 0)::bigint AS steps,
+               coalesce(sum((state ->> 'total')::bigint), 0)::bigint AS total
+          FROM :schema.saga) i;

@@ -1,0 +1,256 @@
+package bus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// The header of a message is one flat JSON object of strings: the framework's names begin with "edda-",
+// all others are the user's. What can be derived is left out: a message that begins a conversation
+// carries nothing at all.
+const (
+	headerVersion      = "edda-version" // of this format; absent is 1
+	headerIntent       = "edda-intent"
+	headerFrom         = "edda-from"
+	headerCorrelation  = "edda-correlation"  // absent: the conversation's id
+	headerConversation = "edda-conversation" // absent: the message's own id
+	headerRelated      = "edda-related"      // absent: the conversation's id, unless the message begins it
+	headerInstance     = "edda-instance"
+	headerOrigin       = "edda-origin"
+	headerManifest     = "edda-manifest"
+	headerRun          = "edda-run"
+	headerFireDue      = "edda-fire-due"
+	headerFireZone     = "edda-fire-zone"
+
+	envelopeVersion = 1
+)
+
+// errNewerEnvelope: a newer program wrote the header. The message waits for a worker that knows it.
+var errNewerEnvelope = errors.New("the header was written by a newer program")
+
+// appendHeader encodes what i knows beyond the columns of the queue.
+func appendHeader(buf []byte, i *saga.Info) []byte {
+	buf = append(buf, '{')
+	begin := len(buf)
+	pair := func(name, value string) {
+		if len(buf) > begin {
+			buf = append(buf, ',')
+		}
+		buf = append(buf, '"')
+		buf = append(buf, name...)
+		buf = append(buf, `":"`...)
+		buf = append(buf, value...)
+		buf = append(buf, '"')
+	}
+	id := func(name string, id saga.ID) {
+		var text [36]byte
+		pair(name, string(appendUUID(text[:0], id)))
+	}
+	if i.Intent != saga.Command {
+		pair(headerIntent, i.Intent.String())
+	}
+	if i.From != "" {
+		pair(headerFrom, i.From)
+	}
+	conversation := i.ID
+	if !i.ConversationID.IsZero() && i.ConversationID != i.ID {
+		conversation = i.ConversationID
+		id(headerConversation, conversation)
+	}
+	if !i.CorrelationID.IsZero() && i.CorrelationID != conversation {
+		id(headerCorrelation, i.CorrelationID)
+	}
+	if !i.RelatedTo.IsZero() && i.RelatedTo != conversation {
+		id(headerRelated, i.RelatedTo)
+	}
+	if !i.Instance.IsZero() {
+		id(headerInstance, i.Instance)
+	}
+	if !i.Origin.IsZero() {
+		id(headerOrigin, i.Origin)
+	}
+	if i.Fire != nil {
+		pair(headerManifest, i.Fire.Manifest)
+		id(headerRun, i.Fire.Run)
+		pair(headerFireDue, i.Fire.Due.Format(time.RFC3339Nano))
+		pair(headerFireZone, i.Fire.Due.Location().String())
+	}
+	if i.HeaderCount() > 0 {
+		buf = appendUserHeaders(buf, i, len(buf) > begin)
+	}
+	return append(buf, '}')
+}
+
+func appendUserHeaders(buf []byte, i *saga.Info, comma bool) []byte {
+	for name, value := range i.Headers() {
+		if comma {
+			buf = append(buf, ',')
+		}
+		comma = true
+		buf = appendJSONString(buf, name)
+		buf = append(buf, ':')
+		buf = appendJSONString(buf, value)
+	}
+	return buf
+}
+
+func appendJSONString(buf []byte, s string) []byte {
+	text, err := json.Marshal(s) // a string always encodes
+	if err != nil {
+		return append(buf, `""`...)
+	}
+	return append(buf, text...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+func appendUUID(buf []byte, id saga.ID) []byte {
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			buf = append(buf, '-')
+		}
+		buf = append(buf, hexDigits[b>>4], hexDigits[b&15])
+	}
+	return buf
+}
+
+// readHeader fills i, whose ID, Kind and times the caller has set, from a stored header. An error means
+// that the header is no header; what could be read stays in i.
+func readHeader(header []byte, i *saga.Info) error {
+	version := envelopeVersion
+	related := false
+	var user map[string]string
+	err := eachPair(header, func(name, value string) (err error) {
+		switch name {
+		case headerVersion:
+			version, err = strconv.Atoi(value)
+		case headerIntent:
+			i.Intent, err = saga.ParseIntent(value)
+		case headerFrom:
+			i.From = value
+		case headerCorrelation:
+			i.CorrelationID, err = saga.ParseID(value)
+		case headerConversation:
+			i.ConversationID, err = saga.ParseID(value)
+		case headerRelated:
+			related = true
+			i.RelatedTo, err = saga.ParseID(value)
+		case headerInstance:
+			i.Instance, err = saga.ParseID(value)
+		case headerOrigin:
+			i.Origin, err = saga.ParseID(value)
+		case headerManifest, headerRun, headerFireDue, headerFireZone:
+			err = readFire(i, name, value)
+		default:
+			if user == nil {
+				user = map[string]string{}
+			}
+			user[name] = value
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+	if version > envelopeVersion {
+		return errNewerEnvelope
+	}
+	if user != nil {
+		*i = i.WithHeaders(user)
+	}
+	deriveIDs(i, related)
+	return err
+}
+
+// deriveIDs is the inverse of what appendHeader leaves out.
+func deriveIDs(i *saga.Info, related bool) {
+	if i.ConversationID.IsZero() {
+		i.ConversationID = i.ID
+	}
+	if i.CorrelationID.IsZero() {
+		i.CorrelationID = i.ConversationID
+	}
+	if !related && i.ConversationID != i.ID {
+		i.RelatedTo = i.ConversationID
+	}
+}
+
+func readFire(i *saga.Info, name, value string) (err error) {
+	if i.Fire == nil {
+		i.Fire = &saga.Fire{}
+	}
+	switch name {
+	case headerManifest:
+		i.Fire.Manifest = value
+	case headerRun:
+		i.Fire.Run, err = saga.ParseID(value)
+	case headerFireDue:
+		i.Fire.Due, err = time.Parse(time.RFC3339Nano, value)
+	case headerFireZone:
+		if zone, e := time.LoadLocation(value); e == nil {
+			i.Fire.Due = i.Fire.Due.In(zone)
+		}
+	}
+	return err
+}
+
+// eachPair calls do for every name and value of a flat JSON object of strings. The common header has no
+// escapes and is read without allocating more than its values; any other goes through encoding/json.
+func eachPair(header []byte, do func(name, value string) error) error {
+	text := string(header)
+	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' || strings.ContainsRune(text, '\\') {
+		return eachPairSlow(header, do)
+	}
+	rest := text[1 : len(text)-1]
+	for rest != "" {
+		name, after, ok := cutString(rest)
+		if !ok || after == "" || after[0] != ':' {
+			return eachPairSlow(header, do)
+		}
+		value, after, ok := cutString(after[1:])
+		if !ok || after != "" && after[0] != ',' {
+			return eachPairSlow(header, do)
+		}
+		if err := do(name, value); err != nil {
+			return err
+		}
+		rest = strings.TrimPrefix(after, ",")
+	}
+	return nil
+}
+
+// cutString cuts a JSON string without escapes from the front of s.
+func cutString(s string) (value, after string, ok bool) {
+	if s == "" || s[0] != '"' {
+		return "", s, false
+	}
+	return strings.Cut(s[1:], `"`)
+}
+
+// eachPairSlow starts over: do is only ever given whole values, and being given one twice does no harm.
+func eachPairSlow(header []byte, do func(name, value string) error) error {
+	var pairs map[string]any
+	if err := json.Unmarshal(header, &pairs); err != nil {
+		return fmt.Errorf("header is not a JSON object: %w", err)
+	}
+	for name, value := range pairs {
+		text, ok := value.(string)
+		if !ok { // another program wrote a number or an object; it stays readable
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			text = string(raw)
+		}
+		if err := do(name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// What a caller can act on.
+var (
+	// ErrNoRoute: no endpoint of this database consumes the kind, or the named endpoint does not exist.
+	ErrNoRoute = errors.New("no endpoint consumes it")
+	// ErrAmbiguous: several endpoints consume the kind, so a command does not know where to go.
+	ErrAmbiguous = errors.New("several endpoints consume it")
+	// ErrIDConflict: the id of the message was used before, with another content. The first is kept.
+	ErrIDConflict = errors.New("the message id was used before with another content")
+	// ErrOtherDatabase: the transaction given to SendTx is not of the bus's database and schema.
+	ErrOtherDatabase = errors.New("the transaction belongs to another database or schema than the bus")
+	// ErrNotInstalled: the endpoint's queue does not exist and may not be created here.
+	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
+	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
+	ErrDrain = errors.New("handlers did not end in time and were cancelled")
+	// ErrRunning: Run was called while another Run of the endpoint goes on.
+	ErrRunning = errors.New("the endpoint is already running")
+	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.
+	ErrConflict = errors.New("somebody else changed the saga instance first, too often")
+	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+	ErrMissing = errors.New("there is no saga instance for it")
+	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownFor.
+	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
+)
+
+// OutcomeUnknownError says that the connection broke while a send was being committed: it may be in the
+// queue, or not. Sending again with saga.WithID(ID) is safe for seven days.
+type OutcomeUnknownError struct {
+	ID  saga.ID
+	Err error
+}
+
+func (e *OutcomeUnknownError) Error() string {
+	return fmt.Sprintf("the outcome of sending message %s is unknown, send it again with saga.WithID: %v", e.ID, e.Err)
+}
+
+func (e *OutcomeUnknownError) Unwrap() error { return e.Err }

@@ -1,0 +1,236 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	batchLockTimeout = "5ms" // far below deadlock_timeout: a batch must not wait holding its neighbours' rows
+	freeTroubles     = 5     // in a row, before trouble during a step counts as that step's failure
+)
+
+// errEndedTx: the handler said "commit" or "rollback" in SQL. The locks of every message of the batch are gone.
+var errEndedTx = errors.New("the handler ended the batch's transaction with SQL of its own")
+
+// handleTx runs a plain handler on the batch's transaction. A failed one is rolled back to where it began; its
+// neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
+// transaction is gone.
+func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error) {
+	if b.savepoint >= mostTxBatch {
+		b.late = true
+		return nil, nil
+	}
+	if err := b.openToUser(ctx); err != nil {
+		return nil, err
+	}
+	tx := &stepTx{batch: b}
+	c := &Context{ctx: ctx, turn: b.turn(m)}
+	err := b.callTx(ctx, m, c, tx)
+	tx.closed = true
+	switch {
+	case b.conn.IsClosed() || tx.lost != nil:
+		b.chargeTrouble(m, errors.Join(err, tx.lost))
+		return nil, fmt.Errorf("handle %s: the connection was lost: %w", m.kind, errors.Join(err, tx.lost))
+	case b.conn.PgConn().TxStatus() == 'I':
+		b.memory.condemn(m.id, saga.Permanent(errEndedTx))
+		return nil, fmt.Errorf("handle %s: %w", m.kind, errEndedTx)
+	case saga.Succeeded(err) && b.conn.PgConn().TxStatus() == 'E':
+		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
+	}
+	out := c.outcome(err)
+	if out.Err == nil && out.Discard == "" {
+		return &out, nil
+	}
+	if err := tx.undo(ctx); err != nil {
+		return nil, err
+	}
+	return b.judgeTrouble(m, tx, out), nil
+}
+
+func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
+	defer recovered(&err)
+	defer c.closed.Store(true)
+	call := func(ctx context.Context, d *saga.Delivery) error {
+		c.ctx = ctx
+		return m.consumer.tx(c, tx, d.Body, b.bus.codec)
+	}
+	return b.handlers.wrap(call)(ctx, &m.delivery)
+}
+
+// openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while
+// other messages share the transaction.
+func (b *batch) openToUser(ctx context.Context) error {
+	if b.userReady {
+		return nil
+	}
+	b.userReady = true
+	pipeline := &pgx.Batch{}
+	p := b.planner
+	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3])
+	if len(b.messages) > 1 {
+		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
+	}
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("prepare the transaction for a handler: %w", err)
+	}
+	return nil
+}
+
+// judgeTrouble: a lock that was not free, a deadlock, a serialization failure are not the message's fault, as long as that
+// does not go on for ever.
+func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
+	switch pg.ClassOf(tx.failed) {
+	case pg.Busy:
+		if len(b.messages) == 1 {
+			return &out // it was alone, under the lock_timeout of its own session
+		}
+	case pg.Race:
+	default:
+		return &out
+	}
+	b.trouble = true
+	if b.chargeTrouble(m, out.Err) {
+		return &out
+	}
+	return nil
+}
+
+// chargeTrouble counts trouble against m, and tells whether the free ones are used up.
+func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
+	if b.memory.charge(m.id) <= freeTroubles {
+		return false
+	}
+	if err == nil {
+		err = errors.New("trouble of the connection")
+	}
+	b.memory.condemn(m.id, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	return true
+}
+
+// stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.
+type stepTx struct {
+	batch  *batch
+	open   bool // the savepoint of this step exists
+	closed bool
+	failed error // the last statement that failed
+	lost   error // the connection broke during a statement
+}
+
+var (
+	errNotYours = errors.New("the transaction belongs to the batch: return nil to commit, an error to undo")
+	errStepOver = errors.New("the transaction was used after the handler returned")
+)
+
+// enter opens the savepoint of the step, once. The one of the step before is released first, so that they
+// do not nest.
+func (t *stepTx) enter(ctx context.Context) error {
+	if t.closed {
+		return errStepOver
+	}
+	if t.open {
+		return nil
+	}
+	b := t.batch
+	pipeline := &pgx.Batch{}
+	if b.savepoint > 0 {
+		pipeline.Queue("release savepoint edda_step")
+	}
+	pipeline.Queue("savepoint edda_step")
+	if err := t.note(b.conn.SendBatch(ctx, pipeline).Close()); err != nil {
+		return err
+	}
+	b.savepoint++
+	t.open = true
+	return nil
+}
+
+// note remembers what went wrong, whatever the handler makes of it.
+func (t *stepTx) note(err error) error {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		t.failed = err
+		if t.batch.conn.IsClosed() {
+			t.lost = err
+		}
+	}
+	return err
+}
+
+// undo takes back everything the step wrote.
+func (t *stepTx) undo(ctx context.Context) error {
+	if !t.open {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := t.batch.conn.Exec(ctx, "rollback to savepoint edda_step"); err != nil {
+		return fmt.Errorf("undo a handler's writes: %w", err)
+	}
+	return nil
+}
+
+func (t *stepTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	return t.batch.nested(ctx, t)
+}
+
+func (t *stepTx) Commit(context.Context) error   { return errNotYours }
+func (t *stepTx) Rollback(context.Context) error { return errNotYours }
+func (t *stepTx) Conn() *pgx.Conn                { return nil }
+
+func (t *stepTx) LargeObjects() pgx.LargeObjects {
+	panic("bus: large objects are not supported in a handler's transaction")
+}
+
+func (t *stepTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.enter(ctx); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	tag, err := t.batch.conn.Exec(ctx, sql, args...)
+	return tag, t.note(err)
+}
+
+func (t *stepTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := t.enter(ctx); err != nil {
+		return failedRows{err: err}, err
+	}
+	rows, err := t.batch.conn.Query(ctx, sql, args...)
+	return notedRows{Rows: rows, tx: t}, t.note(err)
+}
+
+func (t *stepTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, _ := t.Query(ctx, sql, args...)
+	return oneRow{rows}
+}
+
+func (t *stepTx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	if err := t.enter(ctx); err != nil {
+		return pgx.FailedBatchResults(batch, err)
+	}
+	return notedBatch{BatchResults: t.batch.conn.SendBatch(ctx, batch), tx: t}
+}
+
+func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
+	if err := t.enter(ctx); err != nil {
+		return 0, err
+	}
+	n, err := t.batch.conn.CopyFrom(ctx, table, columns, source)
+	return n, t.note(err)
+}
+
+func (t *stepTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	d, err := t.batch.conn.Prepare(ctx, name, sql)
+	return d, t.note(err)
+}

@@ -1,0 +1,184 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// load finds the instances of the batch, one load for each however many messages it has. Those in the hands
+// of another worker of this process are not even asked for.
+func (b *batch) load(ctx context.Context) error {
+	var asked []*instance
+	for _, m := range b.messages {
+		if m.fate != left || m.call == nil {
+			continue
+		}
+		h := handle{id: m.call.Instance()}
+		if h.id.IsZero() {
+			h = handle{saga: m.consumer.def.Name(), key: m.call.Key()}
+		}
+		i := b.find[h]
+		if i == nil {
+			i = &instance{def: m.consumer.def, asked: h, write: -1}
+			b.find[h] = i
+			if b.memory.hold(b, h) {
+				asked = append(asked, i)
+			} else {
+				i.status = busyHere
+			}
+		}
+		m.instance = i
+	}
+	if err := b.ask(ctx, asked); err != nil {
+		return err
+	}
+	return b.waitForHolder(ctx)
+}
+
+// ask loads instances and sorts out what came back.
+func (b *batch) ask(ctx context.Context, asked []*instance) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	refs := make([]persistence.Ref, len(asked))
+	for n, i := range asked {
+		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked)
+		refs[n] = persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock}
+	}
+	found, err := b.bus.sagas.Load(ctx, b.conn, refs)
+	if err != nil {
+		return err
+	}
+	for n, i := range asked {
+		b.settle(i, found[n])
+	}
+	return nil
+}
+
+// settle turns what was found into an instance of the batch. A key and an id that name the same instance
+// become one before the first step.
+func (b *batch) settle(i *instance, f persistence.Found) {
+	switch f.Status {
+	case persistence.Absent:
+		i.status = absent
+	case persistence.Busy:
+		i.status, i.id = busyThere, f.Instance.ID
+	case persistence.Loaded:
+		if f.Instance.Saga != i.def.Name() { // an id of another saga: not ours to answer for
+			i.status = absent
+			return
+		}
+		b.unify(i, f)
+	}
+}
+
+func (b *batch) unify(i *instance, f persistence.Found) {
+	byKey, byID := handle{saga: f.Instance.Saga, key: f.Instance.Key}, handle{id: f.Instance.ID}
+	for _, h := range []handle{byKey, byID} {
+		other := b.find[h]
+		switch {
+		case other == nil:
+			b.find[h] = i
+		case other != i && other.session != nil: // its twin was settled first
+			b.replace(i, other)
+			return
+		}
+		if !b.memory.hold(b, h) {
+			i.status = busyHere
+			return
+		}
+	}
+	b.open(i, f)
+}
+
+// replace makes the messages of i those of its twin.
+func (b *batch) replace(i, twin *instance) {
+	for _, m := range b.messages {
+		if m.instance == i {
+			m.instance = twin
+		}
+	}
+	b.find[i.asked] = twin
+}
+
+func (b *batch) open(i *instance, f persistence.Found) {
+	i.id, i.version = f.Instance.ID, f.Instance.Version
+	i.status = ours
+	b.instances = append(b.instances, i)
+	if f.Faulty != nil {
+		i.status, i.fault = faulty, saga.Permanent(f.Faulty)
+		return
+	}
+	session, err := i.def.Open(f.Instance)
+	switch {
+	case isNewerState(err):
+		i.status, i.fault = newer, err
+	case err != nil:
+		i.status, i.fault = faulty, err
+	default:
+		i.session = session
+	}
+}
+
+const mostHolderWait = 50 * time.Millisecond
+
+// waitForHolder: when the whole batch is for instances that other processes hold, one worker of this process waits
+// for one of them, instead of all of them taking and letting go for as long as that lasts. It holds no instance, so it
+// cannot be part of a deadlock.
+func (b *batch) waitForHolder(ctx context.Context) error {
+	var first *instance
+	for _, m := range b.messages {
+		switch {
+		case m.fate != left || m.instance == nil:
+			return nil
+		case m.instance.status != busyHere && m.instance.status != busyThere:
+			return nil
+		case first == nil && m.instance.status == busyThere:
+			first = m.instance
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	done, ok := b.memory.waitFor(first.id)
+	if !ok {
+		return nil
+	}
+	defer done()
+	wait := max(mostHolderWait, first.def.Options().LockWait)
+	if _, err := b.conn.Exec(ctx, b.bus.sql.Get("lock_timeout"), fmt.Sprint(wait.Milliseconds())); err != nil {
+		return fmt.Errorf("wait for a saga instance: %w", err)
+	}
+	if err := b.bus.sagas.Wait(ctx, b.conn, first.id); err != nil {
+		return b.stillBusy(ctx, err)
+	}
+	return b.askAgain(ctx, first)
+}
+
+// stillBusy: the wait ended by its timeout, which is no error of the batch; it has failed the transaction though.
+func (b *batch) stillBusy(ctx context.Context, err error) error {
+	if pg.ClassOf(err) != pg.Busy {
+		return err
+	}
+	b.abandon(ctx)
+	return nil
+}
+
+// askAgain loads the one instance that was waited for, now with its lock held by us.
+func (b *batch) askAgain(ctx context.Context, i *instance) error {
+	ref := persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: true}
+	found, err := b.bus.sagas.Load(ctx, b.conn, []persistence.Ref{ref})
+	if err != nil {
+		return err
+	}
+	b.settle(i, found[0])
+	return nil
+}
+
+var _ persistence.Sender = (*pgx.Conn)(nil)

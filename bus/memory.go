@@ -1,0 +1,164 @@
+package bus
+
+import (
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// memory is what an endpoint of this process remembers between batches. All of it is advice or bookkeeping:
+// a process that forgets it is slower and no less right. Safe for concurrent use.
+type memory struct {
+	mu        sync.Mutex
+	held      map[handle]*batch     // instances in the hands of a worker of this process
+	contended map[handle]contention // instances that lost saves lately
+	lost      map[saga.ID]int       // saves lost by a message since it was last written
+	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
+	condemned map[saga.ID]error     // messages whose next step is to fail with this error
+	waiting   map[saga.ID]struct{}  // instances that one worker of this process waits for
+}
+
+// handle names an instance before and after it is loaded: by key or by id.
+type handle struct {
+	saga, key string
+	id        saga.ID
+}
+
+type contention struct {
+	losses int
+	at     time.Time
+}
+
+const (
+	lockAfter    = 2               // lost saves, after which an instance is loaded with its lock
+	lockFor      = 5 * time.Second // and for how long
+	mostRemember = 100_000
+)
+
+func newMemory() *memory {
+	return &memory{
+		held: map[handle]*batch{}, contended: map[handle]contention{}, lost: map[saga.ID]int{},
+		trouble: map[saga.ID]int{}, condemned: map[saga.ID]error{}, waiting: map[saga.ID]struct{}{},
+	}
+}
+
+// hold makes b the holder of h, unless another batch of this process is.
+func (m *memory) hold(b *batch, h handle) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if holder := m.held[h]; holder != nil {
+		return holder == b
+	}
+	m.held[h] = b
+	b.holds = append(b.holds, h)
+	return true
+}
+
+// release gives everything of b back.
+func (m *memory) release(b *batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range b.holds {
+		delete(m.held, h)
+	}
+	b.holds = b.holds[:0]
+}
+
+// mustLock tells whether an optimistic instance has lost so often that it is loaded with its lock.
+func (m *memory) mustLock(h handle) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.contended[h]
+	if !ok {
+		return false
+	}
+	if time.Since(c.at) > lockFor {
+		delete(m.contended, h)
+		return false
+	}
+	return c.losses >= lockAfter
+}
+
+// loseInstance counts a lost save of an instance, under both of its names.
+func (m *memory) loseInstance(handles ...handle) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.contended)
+	for _, h := range handles {
+		m.contended[h] = contention{losses: m.contended[h].losses + 1, at: time.Now()}
+	}
+}
+
+// loseMessage counts a lost save of a message that stays in the queue, and returns how many there were.
+func (m *memory) loseMessage(id saga.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.lost)
+	m.lost[id]++
+	return m.lost[id]
+}
+
+// charge counts trouble of the framework while a message was stepping, and returns how often there was.
+func (m *memory) charge(id saga.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.trouble)
+	m.trouble[id]++
+	return m.trouble[id]
+}
+
+// condemn makes the next step of a message fail with err: it was found guilty in a batch that rolled back.
+func (m *memory) condemn(id saga.ID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.condemned)
+	m.condemned[id] = err
+}
+
+func (m *memory) verdict(id saga.ID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.condemned) == 0 {
+		return nil
+	}
+	return m.condemned[id]
+}
+
+// forget drops what is remembered of messages that have left the queue, or were written anew.
+func (m *memory) forget(messages []*message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lost)+len(m.trouble)+len(m.condemned) == 0 {
+		return
+	}
+	for _, msg := range messages {
+		if msg.fate != left {
+			delete(m.lost, msg.id)
+			delete(m.trouble, msg.id)
+			delete(m.condemned, msg.id)
+		}
+	}
+}
+
+// waitFor makes the caller the one worker of this process that waits for an instance.
+func (m *memory) waitFor(id saga.ID) (done func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, taken := m.waiting[id]; taken {
+		return nil, false
+	}
+	m.waiting[id] = struct{}{}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.waiting, id)
+	}, true
+}
+
+// bounded empties a map that has grown too large: what it held was advice.
+func bounded[K comparable, V any](m map[K]V) {
+	if len(m) >= mostRemember {
+		clear(m)
+	}
+}

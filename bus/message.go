@@ -1,0 +1,111 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+)
+
+// fate is what becomes of a taken message when its batch commits.
+type fate uint8
+
+const (
+	left    fate = iota // stays in the queue as it is
+	done                // consumed with its effects
+	again               // written back, to be due later
+	dead                // moved to the dead letters
+	dropped             // consumed without effect, with a reason
+)
+
+// message is one taken row on its way through a batch.
+type message struct {
+	tid         pg.TID
+	id          saga.ID
+	due, sent   time.Time
+	firstFailed time.Time
+	attempt     int // failed attempts so far
+	conflict    int // lost saves that were written down
+	kind        string
+	header      []byte
+	body        []byte // nil while it is too large to be taken along
+	size        int
+
+	taken struct { // as the row has it, for when the batch's view turns out wrong
+		attempt     int
+		firstFailed time.Time
+	}
+
+	delivery saga.Delivery
+	consumer *consumer
+	call     *saga.Call
+	instance *instance // nil for a plain handler, and when there is none
+
+	fate   fate
+	delay  time.Duration // with again
+	err    error         // the last failure
+	reason string        // with dead and dropped
+	out    []saga.Outgoing
+	gone   []saga.Cancelled
+	took   time.Duration
+
+	conflicted bool // its instance lost the save
+}
+
+// leave makes m stay in the queue, with nothing of it.
+func (m *message) leave() {
+	m.fate, m.out, m.gone = left, nil, nil
+}
+
+// putBack writes m back, due after d.
+func (m *message) putBack(d time.Duration, err error) {
+	m.fate, m.delay, m.err, m.out, m.gone = again, d, err, nil, nil
+}
+
+func (m *message) drop(reason string) {
+	m.fate, m.reason, m.out, m.gone = dropped, reason, nil, nil
+}
+
+func (m *message) die(reason string, err error) {
+	m.fate, m.reason, m.err, m.out, m.gone = dead, reason, err, nil, nil
+}
+
+// instance is one saga instance of a batch, with the messages that are for it.
+type instance struct {
+	def     *saga.Definition
+	asked   handle // how the first message named it
+	status  instanceStatus
+	session *saga.Session
+	fault   error // why its messages fail, or wait for a newer program
+	id      saga.ID
+	version int64
+
+	stepped bool // a message was decided on it
+	write   int  // its place in the save, -1: none
+	won     bool
+}
+
+type instanceStatus uint8
+
+const (
+	unknown   instanceStatus = iota
+	absent                   // there is none, or it is of another saga
+	busyHere                 // in the hands of another worker of this process
+	busyThere                // in the hands of another transaction
+	ours
+	faulty // its state cannot be read
+	newer  // its state is from a newer program
+)
+
+// name is how the instance is called in events and records.
+func (i *instance) name() (sagaName, key string) {
+	if i == nil {
+		return "", ""
+	}
+	if i.session != nil {
+		if in, err := i.session.Instance(); err == nil {
+			return in.Saga, in.Key
+		}
+	}
+	return i.def.Name(), i.asked.key
+}

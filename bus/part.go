@@ -1,0 +1,215 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Part is one thing an endpoint consumes: Saga, HandleTx, Accept or Use. It is sealed.
+type Part interface{ part(*handlers) }
+
+type part func(*handlers)
+
+func (p part) part(h *handlers) { p(h) }
+
+// handlers is what an endpoint's parts add up to.
+type handlers struct {
+	consumers  map[string]*consumer // by kind
+	sagas      map[string]*saga.Definition
+	subscribed []string // kinds that are sent or published to this endpoint
+	middleware []Middleware
+	hasTx      bool
+	faults     []error
+}
+
+// consumer handles one kind. Exactly one of def, tx and accept is set.
+type consumer struct {
+	kind   string
+	what   string // for error texts
+	def    *saga.Definition
+	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
+	accept func(body []byte, codec saga.Codec) ([]byte, error)
+	as     string // with accept: the kind it becomes
+}
+
+func (h *handlers) fault(format string, args ...any) {
+	h.faults = append(h.faults, fmt.Errorf(format, args...))
+}
+
+// add registers c. One kind has one consumer in an endpoint: a message is deleted once, so its effects must
+// win or lose as one.
+func (h *handlers) add(c *consumer) bool {
+	if err := saga.CheckName(c.kind); err != nil {
+		h.fault("%s: kind: %w", c.what, err)
+		return false
+	}
+	if old := h.consumers[c.kind]; old != nil {
+		if old.def != nil && old.def == c.def {
+			return true // one saga may have two roles for a kind
+		}
+		h.fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets its own copy", c.kind, old.what, c.what)
+		return false
+	}
+	h.consumers[c.kind] = c
+	return true
+}
+
+func (h *handlers) subscribe(kind string) {
+	if !slices.Contains(h.subscribed, kind) {
+		h.subscribed = append(h.subscribed, kind)
+	}
+}
+
+// Saga makes the endpoint host d. Its steps run inside the batch's transaction and see no transaction.
+func Saga(d *saga.Definition) Part {
+	return part(func(h *handlers) {
+		if d == nil {
+			h.fault("a saga definition is nil")
+			return
+		}
+		if err := d.Err(); err != nil {
+			h.faults = append(h.faults, err)
+		}
+		if h.sagas[d.Name()] != nil {
+			h.fault("saga %s is given twice", d.Name())
+			return
+		}
+		h.sagas[d.Name()] = d
+		for _, k := range d.Kinds() {
+			ok := h.add(&consumer{kind: k.Kind, what: "saga " + d.Name(), def: d})
+			if ok && (k.Role == saga.RoleStart || k.Role == saga.RoleHandle) {
+				h.subscribe(k.Kind)
+			}
+		}
+	})
+}
+
+// HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it
+// sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn.
+//
+// Other handlers share the transaction. SET, roles and advisory locks of one would stay for the next, so
+// use SET LOCAL inside a savepoint (tx.Begin) at most. Row locks are waited for at most 5 ms while the
+// batch has other messages; a message that could not get one is tried again alone.
+func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error) Part {
+	return part(func(h *handlers) {
+		kind := kindOf[M]()
+		if f == nil {
+			h.fault("HandleTx of %s: the handler is nil", kind)
+			return
+		}
+		h.hasTx = true
+		ok := h.add(&consumer{kind: kind, what: "HandleTx of " + reflect.TypeFor[M]().String(),
+			tx: func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error {
+				var m M
+				if err := codec.Decode(body, &m); err != nil {
+					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
+				}
+				return f(ctx, tx, m)
+			}})
+		if ok {
+			h.subscribe(kind)
+		}
+	})
+}
+
+// Accept takes messages of an older or renamed kind and hands them on as Now, which the endpoint must handle.
+// f runs in the batch: it must not block. An error of f is permanent.
+func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
+	return part(func(h *handlers) {
+		old, now := kindOf[Old](), kindOf[Now]()
+		if f == nil {
+			h.fault("Accept of %s: the function is nil", old)
+			return
+		}
+		convert := func(body []byte, codec saga.Codec) ([]byte, error) {
+			var m Old
+			if err := codec.Decode(body, &m); err != nil {
+				return nil, fmt.Errorf("decode %s: %w", old, err)
+			}
+			as, err := f(m)
+			if err != nil {
+				return nil, fmt.Errorf("accept %s as %s: %w", old, now, err)
+			}
+			return codec.Encode(as)
+		}
+		if h.add(&consumer{kind: old, what: "Accept of " + old, accept: convert, as: now}) {
+			h.subscribe(old)
+		}
+	})
+}
+
+// kindOf calls Kind on the zero value. A Kind that needs more than that is a fault found by CheckName, as "".
+func kindOf[M saga.Message]() (kind string) {
+	defer func() {
+		if recover() != nil {
+			kind = ""
+		}
+	}()
+	var zero M
+	return zero.Kind()
+}
+
+// Handler is one handler call as middleware sees it.
+type Handler func(ctx context.Context, d *saga.Delivery) error
+
+// Middleware wraps a handler call. It must call next at most once and return its error or its own: an error
+// undoes the step. It must not keep d.
+type Middleware func(next Handler) Handler
+
+// Use puts middleware around every handler of the endpoint; the first given is the outermost.
+func Use(m ...Middleware) Part {
+	return part(func(h *handlers) {
+		for _, one := range m {
+			if one == nil {
+				h.fault("a middleware is nil")
+				continue
+			}
+			h.middleware = append(h.middleware, one)
+		}
+	})
+}
+
+var errCalledTwice = errors.New("a middleware called next twice in one step")
+
+// wrap puts the endpoint's middleware around call.
+func (h *handlers) wrap(call Handler) Handler {
+	called := false
+	next := Handler(func(ctx context.Context, d *saga.Delivery) error {
+		if called {
+			return saga.Permanent(errCalledTwice)
+		}
+		called = true
+		return call(ctx, d)
+	})
+	for _, m := range slices.Backward(h.middleware) {
+		next = m(next)
+	}
+	return next
+}
+
+func collect(parts []Part) (*handlers, error) {
+	h := &handlers{consumers: map[string]*consumer{}, sagas: map[string]*saga.Definition{}}
+	for i, p := range parts {
+		if p == nil {
+			h.fault("part %d is nil", i+1)
+			continue
+		}
+		p.part(h)
+	}
+	for kind, c := range h.consumers {
+		if c.as != "" && h.consumers[c.as] == nil {
+			h.fault("Accept of %s: nothing in the endpoint handles %s", kind, c.as)
+		}
+	}
+	if len(h.consumers) == 0 && len(h.faults) == 0 {
+		h.fault("it handles nothing: give it a Saga or a HandleTx")
+	}
+	slices.Sort(h.subscribed)
+	return h, errors.Join(h.faults...)
+}

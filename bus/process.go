@@ -1,0 +1,135 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// batch is the messages that one worker handles in one transaction. It belongs to the worker's goroutine.
+type batch struct {
+	*Endpoint
+	conn *pgx.Conn
+
+	begun    time.Time // this process's clock, just before the transaction began
+	now      time.Time // the database's clock when it had begun
+	xact     string    // the transaction that took, when handlers may end it
+	messages []*message
+	find     map[handle]*instance
+	holds    []handle // instances held in memory
+
+	instances []*instance
+	forget    []saga.ID // ids that were claimed for messages which are not sent after all
+	userReady bool      // the transaction is as a user's handler expects it
+	savepoint int       // savepoints of this transaction
+	wakes     []wakeAfter
+	trouble   bool // a smaller batch may go better
+	late      bool
+}
+
+// process is one batch, from the take to what follows the commit. Every message it took has, when it
+// returns without an error, met its fate in one committed transaction; after an error the transaction is gone
+// and every message is where it was.
+func (b *batch) process(ctx context.Context, o order) (report, error) {
+	defer b.memory.release(b)
+	err := b.run(ctx, o)
+	r := b.report(err)
+	if err != nil {
+		b.abandon(ctx)
+		b.blame(err)
+		if len(b.messages) > 0 {
+			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
+		}
+	}
+	return r, err
+}
+
+func (b *batch) run(ctx context.Context, o order) error {
+	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
+		return err
+	}
+	b.decode()
+	if err := b.load(ctx); err != nil {
+		return err
+	}
+	if err := b.step(ctx); err != nil {
+		return err
+	}
+	if b.nothingToWrite() {
+		b.abandon(ctx)
+		return nil
+	}
+	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := b.save(ctx); err != nil {
+		return err
+	}
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	b.after(ctx)
+	return nil
+}
+
+func (b *batch) nothingToWrite() bool {
+	for _, m := range b.messages {
+		if m.fate != left {
+			return false
+		}
+	}
+	return true
+}
+
+// abandon ends the transaction without effect. A connection that is gone has done that by itself.
+func (b *batch) abandon(ctx context.Context) {
+	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := b.conn.Exec(ctx, "rollback"); err != nil {
+		b.bus.log.Debug("edda: rollback", "endpoint", b.name, "error", err)
+	}
+}
+
+// blame decides what the next batches do differently after this one was lost.
+func (b *batch) blame(err error) {
+	switch pg.ClassOf(err) {
+	case pg.GuardFailed, pg.Unprepared: // somebody subscribed, or a queue was dropped: our routes are old
+		b.bus.routes.forget()
+	case pg.Race, pg.Busy, pg.Other:
+		b.trouble = true
+		if len(b.messages) == 1 && pg.ClassOf(err) == pg.Other && pg.Code(err) != "" {
+			b.memory.condemn(b.messages[0].id, err) // alone in its batch: nobody else can be guilty
+		}
+	}
+}
+
+func (b *batch) report(err error) report {
+	r := report{taken: len(b.messages), late: b.late, failed: b.trouble}
+	for _, m := range b.messages {
+		switch {
+		case err != nil:
+		case m.fate != left:
+			r.handled++
+		case m.instance != nil && (m.instance.status == busyHere || m.instance.status == busyThere):
+			r.busy++
+		}
+	}
+	return r
+}
+
+// clock is an upper bound of the database's clock: what counts from it is never early.
+func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.begun)) }
+
+// turn is what a step of m is lent.
+func (b *batch) turn(m *message) saga.Turn {
+	return saga.Turn{
+		In: m.delivery, Now: b.now, Clock: b.clock, NewID: newID,
+		Codec: b.bus.codec, Endpoint: b.name,
+	}
+}

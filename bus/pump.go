@@ -1,0 +1,225 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// pump decides when the workers of an endpoint take, where in the queue, and how much. Workers are all
+// alike: an idle one waits for a wake-up, takes until a take comes back empty, and is idle again. A full
+// take wakes one more. Safe for concurrent use.
+type pump struct {
+	poll     time.Duration
+	batchMax int
+	wakeups  chan struct{} // of capacity 1: a wake-up that meets no idle worker is kept for the next one
+	alarm    chan struct{} // the next timer has changed
+
+	mu       sync.Mutex
+	busy     int       // workers that are not idle
+	idle     int       // workers that wait
+	next     time.Time // when tick wakes a worker unasked
+	limit    int       // messages of the next take
+	ceiling  float64   // trouble lowers it, success raises it again: 1 … batchMax
+	cursor   position  // where the last full take of this process ended
+	cursorAt time.Time
+
+	ended      chan struct{} // closed and replaced whenever a batch ends
+	helpless   time.Duration // how long no helper is wanted, after one found nothing it could do
+	noHelpTill time.Time
+}
+
+// position is a place in a queue's order. The zero position is before everything.
+type position struct {
+	due time.Time
+	id  saga.ID
+}
+
+const (
+	firstLimit  = 64
+	cursorFor   = 100 * time.Millisecond
+	helpFirst   = 5 * time.Millisecond
+	helpMost    = 200 * time.Millisecond
+	parkFor     = 50 * time.Millisecond
+	growOnGood  = 1.1
+	shrinkOnBad = 0.5
+)
+
+func newPump(o EndpointOptions) *pump {
+	p := &pump{
+		poll: o.Poll, batchMax: o.BatchMax, wakeups: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+		limit: min(firstLimit, o.BatchMax), ceiling: float64(o.BatchMax), ended: make(chan struct{}),
+	}
+	p.wake()
+	return p
+}
+
+// wake lets one idle worker take. It never blocks. It tells whether one was idle.
+func (p *pump) wake() bool {
+	select {
+	case p.wakeups <- struct{}{}:
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.idle > 0
+}
+
+// wakeAt lets a worker take at t, or at the next poll if that comes first.
+func (p *pump) wakeAt(t time.Time) {
+	p.mu.Lock()
+	sooner := t.Before(p.next)
+	if sooner {
+		p.next = t
+	}
+	p.mu.Unlock()
+	if sooner {
+		p.rearm()
+	}
+}
+
+func (p *pump) rearm() {
+	select {
+	case p.alarm <- struct{}{}:
+	default:
+	}
+}
+
+// tick polls: it wakes a worker at the next moment that is known, at the latest after a poll interval.
+func (p *pump) tick(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		now := time.Now()
+		if limit := now.Add(run.Jitter(p.poll)); p.next.IsZero() || p.next.After(limit) {
+			p.next = limit
+		}
+		wait := p.next.Sub(now)
+		p.mu.Unlock()
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-p.alarm:
+			timer.Stop()
+			continue
+		case <-timer.C:
+		}
+		p.mu.Lock()
+		p.next = time.Time{}
+		p.mu.Unlock()
+		p.wake()
+	}
+}
+
+// await parks a worker until it is wanted. It returns false when ctx has ended.
+func (p *pump) await(ctx context.Context) bool {
+	p.mu.Lock()
+	p.idle++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.idle--
+		p.mu.Unlock()
+	}()
+	select {
+	case <-p.wakeups:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// order is what a worker is to take.
+type order struct {
+	limit int
+	after position
+}
+
+// begin is called before a take.
+func (p *pump) begin() order {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+	o := order{limit: max(1, min(p.limit, int(p.ceiling)))}
+	if p.busy > 1 && time.Since(p.cursorAt) < cursorFor {
+		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
+	}
+	return o
+}
+
+// taken is called after a take. A full one moves the cursor and asks for help.
+func (p *pump) taken(o order, got int, last position) {
+	p.mu.Lock()
+	full := got >= o.limit
+	if full {
+		p.cursor, p.cursorAt = last, time.Now()
+		p.limit = min(2*p.limit, p.batchMax)
+	} else {
+		p.cursorAt = time.Time{}
+	}
+	help := full && p.idle > 0 && time.Now().After(p.noHelpTill)
+	p.mu.Unlock()
+	if help {
+		p.wake()
+	}
+}
+
+// report is how a batch ended.
+type report struct {
+	taken   int
+	handled int  // messages that left the queue
+	busy    int  // messages left because their instance was in other hands
+	late    bool // the time budget ended before the batch did
+	failed  bool // rolled back by an error that a smaller batch may avoid
+}
+
+// finish is called after a batch.
+func (p *pump) finish(r report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	close(p.ended)
+	p.ended = make(chan struct{})
+	switch {
+	case r.failed:
+		p.ceiling = max(1, float64(max(1, min(r.taken, int(p.ceiling))))*shrinkOnBad)
+	case r.handled > 0:
+		p.ceiling = min(p.ceiling*growOnGood+0.1, float64(p.batchMax))
+	}
+	if r.late {
+		p.limit = max(1, 2*r.handled)
+	}
+	p.judgeHelp(r)
+}
+
+// judgeHelp: a worker that could do nothing, because others of this process had all the instances, was one too many.
+func (p *pump) judgeHelp(r report) {
+	switch {
+	case p.busy > 0 && r.busy > 0 && 2*r.busy >= r.taken:
+		p.helpless = min(max(2*p.helpless, helpFirst), helpMost)
+		p.noHelpTill = time.Now().Add(p.helpless)
+	case p.busy > 0 && r.handled > 0:
+		p.helpless = 0
+	}
+}
+
+// park makes a worker that could do nothing wait: until another one's batch has ended, or a little while.
+func (p *pump) park(ctx context.Context) {
+	p.mu.Lock()
+	ended, others := p.ended, p.busy
+	p.mu.Unlock()
+	if others == 0 {
+		ended = nil
+	}
+	timer := time.NewTimer(run.Jitter(parkFor))
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

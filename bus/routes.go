@@ -1,0 +1,146 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// queue is one endpoint's table and the statements that name it.
+type queue struct {
+	id       int
+	endpoint string
+
+	take, body, nextDue, insert, insertAgain, insertOne, remove, deleteTimeouts string
+}
+
+func (b *Bus) newQueue(id int, endpoint string) *queue {
+	table := b.schema.Render(":schema.queue_" + strconv.Itoa(id))
+	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", table) }
+	return &queue{
+		id: id, endpoint: endpoint,
+		take: render("take"), body: render("body"), nextDue: render("next_due"),
+		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"),
+		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
+	}
+}
+
+// routes is who consumes what, as it stood in one generation of the subscriptions. It never changes.
+type routes struct {
+	generation int64
+	schemaID   string
+	endpoints  map[string]*queue
+	byID       map[int]*queue
+	kinds      map[string][]*queue
+}
+
+// router holds the newest routes this process has seen. Safe for concurrent use.
+type router struct {
+	bus       *Bus
+	overrides map[string]string // kind to endpoint
+	current   atomic.Pointer[routes]
+}
+
+// rowQueryer is met by pgx's pools, connections and transactions.
+type rowQueryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// get returns the routes, reading them if nobody has yet.
+func (r *router) get(ctx context.Context, q rowQueryer) (*routes, error) {
+	if current := r.current.Load(); current != nil {
+		return current, nil
+	}
+	return r.reload(ctx, q)
+}
+
+func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {
+	rows, err := q.Query(ctx, r.bus.sql.Get("routes"))
+	if err != nil {
+		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
+	}
+	fresh := &routes{endpoints: map[string]*queue{}, byID: map[int]*queue{}, kinds: map[string][]*queue{}}
+	var (
+		id       *int
+		endpoint *string
+		kind     *string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&fresh.generation, &fresh.schemaID, &id, &endpoint, &kind}, func() error {
+		if id == nil {
+			return nil
+		}
+		q := fresh.byID[*id]
+		if q == nil {
+			q = r.known(*id, *endpoint)
+			fresh.byID[q.id], fresh.endpoints[q.endpoint] = q, q
+		}
+		if kind != nil {
+			fresh.kinds[*kind] = append(fresh.kinds[*kind], q)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
+	}
+	r.current.Store(fresh)
+	return fresh, nil
+}
+
+// known keeps the statements that were rendered before.
+func (r *router) known(id int, endpoint string) *queue {
+	if old := r.current.Load(); old != nil {
+		if q := old.byID[id]; q != nil && q.endpoint == endpoint {
+			return q
+		}
+	}
+	return r.bus.newQueue(id, endpoint)
+}
+
+// forget drops what is known, so that the next use reads it anew.
+func (r *router) forget() { r.current.Store(nil) }
+
+// command finds the one queue for a command of this kind; to, when given, wins over everything.
+func (r *router) command(t *routes, kind, to string) (*queue, error) {
+	if to == "" {
+		to = r.overrides[kind]
+	}
+	if to != "" {
+		if q := t.endpoints[to]; q != nil {
+			return q, nil
+		}
+		return nil, fmt.Errorf("send %s to endpoint %q: %w: run that endpoint once, or install it", kind, to, ErrNoRoute)
+	}
+	switch queues := t.kinds[kind]; len(queues) {
+	case 1:
+		return queues[0], nil
+	case 0:
+		return nil, fmt.Errorf("send %s: %w: run the endpoint that handles it once, or install it, or name one with bus.Route or saga.To", kind, ErrNoRoute)
+	default:
+		names := make([]string, len(queues))
+		for i, q := range queues {
+			names[i] = q.endpoint
+		}
+		slices.Sort(names)
+		return nil, fmt.Errorf("send %s: %w (%s): name one with bus.Route or saga.To, or publish it", kind, ErrAmbiguous, strings.Join(names, ", "))
+	}
+}
+
+// explain adds the remedy to the errors a beginner meets.
+func explain(err error) error {
+	switch pg.ClassOf(err) {
+	case pg.Unprepared:
+		return fmt.Errorf("%w (the schema is not there or too old: run migrate.Up, or edda migrate up)", err)
+	case pg.Denied:
+		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema)", err)
+	}
+	return err
+}
+
+func isNoRoute(err error) bool { return errors.Is(err, ErrNoRoute) }

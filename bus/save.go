@@ -1,0 +1,152 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// save saves the instances and finds out which of them won, before anything is written that depends on it. It is
+// the first of the two trips of a write: an instance that somebody else changed takes its messages
+// out of the batch here, where that is still possible.
+//
+// Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
+// one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
+func (b *batch) save(ctx context.Context) error {
+	save := b.bus.sagas.NewSave(b.collectWrites())
+	ids, senders := b.givenIDs()
+	claim := b.bus.ids.NewClaim(ids)
+	pipeline := &pgx.Batch{}
+	if b.userReady {
+		pipeline.Queue(b.bus.sql.Get("open"))
+	}
+	save.QueueStarts(pipeline)
+	claim.Queue(pipeline)
+	save.QueueChanges(pipeline)
+	if err := save.Err(); err != nil {
+		return err
+	}
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("save: %w", explain(err))
+	}
+	b.sortOutConflicts(save)
+	return b.sortOutIDs(ids, senders, claim)
+}
+
+// collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
+// messages were decided on what it was.
+func (b *batch) collectWrites() []persistence.Write {
+	var writes []persistence.Write
+	for _, i := range b.instances {
+		if !i.stepped {
+			continue
+		}
+		in, err := i.session.Instance()
+		if err != nil {
+			continue // a start that failed: there is nothing that anybody could have changed
+		}
+		i.write = len(writes)
+		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in})
+	}
+	return writes
+}
+
+func opOf(i *instance) persistence.Op {
+	fresh := i.version == 0
+	switch {
+	case fresh && i.session.Completed():
+		return persistence.StartAndComplete
+	case fresh:
+		return persistence.Start
+	case i.session.Completed():
+		return persistence.Complete
+	case i.session.Changed():
+		return persistence.Update
+	}
+	return persistence.Check
+}
+
+// sortOutConflicts leaves the messages of instances that lost. One that has lost twice is written back with its
+// losses, so that they count for all processes; one that has lost too often enters the policy like any failure.
+func (b *batch) sortOutConflicts(save *persistence.Save) {
+	for _, i := range b.instances {
+		if i.write < 0 {
+			continue
+		}
+		if i.won = save.Won(i.write); !i.won {
+			b.memory.loseInstance(i.asked, handle{id: i.id})
+		}
+	}
+	for _, m := range b.messages {
+		if m.fate == left || m.instance == nil || m.instance.write < 0 || m.instance.won {
+			continue
+		}
+		m.conflicted = true
+		m.attempt, m.firstFailed = m.taken.attempt, m.taken.firstFailed // what it decided on was not so
+		m.leave()
+		losses := b.memory.loseMessage(m.id)
+		if losses < lockAfter {
+			continue
+		}
+		m.conflict += losses
+		if m.conflict <= b.options.Conflicts {
+			m.putBack(0, ErrConflict)
+		} else {
+			m.conflict = 0
+			b.fail(m, ErrConflict)
+		}
+	}
+}
+
+// givenIDs lists the messages to be sent whose ids a handler chose.
+func (b *batch) givenIDs() (ids []outbox.Given, senders []*message) {
+	for _, m := range b.messages {
+		for n := range m.out {
+			if out := &m.out[n]; out.GivenID {
+				ids = append(ids, outbox.Given{ID: out.Info.ID, Sum: outbox.Sum(out.Info.Kind, out.To, out.Body)})
+				senders = append(senders, m)
+			}
+		}
+	}
+	return ids, senders
+}
+
+// sortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its effects
+// are already part of this transaction, so the batch starts over and the step then fails.
+func (b *batch) sortOutIDs(ids []outbox.Given, senders []*message, claim *outbox.Claim) error {
+	duplicate := map[saga.ID]bool{}
+	for n, m := range senders {
+		switch {
+		case m.out == nil: // it lost its instance, and sends nothing
+			if claim.Outcome(n) == outbox.Fresh {
+				b.forget = append(b.forget, ids[n].ID)
+			}
+		case claim.Outcome(n) == outbox.Conflict:
+			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
+			b.memory.condemn(m.id, saga.Permanent(err))
+			return err
+		case claim.Outcome(n) == outbox.Duplicate:
+			duplicate[ids[n].ID] = true
+		}
+	}
+	if len(duplicate) == 0 {
+		return nil
+	}
+	for _, m := range senders {
+		kept := m.out[:0]
+		for _, out := range m.out {
+			if !out.GivenID || !duplicate[out.Info.ID] {
+				kept = append(kept, out)
+			}
+		}
+		m.out = kept
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Send writes a command to the queue of the one endpoint that handles its kind, and returns when it is
+// committed.
+//
+// Errors: ErrNoRoute and ErrAmbiguous name the remedy; ErrIDConflict for an id used before with another
+// content; a *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an
+// *OutcomeUnknownError when the connection broke at the wrong moment. After any other error nothing was sent.
+func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	out, err := b.compose(saga.Command, m, o)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	return b.sendAlone(ctx, out)
+}
+
+// Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies tells how many.
+// Errors are those of Send, but that nobody listens is none.
+func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	out, err := b.compose(saga.Event, m, o)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	return b.sendAlone(ctx, out)
+}
+
+// SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must be of the bus's database.
+func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	out, err := b.compose(saga.Command, m, o)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	return b.sendInTx(ctx, tx, out)
+}
+
+// PublishTx is Publish in the caller's transaction. While tx is open no new subscriber can be added.
+func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	out, err := b.compose(saga.Event, m, o)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	return b.sendInTx(ctx, tx, out)
+}
+
+// InTx runs fn in a transaction of pool and commits it; workers hear of what fn sent through this bus
+// right after the commit, and not only by their next poll.
+func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	if err := pgx.BeginFunc(ctx, b.pool, fn); err != nil {
+		return err
+	}
+	b.notifier.flushNudges(ctx)
+	return nil
+}
+
+// compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
+func (b *Bus) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
+	turn := saga.Turn{Now: time.Now(), NewID: newID, Codec: b.codec}
+	return turn.Compose(intent, m, o...)
+}
+
+// sendAlone sends in a transaction of its own: a single statement when nothing has to be looked up.
+func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, error) {
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return saga.Sent{}, fmt.Errorf("send %s: %w", out.Info.Kind, err)
+	}
+	defer conn.Release()
+	if out.Info.Intent == saga.Command && !out.GivenID {
+		return b.sendOne(ctx, conn.Conn(), out)
+	}
+	var (
+		sent saga.Sent
+		to   []*queue
+	)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+		sent, to, err = b.write(ctx, tx, out)
+		return err
+	})
+	if err != nil {
+		return saga.Sent{}, b.outcome(out, err)
+	}
+	b.wakeAfterCommit(ctx, to, out)
+	return sent, nil
+}
+
+// sendOne writes a command with one statement that commits itself. A queue that was dropped and made again
+// since the routes were read is looked up once more.
+func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (saga.Sent, error) {
+	for again := false; ; again = true {
+		known, err := b.routes.get(ctx, conn)
+		if err != nil {
+			return saga.Sent{}, err
+		}
+		q, err := b.routes.command(known, out.Info.Kind, out.To)
+		if err != nil && !again && isNoRoute(err) {
+			b.routes.forget()
+			continue
+		}
+		if err != nil {
+			return saga.Sent{}, err
+		}
+		_, err = conn.Exec(ctx, q.insertOne, insertArgs(out)...)
+		if pg.ClassOf(err) == pg.Unprepared && !again {
+			b.routes.forget()
+			continue
+		}
+		if err != nil {
+			return saga.Sent{}, b.outcome(out, err)
+		}
+		b.wakeAfterCommit(ctx, []*queue{q}, out)
+		return saga.Sent{ID: out.Info.ID, Copies: 1}, nil
+	}
+}
+
+// outcome tells an error of the server, after which nothing was sent, from a broken connection.
+func (b *Bus) outcome(out saga.Outgoing, err error) error {
+	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) || errors.Is(err, ErrIDConflict) || errors.Is(err, ErrOtherDatabase) {
+		return err
+	}
+	if pg.Code(err) == "" && !pgconn.SafeToRetry(err) {
+		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
+	}
+	return sendError(out, err)
+}
+
+func sendError(out saga.Outgoing, err error) error {
+	if pg.ClassOf(err) == pg.AbortedAlready {
+		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
+	}
+	return fmt.Errorf("send %s: %w", out.Info.Kind, explain(err))
+}
+
+func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, error) {
+	if step, ok := tx.(*stepTx); ok {
+		return saga.Sent{}, fmt.Errorf("send %s: a handler sends through its own context: ctx.Send, not SendTx with %T", out.Info.Kind, step)
+	}
+	sent, to, err := b.write(ctx, tx, out)
+	if err != nil {
+		return saga.Sent{}, sendError(out, err)
+	}
+	if b.notifyInTx {
+		for _, q := range to {
+			if _, err := tx.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q)); err != nil {
+				return saga.Sent{}, sendError(out, err)
+			}
+		}
+	}
+	b.nudgeLater(ctx, to, out)
+	return sent, nil
+}
+
+// write finds the queues for out and inserts it, in tx, which the caller ends.
+func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue, error) {
+	to, err := b.destinations(ctx, tx, out)
+	if err != nil {
+		return saga.Sent{}, nil, err
+	}
+	sent := saga.Sent{ID: out.Info.ID, Copies: len(to)}
+	if out.GivenID {
+		claim := b.ids.NewClaim([]outbox.Given{{ID: out.Info.ID, Sum: outbox.Sum(out.Info.Kind, out.To, out.Body)}})
+		batch := &pgx.Batch{}
+		claim.Queue(batch)
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+			return saga.Sent{}, nil, err
+		}
+		switch claim.Outcome(0) {
+		case outbox.Duplicate:
+			return saga.Sent{ID: out.Info.ID, Duplicate: true}, nil, nil
+		case outbox.Conflict:
+			return saga.Sent{}, nil, fmt.Errorf("message %s: %w", out.Info.ID, ErrIDConflict)
+		}
+	}
+	batch := &pgx.Batch{}
+	args := insertArgs(out)
+	for _, q := range to {
+		batch.Queue(q.insertOne, args...)
+	}
+	if batch.Len() == 0 {
+		return sent, nil, nil
+	}
+	return sent, to, tx.SendBatch(ctx, batch).Close()
+}
+
+// destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
+func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([]*queue, error) {
+	event := out.Info.Intent == saga.Event && out.To == ""
+	var (
+		generation int64
+		schemaID   string
+	)
+	batch := &pgx.Batch{}
+	if event {
+		batch.Queue(b.sql.Get("wait_generation"))
+	}
+	batch.Queue(b.sql.Get("marks")).QueryRow(func(row pgx.Row) error { return row.Scan(&generation, &schemaID) })
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, err
+	}
+	known, err := b.routes.get(ctx, b.pool)
+	if err != nil {
+		return nil, err
+	}
+	if known.schemaID != schemaID {
+		return nil, ErrOtherDatabase
+	}
+	if known.generation != generation {
+		if known, err = b.routes.reload(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	if event {
+		return known.kinds[out.Info.Kind], nil
+	}
+	q, err := b.routes.command(known, out.Info.Kind, out.To)
+	if err != nil {
+		return nil, err
+	}
+	return []*queue{q}, nil
+}
+
+// insertArgs are the parameters of insert_one.
+func insertArgs(out saga.Outgoing) []any {
+	var due *time.Time
+	var delay *int64
+	if !out.Info.Due.IsZero() {
+		due = &out.Info.Due
+	}
+	micros := int64((out.Delay + time.Microsecond - 1) / time.Microsecond)
+	delay = &micros
+	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body), delay}
+}
+
+// nonNil keeps an empty body from becoming NULL.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// Resend writes a dead letter back into the queue it came from, in tx. It serves deadletter.Store.Retry.
+func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, l deadletter.Letter) error {
+	known, err := b.routes.reload(ctx, tx)
+	if err != nil {
+		return err
+	}
+	q := known.endpoints[l.Endpoint]
+	if q == nil {
+		return fmt.Errorf("resend message %s to endpoint %q: %w", l.MessageID, l.Endpoint, ErrNoRoute)
+	}
+	if _, err := tx.Exec(ctx, q.insertOne, nil, [16]byte(l.MessageID), l.Kind, nonNil(l.Header), nonNil(l.Body), int64(0)); err != nil {
+		return fmt.Errorf("resend message %s: %w", l.MessageID, err)
+	}
+	b.nudgeLater(ctx, []*queue{q}, saga.Outgoing{})
+	return nil
+}

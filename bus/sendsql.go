@@ -1,0 +1,77 @@
+package bus
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+)
+
+// SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so
+// that it works under pgx/stdlib and lib/pq.
+func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return b.callSend(ctx, tx, saga.Command, m, o)
+}
+
+// PublishSQL is PublishTx for database/sql.
+func (b *Bus) PublishSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return b.callSend(ctx, tx, saga.Event, m, o)
+}
+
+func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Sent, error) {
+	out, err := b.compose(intent, m, o)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	if out.To == "" && intent == saga.Command {
+		out.To = b.routes.overrides[out.Info.Kind]
+	}
+	var id any
+	if out.GivenID {
+		id = out.Info.ID.String()
+	}
+	var (
+		sent saga.Sent
+		text string
+	)
+	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body), string(appendHeader(nil, &out.Info)),
+		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), out.Delay.Microseconds())
+	if err := row.Scan(&text, &sent.Copies, &sent.Duplicate); err != nil {
+		return saga.Sent{}, sendError(out, sqlSendError(err))
+	}
+	if sent.ID, err = saga.ParseID(text); err != nil {
+		return saga.Sent{}, sendError(out, err)
+	}
+	return sent, nil
+}
+
+// sqlSendError gives the errors that the function raises their names.
+func sqlSendError(err error) error {
+	switch pg.Code(err) {
+	case "ED002":
+		return fmt.Errorf("%w: %w", ErrNoRoute, err)
+	case "ED003":
+		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
+	case "ED004":
+		return fmt.Errorf("%w: %w", ErrIDConflict, err)
+	}
+	return err
+}
+
+func optional(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// dueText spells the time out, since drivers disagree on how a time.Time reaches a timestamptz.
+func dueText(out saga.Outgoing) any {
+	if out.Info.Due.IsZero() {
+		return nil
+	}
+	return out.Info.Due.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,251 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+)
+
+// step handles each message in order, in memory. A message that failed and is to be tried at once comes again
+// at the end, if the batch's time allows. The error is the batch's: the connection is gone.
+func (b *batch) step(ctx context.Context) error {
+	deadline := time.Now().Add(b.options.Budget)
+	queue := b.messages
+	var again []*message
+	for len(queue) > 0 {
+		m := queue[0]
+		queue = queue[1:]
+		if !b.ready(m) {
+			continue
+		}
+		if b.late = b.late || time.Now().After(deadline); b.late {
+			return nil // what is not decided yet is left; what failed is already written down as a retry
+		}
+		if err := b.handle(ctx, m); err != nil {
+			return err
+		}
+		if m.retryNow() {
+			again = append(again, m)
+		}
+		if len(queue) == 0 {
+			queue, again = again, nil
+		}
+	}
+	return nil
+}
+
+// ready tells whether m is to be handled now, and decides the fate of those that need no handler.
+func (b *batch) ready(m *message) bool {
+	if m.consumer == nil || m.fate != left && !m.retryNow() {
+		return false
+	}
+	i := m.instance
+	if i == nil {
+		return true
+	}
+	switch i.status {
+	case busyHere, busyThere, unknown:
+		return false
+	case newer:
+		b.awaitNewerProgram(m, i.fault)
+		return false
+	case faulty:
+		b.fail(m, i.fault)
+		return false
+	case absent:
+		if !m.call.MayStart() {
+			return true // missing decides
+		}
+		return b.begin(i, m)
+	}
+	// A key that was completed earlier in this batch can live again, but not in the same transaction.
+	return !i.session.Completed()
+}
+
+// begin makes the instance that a message may start. It is stored only if a step succeeds.
+func (b *batch) begin(i *instance, m *message) bool {
+	id := newID()
+	session, err := i.def.Open(saga.Instance{ID: id, New: true, Saga: i.def.Name(), Key: m.call.Key()})
+	if err != nil {
+		b.fail(m, err)
+		return false
+	}
+	i.id, i.session, i.status = id, session, ours
+	b.instances = append(b.instances, i)
+	return true
+}
+
+// handle runs one handler. The error is the batch's.
+func (b *batch) handle(ctx context.Context, m *message) error {
+	if m.retryNow() {
+		m.delivery.Info.Attempt = m.attempt + 1
+		m.leave()
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, begun.Add(b.options.StepTimeout))
+	defer cancel()
+	var out saga.Outcome
+	switch i := m.instance; {
+	case m.consumer.tx != nil:
+		decided, err := b.handleTx(ctx, m)
+		if err != nil || decided == nil {
+			return err
+		}
+		out = *decided
+	case i.status == absent:
+		b.missing(ctx, m)
+		return nil
+	default:
+		out = b.stepSaga(ctx, m, i)
+		i.stepped = true
+	}
+	m.took = time.Since(begun)
+	if out.Err == nil && ctx.Err() == nil {
+		out.Err = b.route(ctx, out.Out)
+	}
+	b.decide(m, out)
+	return nil
+}
+
+func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
+	turn := b.turn(m)
+	if len(b.handlers.middleware) > 0 {
+		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
+			return b.handlers.wrap(func(ctx context.Context, _ *saga.Delivery) error { return handler(ctx) })(ctx, &m.delivery)
+		}
+	}
+	return i.session.Step(ctx, turn, m.call)
+}
+
+// decide turns an outcome into a fate.
+func (b *batch) decide(m *message, out saga.Outcome) {
+	switch {
+	case out.Err != nil:
+		b.fail(m, out.Err)
+	case out.Discard != "":
+		m.drop(out.Discard)
+	default:
+		m.fate, m.out, m.gone = done, out.Out, out.Cancelled
+	}
+}
+
+const (
+	absentWait  = time.Second
+	absentTries = 3
+)
+
+// missing decides about a message that found no instance and may not start one. When it was looked for by key, an
+// instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
+// for by its id has existed, so it is gone for good.
+func (b *batch) missing(ctx context.Context, m *message) {
+	if m.call.Instance().IsZero() && m.conflict < absentTries {
+		m.conflict++
+		m.putBack(absentWait, ErrMissing)
+		return
+	}
+	if out, ok := m.call.StepMissing(ctx, b.turn(m)); ok {
+		if out.Err == nil {
+			out.Err = b.route(ctx, out.Out)
+		}
+		b.decide(m, out)
+		return
+	}
+	name, key := m.instance.name()
+	err := fmt.Errorf("saga %s, key %q: %w", name, key, ErrMissing)
+	switch m.call.Missing() {
+	case saga.MissingRetry:
+		b.fail(m, err)
+	case saga.MissingDeadLetter:
+		m.die("no instance", err)
+	default:
+		m.drop("no instance")
+	}
+}
+
+// route makes sure, while the step can still be undone, that everything it sends has somewhere to go.
+func (b *batch) route(ctx context.Context, out []saga.Outgoing) error {
+	for n := range out {
+		if out[n].Info.Intent == saga.Timer || out[n].Info.Intent == saga.Event && out[n].To == "" {
+			continue
+		}
+		if _, err := b.destination(&out[n]); err == nil {
+			continue
+		}
+		if _, err := b.bus.routes.reload(ctx, b.conn); err != nil {
+			return err
+		}
+		if _, err := b.destination(&out[n]); err != nil {
+			return saga.Permanent(err)
+		}
+	}
+	return nil
+}
+
+// destination is the queue of a message that goes to exactly one.
+func (b *batch) destination(out *saga.Outgoing) (*queue, error) {
+	if out.Info.Intent == saga.Timer && out.To == "" {
+		return b.queue, nil
+	}
+	known := b.bus.routes.current.Load()
+	if known == nil {
+		return nil, ErrNoRoute
+	}
+	return b.bus.routes.command(known, out.Info.Kind, out.To)
+}
+
+// fail asks the policy about a failed attempt.
+func (b *batch) fail(m *message, err error) {
+	if m.firstFailed.IsZero() {
+		m.firstFailed = b.now
+	}
+	m.delivery.Info.Attempt = m.attempt + 1
+	failure := recoverability.Failure{
+		Info: m.delivery.Info, Err: err, Endpoint: b.name, First: m.firstFailed, Conflicts: m.conflict,
+	}
+	if m.consumer != nil && m.consumer.def != nil {
+		failure.Sagas = []string{m.consumer.def.Name()}
+	}
+	verdict := recoverability.Resolve(b.options.Policy, failure)
+	m.attempt++
+	switch verdict.Action {
+	case recoverability.ActionRetryNow:
+		m.putBack(0, err)
+	case recoverability.ActionRetryIn:
+		m.putBack(verdict.Delay, err)
+	case recoverability.ActionDiscard:
+		m.err = err
+		m.drop(verdict.Reason)
+	default:
+		m.die(deathReason(err, verdict), errors.Join(err, verdict.Err))
+	}
+}
+
+func deathReason(err error, verdict recoverability.Verdict) string {
+	var permanent *saga.PermanentError
+	switch {
+	case verdict.Err != nil:
+		return "the policy failed"
+	case errors.As(err, &permanent):
+		return "permanent"
+	case errors.Is(err, ErrConflict):
+		return "conflicts"
+	}
+	return "attempts exhausted"
+}
+
+// retryNow tells a message that is to be tried again at once from one that waits.
+func (m *message) retryNow() bool { return m.fate == again && m.delay == 0 && m.consumer != nil }
+
+// recovered turns a panic of user code into an error with its stack.
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+	}
+}
+
+func isNewerState(err error) bool { return errors.Is(err, saga.ErrNewerState) }

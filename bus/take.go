@@ -1,0 +1,216 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// begin is read committed, whatever the session's default is: every statement must see what others committed
+// before it, and a row that moved is looked at again instead of failing the transaction.
+const begin = "begin isolation level read committed read write"
+
+// smallBody is what a take brings along; a larger body is read when it is known to fit the batch.
+const smallBody = 64 << 10
+
+// take locks up to o.limit messages that are due. The transaction stays open.
+func (b *batch) take(ctx context.Context, o order) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(begin)
+	pipeline.Queue(b.bus.sql.Get("open"))
+	pipeline.Queue(b.queue.take, o.limit, after(o.after), [16]byte(o.after.id)).Query(b.collect)
+	if b.handlers.hasTx {
+		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
+			var xact *string
+			err := row.Scan(&xact)
+			if xact != nil {
+				b.xact = *xact
+			}
+			return err
+		})
+	}
+	b.begun = time.Now()
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("take: %w", explain(err))
+	}
+	b.pump.taken(o, len(b.messages), b.last())
+	if len(b.messages) == 0 {
+		b.abandon(ctx)
+		return nil
+	}
+	return b.readLargeBodies(ctx)
+}
+
+func (b *batch) last() position {
+	if len(b.messages) == 0 {
+		return position{}
+	}
+	m := b.messages[len(b.messages)-1]
+	return position{due: m.due, id: m.id}
+}
+
+func after(p position) pgtype.Timestamptz {
+	if p == (position{}) {
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: p.due, Valid: true}
+}
+
+// collect reads the rows of a take. Headers and bodies of a batch share one piece of memory.
+func (b *batch) collect(rows pgx.Rows) error {
+	var kinds internKinds
+	var arena []byte
+	keep := func(value []byte) []byte {
+		begin := len(arena)
+		if len(value) > cap(arena)-begin {
+			arena, begin = make([]byte, 0, max(16<<10, len(value))), 0
+		}
+		arena = append(arena, value...)
+		return arena[begin:len(arena):len(arena)]
+	}
+	slab := []message(nil)
+	for rows.Next() {
+		if len(slab) == cap(slab) {
+			slab = make([]message, 0, 64)
+		}
+		r := pg.CurrentRow(rows)
+		slab = append(slab, message{
+			tid: r.TID(0), due: r.Time(1), id: r.UUID(2), sent: r.Time(3), firstFailed: r.Time(4),
+			attempt: int(r.Int(5)), conflict: int(r.Int(6)), kind: kinds.text(r.Bytes(7)),
+			header: keep(r.Bytes(8)), size: int(r.Int(10)),
+		})
+		m := &slab[len(slab)-1]
+		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
+		if !r.Null(9) {
+			m.body = keep(r.Bytes(9))
+		}
+		b.messages = append(b.messages, m)
+		b.now = r.Time(11)
+	}
+	return rows.Err()
+}
+
+// internKinds gives equal kinds one string: a batch has many messages and few kinds.
+type internKinds map[string]string
+
+func (k *internKinds) text(b []byte) string {
+	if s, ok := (*k)[string(b)]; ok {
+		return s
+	}
+	if *k == nil {
+		*k = internKinds{}
+	}
+	s := string(b)
+	(*k)[s] = s
+	return s
+}
+
+// readLargeBodies reads the bodies that the take left behind, as far as the batch's memory goes. What does
+// not fit is left for a later batch.
+func (b *batch) readLargeBodies(ctx context.Context) error {
+	pipeline := &pgx.Batch{}
+	bytes := 0
+	for i, m := range b.messages {
+		bytes += m.size
+		if bytes > b.options.BatchBytes && i > 0 {
+			b.messages, b.late = b.messages[:i], true
+			break
+		}
+		if m.body == nil {
+			pipeline.Queue(b.queue.body, pgtype.TID{BlockNumber: m.tid.Block(), OffsetNumber: m.tid.Offset(), Valid: true}).
+				QueryRow(func(row pgx.Row) error { return row.Scan(&m.body) })
+		}
+	}
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("read large bodies: %w", err)
+	}
+	return nil
+}
+
+// decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
+// attempt, what this program does not know yet waits for one that does.
+func (b *batch) decode() {
+	for _, m := range b.messages {
+		m.delivery = saga.Delivery{
+			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
+			Body: m.body,
+		}
+		err := readHeader(m.header, &m.delivery.Info)
+		switch {
+		case errors.Is(err, errNewerEnvelope):
+			b.awaitNewerProgram(m, err)
+		case err != nil:
+			b.fail(m, saga.Permanent(fmt.Errorf("header: %w", err)))
+		default:
+			b.prepare(m)
+		}
+	}
+}
+
+// prepare finds the consumer and, for a saga, decodes the body and reads the key.
+func (b *batch) prepare(m *message) {
+	if err := b.memory.verdict(m.id); err != nil {
+		b.fail(m, err)
+		return
+	}
+	c := b.handlers.consumers[m.kind]
+	if c != nil && c.accept != nil {
+		body, err := b.convert(c, m)
+		if err != nil {
+			b.fail(m, saga.Permanent(err))
+			return
+		}
+		m.delivery.Body, m.delivery.Info.Kind = body, c.as
+		c = b.handlers.consumers[c.as]
+	}
+	if c == nil {
+		b.unknownKind(m)
+		return
+	}
+	m.consumer = c
+	if c.def == nil {
+		return
+	}
+	call, err := c.def.Prepare(m.delivery, b.bus.codec)
+	if err != nil {
+		b.fail(m, err)
+		return
+	}
+	m.call = call
+}
+
+// convert runs the function of an Accept, which is a user's and may panic.
+func (b *batch) convert(c *consumer, m *message) (body []byte, err error) {
+	defer recovered(&err)
+	return c.accept(m.body, b.bus.codec)
+}
+
+const (
+	unknownWait = 5 * time.Second
+	newerWait   = time.Minute
+)
+
+// unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
+// attempt, and only when nobody has known it for a long time is it a dead letter.
+func (b *batch) unknownKind(m *message) {
+	if m.firstFailed.IsZero() {
+		m.firstFailed = b.now
+	}
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", m.kind, ErrUnknownKind, b.kinds())
+	if b.now.Sub(m.firstFailed) >= b.options.UnknownFor {
+		m.die("unknown kind", err)
+		return
+	}
+	m.putBack(min(unknownWait, b.options.UnknownFor), err)
+}
+
+func (b *batch) awaitNewerProgram(m *message, err error) { m.putBack(newerWait, err) }

@@ -1,0 +1,258 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// hub finds the workers of this process by the queue they consume. A wake-up is a nudge: one that is lost
+// costs at most a poll interval. Safe for concurrent use.
+type hub struct {
+	mu        sync.Mutex
+	pumps     map[int][]*pump // by queue
+	listening chan struct{}   // held by the one endpoint of the bus that listens for all
+}
+
+func newHub() *hub { return &hub{pumps: map[int][]*pump{}, listening: make(chan struct{}, 1)} }
+
+func (h *hub) attach(queue int, p *pump) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pumps[queue] = append(h.pumps[queue], p)
+}
+
+func (h *hub) detach(queue int, p *pump) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pumps[queue] = slices.DeleteFunc(h.pumps[queue], func(q *pump) bool { return q == p })
+}
+
+// wake nudges the workers of this process, now or at a time by this process's clock. It tells whether one
+// of them was idle, so that nobody else need be called.
+func (h *hub) wake(queue int, at time.Time) (idle bool) {
+	h.mu.Lock()
+	pumps := slices.Clone(h.pumps[queue])
+	h.mu.Unlock()
+	for _, p := range pumps {
+		if !at.IsZero() && at.After(time.Now()) {
+			p.wakeAt(at)
+			idle = true
+		} else if p.wake() {
+			idle = true
+		}
+	}
+	return idle
+}
+
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, pumps := range h.pumps {
+		for _, p := range pumps {
+			p.wake()
+		}
+	}
+}
+
+// wakeQueue wakes whoever can handle what was just committed: a worker of this process, and when none is idle
+// those of others. at is by this process's clock, zero is now.
+func (b *Bus) wakeQueue(ctx context.Context, q *queue, at time.Time) {
+	if !b.hub.wake(q.id, at) && !at.After(time.Now()) {
+		b.notifier.notify(ctx, q, 0)
+	}
+}
+
+func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoing) {
+	at := out.Info.Due
+	if out.Delay > 0 {
+		at = time.Now().Add(out.Delay)
+	}
+	for _, q := range to {
+		b.wakeQueue(ctx, q, at)
+	}
+}
+
+// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances.
+func (b *Bus) nudgeLater(ctx context.Context, to []*queue, out saga.Outgoing) {
+	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
+		return // the poll is in time for it
+	}
+	for _, q := range to {
+		for _, in := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+			b.notifier.notify(ctx, q, in)
+		}
+	}
+}
+
+// notifier sends NOTIFY from a connection of its own, never inside a transaction that does anything else:
+// Postgres commits transactions that notify one after another. What is asked for while one is on its way
+// goes with the next. Safe for concurrent use.
+type notifier struct {
+	bus *Bus
+
+	mu      sync.Mutex
+	pending []nudge
+	running bool
+}
+
+type nudge struct {
+	queue *queue
+	at    time.Time
+}
+
+const notifyGap = 5 * time.Millisecond
+
+// notify asks for a nudge of every process that consumes q. The goroutine behind it ends as soon as nothing is left to do.
+func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
+	if n.bus.wakeup == PollOnly && in == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = append(n.pending, nudge{queue: q, at: time.Now().Add(in)})
+	if !n.running {
+		n.running = true
+		run.Detached(ctx, n.loop)
+	}
+}
+
+// flushNudges makes every nudge due now: the caller has seen the commit.
+func (n *notifier) flushNudges(ctx context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	seen := map[*queue]bool{}
+	for _, p := range n.pending {
+		if !seen[p.queue] {
+			seen[p.queue] = true
+			n.bus.hub.wake(p.queue.id, time.Time{})
+		}
+	}
+	now := time.Now()
+	for i := range n.pending {
+		n.pending[i].at = now
+	}
+}
+
+func (n *notifier) loop(ctx context.Context) {
+	for {
+		due, wait, more := n.next()
+		if !more {
+			return
+		}
+		if len(due) > 0 {
+			n.send(ctx, due)
+			wait = notifyGap
+		}
+		if run.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// next takes what is due, and tells how long until the rest is.
+func (n *notifier) next() (due []*queue, wait time.Duration, more bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.pending) == 0 {
+		n.running = false
+		return nil, 0, false
+	}
+	now := time.Now()
+	wait = time.Second
+	kept := n.pending[:0]
+	for _, p := range n.pending {
+		if p.at.After(now) {
+			kept = append(kept, p)
+			wait = min(wait, p.at.Sub(now))
+		} else if !slices.Contains(due, p.queue) {
+			due = append(due, p.queue)
+		}
+	}
+	n.pending = kept
+	return due, min(wait, notifyGap), true
+}
+
+func (n *notifier) send(ctx context.Context, due []*queue) {
+	b := n.bus
+	for _, q := range due {
+		b.hub.wake(q.id, time.Time{})
+	}
+	if b.wakeup == PollOnly {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), notifyPayload(due...)); err != nil {
+		b.log.Debug("edda: notify", "error", err) // the poll finds the messages
+	}
+}
+
+func notifyPayload(queues ...*queue) string {
+	ids := make([]string, len(queues))
+	for i, q := range queues {
+		ids[i] = strconv.Itoa(q.id)
+	}
+	return strings.Join(ids, ",")
+}
+
+// listen wakes workers when other processes ask for it. One endpoint of the bus does it for all; when it ends,
+// another takes over.
+func (b *Bus) listen(ctx context.Context) error {
+	select {
+	case b.hub.listening <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-b.hub.listening }()
+	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+	for ctx.Err() == nil {
+		err := b.listenOnce(ctx, retry.Reset)
+		if ctx.Err() != nil {
+			return nil
+		}
+		b.log.Warn("edda: listening for wake-ups was interrupted, polling goes on", "error", err)
+		if run.Sleep(ctx, retry.NextBackOff()) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
+	conn, err := pgx.ConnectConfig(ctx, b.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // it is going away whatever the server says
+	}()
+	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{b.schema.Channel()}.Sanitize()); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	connected()
+	b.hub.wakeAll() // what was missed while nobody listened
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		for text := range strings.SplitSeq(n.Payload, ",") {
+			if id, err := strconv.Atoi(text); err == nil {
+				b.hub.wake(id, time.Time{})
+			}
+		}
+	}
+}

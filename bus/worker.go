@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// worker processes one batch after another. It has a connection only while it works.
+type worker struct {
+	*Endpoint
+	pool  *pgxpool.Pool
+	retry *backoff.ExponentialBackOff
+}
+
+func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
+	return &worker{Endpoint: e, pool: pool, retry: backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))}
+}
+
+// run takes until taking ends; a batch that has begun may go on until work does.
+func (w *worker) run(taking, work context.Context) error {
+	for w.pump.await(taking) {
+		for taking.Err() == nil {
+			more, err := w.turn(taking, work)
+			if err == nil && !more {
+				break
+			}
+			if err == nil {
+				w.retry.Reset()
+				continue
+			}
+			if work.Err() != nil {
+				return nil // cancelled by the drain, which says so itself
+			}
+			if fatal(err) {
+				return err
+			}
+			w.bus.log.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
+			if run.Sleep(taking, w.pause(err)) != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// turn processes one batch. It tells whether there may be more to take at once.
+func (w *worker) turn(taking, work context.Context) (more bool, err error) {
+	conn, err := w.pool.Acquire(work)
+	if err != nil {
+		return false, fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Release()
+	o := w.pump.begin()
+	b := &batch{Endpoint: w.Endpoint, conn: conn.Conn(), find: map[handle]*instance{}}
+	r, err := b.process(work, o)
+	w.pump.finish(r)
+	switch {
+	case err != nil:
+		return true, err
+	case r.taken == 0 && o.after != position{}:
+		return true, nil // there was nothing behind our own workers; look at the head
+	case r.taken == 0:
+		w.wakeForNext(work, conn.Conn())
+		return false, nil
+	case r.handled == 0:
+		w.pump.park(taking)
+	}
+	return true, nil
+}
+
+// wakeForNext sets the timer for the first message that is not due yet.
+func (w *worker) wakeForNext(ctx context.Context, conn *pgx.Conn) {
+	var wait time.Duration
+	err := conn.QueryRow(ctx, w.queue.nextDue).Scan(&wait)
+	switch {
+	case err == nil:
+		w.pump.wakeAt(time.Now().Add(wait))
+	case !errors.Is(err, pgx.ErrNoRows):
+		w.bus.log.Debug("edda: next due message", "endpoint", w.name, "error", err) // the poll finds it
+	}
+}
+
+// pause is how long a worker waits after a batch was lost: not at all when trying again is the remedy.
+func (w *worker) pause(err error) time.Duration {
+	switch pg.ClassOf(err) {
+	case pg.GuardFailed, pg.Race, pg.Busy:
+		return run.Jitter(2 * time.Millisecond)
+	}
+	return w.retry.NextBackOff()
+}
+
+// fatal errors need a human: the endpoint stops and says so.
+func fatal(err error) bool {
+	switch pg.ClassOf(err) {
+	case pg.Denied:
+		return true
+	}
+	switch pg.Code(err) {
+	case "XX000", "XX001", "XX002": // corruption: do not touch it further
+		return true
+	}
+	return false
+}

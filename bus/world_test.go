@@ -1,0 +1,196 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := pgdev.Main(m)
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// world is one migrated schema with a bus, and the events of everything that ran in it.
+type world struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	schema string
+	bus    *bus.Bus
+
+	mu     sync.Mutex
+	events []bus.Event
+}
+
+func newWorld(t *testing.T, o bus.Options) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{t: t, pool: pgdev.Pool(t), schema: pgdev.Schema(t)}
+	if err := migrate.Up(t.Context(), w.pool, migrate.Options{Schema: w.schema}); err != nil {
+		t.Fatal(err)
+	}
+	o.Schema, o.AutoInstall = w.schema, true
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Events = func(e bus.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, e)
+	}
+	w.bus = w.newBus(o)
+	return w
+}
+
+func (w *world) newBus(o bus.Options) *bus.Bus {
+	w.t.Helper()
+	b, err := bus.New(w.pool, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+func (w *world) endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) *bus.Endpoint {
+	w.t.Helper()
+	e, err := bus.NewEndpoint(w.bus, name, o, parts...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// run installs the endpoint and runs it until the test or stop ends it.
+func (w *world) run(e *bus.Endpoint) (stop func()) {
+	w.t.Helper()
+	if err := e.Install(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				w.t.Errorf("endpoint %s: %v", e.Name(), err)
+			}
+		})
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// start makes and runs an endpoint.
+func (w *world) start(name string, o bus.EndpointOptions, parts ...bus.Part) (stop func()) {
+	w.t.Helper()
+	return w.run(w.endpoint(name, o, parts...))
+}
+
+func (w *world) send(m saga.Message, o ...saga.SendOption) saga.Sent {
+	w.t.Helper()
+	sent, err := w.bus.Send(w.t.Context(), m, o...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return sent
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.pool.Exec(w.t.Context(), w.sql(sql), args...); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// sql puts the schema in the place of edda.
+func (w *world) sql(text string) string {
+	return replaceAll(text, "edda.", pgx.Identifier{w.schema}.Sanitize()+".")
+}
+
+func (w *world) count(sql string, args ...any) int {
+	w.t.Helper()
+	var n int
+	if err := w.pool.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+func (w *world) text(sql string, args ...any) string {
+	w.t.Helper()
+	var s string
+	err := w.pool.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&s)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+	return s
+}
+
+// until waits for a condition of the database, looking at it every few milliseconds.
+func (w *world) until(what string, done func() bool) {
+	w.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	look := time.NewTicker(3 * time.Millisecond)
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-deadline.C:
+			w.t.Fatalf("waited in vain until %s\nevents: %s", what, w.story())
+		case <-look.C:
+		}
+	}
+}
+
+func (w *world) queue(endpoint string) string {
+	w.t.Helper()
+	return fmt.Sprintf("edda.queue_%d", w.count(`SELECT id FROM edda.queue WHERE endpoint = $1`, endpoint))
+}
+
+func (w *world) untilEmpty(endpoint string) {
+	w.t.Helper()
+	table := w.queue(endpoint)
+	w.until("queue "+endpoint+" is empty", func() bool { return w.count(`SELECT count(*) FROM `+table) == 0 })
+}
+
+func (w *world) story() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := ""
+	for _, e := range w.events[max(0, len(w.events)-40):] {
+		text += fmt.Sprintf("\n  %T%+v", e, e)
+	}
+	return text
+}
+
+func eventsOf[E bus.Event](w *world) (found []E) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e, ok := e.(E); ok {
+			found = append(found, e)
+		}
+	}
+	return found
+}

@@ -1,0 +1,251 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// write is the second trip: everything that follows from who won, the deletion of exactly the messages it
+// answers for, and the COMMIT, in one pipeline. An error of any statement keeps the COMMIT from happening.
+func (b *batch) write(ctx context.Context) error {
+	pipeline := &pgx.Batch{}
+	events, err := b.queueSends(pipeline)
+	if err != nil {
+		return err
+	}
+	b.queueAgain(pipeline)
+	b.queueRecords(pipeline)
+	b.queueRemoval(pipeline)
+	b.bus.ids.QueueForget(pipeline, b.forget)
+	if events {
+		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
+		// either waits for us or is seen by us.
+		pipeline.Queue(b.bus.sql.Get("lock_generation"))
+		pipeline.Queue(b.bus.sql.Get("check_generation"), b.bus.routes.current.Load().generation)
+	}
+	pipeline.Queue("commit")
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("write: %w", explain(err))
+	}
+	return nil
+}
+
+// rows collects what goes into one queue.
+type rows struct {
+	due, id, kind, header, body *pg.Array
+}
+
+// queueSends queues what the steps sent, one statement for each queue, and tells whether events are among it.
+func (b *batch) queueSends(pipeline *pgx.Batch) (events bool, err error) {
+	gone := b.cancelledTimeouts()
+	targets := map[*queue]*rows{}
+	order := []*queue(nil)
+	var header []byte
+	for _, m := range b.messages {
+		for n := range m.out {
+			out := &m.out[n]
+			if out.Info.Intent == saga.Timer && gone[out.Info.ID] {
+				continue // asked for and cancelled in one batch
+			}
+			event := out.Info.Intent == saga.Event && out.To == ""
+			events = events || event
+			queues, err := b.queuesFor(out, event)
+			if err != nil {
+				return false, err
+			}
+			header = appendHeader(header[:0], &out.Info)
+			for _, q := range queues {
+				r := targets[q]
+				if r == nil {
+					r = &rows{pg.Timestamps(), pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Byteas()}
+					targets[q], order = r, append(order, q)
+				}
+				r.due.Time(out.Info.Due)
+				r.id.UUID(out.Info.ID)
+				r.kind.Text(out.Info.Kind)
+				r.header.Bytes(header)
+				r.body.Bytes(out.Body)
+				b.noteWake(q, out.Info.Due)
+			}
+		}
+	}
+	for _, q := range order {
+		r := targets[q]
+		pipeline.Queue(q.insert, r.due, r.id, r.kind, r.header, r.body)
+	}
+	return events, nil
+}
+
+func (b *batch) queuesFor(out *saga.Outgoing, event bool) ([]*queue, error) {
+	if event {
+		return b.bus.routes.current.Load().kinds[out.Info.Kind], nil
+	}
+	q, err := b.destination(out)
+	if err != nil {
+		return nil, err // the routes changed since the step; the batch starts over
+	}
+	return []*queue{q}, nil
+}
+
+// cancelledTimeouts are the ids of timeouts that steps of this batch cancelled, moved or completed away.
+func (b *batch) cancelledTimeouts() map[saga.ID]bool {
+	var gone map[saga.ID]bool
+	for _, m := range b.messages {
+		for _, c := range m.gone {
+			if gone == nil {
+				gone = map[saga.ID]bool{}
+			}
+			gone[c.ID] = true
+		}
+	}
+	return gone
+}
+
+// queueAgain queues the messages that are written back.
+func (b *batch) queueAgain(pipeline *pgx.Batch) {
+	delay, id, sent, first := pg.BigInts(), pg.UUIDs(), pg.Timestamps(), pg.Timestamps()
+	attempt, conflict, kind, header, body := pg.Ints(), pg.Ints(), pg.Texts(), pg.Byteas(), pg.Byteas()
+	for _, m := range b.messages {
+		if m.fate != again {
+			continue
+		}
+		delay.BigInt((m.delay + time.Microsecond - 1).Microseconds())
+		id.UUID(m.id)
+		sent.Time(m.sent)
+		first.Time(m.firstFailed)
+		attempt.Int(m.attempt)
+		conflict.Int(m.conflict)
+		kind.Text(m.kind)
+		header.Bytes(m.header)
+		body.Bytes(m.body)
+		if m.delay > 0 {
+			b.noteWake(b.queue, b.clock().Add(m.delay))
+		} else {
+			b.noteWake(b.queue, time.Time{})
+		}
+	}
+	if id.Len() > 0 {
+		pipeline.Queue(b.queue.insertAgain, delay, id, sent, first, attempt, conflict, kind, header, body)
+	}
+}
+
+// queueRecords queues the dead letters and the discarded.
+func (b *batch) queueRecords(pipeline *pgx.Batch) {
+	var letters []deadletter.Letter
+	var discarded []deadletter.Discarded
+	for _, m := range b.messages {
+		switch m.fate {
+		case dead:
+			letters = append(letters, deadletter.Letter{
+				Endpoint: b.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
+				Attempts: m.attempt, Conflicts: m.conflict, Reason: m.reason, Error: errorText(m.err),
+				Sent: m.sent, FirstFailed: m.firstFailed,
+			})
+		case dropped:
+			name, key := m.instance.name()
+			discarded = append(discarded, deadletter.Discarded{
+				Endpoint: b.name, MessageID: m.id, Kind: m.kind, Saga: name, Key: key, Reason: m.reason,
+			})
+		}
+	}
+	b.bus.letters.QueueLetters(pipeline, letters)
+	b.bus.letters.QueueDiscarded(pipeline, discarded)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// queueRemoval queues the deletion of the messages, and, after it, that of cancelled timeouts.
+func (b *batch) queueRemoval(pipeline *pgx.Batch) {
+	tids := pg.TIDs()
+	due, id := pg.Timestamps(), pg.UUIDs()
+	for _, m := range b.messages {
+		if m.fate == left {
+			continue
+		}
+		tids.TID(m.tid)
+		for _, c := range m.gone {
+			due.Time(c.Due)
+			id.UUID(c.ID)
+		}
+	}
+	pipeline.Queue(b.queue.remove, tids, tids.Len(), b.xact)
+	if id.Len() > 0 {
+		pipeline.Queue(b.queue.deleteTimeouts, due, id)
+	}
+}
+
+// noteWake remembers whom to wake after the commit.
+func (b *batch) noteWake(q *queue, due time.Time) {
+	at := slices.IndexFunc(b.wakes, func(w wakeAfter) bool { return w.queue == q })
+	if at < 0 {
+		b.wakes = append(b.wakes, wakeAfter{queue: q, due: due})
+		return
+	}
+	if w := &b.wakes[at]; due.Before(w.due) {
+		w.due = due
+	}
+}
+
+// wakeAfter is a queue that got messages, and when the first of them is due; zero is now.
+type wakeAfter struct {
+	queue *queue
+	due   time.Time
+}
+
+// after does what must not happen before the commit: wake-ups, and events.
+func (b *batch) after(ctx context.Context) {
+	for _, w := range b.wakes {
+		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
+	}
+	b.memory.forget(b.messages)
+	if b.bus.events != nil {
+		b.emitEvents()
+	}
+}
+
+// localTime turns a time of the database's clock into one of this process's.
+func (b *batch) localTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return b.begun.Add(t.Sub(b.now))
+}
+
+func (b *batch) emitEvents() {
+	handled := 0
+	for _, m := range b.messages {
+		name, key := m.instance.name()
+		info := m.delivery.Info
+		switch m.fate {
+		case done:
+			handled++
+			from := m.due
+			if m.sent.After(from) {
+				from = m.sent
+			}
+			b.bus.emit(Handled{Endpoint: b.name, Info: info, Saga: name, Key: key, Step: m.took, Critical: b.clock().Sub(from)})
+		case again:
+			b.bus.emit(Retried{Endpoint: b.name, Info: info, Err: m.err, Delay: m.delay})
+		case dead:
+			b.bus.emit(DeadLettered{Endpoint: b.name, Info: info, Err: m.err, Reason: m.reason})
+		case dropped:
+			b.bus.emit(Discarded{Endpoint: b.name, Info: info, Reason: m.reason})
+		}
+		if m.conflicted {
+			b.bus.emit(Conflicted{Endpoint: b.name, Info: info, Saga: name, Key: key})
+		}
+	}
+	b.bus.emit(BatchDone{Endpoint: b.name, Taken: len(b.messages), Handled: handled, Left: len(b.messages) - b.report(nil).handled, Took: time.Since(b.begun)})
+}
