@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/migrations"
 )
 
@@ -39,4 +40,10 @@ func TestMigrationsNameTheirSchema(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "check.sql")
 }

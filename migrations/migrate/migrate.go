@@ -93,15 +93,22 @@ func load(name string) (pg.Schema, pg.Statements, error) {
 // prepare makes the table of versions. Read committed is asked for because a database may default to
 // another isolation, in which a process that waited would not see what the other one made.
 func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) error {
-	var done bool
-	if err := pool.QueryRow(ctx, statements.Get("exists")).Scan(&done); err != nil || done {
+	if done, err := prepared(ctx, pool, statements); err != nil || done {
 		return err
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, statements.Get("prepare"))
+		_, err := tx.Exec(ctx, preparation(statements))
 		return err
 	})
+}
+
+// preparation makes what the first migration needs; a script for a DBA begins with it too.
+func preparation(statements pg.Statements) string { return statements.Get("prepare") }
+
+func prepared(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) (there bool, err error) {
+	err = pool.QueryRow(ctx, statements.Get("exists")).Scan(&there)
+	return there, err
 }
 
 // steps wraps each file into a transaction of goose. Goose's own reader of SQL files is not used: it
@@ -134,8 +141,7 @@ func apply(ctx context.Context, tx *sql.Tx, claim string, m migrations.Migration
 }
 
 func appliedTo(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) ([]Migration, error) {
-	var there bool
-	if err := pool.QueryRow(ctx, statements.Get("exists")).Scan(&there); err != nil || !there {
+	if there, err := prepared(ctx, pool, statements); err != nil || !there {
 		return nil, err
 	}
 	rows, err := pool.Query(ctx, statements.Get("applied"))
@@ -143,7 +149,8 @@ func appliedTo(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
-		return m, row.Scan(&m.Version, &m.Name, &m.Breaking, &m.Applied)
+		err = row.Scan(&m.Version, &m.Name, &m.Breaking, &m.Applied)
+		return m, err
 	})
 }
 

@@ -29,12 +29,12 @@ func SQL(schema string) (string, error) {
 			script.WriteString(strings.TrimSpace(text) + "\n\n")
 		}
 	}
-	add(parts.Get("begin")+";", statements.Get("prepare")+";")
+	add(parts.Get("begin")+";", preparation(statements)+";")
 	for _, m := range migrations.All() {
 		row := strings.NewReplacer(
 			"$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3", strconv.FormatBool(m.Breaking),
 		)
-		add(row.Replace(parts.Get("claim"))+";", name.Render(m.Text), `\endif`)
+		add(row.Replace(parts.Get("if_missing"))+";", name.Render(m.Text), `\endif`)
 	}
 	add(parts.Get("end") + ";")
 	return script.String(), nil

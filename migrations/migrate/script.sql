@@ -3,7 +3,7 @@
 \set ON_ERROR_STOP on
 BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;
 
--- name: claim
+-- name: if_missing
 SELECT NOT EXISTS (SELECT FROM :schema.migration WHERE version = $1) AS edda_missing \gset
 \if :edda_missing
 INSERT INTO :schema.migration (version, name, breaking) VALUES ($1, $2, $3);

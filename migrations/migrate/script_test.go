@@ -1,0 +1,104 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "migrate.sql")
+}
+
+// psql runs a script as a DBA does, and returns what it says.
+func psql(t *testing.T, script string) (string, error) {
+	t.Helper()
+	binary, err := exec.LookPath("psql")
+	if err != nil {
+		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
+		if len(found) == 0 {
+			t.Fatal("psql is not in PATH: install postgresql-client")
+		}
+		binary = found[len(found)-1]
+	}
+	command := exec.CommandContext(t.Context(), binary, "--no-psqlrc", "--quiet", pgdev.DSN(t))
+	command.Stdin = strings.NewReader(script)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func script(t *testing.T, name string) string {
+	t.Helper()
+	text, err := migrate.SQL(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A script run twice, and then Up, makes what Up makes: each finds nothing left to do.
+func TestScriptUnderAnyName(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range names {
+		t.Run(suffix, func(t *testing.T) {
+			t.Parallel()
+			pool, schema := pgdev.Pool(t), named(t, suffix)
+			for range 2 {
+				if out, err := psql(t, script(t, schema.Name())); err != nil || out != "" {
+					t.Fatalf("psql: %v\n%s", err, out)
+				}
+				wantComplete(t, pool, schema)
+			}
+			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+				t.Fatal(err)
+			}
+			wantComplete(t, pool, schema)
+		})
+	}
+}
+
+// A script that fails in the middle leaves nothing.
+func TestScriptIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), named(t, "")
+	if _, err := pool.Exec(t.Context(), schema.Render("CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := psql(t, script(t, schema.Name())); err == nil || !strings.Contains(out, "already exists") {
+		t.Fatalf("psql over a table that is in the way: %v\n%s", err, out)
+	}
+	if err := migrations.Check(context.WithoutCancel(t.Context()), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
+		t.Errorf("after a failed script: %v", err)
+	}
+	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range status {
+		if !m.Applied.IsZero() {
+			t.Errorf("applied by a failed script: %+v", m)
+		}
+	}
+}
+
+func TestRefusesAName(t *testing.T) {
+	t.Parallel()
+	options := migrate.Options{Schema: "pg_edda"}
+	_, statusErr := migrate.Status(t.Context(), nil, options)
+	_, scriptErr := migrate.SQL(options.Schema)
+	for call, err := range map[string]error{"Up": migrate.Up(t.Context(), nil, options), "Status": statusErr, "SQL": scriptErr} {
+		if err == nil || !strings.Contains(err.Error(), "reserved by Postgres") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
