@@ -2,6 +2,8 @@ package pg
 
 import (
 	"encoding/binary"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -44,7 +46,7 @@ func (a *Array) Len() int { return a.count }
 
 func (a *Array) size(n int32) {
 	a.count++
-	a.data = binary.BigEndian.AppendUint32(a.data, uint32(n))
+	*a.data = binary.BigEndian.AppendUint32(*a.data, uint32(n))
 }
 
 // Null appends a NULL.
@@ -56,31 +58,31 @@ func (a *Array) Null() {
 // UUID appends an element to UUIDs.
 func (a *Array) UUID(id [16]byte) {
 	a.size(16)
-	a.data = append(a.data, id[:]...)
+	*a.data = append(*a.data, id[:]...)
 }
 
 // Text appends an element to Texts.
 func (a *Array) Text(s string) {
 	a.size(int32(len(s)))
-	a.data = append(a.data, s...)
+	*a.data = append(*a.data, s...)
 }
 
 // Bytes appends an element to Byteas or Texts. nil is an empty value, not NULL.
 func (a *Array) Bytes(b []byte) {
 	a.size(int32(len(b)))
-	a.data = append(a.data, b...)
+	*a.data = append(*a.data, b...)
 }
 
 // Int appends an element to Ints.
 func (a *Array) Int(n int) {
 	a.size(4)
-	a.data = binary.BigEndian.AppendUint32(a.data, uint32(int32(n)))
+	*a.data = binary.BigEndian.AppendUint32(*a.data, uint32(int32(n)))
 }
 
 // BigInt appends an element to BigInts.
 func (a *Array) BigInt(n int64) {
 	a.size(8)
-	a.data = binary.BigEndian.AppendUint64(a.data, uint64(n))
+	*a.data = binary.BigEndian.AppendUint64(*a.data, uint64(n))
 }
 
 // Time appends an element to Timestamps, rounded up to the microsecond; the zero time is NULL.
@@ -95,7 +97,7 @@ func (a *Array) Time(t time.Time) {
 // TID appends an element to TIDs.
 func (a *Array) TID(tid TID) {
 	a.size(6)
-	a.data = append(a.data, tid[:]...)
+	*a.data = append(*a.data, tid[:]...)
 }
 
 func (a *Array) appendTo(buf []byte) []byte {
@@ -113,7 +115,7 @@ func (a *Array) appendTo(buf []byte) []byte {
 	buf = binary.BigEndian.AppendUint32(buf, a.element)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(a.count))
 	buf = binary.BigEndian.AppendUint32(buf, 1) // lower bound
-	return append(buf, a.data...)
+	return append(buf, *a.data...)
 }
 
 // RegisterArrays lets a connection take *Array for the array types above. Every other value goes to
@@ -144,5 +146,22 @@ func (c arrayCodec) PreferredFormat() int16 { return pgtype.BinaryFormatCode }
 type arrayPlan struct{}
 
 func (arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
-	return value.(*Array).appendTo(buf), nil
+	a := value.(*Array)
+	if a.spent {
+		return nil, errSpent
+	}
+	buf = a.appendTo(buf)
+	a.spend()
+	return buf, nil
+}
+
+var errSpent = errors.New("pg: an Array was sent a second time")
+
+func (a *Array) spend() {
+	a.spent = true
+	if cap(*a.data) <= mostSpare {
+		*a.data = (*a.data)[:0]
+		spare.Put(a.data)
+	}
+	a.data = nil
 }

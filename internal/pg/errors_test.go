@@ -142,13 +142,13 @@ func TestClassOfAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
 
 	conn := connect(t)
 	_, err := conn.Exec(ended, "SELECT 1")
 	wantClass(t, err, pg.Other)
-	_, err = conn.Exec(short, "SELECT pg_sleep(60)")
+	during, stop := context.WithTimeout(t.Context(), time.Second) // long enough to have begun
+	defer stop()
+	_, err = conn.Exec(during, "SELECT pg_sleep(60)")
 	wantClass(t, err, pg.Other)
 	_, err = conn.Exec(t.Context(), "SELECT 1")
 	wantClass(t, err, pg.Lost)
@@ -161,7 +161,9 @@ func TestClassOfAnEndedContext(t *testing.T) {
 		}
 		defer c.Release()
 	}
-	_, err = pool.Exec(short, "SELECT 1")
+	waiting, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer stop()
+	_, err = pool.Exec(waiting, "SELECT 1")
 	wantClass(t, err, pg.Other)
 	_, err = pgx.Connect(ended, pgdev.DSN(t))
 	wantClass(t, err, pg.Other)
