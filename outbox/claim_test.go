@@ -120,7 +120,7 @@ func TestClaimSeesTheOneItWaitedFor(t *testing.T) {
 				}
 				result <- outcomes
 			}()
-			pgtest.AwaitBlocked(t, pool, second)
+			pgtest.AwaitBlocked(t, pool, second.Conn())
 			expected := []outbox.Outcome{outbox.Fresh, outbox.Fresh}
 			switch end {
 			case "commit":

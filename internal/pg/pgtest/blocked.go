@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// AwaitBlocked returns when the transaction waits for a lock that another session holds. It asks the server
+// AwaitBlocked returns when the session of conn waits for a lock that another session holds. It asks the server
 // again and again; the test's own deadline ends it.
-func AwaitBlocked(t testing.TB, pool *pgxpool.Pool, tx pgx.Tx) {
+func AwaitBlocked(t testing.TB, pool *pgxpool.Pool, conn *pgx.Conn) {
 	t.Helper()
-	pid := tx.Conn().PgConn().PID()
+	pid := conn.PgConn().PID()
 	for blocked := false; !blocked; {
 		err := pool.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0", int32(pid)).Scan(&blocked)
 		if err != nil {

@@ -21,7 +21,7 @@ type Probes struct {
 }
 
 // Check explains each statement three times: on the empty tables, then on the full ones with the plan
-// that was made before, and with a new one.
+// that the server keeps, and with a new one.
 func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
@@ -35,7 +35,7 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	}
 	p.explain(t, tx, "empty")
 	exec(t, tx, schema.Render(p.Fill))
-	p.explain(t, tx, "full, planned when empty")
+	p.explain(t, tx, "full, prepared when empty")
 	exec(t, tx, "SET LOCAL plan_cache_mode = force_custom_plan")
 	p.explain(t, tx, "full, planned anew")
 }

@@ -1,0 +1,51 @@
+package deadletter_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+
+func open(t *testing.T) (*pgxpool.Pool, *deadletter.Store) {
+	t.Helper()
+	pool, schema := pgtest.Database(t)
+	store, err := deadletter.New(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool, store
+}
+
+func write(t *testing.T, pool *pgxpool.Pool, store *deadletter.Store, letters ...deadletter.Letter) {
+	t.Helper()
+	b := &pgx.Batch{}
+	store.QueueLetters(b, letters)
+	if err := pool.SendBatch(t.Context(), b).Close(); err != nil {
+		t.Fatalf("write %d dead letters: %v", len(letters), err)
+	}
+}
+
+func list(t *testing.T, pool *pgxpool.Pool, store *deadletter.Store, f deadletter.Filter) []deadletter.Letter {
+	t.Helper()
+	letters, err := store.List(t.Context(), pool, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return letters
+}
+
+func discarded(t *testing.T, pool *pgxpool.Pool, store *deadletter.Store, f deadletter.Filter) []deadletter.Discarded {
+	t.Helper()
+	rows, err := store.ListDiscarded(t.Context(), pool, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}

@@ -1,0 +1,63 @@
+package deadletter
+
+import (
+	"math"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// QueueLetters queues one insert of letters, or nothing when there are none. It never waits. The connection
+// must have been prepared by pg.RegisterArrays.
+func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
+	if len(letters) == 0 {
+		return
+	}
+	endpoint, id, kind, header, body := pg.Texts(), pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Byteas()
+	attempts, conflicts, reason, text := pg.Ints(), pg.Ints(), pg.Texts(), pg.Texts()
+	sent, failed := pg.Timestamps(), pg.Timestamps()
+	for n := range letters {
+		l := &letters[n]
+		endpoint.Text(storable(l.Endpoint))
+		id.UUID(l.MessageID)
+		kind.Text(storable(l.Kind))
+		header.Bytes(l.Header)
+		body.Bytes(l.Body)
+		attempts.Int(min(l.Attempts, math.MaxInt32))
+		conflicts.Int(min(l.Conflicts, math.MaxInt32))
+		reason.Text(storable(l.Reason))
+		text.Text(storable(l.Error))
+		sent.Time(storableTime(l.Sent))
+		failed.Time(storableTime(l.FirstFailed))
+	}
+	b.Queue(s.sql.Get("insert"), endpoint, id, kind, header, body, attempts, conflicts, reason, text, sent, failed)
+}
+
+// QueueDiscarded queues one insert of messages that were consumed without effect, or nothing when there are
+// none. It never waits. The connection must have been prepared by pg.RegisterArrays.
+func (s *Store) QueueDiscarded(b *pgx.Batch, discarded []Discarded) {
+	if len(discarded) == 0 {
+		return
+	}
+	endpoint, id, kind := pg.Texts(), pg.UUIDs(), pg.Texts()
+	name, key, reason := pg.Texts(), pg.Texts(), pg.Texts()
+	for n := range discarded {
+		d := &discarded[n]
+		endpoint.Text(storable(d.Endpoint))
+		id.UUID(d.MessageID)
+		kind.Text(storable(d.Kind))
+		name.Text(storable(d.Saga))
+		key.Text(storable(d.Key))
+		reason.Text(storable(d.Reason))
+	}
+	b.Queue(s.sql.Get("insert_discarded"), endpoint, id, kind, name, key, reason)
+}
+
+// storableTime is zero, which is stored as unknown, for times that no message has and Postgres may refuse.
+func storableTime(t time.Time) time.Time {
+	if year := t.Year(); year < 1 || year > 9999 {
+		return time.Time{}
+	}
+	return t
+}

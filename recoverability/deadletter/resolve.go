@@ -1,0 +1,61 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Resender puts a dead letter back into the queue of its endpoint, in tx: with its id, header and body, due
+// now, and with no attempts counted.
+type Resender interface {
+	Resend(ctx context.Context, tx pgx.Tx, l Letter) error
+}
+
+// Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at
+// the same time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds.
+func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
+	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
+		l, err := one(ctx, tx, s.sql.Get("take"), number)
+		if err != nil {
+			return err
+		}
+		return r.Resend(ctx, tx, l)
+	})
+	if err != nil {
+		return fmt.Errorf("retry dead letter %d: %w", number, err)
+	}
+	return nil
+}
+
+// committed is asked for because a database may default to another isolation, in which the second caller
+// gets an error of Postgres instead of finding nothing.
+var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+
+// Discard ends a dead letter without an effect and keeps the reason. Its body is gone then. It returns
+// ErrNotFound like Retry.
+func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason string) error {
+	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, s.sql.Get("discard"), number, storable(reason))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("discard dead letter %d: %w", number, err)
+	}
+	return nil
+}
+
+// Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and
+// tells how many. Dead letters are never pruned: each waits for a decision.
+func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
+	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), olderThan.Seconds(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune discarded messages: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

@@ -1,0 +1,42 @@
+package deadletter
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// scanLetter reads the columns that every statement on dead letters returns in this order, and then more.
+func scanLetter(row pgx.CollectableRow, more ...any) (l Letter, err error) {
+	var (
+		id           string
+		sent, failed *time.Time
+	)
+	err = row.Scan(append([]any{
+		&l.Number, &l.Endpoint, &id, &l.Kind, &l.Header, &l.Attempts, &l.Conflicts,
+		&l.Reason, &l.Error, &sent, &failed, &l.Died,
+	}, more...)...)
+	if err != nil {
+		return Letter{}, err
+	}
+	if sent != nil {
+		l.Sent = sent.UTC()
+	}
+	if failed != nil {
+		l.FirstFailed = failed.UTC()
+	}
+	l.Died = l.Died.UTC()
+	l.MessageID, err = saga.ParseID(id)
+	return l, err
+}
+
+func scanDiscarded(row pgx.CollectableRow) (d Discarded, err error) {
+	var id string
+	if err = row.Scan(&d.Number, &d.Endpoint, &id, &d.Kind, &d.Saga, &d.Key, &d.Reason, &d.At); err != nil {
+		return Discarded{}, err
+	}
+	d.At = d.At.UTC()
+	d.MessageID, err = saga.ParseID(id)
+	return d, err
+}

@@ -1,0 +1,31 @@
+package deadletter
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxText is how much of a reason or an error is kept, in bytes.
+const MaxText = 8 << 10
+
+// storable makes a text that Postgres stores whatever s is: NUL and bytes that are not UTF-8 become
+// U+FFFD, and at most MaxText bytes are kept, to the last whole rune.
+func storable(s string) string {
+	s = cut(s)
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return cut(s) // a replacement is longer than what it replaces
+}
+
+func cut(s string) string {
+	if len(s) <= MaxText {
+		return s
+	}
+	end := MaxText
+	for end > MaxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
