@@ -44,8 +44,10 @@ func (s *Store) List(ctx context.Context, q Queryer, f Filter) ([]Letter, error)
 	return letters, nil
 }
 
+// listing has a statement planned anew for each call: a plan that a connection kept from the time of an empty
+// table would read and sort the whole of it.
 func (s *Store) listing(f Filter) (sql string, args []any) {
-	args = []any{f.After, f.Kind, f.limit()}
+	args = []any{pgx.QueryExecModeExec, f.After, f.Kind, f.limit()}
 	switch {
 	case !f.MessageID.IsZero():
 		return s.sql.Get("list_of_message"), append(args, f.Endpoint, f.MessageID.String())
@@ -91,7 +93,7 @@ func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Disca
 	if !f.MessageID.IsZero() {
 		id = f.MessageID.String()
 	}
-	rows, err := q.Query(ctx, s.sql.Get("list_discarded"), f.After, f.Kind, f.limit(), f.Endpoint, id)
+	rows, err := q.Query(ctx, s.sql.Get("list_discarded"), pgx.QueryExecModeExec, f.After, f.Kind, f.limit(), f.Endpoint, id)
 	if err != nil {
 		return nil, fmt.Errorf("list discarded messages: %w", err)
 	}
