@@ -125,7 +125,6 @@ func appendUUID(buf []byte, id saga.ID) []byte {
 func readHeader(header []byte, i *saga.Info) error {
 	version := envelopeVersion
 	related := false
-	var user map[string]string
 	err := eachPair(header, func(name, value string) (err error) {
 		switch name {
 		case headerVersion:
@@ -148,10 +147,7 @@ func readHeader(header []byte, i *saga.Info) error {
 		case headerManifest, headerRun, headerFireDue, headerFireZone:
 			err = readFire(i, name, value)
 		default:
-			if user == nil {
-				user = map[string]string{}
-			}
-			user[name] = value
+			i.AddHeader(name, value)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -160,9 +156,6 @@ func readHeader(header []byte, i *saga.Info) error {
 	})
 	if version > envelopeVersion {
 		return errNewerEnvelope
-	}
-	if user != nil {
-		*i = i.WithHeaders(user)
 	}
 	deriveIDs(i, related)
 	return err

@@ -108,7 +108,7 @@ func (b *batch) replace(i, twin *instance) {
 }
 
 func (b *batch) open(i *instance, f persistence.Found) {
-	i.id, i.version = f.Instance.ID, f.Instance.Version
+	i.id, i.version, i.row = f.Instance.ID, f.Instance.Version, f.Row
 	i.status = ours
 	b.instances = append(b.instances, i)
 	if f.Faulty != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -79,6 +80,7 @@ type instance struct {
 	fault   error // why its messages fail, or wait for a newer program
 	id      saga.ID
 	version int64
+	row     persistence.Row
 
 	stepped bool // a message was decided on it
 	write   int  // its place in the save, -1: none

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -26,7 +27,9 @@ type batch struct {
 	userReady bool      // the transaction is as a user's handler expects it
 	savepoint int       // savepoints of this transaction
 	wakes     []wakeAfter
-	trouble   bool // a smaller batch may go better
+	lent      saga.Turn
+	save      *persistence.Save // still to be queued by write
+	trouble   bool              // a smaller batch may go better
 	late      bool
 }
 
@@ -51,6 +54,7 @@ func (b *batch) run(ctx context.Context, o order) error {
 	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
 		return err
 	}
+	b.prepareTurn()
 	b.decode()
 	if err := b.load(ctx); err != nil {
 		return err
@@ -65,7 +69,7 @@ func (b *batch) run(ctx context.Context, o order) error {
 	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	if err := b.save(ctx); err != nil {
+	if err := b.saveInstances(ctx); err != nil {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
@@ -126,10 +130,13 @@ func (b *batch) report(err error) report {
 // clock is an upper bound of the database's clock: what counts from it is never early.
 func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.begun)) }
 
-// turn is what a step of m is lent.
-func (b *batch) turn(m *message) saga.Turn {
-	return saga.Turn{
-		In: m.delivery, Now: b.now, Clock: b.clock, NewID: newID,
-		Codec: b.bus.codec, Endpoint: b.name,
-	}
+// turn is what a step of m is lent. There is one for the whole batch, since steps run one after another.
+func (b *batch) turn(m *message) *saga.Turn {
+	b.lent.In = m.delivery
+	return &b.lent
+}
+
+// prepareTurn sets what is the same for all steps of the batch.
+func (b *batch) prepareTurn() {
+	b.lent = saga.Turn{Now: b.now, Clock: b.clock, NewID: newID, Codec: b.bus.codec, Endpoint: b.name}
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// save saves the instances and finds out which of them won, before anything is written that depends on it. It is
-// the first of the two trips of a write: an instance that somebody else changed takes its messages
-// out of the batch here, where that is still possible.
+// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it.
+// It is the first of the two trips of a write: an instance that somebody else changed takes its messages out of the
+// batch here, where that is still possible. When every instance was locked at load nobody can have changed one; the
+// save then goes with the second trip.
 //
 // Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
-func (b *batch) save(ctx context.Context) error {
+func (b *batch) saveInstances(ctx context.Context) error {
 	save := b.bus.sagas.NewSave(b.collectWrites())
 	ids, senders := b.givenIDs()
+	if len(ids) == 0 && save.Sure() {
+		b.save = save
+		return nil
+	}
 	claim := b.bus.ids.NewClaim(ids)
 	pipeline := &pgx.Batch{}
-	if b.userReady {
-		pipeline.Queue(b.bus.sql.Get("open"))
-	}
+	b.ownPlanner(pipeline)
 	save.QueueStarts(pipeline)
 	claim.Queue(pipeline)
 	save.QueueChanges(pipeline)
 	if err := save.Err(); err != nil {
 		return err
-	}
-	if pipeline.Len() == 0 {
-		return nil
 	}
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("save: %w", explain(err))
@@ -40,10 +40,18 @@ func (b *batch) save(ctx context.Context) error {
 	return b.sortOutIDs(ids, senders, claim)
 }
 
+// ownPlanner takes the planner's settings back from the handlers.
+func (b *batch) ownPlanner(pipeline *pgx.Batch) {
+	if b.userReady {
+		b.userReady = false
+		pipeline.Queue(b.bus.sql.Get("open"))
+	}
+}
+
 // collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
 // messages were decided on what it was.
 func (b *batch) collectWrites() []persistence.Write {
-	var writes []persistence.Write
+	writes := make([]persistence.Write, 0, len(b.instances))
 	for _, i := range b.instances {
 		if !i.stepped {
 			continue
@@ -53,7 +61,7 @@ func (b *batch) collectWrites() []persistence.Write {
 			continue // a start that failed: there is nothing that anybody could have changed
 		}
 		i.write = len(writes)
-		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in})
+		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.row})
 	}
 	return writes
 }

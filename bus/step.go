@@ -114,6 +114,7 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 
 func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
 	turn := b.turn(m)
+	turn.Around = nil
 	if len(b.handlers.middleware) > 0 {
 		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
 			return b.handlers.wrap(func(ctx context.Context, _ *saga.Delivery) error { return handler(ctx) })(ctx, &m.delivery)

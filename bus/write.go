@@ -16,6 +16,13 @@ import (
 // answers for, and the COMMIT, in one pipeline. An error of any statement keeps the COMMIT from happening.
 func (b *batch) write(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
+	b.ownPlanner(pipeline)
+	if b.save != nil {
+		b.save.QueueChanges(pipeline)
+		if err := b.save.Err(); err != nil {
+			return err
+		}
+	}
 	events, err := b.queueSends(pipeline)
 	if err != nil {
 		return err

@@ -37,11 +37,18 @@ func (s Status) String() string { return [...]string{"absent", "busy", "loaded"}
 type Found struct {
 	Status   Status
 	Instance saga.Instance
+	Row      Row
 	Faulty   error
 }
 
+// Row is where a loaded instance was found, for the Write that saves it.
+type Row struct {
+	tid    pg.TID
+	Locked bool // this transaction holds it: its save cannot lose
+}
+
 // columns of one instance in a loading statement.
-const columns = 8
+const columns = 9
 
 // Load loads refs in one round trip and returns what it found in their order. Two refs may name one
 // instance; the caller unifies them by Instance.ID before the first step.
@@ -90,10 +97,11 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 		switch {
 		case !locked.Null(0):
 			found[n] = loaded(locked)
+			found[n].Row.Locked = true
 		case plain.Null(0):
 			found[n].Status = Absent
 		case refs[n].Lock:
-			found[n] = Found{Status: Busy, Instance: saga.Instance{ID: plain.UUID(0), Saga: plain.Text(1), Key: plain.Text(2)}}
+			found[n] = Found{Status: Busy, Instance: saga.Instance{ID: plain.UUID(1), Saga: plain.Text(2), Key: plain.Text(3)}}
 		default:
 			found[n] = loaded(plain)
 		}
@@ -103,5 +111,5 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 
 func loaded(r pg.Row) Found {
 	i, err := readInstance(r)
-	return Found{Status: Loaded, Instance: i, Faulty: err}
+	return Found{Status: Loaded, Instance: i, Row: Row{tid: r.TID(0)}, Faulty: err}
 }

@@ -25,10 +25,12 @@ const (
 	StartAndComplete
 )
 
-// Write is one instance to save. Instance.Version is the version that was loaded; a start has none.
+// Write is one instance to save. Instance.Version is the version that was loaded, and Row where it was; a start
+// has neither.
 type Write struct {
 	Op       Op
 	Instance saga.Instance
+	Row      Row
 }
 
 // Save is one save in the making: the caller queues its two statements into a pipeline, with nothing that may
@@ -87,39 +89,94 @@ func (v *Save) collectStarts(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// QueueChanges queues the compare, the updates and the deletes.
-func (v *Save) QueueChanges(b *pgx.Batch) {
-	n, iid, version, op := pg.Ints(), pg.UUIDs(), pg.BigInts(), pg.Ints()
-	stateVersion, state, timeouts := pg.Ints(), pg.Texts(), pg.Texts()
-	for at, w := range v.writes {
-		i := &w.Instance
-		expected, code := i.Version, int(w.Op)
-		switch w.Op {
-		case Start:
-			continue
-		case StartAndComplete: // inserted a statement ago, when it won
-			expected, code = 1, int(Complete)
-		}
-		n.Int(at)
-		iid.UUID(i.ID)
-		version.BigInt(expected)
-		op.Int(code)
-		stateVersion.Int(i.StateVersion)
-		if w.Op == Update {
-			state.Bytes(i.State)
-			v.json(timeouts, i.Pending, len(i.Pending) == 0)
-		} else {
-			state.Null()
-			timeouts.Null()
+// Sure tells whether every write is certain to win, because the transaction holds the rows since they were
+// loaded. Then what depends on it may be queued behind QueueChanges in the same pipeline.
+func (v *Save) Sure() bool {
+	for n := range v.writes {
+		if w := &v.writes[n]; w.Op >= Start || !w.Row.Locked {
+			return false
 		}
 	}
-	if n.Len() == 0 {
-		return
-	}
-	b.Queue(v.store.sql.Get("save"), n, iid, version, op, stateVersion, state, timeouts).Query(v.collectChanges)
+	return true
 }
 
-func (v *Save) collectChanges(rows pgx.Rows) error {
+// QueueChanges queues the compare, the updates and the deletes.
+func (v *Save) QueueChanges(b *pgx.Batch) {
+	v.queueLocked(b)
+	v.queueCompared(b)
+	v.queueEnded(b)
+}
+
+// changes are the columns that the two saving statements have in common.
+type changes struct {
+	tid, iid, version, op, stateVersion, state, timeouts *pg.Array
+}
+
+func newChanges() changes {
+	return changes{pg.TIDs(), pg.UUIDs(), pg.BigInts(), pg.Ints(), pg.Ints(), pg.Texts(), pg.Texts()}
+}
+
+func (v *Save) add(c changes, w *Write) {
+	i := &w.Instance
+	c.tid.TID(w.Row.tid)
+	c.iid.UUID(i.ID)
+	c.version.BigInt(i.Version)
+	c.op.Int(int(w.Op))
+	c.stateVersion.Int(i.StateVersion)
+	if w.Op == Update {
+		c.state.Bytes(i.State)
+		v.json(c.timeouts, i.Pending, len(i.Pending) == 0)
+	} else {
+		c.state.Null()
+		c.timeouts.Null()
+	}
+}
+
+func (v *Save) queueLocked(b *pgx.Batch) {
+	c := newChanges()
+	for n := range v.writes {
+		w := &v.writes[n]
+		if w.Op >= Start || !w.Row.Locked {
+			continue
+		}
+		v.won[n] = true
+		if w.Op != Check {
+			v.add(c, w)
+		}
+	}
+	if c.tid.Len() > 0 {
+		b.Queue(v.store.sql.Get("save_locked"), c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts)
+	}
+}
+
+func (v *Save) queueCompared(b *pgx.Batch) {
+	at, c := pg.Ints(), newChanges()
+	for n := range v.writes {
+		if w := &v.writes[n]; w.Op < Start && !w.Row.Locked {
+			at.Int(n)
+			v.add(c, w)
+		}
+	}
+	if at.Len() > 0 {
+		b.Queue(v.store.sql.Get("save"), at, c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts).
+			Query(v.collectWinners)
+	}
+}
+
+// queueEnded deletes what was started and completed in this batch. One whose start lost is not there.
+func (v *Save) queueEnded(b *pgx.Batch) {
+	iid := pg.UUIDs()
+	for n := range v.writes {
+		if w := &v.writes[n]; w.Op == StartAndComplete {
+			iid.UUID(w.Instance.ID)
+		}
+	}
+	if iid.Len() > 0 {
+		b.Queue(v.store.sql.Get("end_started"), iid)
+	}
+}
+
+func (v *Save) collectWinners(rows pgx.Rows) error {
 	var winners []int32
 	for rows.Next() {
 		if err := rows.Scan(&winners, nil); err != nil {

@@ -5,16 +5,16 @@
 -- LATERAL with a locking clause cannot be flattened, so each ref is one index probe whatever the planner
 -- believes of the table.
 SELECT u.n,
-       l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
-       p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
+       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
 FROM unnest($1::int[], $2::text[], $3::text[], $4::int[]) u(n, saga, key, lock)
 LEFT JOIN LATERAL (
-    SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
     FROM :schema.saga s
     WHERE u.lock = 1 AND s.saga = u.saga AND s.key = u.key
     FOR NO KEY UPDATE SKIP LOCKED) l ON true
 LEFT JOIN LATERAL (
-    SELECT s.iid, s.saga, s.key, s.version, s.state_version,
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version,
            CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
     FROM :schema.saga s
     WHERE l.iid IS NULL AND s.saga = u.saga AND s.key = u.key
@@ -23,16 +23,16 @@ LEFT JOIN LATERAL (
 -- name: load_by_id
 -- The same by the instance's id, for replies and timeouts.
 SELECT u.n,
-       l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
-       p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
+       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
 FROM unnest($1::int[], $2::uuid[], $3::int[]) u(n, iid, lock)
 LEFT JOIN LATERAL (
-    SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
     FROM :schema.saga s
     WHERE u.lock = 1 AND s.iid = u.iid
     FOR NO KEY UPDATE SKIP LOCKED) l ON true
 LEFT JOIN LATERAL (
-    SELECT s.iid, s.saga, s.key, s.version, s.state_version,
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version,
            CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
     FROM :schema.saga s
     WHERE l.iid IS NULL AND s.iid = u.iid
@@ -54,16 +54,16 @@ ON CONFLICT (saga, key) DO NOTHING
 RETURNING iid;
 
 -- name: save
--- Every loaded instance, changed or not, is locked and compared before anything is written. A row that somebody holds,
--- or that has another version, is not in l: its save has lost. Nothing here waits.
--- The updates reach their rows by ctid, which cannot change under our lock.
+-- For instances that were read without their lock. Every one, changed or not, is locked and compared before
+-- anything is written. A row that somebody holds, or that was written since, is not in l: its save has lost.
+-- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
 WITH l AS MATERIALIZED (
-    SELECT x.tid, u.n, u.op, u.state_version, u.state, u.timeouts
-    FROM unnest($1::int[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::text[])
-         u(n, iid, version, op, state_version, state, timeouts)
+    SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts
+    FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::text[], $8::text[])
+         u(n, tid, iid, version, op, state_version, state, timeouts)
     CROSS JOIN LATERAL (
-        SELECT s.ctid AS tid FROM :schema.saga s
-        WHERE s.iid = u.iid AND s.version = u.version
+        SELECT FROM :schema.saga s
+        WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version
         FOR NO KEY UPDATE SKIP LOCKED) x),
 changed AS (
     UPDATE :schema.saga s
@@ -77,6 +77,28 @@ SELECT (SELECT array_agg(l.n) FROM l),
        :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM completed)
                     = (SELECT count(*) FROM l WHERE l.op <> 0), 'a saga instance was written twice or not at all');
 
+-- name: save_locked
+-- For instances whose lock this transaction has held since they were loaded: nobody can have moved them. Should it be
+-- so all the same, the statement fails and nothing commits.
+WITH u AS MATERIALIZED (
+    SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::text[])
+                    u(tid, iid, version, op, state_version, state, timeouts)),
+changed AS (
+    UPDATE :schema.saga s
+    SET version = s.version + 1, state_version = u.state_version, state = u.state::json, timeouts = u.timeouts::json
+    FROM u WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version AND u.op = 1
+    RETURNING 1),
+completed AS (
+    DELETE FROM :schema.saga s USING u
+    WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version AND u.op = 2
+    RETURNING 1)
+SELECT :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM completed) = (SELECT count(*) FROM u),
+                      'a locked saga instance has moved');
+
+-- name: end_started
+-- Instances that this transaction has started and that are complete: the unique constraint has seen them.
+DELETE FROM :schema.saga s WHERE s.iid = ANY ($1::uuid[]);
+
 -- name: read
-SELECT s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+SELECT s.ctid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

@@ -76,23 +76,23 @@ type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readInstance reads the eight columns that every loading statement returns in this order.
+// readInstance reads the columns that every loading statement returns in this order; the first is the ctid.
 func readInstance(r pg.Row) (saga.Instance, error) {
 	i := saga.Instance{
-		ID:           r.UUID(0),
-		Saga:         r.Text(1),
-		Key:          r.Text(2),
-		Version:      r.Int(3),
-		StateVersion: int(r.Int(4)),
-		State:        append([]byte(nil), r.Bytes(5)...),
+		ID:           r.UUID(1),
+		Saga:         r.Text(2),
+		Key:          r.Text(3),
+		Version:      r.Int(4),
+		StateVersion: int(r.Int(5)),
+		State:        append([]byte(nil), r.Bytes(6)...),
 	}
-	if !r.Null(6) {
-		if err := json.Unmarshal(r.Bytes(6), &i.Pending); err != nil {
+	if !r.Null(7) {
+		if err := json.Unmarshal(r.Bytes(7), &i.Pending); err != nil {
 			return i, fmt.Errorf("saga %s/%s: column timeouts: %w", i.Saga, i.Key, err)
 		}
 	}
-	if !r.Null(7) {
-		if err := json.Unmarshal(r.Bytes(7), &i.Originator); err != nil {
+	if !r.Null(8) {
+		if err := json.Unmarshal(r.Bytes(8), &i.Originator); err != nil {
 			return i, fmt.Errorf("saga %s/%s: column originator: %w", i.Saga, i.Key, err)
 		}
 	}

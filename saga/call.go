@@ -111,7 +111,7 @@ func (c *Call) Missing() Missing {
 
 // StepMissing runs the handler's IfMissingDo; ok is false when it has none. What it sends carries no instance
 // as its origin. An answer is still addressed to the instance that asked.
-func (c *Call) StepMissing(ctx context.Context, t Turn) (out Outcome, ok bool) {
+func (c *Call) StepMissing(ctx context.Context, t *Turn) (out Outcome, ok bool) {
 	if c.h.ifNone == nil {
 		return Outcome{}, false
 	}

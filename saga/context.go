@@ -18,7 +18,7 @@ import (
 // whatever the handler returned.
 type Context struct {
 	ctx     context.Context
-	turn    Turn
+	turn    *Turn
 	def     *Definition
 	id      ID // of the instance; zero in IfMissingDo
 	key     string

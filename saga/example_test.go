@@ -94,7 +94,7 @@ func ExampleSession_Step() {
 		fmt.Println(err)
 		return
 	}
-	out := session.Step(context.Background(), saga.Turn{
+	out := session.Step(context.Background(), &saga.Turn{
 		In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: func() saga.ID { return saga.ID{15: 3} }, Endpoint: "desk",
 	}, call)
 	i, _ := session.Instance()

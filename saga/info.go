@@ -22,8 +22,11 @@ type Info struct {
 	Sent, Due      time.Time
 	Fire           *Fire // set when a manifest emitted it
 
-	header map[string]string
+	headers []header
 }
+
+// header is one name and its value. A message has few: a slice is smaller than a map, and as fast.
+type header struct{ name, value string }
 
 // Fire says which firing of which manifest emitted a message. Due is in the manifest's zone.
 type Fire struct {
@@ -39,13 +42,20 @@ type Delivery struct {
 }
 
 // Header returns a header's value, "" if absent.
-func (i Info) Header(name string) string { return i.header[name] }
+func (i Info) Header(name string) string {
+	for _, h := range i.headers {
+		if h.name == name {
+			return h.value
+		}
+	}
+	return ""
+}
 
-// Headers yields the headers sorted by name, so that equal headers are always written as equal bytes.
+// Headers yields the headers in the order they were written: by name, unless another program wrote them.
 func (i Info) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, name := range slices.Sorted(maps.Keys(i.header)) {
-			if !yield(name, i.header[name]) {
+		for _, h := range i.headers {
+			if !yield(h.name, h.value) {
 				return
 			}
 		}
@@ -53,12 +63,26 @@ func (i Info) Headers() iter.Seq2[string, string] {
 }
 
 // HeaderCount is the number of headers.
-func (i Info) HeaderCount() int { return len(i.header) }
+func (i Info) HeaderCount() int { return len(i.headers) }
 
-// WithHeaders returns i with these headers in place of its own. It keeps the map: do not change it afterwards.
+// WithHeaders returns i with these headers, sorted by name, in place of its own.
 func (i Info) WithHeaders(h map[string]string) Info {
-	i.header = h
+	i.headers = nil
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		i.headers = append(i.headers, header{name, h[name]})
+	}
 	return i
+}
+
+// AddHeader sets one header, for runtimes that read a message. It must not be called on a copy of an Info that is in use.
+func (i *Info) AddHeader(name, value string) {
+	for n := range i.headers {
+		if i.headers[n].name == name {
+			i.headers[n].value = value
+			return
+		}
+	}
+	i.headers = append(i.headers, header{name, value})
 }
 
 // conversation is inherited from the incoming message, and begins with its id when it carries none.

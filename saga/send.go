@@ -133,7 +133,10 @@ func (t *Turn) apply(o []SendOption, out *Outgoing) error {
 	if err := t.checkHeaders(s.Header); err != nil {
 		return err
 	}
-	out.Info.ID, out.GivenID, out.To, out.Info.header = s.ID, !s.ID.IsZero(), s.To, s.Header
+	out.Info.ID, out.GivenID, out.To = s.ID, !s.ID.IsZero(), s.To
+	if len(s.Header) > 0 {
+		out.Info = out.Info.WithHeaders(s.Header)
+	}
 	switch {
 	case s.Delay > 0:
 		err = t.delay(s.Delay, out)

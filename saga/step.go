@@ -18,7 +18,7 @@ const decodeEvery = 16
 //  2. The state is decoded from the last good bytes.
 //  3. The handler runs with a fresh Context.
 //  4. Only if it succeeded: the state is encoded, and state, pending timeouts and completion become the last good ones.
-func (s *Session) Step(ctx context.Context, t Turn, call *Call) Outcome {
+func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 	if err := s.refuse(call); err != nil {
 		return Outcome{Err: err}
 	}
@@ -70,7 +70,7 @@ func (s *Session) fired(in *Info) (pending []Pending, ok bool) {
 	return slices.Delete(slices.Clone(s.last.Pending), i, i+1), true
 }
 
-func (s *Session) context(ctx context.Context, t Turn, pending []Pending) *Context {
+func (s *Session) context(ctx context.Context, t *Turn, pending []Pending) *Context {
 	c := &Context{
 		ctx: ctx, turn: t, def: s.def, id: s.last.ID, key: s.last.Key,
 		isNew: !s.live, originator: s.last.Originator, pending: pending,

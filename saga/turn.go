@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Turn is everything a runtime lends to one step: the message in hand, time, ids, limits. Safe to reuse for
-// the next message with another In.
+// Turn is everything a runtime lends to one step: the message in hand, time, ids, limits. It must not change
+// while the step runs; afterwards it serves the next message with another In.
 type Turn struct {
 	In       Delivery
 	Now      time.Time        // what Context.Now returns

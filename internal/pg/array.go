@@ -12,34 +12,46 @@ import (
 // Array builds a one-dimensional array parameter in Postgres' binary form, element by element, as a batch
 // collects its rows. pgx's own arrays box each element in an interface and look up a plan for it.
 //
-// A connection must have been prepared with RegisterArrays. An Array is not safe for concurrent use.
+// An Array is sent once: encoding it gives its memory to the next one. A connection must have been prepared
+// with RegisterArrays. Not safe for concurrent use.
 type Array struct {
 	element uint32
 	count   int
 	nulls   bool
-	data    []byte
+	spent   bool
+	data    *[]byte
+}
+
+// spare keeps the memory of arrays that were sent, so that a batch does not grow ten of them from nothing.
+var spare = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostSpare is the largest memory that is kept, in bytes.
+const mostSpare = 1 << 20
+
+func newArray(element uint32) *Array {
+	return &Array{element: element, data: spare.Get().(*[]byte)}
 }
 
 // UUIDs is an empty uuid[].
-func UUIDs() *Array { return &Array{element: pgtype.UUIDOID} }
+func UUIDs() *Array { return newArray(pgtype.UUIDOID) }
 
 // Texts is an empty text[].
-func Texts() *Array { return &Array{element: pgtype.TextOID} }
+func Texts() *Array { return newArray(pgtype.TextOID) }
 
 // Byteas is an empty bytea[].
-func Byteas() *Array { return &Array{element: pgtype.ByteaOID} }
+func Byteas() *Array { return newArray(pgtype.ByteaOID) }
 
 // Ints is an empty int4[].
-func Ints() *Array { return &Array{element: pgtype.Int4OID} }
+func Ints() *Array { return newArray(pgtype.Int4OID) }
 
 // BigInts is an empty int8[].
-func BigInts() *Array { return &Array{element: pgtype.Int8OID} }
+func BigInts() *Array { return newArray(pgtype.Int8OID) }
 
 // Timestamps is an empty timestamptz[].
-func Timestamps() *Array { return &Array{element: pgtype.TimestamptzOID} }
+func Timestamps() *Array { return newArray(pgtype.TimestamptzOID) }
 
 // TIDs is an empty tid[].
-func TIDs() *Array { return &Array{element: pgtype.TIDOID} }
+func TIDs() *Array { return newArray(pgtype.TIDOID) }
 
 // Len is the number of elements.
 func (a *Array) Len() int { return a.count }

@@ -12,6 +12,12 @@ import (
 
 // What an Array holds arrives as if it had been written by hand.
 func TestArrays(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec} {
+		t.Run(mode.String(), func(t *testing.T) { testArrays(t, mode) })
+	}
+}
+
+func testArrays(t *testing.T, mode pgx.QueryExecMode) {
 	t.Parallel()
 	uuids, texts, byteas, ints, bigs, times, tids := pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Ints(), pg.BigInts(), pg.Timestamps(), pg.TIDs()
 	uuids.UUID([16]byte{1})
@@ -49,13 +55,14 @@ func TestArrays(t *testing.T) {
 		{pg.Texts(), "'{}'::text[]", 0},
 	} {
 		kind := c.want[strings.LastIndex(c.want, "::"):]
-		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec} {
-			var same bool
-			var got string
-			err := conn.QueryRow(t.Context(), "SELECT $1"+kind+" IS NOT DISTINCT FROM "+c.want+", left($1"+kind+"::text, 200)", mode, c.array).Scan(&same, &got)
-			if err != nil || !same || c.array.Len() != c.count {
-				t.Errorf("%s (%v): got %s of %d elements, %v", c.want, mode, got, c.array.Len(), err)
-			}
+		var same bool
+		var got string
+		err := conn.QueryRow(t.Context(), "SELECT $1"+kind+" IS NOT DISTINCT FROM "+c.want+", left($1"+kind+"::text, 200)", mode, c.array).Scan(&same, &got)
+		if err != nil || !same || c.array.Len() != c.count {
+			t.Errorf("%s: got %s of %d elements, %v", c.want, got, c.array.Len(), err)
 		}
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT $1::uuid[]", mode, uuids); err == nil {
+		t.Error("an array was sent a second time, when its memory may be another's")
 	}
 }
