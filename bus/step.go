@@ -97,7 +97,7 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 			return err
 		}
 		out = *decided
-	case i.status == absent:
+	case i.status == absent || !i.session.Live() && !m.call.MayStart(): // also when the start of this batch failed
 		b.missing(ctx, m)
 		return nil
 	default:
