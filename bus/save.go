@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -128,33 +129,33 @@ func (b *batch) givenIDs() (ids []outbox.Given, senders []*message) {
 
 // sortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its effects
 // are already part of this transaction, so the batch starts over and the step then fails.
+//
+// When several messages of the batch give one id, the first that has not lost its instance sends it. An id that is
+// sent by none is given back.
 func (b *batch) sortOutIDs(ids []outbox.Given, senders []*message, claim *outbox.Claim) error {
-	duplicate := map[saga.ID]bool{}
+	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
 	for n, m := range senders {
-		switch {
-		case m.out == nil: // it lost its instance, and sends nothing
-			if claim.Outcome(n) == outbox.Fresh {
-				b.forget = append(b.forget, ids[n].ID)
+		switch claim.Outcome(n) {
+		case outbox.Fresh:
+			claimed[ids[n].ID] = true
+		case outbox.Conflict:
+			if m.out == nil {
+				continue // it lost its instance, and sends nothing
 			}
-		case claim.Outcome(n) == outbox.Conflict:
 			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
 			b.memory.condemn(m.id, saga.Permanent(err))
 			return err
-		case claim.Outcome(n) == outbox.Duplicate:
-			duplicate[ids[n].ID] = true
 		}
 	}
-	if len(duplicate) == 0 {
-		return nil
+	for _, m := range b.messages {
+		m.out = slices.DeleteFunc(m.out, func(out saga.Outgoing) bool {
+			send := !out.GivenID || claimed[out.Info.ID]
+			delete(claimed, out.Info.ID)
+			return !send
+		})
 	}
-	for _, m := range senders {
-		kept := m.out[:0]
-		for _, out := range m.out {
-			if !out.GivenID || !duplicate[out.Info.ID] {
-				kept = append(kept, out)
-			}
-		}
-		m.out = kept
+	for id := range claimed {
+		b.forget = append(b.forget, id)
 	}
 	return nil
 }
