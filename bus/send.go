@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Send writes a command to the queue of the one endpoint that handles its kind, and returns when it is
@@ -82,19 +83,31 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 	if out.Info.Intent == saga.Command && !out.GivenID {
 		return b.sendOne(ctx, conn.Conn(), out)
 	}
-	var (
-		sent saga.Sent
-		to   []*queue
-	)
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
-		sent, to, err = b.write(ctx, tx, out)
-		return err
-	})
+	sent, to, err := b.sendCommitted(ctx, conn, out)
 	if err != nil {
-		return saga.Sent{}, b.outcome(out, err)
+		return saga.Sent{}, err
 	}
 	b.wakeAfterCommit(ctx, to, out)
 	return sent, nil
+}
+
+// sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
+func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue, err error) {
+	tx, err := conn.Begin(ctx)
+	if err == nil {
+		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
+		sent, to, err = b.write(ctx, tx, out)
+	}
+	if err != nil {
+		return saga.Sent{}, nil, sendError(out, err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		if pg.Code(err) == "" { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
+			return saga.Sent{}, nil, &OutcomeUnknownError{ID: out.Info.ID, Err: err}
+		}
+		return saga.Sent{}, nil, sendError(out, err)
+	}
+	return sent, to, nil
 }
 
 // sendOne writes a command with one statement that commits itself. A queue that was dropped and made again
@@ -128,9 +141,6 @@ func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (s
 
 // outcome tells an error of the server, after which nothing was sent, from a broken connection.
 func (b *Bus) outcome(out saga.Outgoing, err error) error {
-	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) || errors.Is(err, ErrIDConflict) || errors.Is(err, ErrOtherDatabase) {
-		return err
-	}
 	if pg.Code(err) == "" && !pgconn.SafeToRetry(err) {
 		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 	}
@@ -138,6 +148,9 @@ func (b *Bus) outcome(out saga.Outgoing, err error) error {
 }
 
 func sendError(out saga.Outgoing, err error) error {
+	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) {
+		return err // it says already which message it is about
+	}
 	if pg.ClassOf(err) == pg.AbortedAlready {
 		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
 	}
