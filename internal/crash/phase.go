@@ -16,6 +16,10 @@ type phase struct {
 // phases in the order in which they are run.
 var phases = []phase{
 	{"walk", runWalk},
+	{"replies", runReplies},
+	{"cuts", runCuts},
+	{"random", runRandom},
+	{"restarts", runRestarts},
 }
 
 func phaseNames() []string {
