@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -38,6 +39,7 @@ func begin(t *testing.T, db interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // of a test that failed
 	return tx
 }
 
