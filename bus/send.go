@@ -84,6 +84,9 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 		return b.sendOne(ctx, conn.Conn(), out)
 	}
 	sent, to, err := b.sendCommitted(ctx, conn, out)
+	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
+		sent, to, err = b.sendCommitted(ctx, conn, out)
+	}
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -205,7 +208,11 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 	if batch.Len() == 0 {
 		return sent, nil, nil
 	}
-	return sent, to, tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close()
+	if pg.ClassOf(err) == pg.Unprepared {
+		b.routes.forget()
+	}
+	return sent, to, err
 }
 
 // destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
@@ -217,7 +224,7 @@ func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([
 	)
 	batch := &pgx.Batch{}
 	if event {
-		batch.Queue(b.sql.Get("wait_generation"))
+		batch.Queue(b.sql.Get("wait_generation"), out.Info.Kind)
 	}
 	batch.Queue(b.sql.Get("marks")).QueryRow(func(row pgx.Row) error { return row.Scan(&generation, &schemaID) })
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {

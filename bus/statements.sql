@@ -72,7 +72,9 @@ SELECT :schema.expect(pg_try_advisory_xact_lock_shared(1162101825, tableoid::int
 FROM :schema.subscription_generation;
 
 -- name: wait_generation
-SELECT pg_advisory_xact_lock_shared(1162101825, tableoid::int) FROM :schema.subscription_generation;
+-- The same in a caller's transaction, which may wait. Where that has one snapshot for all its statements, an older
+-- one than the newest subscription, Postgres refuses it here with 40001.
+SELECT :schema.event_queues($1::text);
 
 -- name: check_generation
 -- A statement of its own, after the lock: its snapshot must be younger than the lock.
@@ -85,9 +87,10 @@ SELECT g.generation, s.value FROM :schema.subscription_generation g, :schema.set
 -- name: routes
 -- LIMIT tells the planner that there is one row. It takes a table without statistics for thousands, and
 -- compiled this statement for half a second in the first transaction of every process.
+-- A queue whose table somebody dropped by hand is no queue: whoever publishes to it must not fail for ever.
 SELECT g.generation, (SELECT value FROM :schema.settings WHERE name = 'schema_id'), q.id, q.endpoint, s.kind
 FROM (SELECT generation FROM :schema.subscription_generation LIMIT 1) g
-LEFT JOIN :schema.queue q ON true
+LEFT JOIN :schema.queue q ON to_regclass(format('%I.queue_%s', :'schema', q.id)) IS NOT NULL
 LEFT JOIN :schema.subscription s ON s.queue = q.id
 ORDER BY q.id, s.kind;
 

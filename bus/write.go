@@ -15,6 +15,10 @@ import (
 // write is the second trip: everything that follows from who won, the deletion of exactly the messages it
 // answers for, and the COMMIT, in one pipeline. An error of any statement keeps the COMMIT from happening.
 func (b *batch) write(ctx context.Context) error {
+	known, err := b.bus.routes.get(ctx, b.conn) // one list for all that is sent and for its check, whoever forgets it meanwhile
+	if err != nil {
+		return err
+	}
 	pipeline := &pgx.Batch{}
 	b.ownPlanner(pipeline)
 	if b.save != nil {
@@ -23,7 +27,7 @@ func (b *batch) write(ctx context.Context) error {
 			return err
 		}
 	}
-	events, err := b.queueSends(pipeline)
+	events, err := b.queueSends(pipeline, known)
 	if err != nil {
 		return err
 	}
@@ -35,7 +39,7 @@ func (b *batch) write(ctx context.Context) error {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
 		pipeline.Queue(b.bus.sql.Get("lock_generation"))
-		pipeline.Queue(b.bus.sql.Get("check_generation"), b.bus.routes.current.Load().generation)
+		pipeline.Queue(b.bus.sql.Get("check_generation"), known.generation)
 	}
 	pipeline.Queue("commit")
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -50,7 +54,7 @@ type rows struct {
 }
 
 // queueSends queues what the steps sent, one statement for each queue, and tells whether events are among it.
-func (b *batch) queueSends(pipeline *pgx.Batch) (events bool, err error) {
+func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err error) {
 	gone := b.cancelledTimeouts()
 	targets := map[*queue]*rows{}
 	order := []*queue(nil)
@@ -63,7 +67,7 @@ func (b *batch) queueSends(pipeline *pgx.Batch) (events bool, err error) {
 			}
 			event := out.Info.Intent == saga.Event && out.To == ""
 			events = events || event
-			queues, err := b.queuesFor(out, event)
+			queues, err := b.queuesFor(known, out, event)
 			if err != nil {
 				return false, err
 			}
@@ -90,11 +94,14 @@ func (b *batch) queueSends(pipeline *pgx.Batch) (events bool, err error) {
 	return events, nil
 }
 
-func (b *batch) queuesFor(out *saga.Outgoing, event bool) ([]*queue, error) {
-	if event {
-		return b.bus.routes.current.Load().kinds[out.Info.Kind], nil
+func (b *batch) queuesFor(known *routes, out *saga.Outgoing, event bool) ([]*queue, error) {
+	switch {
+	case event:
+		return known.kinds[out.Info.Kind], nil
+	case out.Info.Intent == saga.Timer && out.To == "":
+		return []*queue{b.queue}, nil
 	}
-	q, err := b.destination(out)
+	q, err := b.bus.routes.command(known, out.Info.Kind, out.To)
 	if err != nil {
 		return nil, err // the routes changed since the step; the batch starts over
 	}

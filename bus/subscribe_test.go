@@ -1,0 +1,210 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5"
+)
+
+func hears(*bus.Context, pgx.Tx, shipped) error { return nil }
+
+// relay publishes one event for each message that it handles.
+func relay() bus.Part {
+	return bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
+		ctx.Publish(shipped{Order: fmt.Sprint(m.N)})
+		return nil
+	})
+}
+
+// An event that was published after a subscription had committed missed it, until the publisher's list of
+// subscribers was read again. Every way to publish is tried here, each with a list of its own that is old.
+func TestSubscriberMissesNothingAfterInstall(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	other := w.process(pgdev.DSN(t), bus.Options{})
+	w.install("first", bus.HandleTx(hears))
+	w.startOn(other, "relay", bus.EndpointOptions{}, relay())
+	published := func(n int) { // by the other process, which read its list before the second subscriber came
+		if _, err := other.Publish(t.Context(), shipped{Order: "publish"}); err != nil {
+			t.Fatal(err)
+		}
+		tx := w.begin()
+		if _, err := other.PublishTx(t.Context(), tx, shipped{Order: "publish in tx"}); err != nil {
+			t.Fatal(err)
+		}
+		w.commit(tx)
+		w.send(add{N: n})
+		w.untilEmpty("relay")
+	}
+	published(1)
+	w.want(3, `SELECT count(*) FROM `+w.queue("first"))
+	w.install("second", bus.HandleTx(hears))
+	published(2)
+	w.want(6, `SELECT count(*) FROM `+w.queue("first"))
+	w.want(3, `SELECT count(*) FROM `+w.queue("second"))
+}
+
+// The same while events are published without a pause: the number of the first event that the subscriber gets is
+// not greater than that of the next one when its install returned, and from there on none is missing.
+func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	var next atomic.Int64
+	publisher := w.process(pgdev.DSN(t), bus.Options{})
+	w.startOn(publisher, "relay", bus.EndpointOptions{Concurrency: 2, BatchMax: 5}, relay())
+	ctx, cancel := context.WithCancel(t.Context())
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for ctx.Err() == nil {
+			n := next.Add(1)
+			if _, err := w.bus.Publish(context.WithoutCancel(ctx), shipped{Order: fmt.Sprint(n)}); err != nil {
+				t.Error(err)
+				return
+			}
+			if n%5 == 0 {
+				if _, err := w.bus.Send(context.WithoutCancel(ctx), add{N: int(-n)}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	after := map[string]int64{}
+	for n := range 4 {
+		name := fmt.Sprint("late-", n)
+		e, err := bus.NewEndpoint(w.process(pgdev.DSN(t), bus.Options{}), name, bus.EndpointOptions{}, bus.HandleTx(hears))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Install(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after[name] = next.Load()
+		w.until("events go on", func() bool { return next.Load() > after[name]+20 })
+	}
+	cancel()
+	sending.Wait()
+	w.untilEmpty("relay")
+	last := next.Load()
+	for name, begin := range after {
+		// begin itself may have been on its way when the install returned; every later one must be there.
+		got := w.count(`SELECT count(*) FROM `+w.queue(name)+` WHERE (convert_from(body, 'UTF8')::json ->> 'Order')::int > $1`, begin)
+		if want := int(last - begin); got != want {
+			t.Errorf("%s has %d of the %d events after its install", name, got, want)
+		}
+	}
+}
+
+// A transaction with one snapshot for all its statements sees no subscriber that came after it began. It must
+// not publish past one.
+func TestOldSnapshotDoesNotPublishPastASubscriber(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("first", bus.HandleTx(hears))
+	tx, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.execTx(tx, `SELECT count(*) FROM edda.queue`) // its snapshot is taken
+	w.install("second", bus.HandleTx(hears))
+	_, err = w.bus.PublishTx(t.Context(), tx, shipped{Order: "7"})
+	if err == nil {
+		err = tx.Commit(t.Context())
+	} else {
+		_ = tx.Rollback(t.Context())
+	}
+	if n := w.rows("second"); err == nil && n != 1 {
+		t.Errorf("the event was published past the second subscriber")
+	}
+}
+
+// A batch met a list of subscribers that a neighbour had thrown away, and the process died.
+func TestForgottenRoutesAreReadAgain(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("relay", bus.EndpointOptions{}, relay())
+	w.install("listener", bus.HandleTx(hears)) // by the same bus: it forgets what it knew
+	w.raw("tally.add", `{"N":7}`, `{}`, "relay")
+	w.untilEmpty("relay")
+	w.want(1, `SELECT count(*) FROM `+w.queue("listener"))
+}
+
+// A subscriber waits for transactions that are publishing, in short pieces, and does not stop other publishers.
+func TestOpenPublisherDelaysTheSubscriberOnly(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	tx := w.begin()
+	if sent, err := w.bus.PublishTx(t.Context(), tx, shipped{Order: "1"}); err != nil || sent.Copies != 0 {
+		t.Fatal(sent, err)
+	}
+	e := w.endpoint("late", bus.EndpointOptions{}, bus.HandleTx(hears))
+	installed := make(chan error, 1)
+	go func() { installed <- e.Install(t.Context()) }()
+	w.untilWaiting("lock_subscriptions")
+	if _, err := w.bus.Publish(t.Context(), shipped{Order: "2"}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-installed:
+		t.Fatalf("install returned while a transaction was publishing: %v", err)
+	default:
+	}
+	w.commit(tx)
+	if err := await(w, "the install", installed); err != nil {
+		t.Fatal(err)
+	}
+	w.send(shipped{Order: "3"})
+	w.want(1, `SELECT count(*) FROM `+w.queue("late"))
+}
+
+// The queue of an endpoint was dropped while publishers knew it: their batches failed again and again.
+func TestDroppedQueueDoesNotPoisonThePublisher(t *testing.T) {
+	for name, drop := range map[string]string{
+		"with its entry": `DELETE FROM edda.queue WHERE endpoint = 'gone'`,
+		"by hand":        `SELECT 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.install("stays", bus.HandleTx(hears))
+			w.install("gone", bus.HandleTx(hears))
+			w.start("relay", bus.EndpointOptions{}, relay())
+			w.send(add{N: 1})
+			w.untilEmpty("relay")
+			table := w.queue("gone")
+			w.exec(drop)
+			w.exec(`DROP TABLE ` + table)
+			w.send(add{N: 2})
+			w.untilEmpty("relay")
+			if _, err := w.bus.Publish(t.Context(), shipped{Order: "3"}); err != nil {
+				t.Error(err)
+			}
+			w.want(3, `SELECT count(*) FROM `+w.queue("stays"))
+			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+		})
+	}
+}
+
+// What was sent to an endpoint that consumes no longer is still there when it does again.
+func TestUnsubscribedEndpointGetsNoCopy(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	e := w.install("listener", bus.HandleTx(hears))
+	if sent, err := w.bus.Publish(t.Context(), shipped{}); err != nil || sent.Copies != 1 {
+		t.Errorf("%+v %v", sent, err)
+	}
+	if err := e.Unsubscribe(t.Context(), shipped{}.Kind()); err != nil {
+		t.Fatal(err)
+	}
+	if sent, err := w.bus.Publish(t.Context(), shipped{}); err != nil || sent.Copies != 0 {
+		t.Errorf("%+v %v", sent, err)
+	}
+	w.run(e)
+	w.untilEmpty("listener")
+	if sent, err := w.bus.Publish(t.Context(), shipped{}); err != nil || sent.Copies != 1 {
+		t.Errorf("%+v %v", sent, err)
+	}
+	w.untilEmpty("listener")
+	if n := len(eventsOf[bus.Handled](w)); n != 2 {
+		t.Errorf("%d events were handled, want 2", n)
+	}
+}
