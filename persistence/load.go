@@ -33,7 +33,7 @@ const (
 func (s Status) String() string { return [...]string{"absent", "busy", "loaded"}[s] }
 
 // Found is what a load found for one Ref. When it is Busy only the identity in Instance is set. Faulty is set
-// when the row could be read but not understood; the instance is then Loaded without its state.
+// when the row could be read but not understood; the instance is then Loaded without its timeouts and originator.
 type Found struct {
 	Status   Status
 	Instance saga.Instance

@@ -97,7 +97,11 @@ SELECT :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM com
 
 -- name: end_started
 -- Instances that this transaction has started and that are complete: the unique constraint has seen them.
-DELETE FROM :schema.saga s WHERE s.iid = ANY ($1::uuid[]);
+-- The rows are our own, so nothing is skipped; the lock is what keeps each a probe of the index.
+DELETE FROM :schema.saga s
+USING unnest($1::uuid[]) u(iid)
+CROSS JOIN LATERAL (SELECT x.ctid AS tid FROM :schema.saga x WHERE x.iid = u.iid FOR UPDATE SKIP LOCKED) l
+WHERE s.ctid = l.tid;
 
 -- name: read
 SELECT s.ctid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator

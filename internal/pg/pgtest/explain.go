@@ -28,16 +28,7 @@ func (s Scan) String() string {
 // the text of a Postgres literal, '{1,2}' for an array: EXECUTE takes no parameters.
 func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 	t.Helper()
-	sql := "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE " + pgx.Identifier{name}.Sanitize()
-	values := []any{pgx.QueryExecModeSimpleProtocol}
-	var marks []string
-	for n, arg := range args {
-		marks = append(marks, fmt.Sprintf("$%d", n+1))
-		values = append(values, arg)
-	}
-	if len(marks) > 0 {
-		sql += " (" + strings.Join(marks, ", ") + ")"
-	}
+	sql, values := execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)", name, args)
 	var text []byte
 	if err := tx.QueryRow(t.Context(), sql, values...).Scan(&text); err != nil {
 		t.Fatalf("explain %s: %v", name, err)
@@ -51,6 +42,21 @@ func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 		scans = p.Plan.scans(scans)
 	}
 	return scans
+}
+
+// execute writes the statement that runs a prepared one.
+func execute(explain, name string, args []string) (sql string, values []any) {
+	values = []any{pgx.QueryExecModeSimpleProtocol}
+	var marks []string
+	for n, arg := range args {
+		marks = append(marks, fmt.Sprintf("$%d", n+1))
+		values = append(values, arg)
+	}
+	sql = explain + " EXECUTE " + pgx.Identifier{name}.Sanitize()
+	if len(marks) > 0 {
+		sql += " (" + strings.Join(marks, ", ") + ")"
+	}
+	return sql, values
 }
 
 // node is what a plan in JSON says that we want to know.
