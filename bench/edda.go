@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/bus"
@@ -34,8 +35,12 @@ func init() {
 	)
 }
 
+// steps counts handler calls of this process, so that the queue is only looked at once they have ceased.
+var steps atomic.Int64
+
 // charge is the step as a saga's handler.
 func charge(o *Order, ctx *saga.Context, m Charge) error {
+	steps.Add(1)
 	ctx.Send(o.Apply(m))
 	return nil
 }
@@ -119,8 +124,14 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	}
 	return runUntil(ctx, endpoint, func(ctx context.Context) error {
 		empty := statements(eddaSQL, w.Schema())["empty"]
-		for done := false; !done; {
-			time.Sleep(5 * time.Millisecond)
+		for done, last := false, int64(-1); !done; {
+			if err := sleep(ctx, 4*time.Millisecond); err != nil {
+				return err
+			}
+			if n := steps.Load(); n != last {
+				last = n
+				continue
+			}
 			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
 				return err
 			}
@@ -155,6 +166,15 @@ func (edda) latency(ctx context.Context, w *Worker, b *bus.Bus) error {
 			return context.Cause(ctx)
 		}
 	})
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // runUntil runs the endpoint beside until, and stops it when that has returned.

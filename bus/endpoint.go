@@ -49,7 +49,7 @@ type Endpoint struct {
 	name     string
 	options  EndpointOptions
 	handlers *handlers
-	planner  []string // the planner settings of a session, given back to a user's handler
+	planner  [5]string // the planner settings of a session, given back to a user's handler
 
 	running sync.Mutex // held by Run
 	queue   *queue
@@ -179,8 +179,8 @@ func (e *Endpoint) start(ctx context.Context) error {
 		return err
 	}
 	e.queue = known.byID[id]
-	e.planner = make([]string, 4)
-	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&e.planner[0], &e.planner[1], &e.planner[2], &e.planner[3])
+	p := &e.planner
+	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4])
 	if err != nil {
 		return fmt.Errorf("read the planner's settings: %w", err)
 	}

@@ -74,7 +74,7 @@ func (b *batch) openToUser(ctx context.Context) error {
 	b.userReady = true
 	pipeline := &pgx.Batch{}
 	p := b.planner
-	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3])
+	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4])
 	if len(b.messages) > 1 {
 		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
 	}

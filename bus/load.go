@@ -14,7 +14,6 @@ import (
 // load finds the instances of the batch, one load for each however many messages it has. Those in the hands
 // of another worker of this process are not even asked for.
 func (b *batch) load(ctx context.Context) error {
-	var asked []*instance
 	for _, m := range b.messages {
 		if m.fate != left || m.call == nil {
 			continue
@@ -28,14 +27,14 @@ func (b *batch) load(ctx context.Context) error {
 			i = &instance{def: m.consumer.def, asked: h, write: -1}
 			b.find[h] = i
 			if b.memory.hold(b, h) {
-				asked = append(asked, i)
+				b.asked = append(b.asked, i)
 			} else {
 				i.status = busyHere
 			}
 		}
 		m.instance = i
 	}
-	if err := b.ask(ctx, asked); err != nil {
+	if err := b.ask(ctx, b.asked); err != nil {
 		return err
 	}
 	return b.waitForHolder(ctx)
@@ -46,12 +45,11 @@ func (b *batch) ask(ctx context.Context, asked []*instance) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	refs := make([]persistence.Ref, len(asked))
-	for n, i := range asked {
+	for _, i := range asked {
 		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked)
-		refs[n] = persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock}
+		b.refs = append(b.refs, persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock})
 	}
-	found, err := b.bus.sagas.Load(ctx, b.conn, refs)
+	found, err := b.bus.sagas.Load(ctx, b.conn, b.refs)
 	if err != nil {
 		return err
 	}

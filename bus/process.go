@@ -10,27 +10,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is the messages that one worker handles in one transaction. It belongs to the worker's goroutine.
+// batch is the messages that one worker handles in one transaction. It belongs to the worker's goroutine, which
+// uses its memory again for the next one.
 type batch struct {
 	*Endpoint
+	scratch
 	conn *pgx.Conn
 
-	begun    time.Time // this process's clock, just before the transaction began
-	now      time.Time // the database's clock when it had begun
-	xact     string    // the transaction that took, when handlers may end it
-	messages []*message
-	find     map[handle]*instance
-	holds    []handle // instances held in memory
+	begun time.Time // this process's clock, just before the transaction began
+	now   time.Time // the database's clock when it had begun
+	xact  string    // the transaction that took, when handlers may end it
 
-	instances []*instance
-	forget    []saga.ID // ids that were claimed for messages which are not sent after all
-	userReady bool      // the transaction is as a user's handler expects it
-	savepoint int       // savepoints of this transaction
-	wakes     []wakeAfter
-	lent      saga.Turn
-	save      *persistence.Save // still to be queued by write
-	trouble   bool              // a smaller batch may go better
-	late      bool
+	forget     []saga.ID // ids that were claimed for messages which are not sent after all
+	userReady  bool      // the transaction is as a user's handler expects it
+	savepoint  int       // savepoints of this transaction
+	wakes      []wakeAfter
+	lent       saga.Turn
+	stepCtx    context.Context // of the steps that run now, see stepContext
+	endStepCtx context.CancelFunc
+	stepSince  time.Time
+	save       *persistence.Save // still to be queued by write
+	trouble    bool              // a smaller batch may go better
+	late       bool
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it

@@ -42,7 +42,7 @@ const (
 	firstLimit  = 64
 	cursorFor   = 100 * time.Millisecond
 	helpFirst   = 5 * time.Millisecond
-	helpMost    = 200 * time.Millisecond
+	helpMost    = 50 * time.Millisecond
 	parkFor     = 50 * time.Millisecond
 	growOnGood  = 1.1
 	shrinkOnBad = 0.5
@@ -135,17 +135,21 @@ func (p *pump) await(ctx context.Context) bool {
 
 // order is what a worker is to take.
 type order struct {
-	limit int
-	after position
+	limit  int
+	after  position
+	helper bool // another worker of this process was at work when it began
 }
 
-// begin is called before a take.
-func (p *pump) begin() order {
+// begin is called before a take. behind is where a helper goes on that left what it saw to others.
+func (p *pump) begin(behind position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy++
-	o := order{limit: max(1, min(p.limit, int(p.ceiling)))}
-	if p.busy > 1 && time.Since(p.cursorAt) < cursorFor {
+	o := order{limit: max(1, min(p.limit, int(p.ceiling))), helper: p.busy > 1}
+	switch {
+	case behind != position{}:
+		o.after = behind
+	case o.helper && time.Since(p.cursorAt) < cursorFor:
 		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
 	}
 	return o
@@ -178,7 +182,7 @@ type report struct {
 }
 
 // finish is called after a batch.
-func (p *pump) finish(r report) {
+func (p *pump) finish(o order, r report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
@@ -193,18 +197,32 @@ func (p *pump) finish(r report) {
 	if r.late {
 		p.limit = max(1, 2*r.handled)
 	}
-	p.judgeHelp(r)
+	if o.helper {
+		p.judgeHelp(r)
+	}
 }
 
-// judgeHelp: a worker that could do nothing, because others of this process had all the instances, was one too many.
+// useless tells of a helper that could do next to nothing, because other workers of this process had the instances.
+func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
+
+// judgeHelp stops calling helpers for a while after one was useless, and for longer if the next one is, too.
 func (p *pump) judgeHelp(r report) {
 	switch {
-	case p.busy > 0 && r.busy > 0 && 2*r.busy >= r.taken:
+	case r.useless():
 		p.helpless = min(max(2*p.helpless, helpFirst), helpMost)
 		p.noHelpTill = time.Now().Add(p.helpless)
-	case p.busy > 0 && r.handled > 0:
+	case r.handled > 0:
 		p.helpless = 0
 	}
+}
+
+// stroll makes a useless helper wait before it looks further behind, longer each time: what it walks over is the
+// others' work, and walking costs.
+func (p *pump) stroll(ctx context.Context) {
+	p.mu.Lock()
+	wait := p.helpless
+	p.mu.Unlock()
+	_ = run.Sleep(ctx, run.Jitter(wait)) // the worker's loop sees the end of ctx itself
 }
 
 // park makes a worker that could do nothing wait: until another one's batch has ended, or a little while.

@@ -14,6 +14,7 @@ import (
 // step handles each message in order, in memory. A message that failed and is to be tried at once comes again
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
 func (b *batch) step(ctx context.Context) error {
+	defer b.endStepContext()
 	deadline := time.Now().Add(b.options.Budget)
 	queue := b.messages
 	var again []*message
@@ -87,29 +88,46 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 		m.leave()
 	}
 	begun := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, begun.Add(b.options.StepTimeout))
-	defer cancel()
+	step := b.stepContext(ctx, begun)
 	var out saga.Outcome
 	switch i := m.instance; {
 	case m.consumer.tx != nil:
-		decided, err := b.handleTx(ctx, m)
+		decided, err := b.handleTx(step, m)
 		if err != nil || decided == nil {
 			return err
 		}
 		out = *decided
 	case i.status == absent || !i.session.Live() && !m.call.MayStart(): // also when the start of this batch failed
-		b.missing(ctx, m)
+		b.missing(step, m)
 		return nil
 	default:
-		out = b.stepSaga(ctx, m, i)
+		out = b.stepSaga(step, m, i)
 		i.stepped = true
 	}
 	m.took = time.Since(begun)
-	if out.Err == nil && ctx.Err() == nil {
+	if out.Err == nil {
 		out.Err = b.route(ctx, out.Out)
 	}
 	b.decide(m, out)
 	return nil
+}
+
+// stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
+// long as that holds, since most of them are over in microseconds.
+func (b *batch) stepContext(ctx context.Context, now time.Time) context.Context {
+	if b.stepCtx == nil || now.Sub(b.stepSince) > b.options.StepTimeout/10 {
+		b.endStepContext()
+		b.stepSince = now
+		b.stepCtx, b.endStepCtx = context.WithDeadline(ctx, now.Add(b.options.StepTimeout))
+	}
+	return b.stepCtx
+}
+
+func (b *batch) endStepContext() {
+	if b.stepCtx != nil {
+		b.endStepCtx()
+		b.stepCtx = nil
+	}
 }
 
 func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {

@@ -62,33 +62,18 @@ func after(p position) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: p.due, Valid: true}
 }
 
-// collect reads the rows of a take. Headers and bodies of a batch share one piece of memory.
+// collect reads the rows of a take.
 func (b *batch) collect(rows pgx.Rows) error {
 	var kinds internKinds
-	var arena []byte
-	keep := func(value []byte) []byte {
-		begin := len(arena)
-		if len(value) > cap(arena)-begin {
-			arena, begin = make([]byte, 0, max(16<<10, len(value))), 0
-		}
-		arena = append(arena, value...)
-		return arena[begin:len(arena):len(arena)]
-	}
-	slab := []message(nil)
 	for rows.Next() {
-		if len(slab) == cap(slab) {
-			slab = make([]message, 0, 64)
-		}
 		r := pg.CurrentRow(rows)
-		slab = append(slab, message{
-			tid: r.TID(0), due: r.Time(1), id: r.UUID(2), sent: r.Time(3), firstFailed: r.Time(4),
-			attempt: int(r.Int(5)), conflict: int(r.Int(6)), kind: kinds.text(r.Bytes(7)),
-			header: keep(r.Bytes(8)), size: int(r.Int(10)),
-		})
-		m := &slab[len(slab)-1]
+		m := b.newMessage()
+		m.tid, m.due, m.id, m.sent, m.firstFailed = r.TID(0), r.Time(1), r.UUID(2), r.Time(3), r.Time(4)
+		m.attempt, m.conflict, m.kind = int(r.Int(5)), int(r.Int(6)), kinds.text(r.Bytes(7))
+		m.header, m.size = b.keep(r.Bytes(8)), int(r.Int(10))
 		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
 		if !r.Null(9) {
-			m.body = keep(r.Bytes(9))
+			m.body = b.keep(r.Bytes(9))
 		}
 		b.messages = append(b.messages, m)
 		b.now = r.Time(11)

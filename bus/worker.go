@@ -18,6 +18,9 @@ type worker struct {
 	*Endpoint
 	pool  *pgxpool.Pool
 	retry *backoff.ExponentialBackOff
+	last  batch // its memory serves the next
+
+	behind position // where to go on, after a take that was all for instances of other workers
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
@@ -59,10 +62,11 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	o := w.pump.begin()
-	b := &batch{Endpoint: w.Endpoint, conn: conn.Conn(), find: map[handle]*instance{}}
+	o := w.pump.begin(w.behind)
+	w.behind = position{}
+	b := w.newBatch(conn.Conn())
 	r, err := b.process(work, o)
-	w.pump.finish(r)
+	w.pump.finish(o, r)
 	switch {
 	case err != nil:
 		return true, err
@@ -71,6 +75,14 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	case r.taken == 0:
 		w.wakeForNext(work, conn.Conn())
 		return false, nil
+	case o.helper && r.useless():
+		// The others have the instances, and come to these messages themselves. Behind them there may be
+		// messages for somebody else.
+		if r.taken < o.limit {
+			return false, nil
+		}
+		w.behind = b.last()
+		w.pump.stroll(taking)
 	case r.handled == 0:
 		w.pump.park(taking)
 	}

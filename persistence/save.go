@@ -68,7 +68,7 @@ func (v *Save) QueueStarts(b *pgx.Batch) {
 		return cmp.Or(cmp.Compare(x.Saga, y.Saga), cmp.Compare(x.Key, y.Key))
 	})
 	iid, name, key, version := pg.UUIDs(), pg.Texts(), pg.Texts(), pg.Ints()
-	state, timeouts, originator := pg.Texts(), pg.Texts(), pg.Texts()
+	state, timeouts, originator := pg.JSONs(), pg.JSONs(), pg.JSONs()
 	for _, n := range starts {
 		i := &v.writes[n].Instance
 		iid.UUID(i.ID)
@@ -113,7 +113,7 @@ type changes struct {
 }
 
 func newChanges() changes {
-	return changes{pg.TIDs(), pg.UUIDs(), pg.BigInts(), pg.Ints(), pg.Ints(), pg.Texts(), pg.Texts()}
+	return changes{pg.TIDs(), pg.UUIDs(), pg.BigInts(), pg.Ints(), pg.Ints(), pg.JSONs(), pg.JSONs()}
 }
 
 func (v *Save) add(c changes, w *Write) {

@@ -47,8 +47,8 @@ SELECT s.iid FROM :schema.saga s WHERE s.iid = $1 FOR NO KEY UPDATE;
 -- The only statement of a batch that may wait (for another start of the same key), therefore the first
 -- one, with its rows in key order: the caller sorts them.
 INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator)
-SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state::json, n.timeouts::json, n.originator::json
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[])
+SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state, n.timeouts, n.originator
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::json[], $6::json[], $7::json[])
      n(iid, saga, key, state_version, state, timeouts, originator)
 ON CONFLICT (saga, key) DO NOTHING
 RETURNING iid;
@@ -59,7 +59,7 @@ RETURNING iid;
 -- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
 WITH l AS MATERIALIZED (
     SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts
-    FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::text[], $8::text[])
+    FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::json[], $8::json[])
          u(n, tid, iid, version, op, state_version, state, timeouts)
     CROSS JOIN LATERAL (
         SELECT FROM :schema.saga s
@@ -67,7 +67,7 @@ WITH l AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED) x),
 changed AS (
     UPDATE :schema.saga s
-    SET version = s.version + 1, state_version = l.state_version, state = l.state::json, timeouts = l.timeouts::json
+    SET version = s.version + 1, state_version = l.state_version, state = l.state, timeouts = l.timeouts
     FROM l WHERE s.ctid = l.tid AND l.op = 1
     RETURNING 1),
 completed AS (
@@ -81,11 +81,11 @@ SELECT (SELECT array_agg(l.n) FROM l),
 -- For instances whose lock this transaction has held since they were loaded: nobody can have moved them. Should it be
 -- so all the same, the statement fails and nothing commits.
 WITH u AS MATERIALIZED (
-    SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::text[])
+    SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::json[], $7::json[])
                     u(tid, iid, version, op, state_version, state, timeouts)),
 changed AS (
     UPDATE :schema.saga s
-    SET version = s.version + 1, state_version = u.state_version, state = u.state::json, timeouts = u.timeouts::json
+    SET version = s.version + 1, state_version = u.state_version, state = u.state, timeouts = u.timeouts
     FROM u WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version AND u.op = 1
     RETURNING 1),
 completed AS (

@@ -3,7 +3,7 @@ package pg
 import (
 	"encoding/binary"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -22,14 +22,20 @@ type Array struct {
 	data    *[]byte
 }
 
-// spare keeps the memory of arrays that were sent, so that a batch does not grow ten of them from nothing.
-var spare = sync.Pool{New: func() any { return new([]byte) }}
+// spare keeps the memory of arrays that were sent, so that a batch does not grow ten of them from nothing. A
+// channel and not a sync.Pool: that is emptied by the very collections this is meant to avoid.
+var spare = make(chan *[]byte, 64)
 
-// mostSpare is the largest memory that is kept, in bytes.
-const mostSpare = 1 << 20
+// mostSpare is the largest memory that is kept for one array, in bytes; 64 of them are 16 MiB at most.
+const mostSpare = 256 << 10
 
 func newArray(element uint32) *Array {
-	return &Array{element: element, data: spare.Get().(*[]byte)}
+	select {
+	case data := <-spare:
+		return &Array{element: element, data: data}
+	default:
+		return &Array{element: element, data: new([]byte)}
+	}
 }
 
 // UUIDs is an empty uuid[].
@@ -37,6 +43,9 @@ func UUIDs() *Array { return newArray(pgtype.UUIDOID) }
 
 // Texts is an empty text[].
 func Texts() *Array { return newArray(pgtype.TextOID) }
+
+// JSONs is an empty json[].
+func JSONs() *Array { return newArray(pgtype.JSONOID) }
 
 // Byteas is an empty bytea[].
 func Byteas() *Array { return newArray(pgtype.ByteaOID) }
@@ -79,7 +88,7 @@ func (a *Array) Text(s string) {
 	*a.data = append(*a.data, s...)
 }
 
-// Bytes appends an element to Byteas or Texts. nil is an empty value, not NULL.
+// Bytes appends an element to Byteas, Texts or JSONs. nil is an empty value, not NULL.
 func (a *Array) Bytes(b []byte) {
 	a.size(int32(len(b)))
 	*a.data = append(*a.data, b...)
@@ -113,6 +122,7 @@ func (a *Array) TID(tid TID) {
 }
 
 func (a *Array) appendTo(buf []byte) []byte {
+	buf = slices.Grow(buf, 20+len(*a.data))
 	if a.count == 0 {
 		buf = binary.BigEndian.AppendUint32(buf, 0) // dimensions
 		buf = binary.BigEndian.AppendUint32(buf, 0)
@@ -134,7 +144,7 @@ func (a *Array) appendTo(buf []byte) []byte {
 // pgx's own codec as before.
 func RegisterArrays(types *pgtype.Map) {
 	for _, oid := range []uint32{
-		pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,
+		pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.JSONArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,
 		pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID, pgtype.TIDArrayOID,
 	} {
 		if t, ok := types.TypeForOID(oid); ok {
@@ -173,7 +183,10 @@ func (a *Array) spend() {
 	a.spent = true
 	if cap(*a.data) <= mostSpare {
 		*a.data = (*a.data)[:0]
-		spare.Put(a.data)
+		select {
+		case spare <- a.data:
+		default:
+		}
 	}
 	a.data = nil
 }
