@@ -73,7 +73,7 @@ func (w *worker) define(name string, store saga.Store) *saga.Definition {
 			return nil
 		}),
 		saga.OnTimeout(func(a *account, ctx *saga.Context, _ tick) error {
-			a.tell(ctx, w.begin(ctx, name, "timer"))
+			a.tell(ctx, w.begin(ctx, name, "fired"))
 			return nil
 		}),
 	)

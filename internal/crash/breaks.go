@@ -15,7 +15,7 @@ import (
 
 // runReplies loses the reply of every third COMMIT, or the COMMIT itself, in turn. The feeder's are lost too.
 func runReplies(ctx context.Context, l *lab, s settings) (line, details string, err error) {
-	const every, most = 3, 400 // of one proxy
+	const every, most = 3, 600 // of one proxy
 	var faults []faultproxy.Fault
 	for n := 1; n <= most; n++ {
 		do := faultproxy.DropReply
@@ -28,7 +28,7 @@ func runReplies(ctx context.Context, l *lab, s settings) (line, details string, 
 	for _, slot := range l.slots {
 		slot.proxy.Set(faults...)
 	}
-	want := 60
+	want := 150
 	if s.quick {
 		want = 10
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // violation is one thing that must not be.
@@ -21,8 +20,13 @@ var checks = []string{
 	"check_timers", "check_ids", "check_tally", "check_queues",
 }
 
+// querier is met by a pool and by a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // check runs all of them.
-func check(ctx context.Context, pool *pgxpool.Pool) ([]violation, error) {
+func check(ctx context.Context, pool querier) ([]violation, error) {
 	var found []violation
 	for _, name := range checks {
 		rows, err := pool.Query(ctx, statements.Get(name))
@@ -41,7 +45,7 @@ func check(ctx context.Context, pool *pgxpool.Pool) ([]violation, error) {
 }
 
 // tell prints the first violations, each with all that is known of it.
-func tell(ctx context.Context, out io.Writer, pool *pgxpool.Pool, found []violation) error {
+func tell(ctx context.Context, out io.Writer, pool querier, found []violation) error {
 	const most = 10
 	for n, v := range found {
 		if n == most {

@@ -75,7 +75,7 @@ WITH s AS (
     SELECT *, lag(pending) OVER w AS before, lead(n) OVER w IS NULL AS last
     FROM crash.step WHERE NOT look WINDOW w AS (PARTITION BY iid ORDER BY n))
 SELECT 'doubled', message::text, format('timeout %s of instance %s fired at step %s, when only %s were pending', message, iid, n, before)
-FROM s WHERE plan = 'timer' AND NOT (message = ANY (coalesce(before, '{}')))
+FROM s WHERE plan = 'fired' AND NOT (message = ANY (coalesce(before, '{}')))
 UNION ALL
 SELECT 'lost', p::text, format('timeout %s of instance %s (%s/%s) is still pending after step %s', p, iid, saga, key, n)
 FROM s, unnest(pending) p WHERE last AND NOT completed;

@@ -19,6 +19,7 @@ import (
 const (
 	fullQueues = 600 // messages; the feeder waits while there are as many
 	keys       = 40  // of each saga: few, so that instances are fought over, complete and live again
+	hotKeys    = 3   // fought over most of all, by messages that give ids
 )
 
 // feeder sends messages and writes down what it sent. It belongs to one goroutine.
@@ -159,6 +160,9 @@ func (f *feeder) next() draft {
 		return draft{message: poke{Key: key}, to: to, plan: "poke", fate: handledOrDead}
 	}
 	plan := pick(f.dice, f.turns)
+	if f.dice.IntN(4) == 0 { // an id that was given by a step which then lost its instance is given back
+		plan, to, key = "given", "opt", fmt.Sprint("k", f.dice.IntN(hotKeys))
+	}
 	return draft{message: turn{Key: key, Plan: plan, Given: f.giveID()}, to: to, plan: plan, fate: turnPlans[plan]}
 }
 

@@ -87,10 +87,10 @@ func pointsOf(seen map[string]int, counts []int) []point {
 	return points
 }
 
-// walk strikes all points, and those that were not reached in time once more with more of it.
+// walk strikes all points, and those that were not reached in time again with more of it.
 func (l *lab) walk(ctx context.Context, points []point) (*walk, error) {
 	w := &walk{lab: l, kills: map[string]*kills{}}
-	for _, within := range []time.Duration{3 * time.Second, 10 * time.Second} {
+	for _, within := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
 		w.left, w.missed, w.within = points, nil, within
 		all := run.NewGroup(ctx)
 		for _, s := range l.slots {
