@@ -28,8 +28,7 @@ type pump struct {
 	cursorAt time.Time
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
-	helpless   time.Duration // how long no helper is wanted, after one found nothing it could do
-	noHelpTill time.Time
+	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 }
 
 // position is a place in a queue's order. The zero position is before everything.
@@ -182,7 +181,7 @@ type report struct {
 }
 
 // finish is called after a batch.
-func (p *pump) finish(o order, r report) {
+func (p *pump) finish(r report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
@@ -197,32 +196,16 @@ func (p *pump) finish(o order, r report) {
 	if r.late {
 		p.limit = max(1, 2*r.handled)
 	}
-	if o.helper {
-		p.judgeHelp(r)
-	}
 }
 
-// useless tells of a helper that could do next to nothing, because other workers of this process had the instances.
+// useless tells of a take that was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
 
-// judgeHelp stops calling helpers for a while after one was useless, and for longer if the next one is, too.
-func (p *pump) judgeHelp(r report) {
-	switch {
-	case r.useless():
-		p.helpless = min(max(2*p.helpless, helpFirst), helpMost)
-		p.noHelpTill = time.Now().Add(p.helpless)
-	case r.handled > 0:
-		p.helpless = 0
-	}
-}
-
-// stroll makes a useless helper wait before it looks further behind, longer each time: what it walks over is the
-// others' work, and walking costs.
-func (p *pump) stroll(ctx context.Context) {
+// noHelpFor stops calling helpers for a while.
+func (p *pump) noHelpFor(d time.Duration) {
 	p.mu.Lock()
-	wait := p.helpless
-	p.mu.Unlock()
-	_ = run.Sleep(ctx, run.Jitter(wait)) // the worker's loop sees the end of ctx itself
+	defer p.mu.Unlock()
+	p.noHelpTill = time.Now().Add(d)
 }
 
 // park makes a worker that could do nothing wait: until another one's batch has ended, or a little while.

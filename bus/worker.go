@@ -20,7 +20,8 @@ type worker struct {
 	retry *backoff.ExponentialBackOff
 	last  batch // its memory serves the next
 
-	behind position // where to go on, after a take that was all for instances of other workers
+	idling time.Duration // how long it waited after the last such take
+	behind position      // where to go on, after a take that was all for instances of other workers
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
@@ -66,7 +67,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	w.behind = position{}
 	b := w.newBatch(conn.Conn())
 	r, err := b.process(work, o)
-	w.pump.finish(o, r)
+	w.pump.finish(r)
 	switch {
 	case err != nil:
 		return true, err
@@ -76,17 +77,26 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		w.wakeForNext(work, conn.Conn())
 		return false, nil
 	case o.helper && r.useless():
-		// The others have the instances, and come to these messages themselves. Behind them there may be
-		// messages for somebody else.
+		w.stroll(taking)
 		if r.taken < o.limit {
 			return false, nil
 		}
 		w.behind = b.last()
-		w.pump.stroll(taking)
 	case r.handled == 0:
 		w.pump.park(taking)
+	default:
+		w.idling = 0
 	}
 	return true, nil
+}
+
+// stroll makes a helper wait whose take was for instances of other workers, longer each time: the others come to
+// those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages
+// for somebody else.
+func (w *worker) stroll(ctx context.Context) {
+	w.idling = min(max(2*w.idling, helpFirst), helpMost)
+	w.pump.noHelpFor(w.idling)
+	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
 }
 
 // wakeForNext sets the timer for the first message that is not due yet.
