@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -34,7 +35,7 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 	tx := &stepTx{batch: b}
 	c := &Context{ctx: ctx, turn: *b.turn(m)}
 	err := b.callTx(ctx, m, c, tx)
-	tx.closed = true
+	tx.leave()
 	switch {
 	case b.conn.IsClosed() || tx.lost != nil:
 		b.chargeTrouble(m, errors.Join(err, tx.lost))
@@ -120,8 +121,9 @@ type stepTx struct {
 	batch  *batch
 	open   bool // the savepoint of this step exists
 	closed bool
-	failed error // the last statement that failed
-	lost   error // the connection broke during a statement
+	failed error  // the last statement that failed
+	lost   error  // the connection broke during a statement
+	end    func() // ends the last query or batch, which the handler may have left open
 }
 
 var (
@@ -130,10 +132,13 @@ var (
 )
 
 // enter opens the savepoint of the step, once. The one of the step before is released first, so that they
-// do not nest.
-func (t *stepTx) enter(ctx context.Context) error {
-	if t.closed {
+// do not nest. What would end the transaction is refused.
+func (t *stepTx) enter(ctx context.Context, statements ...string) error {
+	switch {
+	case t.closed:
 		return errStepOver
+	case slices.ContainsFunc(statements, endsTransaction):
+		return errNotYours
 	}
 	if t.open {
 		return nil
@@ -150,6 +155,14 @@ func (t *stepTx) enter(ctx context.Context) error {
 	b.savepoint++
 	t.open = true
 	return nil
+}
+
+// leave closes the transaction to the handler. Rows that were left open would keep the connection busy for ever.
+func (t *stepTx) leave() {
+	t.closed = true
+	if t.end != nil {
+		t.end()
+	}
 }
 
 // note remembers what went wrong, whatever the handler makes of it.
@@ -192,7 +205,7 @@ func (t *stepTx) LargeObjects() pgx.LargeObjects {
 }
 
 func (t *stepTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.enter(ctx, sql); err != nil {
 		return pgconn.CommandTag{}, err
 	}
 	tag, err := t.batch.conn.Exec(ctx, sql, args...)
@@ -200,10 +213,11 @@ func (t *stepTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 }
 
 func (t *stepTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.enter(ctx, sql); err != nil {
 		return failedRows{err: err}, err
 	}
 	rows, err := t.batch.conn.Query(ctx, sql, args...)
+	t.end = func() { notedRows{Rows: rows, tx: t}.Close() }
 	return notedRows{Rows: rows, tx: t}, t.note(err)
 }
 
@@ -213,10 +227,12 @@ func (t *stepTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row 
 }
 
 func (t *stepTx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
-	if err := t.enter(ctx); err != nil {
+	if err := t.enter(ctx, queued(batch)...); err != nil {
 		return pgx.FailedBatchResults(batch, err)
 	}
-	return notedBatch{BatchResults: t.batch.conn.SendBatch(ctx, batch), tx: t}
+	results := t.batch.conn.SendBatch(ctx, batch)
+	t.end = func() { _ = t.note(results.Close()) } // kept for the verdict on the step
+	return notedBatch{BatchResults: results, tx: t}
 }
 
 func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {

@@ -74,6 +74,15 @@ func (r notedBatch) Close() error { return r.tx.note(r.BatchResults.Close()) }
 // Tx is nil: a batch of a handler cannot begin a transaction of its own.
 func (r notedBatch) Tx() pgx.Tx { return nil }
 
+// queued lists the statements of a batch.
+func queued(batch *pgx.Batch) []string {
+	var statements []string
+	for _, q := range batch.QueuedQueries {
+		statements = append(statements, q.SQL)
+	}
+	return statements
+}
+
 // failedRows is what a transaction gives that cannot be used.
 type failedRows struct {
 	pgx.Rows
@@ -109,7 +118,10 @@ func (n *nestedTx) Rollback(ctx context.Context) error {
 }
 
 func (n *nestedTx) end(ctx context.Context, how string) error {
-	if n.closed {
+	switch {
+	case n.stepTx.closed:
+		return errStepOver
+	case n.closed:
 		return pgx.ErrTxClosed
 	}
 	n.closed = true

@@ -40,7 +40,6 @@ type batch struct {
 func (b *batch) process(ctx context.Context, o order) (report, error) {
 	defer b.memory.release(b)
 	err := b.run(ctx, o)
-	r := b.report(err)
 	if err != nil {
 		b.abandon(ctx)
 		b.blame(err)
@@ -48,7 +47,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
 		}
 	}
-	return r, err
+	return b.report(err), err
 }
 
 func (b *batch) run(ctx context.Context, o order) error {
@@ -106,9 +105,11 @@ func (b *batch) blame(err error) {
 	switch pg.ClassOf(err) {
 	case pg.GuardFailed, pg.Unprepared: // somebody subscribed, or a queue was dropped: our routes are old
 		b.bus.routes.forget()
-	case pg.Race, pg.Busy, pg.Other:
+	case pg.Race, pg.Busy:
 		b.trouble = true
-		if len(b.messages) == 1 && pg.ClassOf(err) == pg.Other && pg.Code(err) != "" {
+	case pg.Other, pg.AbortedAlready:
+		b.trouble = true
+		if len(b.messages) == 1 && pg.Code(err) != "" {
 			b.memory.condemn(b.messages[0].id, err) // alone in its batch: nobody else can be guilty
 		}
 	}
