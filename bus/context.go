@@ -79,6 +79,9 @@ func (c *Context) emit(intent saga.Intent, m saga.Message, o []saga.SendOption) 
 
 // outcome judges what the handler returned.
 func (c *Context) outcome(err error) saga.Outcome {
+	if err == nil && len(c.faults) == 0 { // first, because errors.As below makes garbage
+		return saga.Outcome{Out: c.out}
+	}
 	var panicked *saga.PanicError
 	var discard *saga.DiscardError
 	switch {

@@ -49,8 +49,8 @@ func appendHeader(buf []byte, i *saga.Info) []byte {
 		buf = append(buf, '"')
 	}
 	id := func(name string, id saga.ID) {
-		var text [36]byte
-		pair(name, string(appendUUID(text[:0], id)))
+		pair(name, "")
+		buf = append(appendUUID(buf[:len(buf)-1], id), '"')
 	}
 	if i.Intent != saga.Command {
 		pair(headerIntent, i.Intent.String())

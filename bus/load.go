@@ -21,6 +21,8 @@ func (b *batch) load(ctx context.Context) error {
 		h := handle{id: m.call.Instance()}
 		if h.id.IsZero() {
 			h = handle{saga: m.consumer.def.Name(), key: m.call.Key()}
+		} else {
+			b.byID = true
 		}
 		i := b.find[h]
 		if i == nil {
@@ -76,9 +78,15 @@ func (b *batch) settle(i *instance, f persistence.Found) {
 	}
 }
 
+// unify gives an instance both of its names. In a batch where every message names its instance by key there
+// is nothing to find under the other one.
 func (b *batch) unify(i *instance, f persistence.Found) {
+	if !b.byID {
+		b.open(i, f)
+		return
+	}
 	byKey, byID := handle{saga: f.Instance.Saga, key: f.Instance.Key}, handle{id: f.Instance.ID}
-	for _, h := range []handle{byKey, byID} {
+	for _, h := range [2]handle{byKey, byID} {
 		other := b.find[h]
 		switch {
 		case other == nil:

@@ -21,6 +21,7 @@ type batch struct {
 	now   time.Time // the database's clock when it had begun
 	xact  string    // the transaction that took, when handlers may end it
 
+	byID       bool      // a message names its instance by id
 	forget     []saga.ID // ids that were claimed for messages which are not sent after all
 	userReady  bool      // the transaction is as a user's handler expects it
 	savepoint  int       // savepoints of this transaction

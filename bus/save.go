@@ -52,7 +52,7 @@ func (b *batch) ownPlanner(pipeline *pgx.Batch) {
 // collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
 // messages were decided on what it was.
 func (b *batch) collectWrites() []persistence.Write {
-	writes := make([]persistence.Write, 0, len(b.instances))
+	writes := b.writes[:0]
 	for _, i := range b.instances {
 		if !i.stepped {
 			continue
@@ -64,6 +64,7 @@ func (b *batch) collectWrites() []persistence.Write {
 		i.write = len(writes)
 		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.row})
 	}
+	b.writes = writes
 	return writes
 }
 

@@ -17,6 +17,8 @@ type scratch struct {
 	holds     []handle // instances that memory says are this batch's
 	instances []*instance
 	messages  []*message
+	writes    []persistence.Write
+	only      [1]*queue
 }
 
 const (
@@ -34,6 +36,7 @@ func (w *worker) newBatch(conn *pgx.Conn) *batch {
 	clear(s.instances)
 	clear(s.messages)
 	clear(s.find)
+	clear(s.writes)
 	if s.find == nil {
 		s.find = map[handle]*instance{}
 	}

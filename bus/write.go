@@ -94,18 +94,18 @@ func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err
 	return events, nil
 }
 
+// queuesFor finds where a message goes. The slice is valid until the next call.
 func (b *batch) queuesFor(known *routes, out *saga.Outgoing, event bool) ([]*queue, error) {
 	switch {
 	case event:
 		return known.kinds[out.Info.Kind], nil
 	case out.Info.Intent == saga.Timer && out.To == "":
-		return []*queue{b.queue}, nil
+		b.only[0] = b.queue
+		return b.only[:], nil
 	}
 	q, err := b.bus.routes.command(known, out.Info.Kind, out.To)
-	if err != nil {
-		return nil, err // the routes changed since the step; the batch starts over
-	}
-	return []*queue{q}, nil
+	b.only[0] = q
+	return b.only[:], err // an error: the routes changed since the step, and the batch starts over
 }
 
 // cancelledTimeouts are the ids of timeouts that steps of this batch cancelled, moved or completed away.

@@ -114,6 +114,9 @@ func (c *Context) call(handler func() error) (err error) {
 }
 
 func (c *Context) outcome(err error) Outcome {
+	if err == nil && len(c.faults) == 0 { // first, because errors.As below makes garbage
+		return Outcome{Out: c.out, Cancelled: c.cancelled}
+	}
 	var panicked *PanicError
 	var discard *DiscardError
 	switch {

@@ -22,16 +22,19 @@ type Array struct {
 	data    *[]byte
 }
 
-// spare keeps the memory of arrays that were sent, so that a batch does not grow ten of them from nothing. A
-// channel and not a sync.Pool: that is emptied by the very collections this is meant to avoid.
-var spare = make(chan *[]byte, 64)
+// spares keep the memory of arrays that were sent, so that a batch does not grow ten of them from nothing; one for
+// each element type, because arrays of one type are of like size. Channels and not a sync.Pool: that is emptied by
+// the very collections this is meant to avoid.
+var spares = map[uint32]chan *[]byte{}
 
-// mostSpare is the largest memory that is kept for one array, in bytes; 64 of them are 16 MiB at most.
-const mostSpare = 256 << 10
+const (
+	sparesKept = 16        // for each element type
+	mostSpare  = 512 << 10 // bytes; a larger one is not kept
+)
 
 func newArray(element uint32) *Array {
 	select {
-	case data := <-spare:
+	case data := <-spares[element]:
 		return &Array{element: element, data: data}
 	default:
 		return &Array{element: element, data: new([]byte)}
@@ -140,6 +143,15 @@ func (a *Array) appendTo(buf []byte) []byte {
 	return append(buf, *a.data...)
 }
 
+func init() {
+	for _, element := range []uint32{
+		pgtype.UUIDOID, pgtype.TextOID, pgtype.JSONOID, pgtype.ByteaOID, pgtype.Int4OID, pgtype.Int8OID,
+		pgtype.TimestamptzOID, pgtype.TIDOID,
+	} {
+		spares[element] = make(chan *[]byte, sparesKept)
+	}
+}
+
 // RegisterArrays lets a connection take *Array for the array types above. Every other value goes to
 // pgx's own codec as before.
 func RegisterArrays(types *pgtype.Map) {
@@ -184,7 +196,7 @@ func (a *Array) spend() {
 	if cap(*a.data) <= mostSpare {
 		*a.data = (*a.data)[:0]
 		select {
-		case spare <- a.data:
+		case spares[a.element] <- a.data:
 		default:
 		}
 	}
