@@ -47,6 +47,9 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
 	}
 	out := c.outcome(err)
+	if out.Err == nil {
+		out.Err = b.route(ctx, out.Out)
+	}
 	if out.Err == nil && out.Discard == "" {
 		return &out, nil
 	}

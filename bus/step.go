@@ -103,13 +103,27 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 	default:
 		out = b.stepSaga(step, m, i)
 		i.stepped = true
+		if err := b.routeSaga(ctx, m, out.Out); err != nil {
+			return err
+		}
+	}
+	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
+		return fmt.Errorf("handle %s: %w", m.kind, context.Cause(ctx))
 	}
 	m.took = time.Since(begun)
-	if out.Err == nil {
-		out.Err = b.route(ctx, out.Out)
-	}
 	b.decide(m, out)
 	return nil
+}
+
+// routeSaga is route for a saga. Its session has taken the step's state for good by now, so the batch starts over
+// when there is no way for a message, and the step then fails.
+func (b *batch) routeSaga(ctx context.Context, m *message, out []saga.Outgoing) error {
+	err := b.route(ctx, out)
+	var permanent *saga.PermanentError
+	if errors.As(err, &permanent) {
+		b.memory.condemn(m.id, err)
+	}
+	return err
 }
 
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as

@@ -1,0 +1,295 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+var errNo = errors.New("no")
+
+// A counter in memory made twice the attempts in two processes. The count is in the row: 24 in all.
+func TestAttemptsAreCountedInTheRow(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	var ran atomic.Int64
+	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+		if n := ran.Add(1); int(n) != ctx.Info().Attempt {
+			t.Errorf("call %d is told that it is attempt %d", n, ctx.Info().Attempt)
+		}
+		return errNo
+	})
+	o := bus.EndpointOptions{Poll: 10 * time.Millisecond}
+	w.start("fails", o, part)
+	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "fails", o, part)
+	w.send(add{N: 1})
+	w.untilEmptyHurrying("fails")
+	if n := ran.Load(); n != 24 {
+		t.Errorf("%d attempts, want 24", n)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 24 AND error = 'no' AND reason = 'attempts exhausted' AND first_failed IS NOT NULL`)
+}
+
+func TestWhatAHandlerMayReturn(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		ends string
+	}{
+		"permanent": {saga.Permanent(errNo), `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND reason = 'permanent'`},
+		"discard":   {saga.Discard("not today\x00"), `SELECT count(*) FROM edda.discarded WHERE reason LIKE 'not today%'`},
+		"retry after": {saga.RetryAfter(time.Hour, errNo), `SELECT count(*) FROM edda.queue_1
+			WHERE attempt = 1 AND due BETWEEN now() + interval '59 minutes' AND now() + interval '61 minutes'`},
+		"unprintable":        {errors.New("no \x00 \xff\xfe"), `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'no %' AND attempts = 1`},
+		"a very long error":  {errors.New(strings.Repeat("é", 1<<20)), `SELECT count(*) FROM edda.dead_letter WHERE octet_length(error) <= 8192`},
+		"a message too many": {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND position('no endpoint consumes it' IN error) > 0`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{"handler", "saga"} {
+				t.Run(kind, func(t *testing.T) {
+					w := newWorld(t, bus.Options{})
+					w.ledger()
+					policy := func(f recoverability.Failure) recoverability.Decision {
+						var after *saga.RetryAfterError
+						if errors.As(f.Err, &after) {
+							return recoverability.RetryIn(after.After)
+						}
+						return recoverability.DeadLetter()
+					}
+					part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error {
+						if err := w.note(ctx, tx, m.N); err != nil {
+							return err
+						}
+						if test.err == nil {
+							ctx.Send(overdue{})
+						}
+						return test.err
+					})
+					if kind == "saga" {
+						part = bus.Saga(saga.Define("tally", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key },
+							func(_ *tally, ctx *saga.Context, _ add) error {
+								if test.err == nil {
+									ctx.Send(overdue{})
+								}
+								return test.err
+							})))
+					}
+					w.start("ends", bus.EndpointOptions{Policy: policy}, part)
+					w.send(add{Key: "a", N: 1})
+					w.until("it has ended", func() bool { return w.count(test.ends) == 1 })
+					w.want(0, `SELECT (SELECT count(*) FROM edda.saga) + (SELECT count(*) FROM edda.ledger)`) // undone
+				})
+			}
+		})
+	}
+}
+
+// The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
+func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
+	policies := map[string]recoverability.Policy{
+		"panics":  func(recoverability.Failure) recoverability.Decision { panic("oops") },
+		"nothing": func(recoverability.Failure) recoverability.Decision { return nil },
+	}
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("fails", bus.EndpointOptions{Policy: policy}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errNo }))
+			w.send(add{N: 1})
+			w.untilEmpty("fails")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed' AND position('recoverability policy' IN error) > 0`)
+		})
+	}
+}
+
+// "Trouble of the framework is free" had no end: a handler whose own SQL always fails that way, or breaks its
+// connection, went on for ever and took its neighbours with it.
+func TestEndlessTroubleBecomesAFailure(t *testing.T) {
+	troubles := map[string]string{
+		"serialization": `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'trouble'; END $$`,
+		"deadlock":      `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01', MESSAGE = 'trouble'; END $$`,
+		"cancelled":     `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014', MESSAGE = 'trouble'; END $$`,
+		"lost":          `SELECT pg_terminate_backend(pg_backend_pid())`,
+	}
+	for name, sql := range troubles {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.ledger()
+			part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error {
+				if m.N == 3 {
+					_, err := tx.Exec(ctx, sql)
+					return err
+				}
+				return w.note(ctx, tx, m.N)
+			})
+			w.fill("notes", part, 1, 2, 3, 4, 5)
+			w.start("notes", bus.EndpointOptions{Policy: once}, part)
+			w.untilEmpty("notes")
+			if got := w.noted(); got != "1 2 4 5" {
+				t.Errorf("noted %q, want %q", got, "1 2 4 5")
+			}
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1`)
+		})
+	}
+}
+
+// A rolling deploy: the message comes before the program that knows its kind. It waits, at no cost.
+func TestUnknownKindWaitsForAProgramThatKnowsIt(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	old := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil })
+	stop := w.start("deploy", bus.EndpointOptions{Policy: once}, old)
+	w.send(add{N: 1}, saga.To("deploy"))
+	w.until("the old program has put it back", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND first_failed IS NOT NULL AND due > now()`) == 1
+	})
+	stop()
+	done := make(chan int, 1)
+	w.start("deploy", bus.EndpointOptions{Policy: once}, old, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+		done <- ctx.Info().Attempt
+		return nil
+	}))
+	w.hurry("deploy")
+	w.untilEmptyHurrying("deploy")
+	if n := await(w, "the new program", done); n != 1 {
+		t.Errorf("attempt %d, want 1", n)
+	}
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+}
+
+func TestKindThatNobodyEverKnowsIsADeadLetter(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("deploy", bus.EndpointOptions{UnknownFor: 20 * time.Millisecond},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }))
+	w.send(add{Key: "a", N: 1}, saga.To("deploy"))
+	w.untilEmpty("deploy")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'unknown kind' AND attempts = 0
+		AND convert_from(body, 'UTF8') = '{"Key":"a","N":1}' AND position('card.paid' IN error) > 0`)
+}
+
+// A header from a newer program waits for a worker that can read it; one that is no header is dead at once, bytes intact.
+func TestHeadersThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
+	w.raw("tally.add", `{}`, `{"edda-version":"2"}`, "deploy")
+	w.until("it waits", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
+	})
+	w.exec(`DELETE FROM ` + w.queue("deploy"))
+	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', '\xff00', '\x00ff')`)
+	w.untilEmpty("deploy")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = '\xff00' AND body = '\x00ff'`)
+}
+
+// A body that cannot be decoded dies on its first attempt, whatever the policy would retry.
+func TestUnreadableBodyDiesAtOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("reads", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }),
+		bus.Saga(tallies(saga.Pessimistic, nil)))
+	w.raw("tally.add", `{"Key":`, `{}`, "reads")
+	w.raw("card.paid", `[]`, `{}`, "reads")
+	w.raw("tally.add", `{"Key":""}`, `{}`, "reads")
+	w.untilEmpty("reads")
+	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND attempts = 1`)
+}
+
+// A dead letter goes back with its id and its bytes, and with no attempt counted; once, however many ask.
+func TestDeadLetterIsSentAgainOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	var fixed atomic.Bool
+	got := make(chan saga.Info, 2)
+	w.start("fails", bus.EndpointOptions{Policy: once}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+		if !fixed.Load() {
+			return errNo
+		}
+		got <- ctx.Info()
+		return nil
+	}))
+	sent := w.send(add{N: 1}, saga.WithHeader("who", "me"))
+	w.untilEmpty("fails")
+	fixed.Store(true)
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := deadletter.New(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := int64(w.count(`SELECT id FROM edda.dead_letter`))
+	if err := store.Retry(t.Context(), w.pool, w.bus, number); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Retry(t.Context(), w.pool, w.bus, number); !errors.Is(err, deadletter.ErrNotFound) {
+		t.Errorf("%v, want ErrNotFound", err)
+	}
+	info := await(w, "the message", got)
+	if info.ID != sent.ID || info.Attempt != 1 || info.Header("who") != "me" {
+		t.Errorf("%+v, want id %s, attempt 1, its header", info, sent.ID)
+	}
+	w.untilEmpty("fails")
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error { return w.bus.Resend(t.Context(), tx, deadletter.Letter{Endpoint: "nowhere"}) })
+	if !errors.Is(err, bus.ErrNoRoute) {
+		t.Errorf("%v, want ErrNoRoute", err)
+	}
+}
+
+// Bodies of a full batch were all in memory at once.
+func TestLargeBodiesAreReadInTurn(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	sum := 0 // by the one worker
+	part := bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m place) error { sum += len(m.Order); return nil })
+	w.install("reads", part)
+	const size, messages = 400_000, 12
+	for range messages {
+		w.send(place{Order: strings.Repeat("x", size)})
+	}
+	stop := w.start("reads", bus.EndpointOptions{Concurrency: 1, BatchBytes: 1 << 20}, part)
+	w.untilEmpty("reads")
+	stop()
+	if sum != size*messages {
+		t.Errorf("read %d bytes, want %d", sum, size*messages)
+	}
+	for _, e := range eventsOf[bus.BatchDone](w) {
+		if e.Taken > 2 {
+			t.Errorf("a batch had %d bodies of %d bytes, with room for 2", e.Taken, size)
+		}
+	}
+}
+
+// The budget for conflicts ends: a message whose instance somebody changes each time enters the policy.
+func TestConflictsHaveABudget(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	def := tallies(saga.Optimistic, nil)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
+	w.install("tallies", bus.Saga(def))
+	w.send(add{Key: "a", N: 1})
+	w.exec(`UPDATE ` + w.queue("tallies") + ` SET conflict = 10`)
+	changing := bus.Use(func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error {
+			if len(eventsOf[bus.DeadLettered](w)) == 0 {
+				_, err := w.pool.Exec(ctx, w.sql(`UPDATE edda.saga SET version = version + 1`))
+				if err != nil {
+					return fmt.Errorf("change it first: %w", err)
+				}
+			}
+			return next(ctx, d)
+		}
+	})
+	w.start("tallies", bus.EndpointOptions{Policy: once}, bus.Saga(def), changing)
+	w.untilEmpty("tallies")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts'`)
+	w.want(0, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
+}
