@@ -25,6 +25,7 @@ type guard struct {
 	cmd    *exec.Cmd
 	leash  io.WriteCloser
 	status *os.File
+	said   []byte // what was read of status so far
 }
 
 // watch starts argv under a guard. endSignal is what the command gets when the
@@ -81,10 +82,11 @@ func (g *guard) ended(d time.Duration) (exit string, ended bool) {
 		return "status unknown: " + err.Error(), true
 	}
 	said, err := io.ReadAll(g.status)
+	g.said = append(g.said, said...) // a deadline may fall between two bytes
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "", false
 	}
-	return "exit status " + strings.TrimSpace(string(said)), true
+	return "exit status " + strings.TrimSpace(string(g.said)), true
 }
 
 // signal sends the command a signal by its short name, INT or QUIT.
