@@ -291,6 +291,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
+	side.Go(e.bus.clean)
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
 	}

@@ -1,0 +1,40 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+)
+
+const (
+	cleanEvery    = 10 * time.Minute
+	cleanRows     = 1000 // deleted by one statement
+	cleanMost     = 100  // statements in a row, so that a large table is cleaned over several turns
+	sentIDKept    = 7 * 24 * time.Hour
+	discardedKept = 30 * 24 * time.Hour
+)
+
+// clean deletes, now and then, what is kept for a time only: the ids that callers gave, and the records of discarded messages.
+// Every process does it; nobody waits for anybody, and to delete what is gone is no error. Dead letters are kept
+// until somebody acts.
+func (b *Bus) clean(ctx context.Context) error {
+	for run.Sleep(ctx, run.Jitter(cleanEvery)) == nil {
+		b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
+		b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
+	}
+	return nil
+}
+
+// prune repeats one bounded deletion until there is nothing left of it to do.
+func (b *Bus) prune(ctx context.Context, table string, once func() (int64, error)) {
+	for range cleanMost {
+		deleted, err := once()
+		if err != nil && ctx.Err() == nil {
+			b.log.Warn("edda: old rows were not deleted", "table", table, "error", err)
+		}
+		if err != nil || deleted < cleanRows {
+			return
+		}
+	}
+}
