@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -105,12 +106,12 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 		return err
 	}
 	defer pool.Close()
+	if w.Workload == Latency {
+		return e.latency(ctx, w, pool)
+	}
 	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
-	}
-	if w.Workload == Latency {
-		return e.latency(ctx, w, b)
 	}
 	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.Saga(definition(w.Store)))
 	if err != nil {
@@ -140,11 +141,30 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	})
 }
 
-// latency sends at rest, and stops the watch first thing in the handler.
-func (edda) latency(ctx context.Context, w *Worker, b *bus.Bus) error {
-	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m Charge) error {
-		return w.Handled(m)
-	}))
+// latency sends at rest, and stops the watch when the handler's transaction has committed, as the floor does. The
+// event tells the message apart by a header.
+func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
+	failed := make(chan error, 1)
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Events: func(e bus.Event) {
+		handled, ok := e.(bus.Handled)
+		if !ok {
+			return
+		}
+		seq, err := strconv.ParseInt(handled.Info.Header("seq"), 10, 64)
+		if err == nil {
+			err = w.Handled(Charge{Seq: seq})
+		}
+		if err != nil {
+			select {
+			case failed <- err:
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, Charge) error { return nil }))
 	if err != nil {
 		return err
 	}
@@ -153,7 +173,7 @@ func (edda) latency(ctx context.Context, w *Worker, b *bus.Bus) error {
 	}
 	return runUntil(ctx, endpoint, func(ctx context.Context) error {
 		err := w.SendAll(ctx, func(ctx context.Context, m Charge) error {
-			_, err := b.Send(ctx, m)
+			_, err := b.Send(ctx, m, saga.WithHeader("seq", strconv.FormatInt(m.Seq, 10)))
 			return err
 		})
 		if err != nil {
@@ -162,6 +182,8 @@ func (edda) latency(ctx context.Context, w *Worker, b *bus.Bus) error {
 		select {
 		case <-w.AllHandled():
 			return nil
+		case err := <-failed:
+			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
