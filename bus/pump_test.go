@@ -1,0 +1,201 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// bubble runs test with a pump whose tick runs beside it, on a clock of its own.
+func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *pump)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o, err := o.withDefaults(false, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newPump(o)
+		ended := make(chan error, 1)
+		go func() { ended <- p.tick(ctx) }()
+		test(ctx, p)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// waited is how long an idle worker waits until it is woken.
+func waited(ctx context.Context, p *pump) time.Duration {
+	begin := time.Now()
+	p.await(ctx)
+	return time.Since(begin)
+}
+
+func TestAnIdleWorkerPolls(t *testing.T) {
+	bubble(t, EndpointOptions{Poll: time.Second}, func(ctx context.Context, p *pump) {
+		if d := waited(ctx, p); d != 0 {
+			t.Errorf("the first look came after %v, want at once", d)
+		}
+		for range 5 {
+			if d := waited(ctx, p); d < 700*time.Millisecond || d > 1300*time.Millisecond {
+				t.Errorf("polled after %v, want a second, give or take a quarter", d)
+			}
+		}
+	})
+}
+
+func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
+	bubble(t, EndpointOptions{Poll: time.Minute}, func(ctx context.Context, p *pump) {
+		p.await(ctx)
+		synctest.Wait()
+		p.wakeAt(time.Now().Add(3 * time.Second))
+		p.wakeAt(time.Now().Add(5 * time.Second)) // a later one does not move the earlier
+		if d := waited(ctx, p); d != 3*time.Second {
+			t.Errorf("woken after %v, want 3s", d)
+		}
+	})
+}
+
+// A wake-up that meets only busy workers is not lost: the next to be idle finds it.
+func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
+	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
+		p.await(ctx)
+		p.begin(position{})
+		if p.wake() {
+			t.Error("an idle worker was reported, and there is none")
+		}
+		p.finish(report{})
+		if d := waited(ctx, p); d != 0 {
+			t.Errorf("woken after %v, want at once", d)
+		}
+	})
+}
+
+func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
+	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
+		p.await(ctx)
+		woken := make(chan time.Time)
+		helper := func() {
+			p.await(ctx)
+			woken <- time.Now()
+		}
+		go helper()
+		synctest.Wait()
+		o := p.begin(position{})
+		p.taken(o, o.limit, position{due: time.Now()})
+		<-woken // the helper came
+
+		p.noHelpFor(50 * time.Millisecond)
+		go helper()
+		synctest.Wait()
+		o = p.begin(position{})
+		p.taken(o, o.limit, position{due: time.Now()})
+		synctest.Wait()
+		select {
+		case <-woken:
+			t.Error("a helper was called right after one had been useless")
+		default:
+		}
+		_ = run.Sleep(ctx, 51*time.Millisecond)
+		o = p.begin(position{})
+		p.taken(o, o.limit, position{due: time.Now()})
+		<-woken
+	})
+}
+
+func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
+	bubble(t, EndpointOptions{BatchMax: 100}, func(_ context.Context, p *pump) {
+		take := func() int {
+			o := p.begin(position{})
+			p.taken(o, o.limit, position{due: time.Now()})
+			return o.limit
+		}
+		take()
+		p.finish(report{handled: 64, taken: 64})
+		if n := take(); n != 100 {
+			t.Fatalf("after a full take the limit is %d, want BatchMax", n)
+		}
+		taken := 100
+		for range 8 {
+			p.finish(report{failed: true, taken: taken})
+			taken = take()
+		}
+		if taken != 1 {
+			t.Errorf("after 8 troubles the limit is %d, want 1", taken)
+		}
+		for range 60 {
+			p.finish(report{handled: taken, taken: taken})
+			taken = take()
+		}
+		if taken != 100 {
+			t.Errorf("after 60 successes the limit is %d, want 100 again", taken)
+		}
+	})
+}
+
+func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
+	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+		p.taken(p.begin(position{}), 64, position{})
+		p.finish(report{taken: 64, handled: 4, late: true})
+		if o := p.begin(position{}); o.limit != 8 {
+			t.Errorf("limit %d after 4 of 64 were handled in the time there was, want 8", o.limit)
+		}
+	})
+}
+
+func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
+	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+		end := position{due: time.Now(), id: saga.ID{1}}
+		first := p.begin(position{})
+		p.taken(first, first.limit, end)
+		if second := p.begin(position{}); second.after != end || !second.helper {
+			t.Errorf("a second worker begins at %v, want behind the first", second.after)
+		}
+		p.finish(report{})
+		p.finish(report{})
+		if alone := p.begin(position{}); alone.after != (position{}) {
+			t.Errorf("alone, a worker begins at %v, want at the head", alone.after)
+		}
+		p.finish(report{})
+	})
+}
+
+func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
+	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
+		p.begin(position{})
+		parked := make(chan time.Duration)
+		go func() {
+			begin := time.Now()
+			p.park(ctx)
+			parked <- time.Since(begin)
+		}()
+		synctest.Wait()
+		p.finish(report{handled: 1, taken: 1})
+		if d := <-parked; d != 0 {
+			t.Errorf("it went on after %v, want when the batch ended", d)
+		}
+	})
+}
+
+func TestDrainCancelsOnlyWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &Endpoint{options: EndpointOptions{Drain: 30 * time.Second}}
+		ctx, stop := context.WithCancel(t.Context())
+		work, cancel := context.WithCancelCause(t.Context())
+		begin := time.Now()
+		go e.drain(ctx, work, cancel)
+		_ = run.Sleep(t.Context(), time.Minute) // nothing happens before the end of ctx
+		stop()
+		<-work.Done()
+		if d := time.Since(begin) - time.Minute; d != 30*time.Second || !errors.Is(context.Cause(work), ErrDrain) {
+			t.Errorf("cancelled after %v because of %v", d, context.Cause(work))
+		}
+	})
+}
