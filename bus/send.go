@@ -60,10 +60,19 @@ func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...sag
 // InTx runs fn in a transaction of pool and commits it; workers hear of what fn sent through this bus
 // right after the commit, and not only by their next poll.
 func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	if err := pgx.BeginFunc(ctx, b.pool, fn); err != nil {
+	var sent []*queue
+	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+		conn := tx.Conn()
+		b.notifier.watch(conn)
+		defer func() { sent = b.notifier.watched(conn) }()
+		return fn(tx)
+	})
+	if err != nil {
 		return err
 	}
-	b.notifier.flushNudges(ctx)
+	for _, q := range sent {
+		b.wakeQueue(ctx, q, time.Time{})
+	}
 	return nil
 }
 
@@ -175,7 +184,7 @@ func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 			}
 		}
 	}
-	b.nudgeLater(ctx, to, out)
+	b.nudgeLater(ctx, tx, to, out)
 	return sent, nil
 }
 
@@ -285,6 +294,6 @@ func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, l deadletter.Letter) error 
 	if _, err := tx.Exec(ctx, q.insertOne, nil, [16]byte(l.MessageID), l.Kind, nonNil(l.Header), nonNil(l.Body), int64(0)); err != nil {
 		return fmt.Errorf("resend message %s: %w", l.MessageID, err)
 	}
-	b.nudgeLater(ctx, []*queue{q}, saga.Outgoing{})
+	b.nudgeLater(ctx, tx, []*queue{q}, saga.Outgoing{})
 	return nil
 }

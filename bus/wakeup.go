@@ -83,9 +83,12 @@ func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoin
 }
 
 // nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances.
-func (b *Bus) nudgeLater(ctx context.Context, to []*queue, out saga.Outgoing) {
+func (b *Bus) nudgeLater(ctx context.Context, tx pgx.Tx, to []*queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
+	}
+	if b.notifier.noted(tx, to) {
+		return // InTx will see the commit
 	}
 	for _, q := range to {
 		for _, in := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
@@ -103,6 +106,7 @@ type notifier struct {
 	mu      sync.Mutex
 	pending []nudge
 	running bool
+	inTx    map[*pgx.Conn][]*queue // what the transactions of InTx have sent to
 }
 
 type nudge struct {
@@ -126,21 +130,38 @@ func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
 	}
 }
 
-// flushNudges makes every nudge due now: the caller has seen the commit.
-func (n *notifier) flushNudges(ctx context.Context) {
+// watch collects the queues that transactions of conn send to, until watched takes them.
+func (n *notifier) watch(conn *pgx.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	seen := map[*queue]bool{}
-	for _, p := range n.pending {
-		if !seen[p.queue] {
-			seen[p.queue] = true
-			n.bus.hub.wake(p.queue.id, time.Time{})
+	if n.inTx == nil {
+		n.inTx = map[*pgx.Conn][]*queue{}
+	}
+	n.inTx[conn] = []*queue{}
+}
+
+func (n *notifier) watched(conn *pgx.Conn) []*queue {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	defer delete(n.inTx, conn)
+	return n.inTx[conn]
+}
+
+// noted adds queues to what a watched transaction sends to, and tells whether it is watched.
+func (n *notifier) noted(tx pgx.Tx, to []*queue) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sent, ok := n.inTx[tx.Conn()]
+	if !ok {
+		return false
+	}
+	for _, q := range to {
+		if !slices.Contains(sent, q) {
+			sent = append(sent, q)
 		}
 	}
-	now := time.Now()
-	for i := range n.pending {
-		n.pending[i].at = now
-	}
+	n.inTx[tx.Conn()] = sent
+	return true
 }
 
 func (n *notifier) loop(ctx context.Context) {
