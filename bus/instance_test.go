@@ -1,0 +1,66 @@
+package bus_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+func TestInstanceIsReadFromOutside(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	def := alarms(saga.Pessimistic)
+	w.start("alarms", bus.EndpointOptions{}, bus.Saga(def))
+	if _, ok, err := w.bus.Instance(t.Context(), def, "a", nil); ok || err != nil {
+		t.Errorf("before there is one: %v %v", ok, err)
+	}
+	w.send(remind{Key: "a", In: time.Hour})
+	w.until("it is there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 1 })
+	holder := w.begin()
+	w.execTx(holder, `UPDATE edda.saga SET state = '{"Rang":9}'`) // reading waits for nobody
+	var state alarm
+	i, ok, err := w.bus.Instance(t.Context(), def, "a", &state)
+	if err != nil || !ok || i.Key != "a" || i.Version != 1 || state.Rang != 0 || len(i.Pending) != 1 || i.Pending[0].Name != "ring" {
+		t.Errorf("%+v %v %v, state %+v", i, ok, err, state)
+	}
+	w.commit(holder)
+	if _, _, err = w.bus.Instance(t.Context(), def, "a", &state); err != nil || state.Rang != 9 {
+		t.Errorf("%+v %v", state, err)
+	}
+	var other tally
+	if _, _, err = w.bus.Instance(t.Context(), def, "a", &other); err == nil || !strings.Contains(err.Error(), "*bus_test.alarm") {
+		t.Errorf("into another type: %v", err)
+	}
+}
+
+type oldState struct{ Rang string }
+
+// A state of another version: an older one is brought up to date, a newer one is not guessed at.
+func TestInstanceOfAnotherVersion(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	ring := saga.StartedBy(func(m remind) string { return m.Key }, func(*alarm, *saga.Context, remind) error { return nil })
+	def := saga.Define("alarm", saga.Options{StateVersion: 2}, ring, saga.Upcast(1, func(old oldState) (alarm, error) {
+		n, err := strconv.Atoi(old.Rang)
+		return alarm{Rang: n}, err
+	}))
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'alarm', v::text, 5, v, '{"Rang":"7"}' FROM unnest('{1,3}'::int[]) v`)
+	var state alarm
+	i, ok, err := w.bus.Instance(t.Context(), def, "1", &state)
+	if err != nil || !ok || i.Version != 5 || i.StateVersion != 1 || state.Rang != 7 {
+		t.Errorf("%+v %v %v, state %+v", i, ok, err, state)
+	}
+	if i, ok, err := w.bus.Instance(t.Context(), def, "3", &state); !errors.Is(err, saga.ErrNewerState) || !ok || i.Key != "3" {
+		t.Errorf("%+v %v %v, want ErrNewerState", i, ok, err)
+	}
+	// An endpoint leaves the messages of an instance that a newer program wrote.
+	w.start("alarms", bus.EndpointOptions{Policy: once}, bus.Saga(def))
+	w.send(remind{Key: "3"})
+	w.until("it waits for a newer program", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("alarms")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
+	})
+}
