@@ -193,6 +193,24 @@ func (h *handlers) wrap(call Handler) Handler {
 	return next
 }
 
+// checkAccept follows a chain of Accepts to a handler.
+func (h *handlers) checkAccept(kind string, c *consumer) {
+	for range h.consumers {
+		if c.as == "" {
+			return
+		}
+		next := h.consumers[c.as]
+		if next == nil {
+			h.fault("Accept of %s: nothing in the endpoint handles %s", kind, c.as)
+			return
+		}
+		c = next
+	}
+	if c.as != "" {
+		h.fault("Accept of %s: it goes in a circle, and no handler is in it", kind)
+	}
+}
+
 func collect(parts []Part) (*handlers, error) {
 	h := &handlers{consumers: map[string]*consumer{}, sagas: map[string]*saga.Definition{}}
 	for i, p := range parts {
@@ -203,9 +221,7 @@ func collect(parts []Part) (*handlers, error) {
 		p.part(h)
 	}
 	for kind, c := range h.consumers {
-		if c.as != "" && h.consumers[c.as] == nil {
-			h.fault("Accept of %s: nothing in the endpoint handles %s", kind, c.as)
-		}
+		h.checkAccept(kind, c)
 	}
 	if len(h.consumers) == 0 && len(h.faults) == 0 {
 		h.fault("it handles nothing: give it a Saga or a HandleTx")

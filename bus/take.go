@@ -148,8 +148,8 @@ func (b *batch) prepare(m *message) {
 		return
 	}
 	c := b.handlers.consumers[m.kind]
-	if c != nil && c.accept != nil {
-		body, err := b.convert(c, m)
+	for c != nil && c.accept != nil { // an endpoint with a circle is refused
+		body, err := b.convert(c, m.delivery.Body)
 		if err != nil {
 			b.fail(m, saga.Permanent(err))
 			return
@@ -174,9 +174,9 @@ func (b *batch) prepare(m *message) {
 }
 
 // convert runs the function of an Accept, which is a user's and may panic.
-func (b *batch) convert(c *consumer, m *message) (body []byte, err error) {
+func (b *batch) convert(c *consumer, old []byte) (body []byte, err error) {
 	defer recovered(&err)
-	return c.accept(m.body, b.bus.codec)
+	return c.accept(old, b.bus.codec)
 }
 
 const (
