@@ -1,0 +1,253 @@
+package bus_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// way is one way to send a command or to publish an event, in a transaction that ends as told or alone.
+type way func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+
+func inTx(send func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error)) way {
+	return func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+		tx := w.begin()
+		sent, err := send(w.bus)(ctx, tx, m, o...)
+		if err != nil || !commit {
+			return sent, errors.Join(err, tx.Rollback(ctx))
+		}
+		return sent, tx.Commit(ctx)
+	}
+}
+
+func inSQL(send func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error)) way {
+	return func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+		db := stdlib.OpenDBFromPool(w.pool)
+		defer func() { _ = db.Close() }()
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return saga.Sent{}, err
+		}
+		sent, err := send(w.bus)(ctx, tx, m, o...)
+		if err != nil || !commit {
+			return sent, errors.Join(err, tx.Rollback())
+		}
+		return sent, tx.Commit()
+	}
+}
+
+var sends = map[string]way{
+	"Send": func(ctx context.Context, w *world, _ bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+		return w.bus.Send(ctx, m, o...)
+	},
+	"SendTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+		return b.SendTx
+	}),
+	"SendSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+		return b.SendSQL
+	}),
+}
+
+var publishes = map[string]way{
+	"Publish": func(ctx context.Context, w *world, _ bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+		return w.bus.Publish(ctx, m, o...)
+	},
+	"PublishTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+		return b.PublishTx
+	}),
+	"PublishSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+		return b.PublishSQL
+	}),
+}
+
+// Every way to send makes the same row: body, headers, intent, due, and the same duplicate the second time.
+func TestEveryWayToSendIsTheSame(t *testing.T) {
+	for name, send := range sends {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			got := make(chan saga.Info, 10)
+			w.start("gets", bus.EndpointOptions{Poll: 20 * time.Millisecond}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m told) error {
+				if m.Sum != 7 {
+					return fmt.Errorf("%+v", m)
+				}
+				got <- ctx.Info()
+				return nil
+			}))
+			id := newID(t)
+			begun := time.Now()
+			sent, err := send(t.Context(), w, true, told{Sum: 7}, saga.WithHeader("who", `"me" & ü`), saga.Delay(50*time.Millisecond), saga.WithID(id))
+			if err != nil || sent.ID != id || sent.Copies != 1 || sent.Duplicate {
+				t.Fatalf("%+v %v", sent, err)
+			}
+			info := await(w, "the message", got)
+			if info.ID != id || info.Header("who") != `"me" & ü` || info.Intent != saga.Command || info.From != "" || info.Attempt != 1 ||
+				info.CorrelationID != id || info.ConversationID != id {
+				t.Errorf("%+v", info)
+			}
+			if wait := time.Since(begun); wait < 50*time.Millisecond || info.Due.After(time.Now()) {
+				t.Errorf("here after %v, and due at %v", wait, info.Due)
+			}
+			if sent, err := send(t.Context(), w, true, told{Sum: 7}, saga.WithID(id)); err != nil || !sent.Duplicate {
+				t.Errorf("again: %+v %v", sent, err)
+			}
+			if _, err := send(t.Context(), w, true, told{Sum: 8}, saga.WithID(id)); !errors.Is(err, bus.ErrIDConflict) {
+				t.Errorf("%v, want ErrIDConflict", err)
+			}
+			past, err := send(t.Context(), w, true, told{Sum: 7}, saga.At(time.Now().Add(-time.Hour)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info := await(w, "a message of the past", got); info.ID != past.ID || info.Due.Before(begun.Add(-time.Minute)) {
+				t.Errorf("%+v: what is due in the past is due now", info)
+			}
+		})
+	}
+}
+
+func TestMessageOfATransactionThatRolledBackIsNotSent(t *testing.T) {
+	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.listener()
+			if _, err := send(t.Context(), w, false, told{}); err != nil {
+				t.Fatal(err)
+			}
+			w.want(0, `SELECT count(*) FROM `+w.queue("listener"))
+			if _, err := send(t.Context(), w, true, told{}); err != nil {
+				t.Fatal(err)
+			}
+			w.want(1, `SELECT count(*) FROM `+w.queue("listener"))
+		})
+	}
+}
+
+func TestPublishGoesToEverySubscriber(t *testing.T) {
+	for name, publish := range publishes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			if sent, err := publish(t.Context(), w, true, shipped{}); err != nil || sent.Copies != 0 {
+				t.Errorf("to nobody: %+v %v", sent, err)
+			}
+			w.install("one", bus.HandleTx(hears))
+			w.install("two", bus.HandleTx(hears))
+			sent, err := publish(t.Context(), w, true, shipped{})
+			if err != nil || sent.Copies != 2 {
+				t.Errorf("%+v %v", sent, err)
+			}
+			for _, name := range []string{"one", "two"} {
+				w.want(1, `SELECT count(*) FROM `+w.queue(name)+` WHERE id = $1::text::uuid AND position('"edda-intent":"publish"' IN convert_from(header, 'UTF8')) > 0`, sent.ID.String())
+			}
+		})
+	}
+}
+
+// A command without a way, or with two, says what to do about it.
+func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
+	for name, send := range sends {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{Routes: []bus.Routing{bus.Route[paid]("one")}})
+			if _, err := send(t.Context(), w, true, shipped{}); !errors.Is(err, bus.ErrNoRoute) || !strings.Contains(err.Error(), "order.shipped") {
+				t.Errorf("%v", err)
+			}
+			if _, err := send(t.Context(), w, true, shipped{}, saga.To("nowhere")); !errors.Is(err, bus.ErrNoRoute) || !strings.Contains(err.Error(), "nowhere") {
+				t.Errorf("%v", err)
+			}
+			w.install("one", bus.HandleTx(hears))
+			w.install("two", bus.HandleTx(hears))
+			_, err := send(t.Context(), w, true, shipped{})
+			if !errors.Is(err, bus.ErrAmbiguous) || !strings.Contains(err.Error(), "one, two") || strings.Count(err.Error(), "send order.shipped") > 1 {
+				t.Errorf("%v", err)
+			}
+			if sent, err := send(t.Context(), w, true, shipped{}, saga.To("two")); err != nil || sent.Copies != 1 {
+				t.Errorf("%+v %v", sent, err)
+			}
+			w.want(1, `SELECT count(*) FROM `+w.queue("two"))
+			if _, err := send(t.Context(), w, true, paid{}); err != nil { // by its Route, though nobody consumes it
+				t.Error(err)
+			}
+			w.want(1, `SELECT count(*) FROM `+w.queue("one"))
+			var permanent *saga.PermanentError
+			if _, err := send(t.Context(), w, true, place{Order: strings.Repeat("x", 2<<20)}); !errors.As(err, &permanent) || !errors.Is(err, saga.ErrTooLarge) {
+				t.Errorf("%v, want a permanent ErrTooLarge", err)
+			}
+		})
+	}
+}
+
+// A transaction of another database would have committed the message where nobody looks.
+func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.send(told{})
+	name := w.schema + "_db"
+	w.exec(`CREATE DATABASE ` + name)
+	t.Cleanup(func() {
+		if _, err := w.pool.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.Database = name
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: w.schema}); err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := w.bus.SendTx(t.Context(), tx, told{})
+		return err
+	})
+	if !errors.Is(err, bus.ErrOtherDatabase) {
+		t.Errorf("%v, want ErrOtherDatabase", err)
+	}
+}
+
+// A saga answers whoever started it, from any later step; an answer goes to the instance that asked.
+func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
+	bothStores(t, func(t *testing.T, store saga.Store) {
+		w := newWorld(t, bus.Options{})
+		asks := saga.Define("asks", saga.Options{Store: store},
+			saga.StartedBy(func(m place) string { return m.Order }, func(_ *tally, ctx *saga.Context, m place) error {
+				ctx.Send(add{Key: "asked-by-" + m.Order, N: m.Total})
+				return nil
+			}),
+			saga.OnReply(func(s *tally, _ *saga.Context, m told) error { s.Sum = m.Sum; return nil }))
+		answers := saga.Define("answers", saga.Options{Store: store},
+			saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, ctx *saga.Context, m add) error {
+				s.Sum = m.N
+				ctx.Timeout(time.Millisecond, overdue{})
+				return nil
+			}),
+			saga.OnTimeout(func(s *tally, ctx *saga.Context, _ overdue) error {
+				ctx.ReplyToOriginator(told{Sum: 2 * s.Sum})
+				ctx.Complete()
+				return nil
+			}))
+		w.start("answers", bus.EndpointOptions{}, bus.Saga(answers))
+		w.start("asks", bus.EndpointOptions{}, bus.Saga(asks))
+		w.send(place{Order: "7", Total: 21})
+		w.until("the answer is there", func() bool {
+			return w.count(`SELECT count(*) FROM edda.saga WHERE saga = 'asks' AND key = '7' AND (state ->> 'Sum')::int = 42`) == 1
+		})
+		w.untilEmpty("answers")
+		w.want(0, `SELECT count(*) FROM edda.saga WHERE saga = 'answers'`)
+	})
+}
