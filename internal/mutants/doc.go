@@ -1,0 +1,49 @@
+// Command mutants breaks the engine on purpose, one guard at a time, and sees whether the tests notice.
+//
+//	go run ./internal/mutants                 all of them
+//	go run ./internal/mutants -list           what each removes, and which promise that breaks
+//	go run ./internal/mutants -run save -v    some of them, with what their tests said
+//
+// # Promise
+//
+// It exits with 0 only if every mutant was killed: the test that the mutant names passes on the engine as it
+// is, and fails on the engine without the guard. Its last line is "mutants=N killed=N". It never writes into
+// the work tree: the changed files lie in a temporary directory, and the go command is told to read them in the place
+// of the real ones.
+//
+// # A mutant
+//
+// It is a paragraph in catalog/*.txt, one file for each theme:
+//
+//	mutant save-compares-no-version
+//	guards Of two batches that loaded one version of an instance, one commits.
+//	test   ./persistence TestOptimistic/UpdateRaceHasOneWinner
+//	file   persistence/statements.sql
+//	-        WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version
+//	+        WHERE s.ctid = u.tid AND s.iid = u.iid
+//
+// Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank stand
+// around them and stay. Together the old lines must occur exactly once in the file: a guard that moved is
+// a mutant that has to move with it, and the run says which. A mutant may change several files, and name several
+// tests, of which one has to fail. "hangs 10s" declares that without the guard the test waits for ever, and for how
+// long to watch it do so.
+//
+// # States
+//
+//   - killed: a test that it names failed, or the test's process died of a panic.
+//   - survived: they passed. Nothing holds the guard in place.
+//   - hung: the tests did not end in time, and the mutant does not say "hangs".
+//   - broken: it does not compile, or something else than a test that it names failed. That proves nothing.
+//
+// Everything but killed makes the run fail.
+//
+// # Failures
+//
+// A mutant that no longer applies, or names a test that is not there or fails on the engine as it is, ends the
+// run before the first mutant is tried. The package's own tests look at all of that but the last, without a database.
+//
+// # Reading order
+//
+// main.go (flags and report), catalog.go (how a paragraph is read), mutant.go (how it is applied), trial.go (how
+// it is tried and judged).
+package main

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+func theCatalog(t *testing.T) []mutant {
+	t.Helper()
+	all, err := catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A guard that moved makes the mutant that removes it prove nothing. This finds out without a database.
+func TestEveryMutantApplies(t *testing.T) {
+	t.Parallel()
+	for _, m := range theCatalog(t) {
+		if _, err := m.files(root); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A test that was renamed kills nothing any more. Subtests have names that only a run knows.
+func TestEveryNamedTestIsThere(t *testing.T) {
+	t.Parallel()
+	for _, m := range theCatalog(t) {
+		there := testsOf(t, m.target.pkg)
+		for _, name := range m.target.tests {
+			if top, _, _ := strings.Cut(name, "/"); !slices.Contains(there, top) {
+				t.Errorf("mutant %s: %s has no test %s", m.name, m.target.pkg, top)
+			}
+		}
+	}
+}
+
+var testHead = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, head := range testHead.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, head[1])
+		}
+	}
+	return names
+}
+
+func TestCatalogFaultsAreReported(t *testing.T) {
+	t.Parallel()
+	const head = "mutant x\nguards a promise\ntest ./bus TestX\n"
+	tests := map[string]struct{ text, want string }{
+		"no name":         {"mutant\nguards y\n", `mutant "": want a name`},
+		"no promise":      {"mutant x\n", "what it guards"},
+		"no test":         {"mutant x\nguards y\ntest ./bus\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
+		"an empty test":   {"mutant x\nguards y\ntest\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
+		"no change":       {head, "mutant x changes nothing"},
+		"nothing removed": {head + "file f\n+b\n", "replaces nothing"},
+		"no difference":   {head + "file f\n-a\n+a\n", "replaces nothing"},
+		"no file":         {head + "-a\n", "a change of no file"},
+		"a strange word":  {head + "because it can\nfile f\n-a\n", `x.txt:4: "because": want mutant`},
+		"no mutant":       {"guards y\n", "stands before the first mutant"},
+		"a bad duration":  {head + "hangs long\nfile f\n-a\n", "invalid duration"},
+	}
+	for name, test := range tests {
+		if _, err := parse("x", test.text); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestHunkReplacesWholeLinesOnce(t *testing.T) {
+	t.Parallel()
+	mutants, err := parse("x", "mutant x\nguards y\ntest ./bus TestX TestY/a+b\nfile f\n  kept\n-\told\n+\tnew\n+more\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mutants[0]
+	if got, want := m.target.pattern(), `^TestX$|^TestY$/^a\+b$`; got != want {
+		t.Errorf("pattern %s, want %s", got, want)
+	}
+	tests := map[string]struct{ text, want string }{
+		"first line":   {" kept\n\told\nlast\n", " kept\n\tnew\nmore\nlast\n"},
+		"in between":   {"first\n kept\n\told\nlast\n", "first\n kept\n\tnew\nmore\nlast\n"},
+		"twice":        {" kept\n\told\n kept\n\told\n", ""},
+		"part of line": {"x kept\n\told\n", ""},
+		"not there":    {"\told\n", ""},
+	}
+	for name, test := range tests {
+		got, err := m.hunks[0].applied(test.text)
+		if got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, test.want)
+		}
+	}
+}
+
+// What the go command writes, in short. Only a failure of a named test is a kill.
+func TestOnlyAFailedTestIsAKill(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("exit status 1")
+	tests := map[string]struct {
+		output string
+		err    error
+		want   verdict
+	}{
+		"the test failed":      {"--- FAIL: TestX (0.1s)\n    --- FAIL: TestX/case (0.1s)\nFAIL\n", failed, killed},
+		"the process died":     {"=== RUN   TestX\npanic: no\n\ngoroutine 1\n", failed, killed},
+		"it passed":            {"--- PASS: TestX (0.1s)\n    --- PASS: TestX/case (0.1s)\nok\n", nil, survived},
+		"it was not run":       {"testing: warning: no tests to run\nok\n", nil, broken},
+		"only its parent ran":  {"--- PASS: TestX (0.1s)\nok\n", nil, broken},
+		"it does not compile":  {"x.go:1: undefined: y\nFAIL\tx [build failed]\n", failed, broken},
+		"another test failed":  {"--- PASS: TestX/case (0.1s)\n--- FAIL: TestXY (0.1s)\nFAIL\n", failed, broken},
+		"goroutines leaked":    {"--- PASS: TestX/case (0.1s)\nPASS\ngoroutines leak\nFAIL\n", failed, broken},
+		"there is no database": {"FAIL\tx 0.1s\n", failed, broken},
+		"it waited for ever":   {"=== RUN   TestX\npanic: test timed out after 10s\n", failed, hung},
+	}
+	for name, test := range tests {
+		if got := judge(target{pkg: "./x", tests: []string{"TestX/case"}}, test.output, test.err); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}

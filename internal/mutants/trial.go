@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// verdict is how a trial ended, see the package comment.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "survived"
+	hung     verdict = "hung"
+	broken   verdict = "broken"
+)
+
+const (
+	testTime    = 60 * time.Second
+	compileTime = 3 * time.Minute // on top of that, for a machine that has nothing compiled yet
+)
+
+// laboratory is what trials need.
+type laboratory struct {
+	root string // of the module
+	dir  string // for the changed files
+	dsn  string // of one Postgres for all
+}
+
+// try runs a mutant's tests without its guard.
+func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) {
+	dir, err := os.MkdirTemp(l.dir, m.name+"-")
+	if err != nil {
+		return "", "", err
+	}
+	list, err := m.overlay(l.root, dir)
+	if err != nil {
+		return "", "", err
+	}
+	patience := testTime
+	if m.hangs > 0 {
+		patience = m.hangs
+	}
+	output, failure := l.test(ctx, m.target, patience, "-overlay", list)
+	v := judge(m.target, output, failure)
+	if v == hung && m.hangs > 0 {
+		v = killed
+	}
+	return v, output, ctx.Err()
+}
+
+// test runs tests, and returns what they wrote.
+func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience+compileTime)
+	defer cancel()
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-v", "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir, command.WaitDelay = l.root, 5*time.Second
+	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn)
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// judge reads what a run of tests with a mutant in it wrote.
+func judge(t target, output string, failure error) verdict {
+	switch {
+	case failure == nil && len(t.missing(output)) == 0:
+		return survived
+	case failure == nil, strings.Contains(output, "[build failed]"), strings.Contains(output, "[setup failed]"):
+		return broken
+	case strings.Contains(output, "panic: test timed out after"):
+		return hung
+	case strings.Contains(output, "\npanic: "), slices.ContainsFunc(t.tests, func(name string) bool { return reports(output, "FAIL", name) }):
+		return killed
+	}
+	return broken
+}
+
+// missing are the tests that did not pass.
+func (t target) missing(output string) []string {
+	return slices.DeleteFunc(slices.Clone(t.tests), func(name string) bool { return reports(output, "PASS", name) })
+}
+
+// reports finds the line of go test on one test.
+func reports(output, result, test string) bool {
+	return strings.Contains(output, "--- "+result+": "+test+" (")
+}
+
+// control runs every named test of the mutants on the engine as it is, each package once.
+func (l laboratory) control(ctx context.Context, mutants []mutant) error {
+	var faults []error
+	for _, t := range targets(mutants) {
+		output, failure := l.test(ctx, t, testTime*time.Duration(1+len(t.tests)/10))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if missing := t.missing(output); failure != nil || len(missing) > 0 {
+			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg, failure, tail(output)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// targets are the tests that mutants name, by package.
+func targets(mutants []mutant) []target {
+	var all []target
+	for _, m := range mutants {
+		at := slices.IndexFunc(all, func(t target) bool { return t.pkg == m.target.pkg })
+		if at < 0 {
+			at = len(all)
+			all = append(all, target{pkg: m.target.pkg})
+		}
+		for _, name := range m.target.tests {
+			if !slices.Contains(all[at].tests, name) {
+				all[at].tests = append(all[at].tests, name)
+			}
+		}
+	}
+	return all
+}
+
+// tail is the end of what a run wrote, where the story is.
+func tail(output string) string {
+	const most = 6000
+	return output[max(0, len(output)-most):]
+}
