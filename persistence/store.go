@@ -89,13 +89,13 @@ func readInstance(r pg.Row) (saga.Instance, error) {
 	if !r.Null(7) {
 		if err := json.Unmarshal(r.Bytes(7), &i.Pending); err != nil {
 			i.Pending = nil
-			return i, fmt.Errorf("saga %s/%s: column timeouts: %w", i.Saga, i.Key, err)
+			return i, fmt.Errorf("saga %s/%q: column timeouts: %w", i.Saga, i.Key, err)
 		}
 	}
 	if !r.Null(8) {
 		if err := json.Unmarshal(r.Bytes(8), &i.Originator); err != nil {
 			i.Pending, i.Originator = nil, saga.Originator{}
-			return i, fmt.Errorf("saga %s/%s: column originator: %w", i.Saga, i.Key, err)
+			return i, fmt.Errorf("saga %s/%q: column originator: %w", i.Saga, i.Key, err)
 		}
 	}
 	return i, nil

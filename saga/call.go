@@ -2,6 +2,7 @@ package saga
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -70,6 +71,9 @@ func (d *Definition) find(in *Info) (*handler, error) {
 	return nil, permanentf("%s: saga %s does not handle it", in.Kind, d.name)
 }
 
+// nilUUID is what a forgotten field gives: all such messages would meet in one instance.
+const nilUUID = "00000000-0000-0000-0000-000000000000"
+
 func (h *handler) keyFor(msg any, in Info) (key string, err error) {
 	defer caught(&err)
 	key = h.key(msg, in)
@@ -79,7 +83,9 @@ func (h *handler) keyFor(msg any, in Info) (key string, err error) {
 	case len(key) > maxKey:
 		return "", fmt.Errorf("%d bytes, want at most %d: %w", len(key), maxKey, ErrTooLarge)
 	case !validText(key):
-		return "", fmt.Errorf("%.80q is not UTF-8 text without NUL", key)
+		return "", fmt.Errorf("%d bytes: %w", len(key), ErrInvalidText)
+	case key == nilUUID:
+		return "", errors.New("it is the nil UUID, so a field was not set")
 	}
 	return key, nil
 }

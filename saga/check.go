@@ -11,7 +11,7 @@ import (
 // check finds what only the whole definition can show. Each handler was checked when it was added.
 func (d *Definition) check() {
 	if err := CheckName(d.name); err != nil {
-		d.faults = append(d.faults, fmt.Errorf("saga: %w", err))
+		d.fault("%w", err)
 	}
 	if d.opts.Store > Optimistic {
 		d.fault("store %d is neither Pessimistic nor Optimistic", d.opts.Store)

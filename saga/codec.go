@@ -3,9 +3,10 @@ package saga
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
+	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -19,7 +20,8 @@ type Codec interface {
 
 // JSON is encoding/json without its silent losses: text that is not UTF-8 is an error in both directions
 // (encoding/json writes U+FFFD in its place), and so is nesting deeper than 1,000, which a database or a page
-// would trip over later. NaN and infinities are errors. An empty body is read only into a type without fields.
+// would trip over later. NaN and infinities are errors. An empty body is read only into a type without fields. A
+// lone surrogate (`\ud800`) is read as U+FFFD, since there is no Go text for it; the stored body keeps it.
 var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
@@ -48,10 +50,10 @@ func encodeJSON(v any) ([]byte, error) {
 		return nil, err
 	}
 	if !utf8.Valid(b) {
-		return nil, errors.New("text is not UTF-8")
+		return nil, fmt.Errorf("text is not UTF-8: %w", ErrInvalidText)
 	}
 	if mayBeReplaced(b) && !textIsUTF8(reflect.ValueOf(v), maxDepth) {
-		return nil, errors.New("text is not UTF-8")
+		return nil, fmt.Errorf("text is not UTF-8: %w", ErrInvalidText)
 	}
 	return b, nil
 }
@@ -61,12 +63,24 @@ func decodeJSON(b []byte, into any) error {
 		return nil
 	}
 	if !utf8.Valid(b) {
-		return errors.New("body is not UTF-8")
+		return fmt.Errorf("the bytes are not UTF-8: %w", ErrInvalidText)
 	}
 	if err := checkDepth(b); err != nil {
 		return err
 	}
-	return json.Unmarshal(b, into)
+	return withoutValue(json.Unmarshal(b, into))
+}
+
+// withoutValue takes out of an error what encoding/json and time quote from the text: it may be anything, and
+// errors are logged.
+func withoutValue(err error) error {
+	switch e := err.(type) {
+	case *json.UnmarshalTypeError:
+		e.Value, _, _ = strings.Cut(e.Value, " ") // "number 42" becomes "number"
+	case *time.ParseError:
+		return fmt.Errorf("a time of %d bytes is not of the form %s", len(e.Value), e.Layout)
+	}
+	return err
 }
 
 // hasNoFields reports whether there is nothing to read, so that an empty body is as good as {}.

@@ -28,6 +28,7 @@ type Context struct {
 	originator Originator
 	pending    []Pending // a copy: the session keeps its own until the step succeeded
 	out        []Outgoing
+	outBytes   int // of the bodies, also of those withdrawn
 	cancelled  []Cancelled
 	complete   bool
 

@@ -98,7 +98,7 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 		want []string
 	}{
 		"no start":           {saga.Define[order]("order", saga.Options{}), []string{`saga "order": no StartedBy`}},
-		"saga name":          {saga.Define("Order 7", saga.Options{}, ok), []string{`name "Order 7"`}},
+		"saga name":          {saga.Define("Order 7", saga.Options{}, ok), []string{`saga "Order 7": name of 7 bytes, of which byte 1`}},
 		"nil part":           {saga.Define("order", saga.Options{}, ok, nil), []string{"part 2 is nil"}},
 		"nil handler":        {saga.Define("order", saga.Options{}, start[order](nil)), []string{"StartedBy of order.place: the handler is nil"}},
 		"nil key":            {saga.Define("order", saga.Options{}, saga.StartedBy((func(place) string)(nil), (*order).place)), []string{"order.place: the key function is nil"}},
@@ -109,7 +109,7 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 		"two timeouts":       {saga.Define("order", saga.Options{}, ok, saga.OnTimeout((*order).overdue), saga.OnTimeout((*order).overdue)), []string{"kind order.overdue has two handlers"}},
 		"value receiver":     {saga.Define("order", saga.Options{}, start((*byValue).place)), []string{"order.place: its method has a value receiver", "*byValue"}},
 		"kind not constant":  {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, shifty])), []string{"Kind is not constant"}},
-		"kind not a name":    {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, shouting])), []string{`name "Order.Place"`}},
+		"kind not a name":    {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, shouting])), []string{`kind: name of 11 bytes, of which byte 1`}},
 		"pointer message":    {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, *pointy])), []string{"handle the value type saga_test.pointy"}},
 		"interface message":  {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, saga.Message])), []string{"handle a concrete type"}},
 		"raw message":        {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, saga.Raw])), []string{"can be sent, not handled"}},

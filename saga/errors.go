@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 var (
@@ -16,6 +19,9 @@ var (
 	ErrNewerState = errors.New("saga state was written by a newer program")
 	// ErrTooLarge: a body, a state or the headers are over their limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrInvalidText: a text cannot be stored as it is. Postgres takes neither NUL nor bytes that are not UTF-8, and
+	// encoding/json would write U+FFFD in their place.
+	ErrInvalidText = errors.New("not UTF-8 text without NUL")
 )
 
 // PermanentError is a failure that another attempt cannot cure.
@@ -80,6 +86,14 @@ func Discard(reason string) error {
 // permanentf is a fault of a message or a definition, found by this package.
 func permanentf(format string, args ...any) error {
 	return &PermanentError{Err: fmt.Errorf(format, args...)}
+}
+
+// nameOf is how errors call an instance. A key that could forge a line of a log, or turn it round, is quoted.
+func nameOf(saga, key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		key = strconv.Quote(key)
+	}
+	return saga + "/" + key
 }
 
 // Succeeded tells, for runtimes, whether a handler that returned err meant success: nil, or a typed nil.

@@ -19,8 +19,8 @@ type handler struct {
 }
 
 // StartedBy handles M, and starts an instance when there is none with its key. The key is read from the
-// message, or from the message and its Info (a header, the firing of a manifest). A key that is empty, longer
-// than 512 bytes, or not UTF-8 without NUL is a permanent failure.
+// message, or from the message and its Info (a header, the firing of a manifest). A key that is empty, the nil
+// UUID, longer than 512 bytes, or not UTF-8 without NUL is a permanent failure. Keys are equal byte by byte.
 //
 // A message that carries an instance id (an answer, say) never starts one, so nothing late revives a completed saga.
 //

@@ -3,6 +3,7 @@ package saga
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 )
 
@@ -14,7 +15,7 @@ const idText = 36 // length of xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
 // ParseID reads the canonical text of a UUID, in either case, and nothing else.
 func ParseID(s string) (ID, error) {
 	if len(s) != idText || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return ID{}, fmt.Errorf("id %.40q: want xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", s)
+		return ID{}, fmt.Errorf("id of %d bytes: want xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", len(s))
 	}
 	var id ID
 	digits := [32]byte{}
@@ -27,7 +28,7 @@ func ParseID(s string) (ID, error) {
 		n++
 	}
 	if _, err := hex.Decode(id[:], digits[:]); err != nil {
-		return ID{}, fmt.Errorf("id %.40q: %w", s, err)
+		return ID{}, errors.New("id: want 32 hexadecimal digits and four dashes, and there is another character")
 	}
 	return id, nil
 }

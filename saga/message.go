@@ -44,7 +44,7 @@ func ParseIntent(s string) (Intent, error) {
 			return Intent(i), nil
 		}
 	}
-	return 0, fmt.Errorf("intent %q: want send, publish, reply or timeout", s)
+	return 0, fmt.Errorf("intent of %d bytes: want send, publish, reply or timeout", len(s))
 }
 
 // Sent is the receipt of one Send or Publish.
@@ -56,26 +56,29 @@ type Sent struct {
 
 const maxName = 63
 
-// validName reports whether s matches [a-z][a-z0-9_.-]{0,62}: the one rule for kinds, sagas and endpoints.
-// Lower-case ASCII only, so that no two names differ by case or by Unicode form.
-func validName(s string) bool {
-	if s == "" || len(s) > maxName || s[0] < 'a' || s[0] > 'z' {
-		return false
-	}
-	for i := 1; i < len(s); i++ {
+// strayByte is the index of the first byte of s that does not match [a-z][a-z0-9_.-]*, -1 when all do: the one
+// rule for kinds, sagas and endpoints. Lower-case ASCII only, so that no two names differ by case or by Unicode form.
+func strayByte(s string) int {
+	for i := range len(s) {
 		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !letter && c != '_' && c != '.' && c != '-' {
-			return false
+		letter := c >= 'a' && c <= 'z'
+		other := c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
+		if !letter && (i == 0 || !other) {
+			return i
 		}
 	}
-	return true
+	return -1
 }
 
-// CheckName returns an error unless name may name a kind, a saga or an endpoint: [a-z][a-z0-9_.-]{0,62}.
+// CheckName returns an error unless name may name a kind, a saga or an endpoint: [a-z][a-z0-9_.-]{0,62}. The
+// error does not hold the name, which may have come from anywhere.
 func CheckName(name string) error {
-	if validName(name) {
+	stray := ""
+	switch i := strayByte(name); {
+	case i >= 0:
+		stray = fmt.Sprintf(", of which byte %d is not allowed", i+1)
+	case name != "" && len(name) <= maxName:
 		return nil
 	}
-	return fmt.Errorf("name %.80q: want 1 to %d of a-z, 0-9, dot, dash and underscore, beginning with a letter", name, maxName)
+	return fmt.Errorf("name of %d bytes%s: want 1 to %d of a-z, 0-9, dot, dash and underscore, beginning with a letter", len(name), stray, maxName)
 }

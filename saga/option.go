@@ -68,11 +68,14 @@ func WithID(id ID) SendOption {
 	})
 }
 
-// WithHeader adds a header. Names that begin with "edda-" are reserved.
+// WithHeader adds a header, each name once. Names that begin with "edda-" are reserved.
 func WithHeader(name, value string) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		if err := checkHeader(name, value); err != nil {
 			return err
+		}
+		if _, twice := s.Header[name]; twice {
+			return fmt.Errorf("header %.80q is given twice", name)
 		}
 		if s.Header == nil {
 			s.Header = map[string]string{}
@@ -100,11 +103,11 @@ func checkHeader(name, value string) error {
 	case name == "":
 		return errors.New("a header has an empty name")
 	case !validText(name):
-		return fmt.Errorf("header name %.80q is not UTF-8 text without NUL", name)
+		return fmt.Errorf("a header has a name of %d bytes: %w", len(name), ErrInvalidText)
 	case len(name) >= len(reservedHeader) && strings.EqualFold(name[:len(reservedHeader)], reservedHeader):
-		return fmt.Errorf("header %q: names that begin with %q are reserved", name, reservedHeader)
+		return fmt.Errorf("header %.80q: names that begin with %q are reserved", name, reservedHeader)
 	case !validText(value):
-		return fmt.Errorf("header %q: its value is not UTF-8 text without NUL", name)
+		return fmt.Errorf("header %.80q with a value of %d bytes: %w", name, len(value), ErrInvalidText)
 	}
 	return nil
 }
@@ -137,8 +140,11 @@ func (f timeoutOption) timeout(s *timeoutSettings) error { return f(s) }
 func Named(name string) TimeoutOption {
 	return timeoutOption(func(s *timeoutSettings) error {
 		s.name = name
-		if name == "" || len(name) > maxName || !validText(name) {
-			return fmt.Errorf("timeout name %.80q: want 1 to %d bytes of UTF-8 text", name, maxName)
+		switch {
+		case name == "" || len(name) > maxName:
+			return fmt.Errorf("timeout name of %d bytes: want 1 to %d", len(name), maxName)
+		case !validText(name):
+			return fmt.Errorf("timeout name of %d bytes: %w", len(name), ErrInvalidText)
 		}
 		return nil
 	})

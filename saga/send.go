@@ -71,6 +71,11 @@ func (c *Context) add(out Outgoing) ID {
 		c.fault("%s: more than %d messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
 		return ID{}
 	}
+	if limit := c.turn.Limits.maxOutBytes(); len(out.Body) > limit-c.outBytes {
+		c.fault("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
+		return ID{}
+	}
+	c.outBytes += len(out.Body)
 	c.out = append(c.out, out)
 	return out.Info.ID
 }
@@ -112,15 +117,18 @@ func (t *Turn) encode(intent Intent, m Message) (Outgoing, error) {
 	if err := CheckName(kind); err != nil {
 		return Outgoing{}, fmt.Errorf("kind: %w", err)
 	}
-	var body []byte
-	var err error
-	if raw, ok := m.(Raw); ok {
-		body = append(make([]byte, 0, len(raw.Body)), raw.Body...)
-	} else if body, err = t.codec().Encode(m); err != nil {
-		return Outgoing{}, fmt.Errorf("encode %s: %w", kind, err)
+	raw, asItIs := m.(Raw)
+	body, err := raw.Body, error(nil)
+	if !asItIs {
+		if body, err = t.codec().Encode(m); err != nil {
+			return Outgoing{}, fmt.Errorf("encode %s: %w", kind, err)
+		}
 	}
 	if limit := t.Limits.maxBody(); len(body) > limit {
 		return Outgoing{}, fmt.Errorf("%s: body of %d bytes, limit %d: %w", kind, len(body), limit, ErrTooLarge)
+	}
+	if asItIs { // after the check: what is refused is not copied
+		body = append(make([]byte, 0, len(body)), body...)
 	}
 	return Outgoing{Info: Info{Kind: kind, Intent: intent, From: t.Endpoint, Sent: t.Now}, Body: body}, nil
 }
@@ -192,8 +200,10 @@ func (t *Turn) checkHeaders(h map[string]string) error {
 	}
 	sum := 0
 	for name, value := range h {
-		if limit := t.Limits.maxHeader(); len(value) > limit || len(name) > limit {
-			return fmt.Errorf("header %.80q of %d bytes, limit %d: %w", name, max(len(name), len(value)), limit, ErrTooLarge)
+		if limit := t.Limits.maxHeader(); len(name) > limit {
+			return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
+		} else if len(value) > limit {
+			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit, ErrTooLarge)
 		}
 		sum += len(name) + len(value)
 	}

@@ -2,6 +2,7 @@ package saga
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -24,13 +25,13 @@ type Session struct {
 // Errors: ErrNewerState, and ErrState (permanent) when the state cannot be read.
 func (d *Definition) Open(i Instance) (*Session, error) {
 	if i.ID.IsZero() {
-		return nil, fmt.Errorf("open saga %s/%s: the instance has no id", d.name, i.Key)
+		return nil, fmt.Errorf("open saga %s: the instance has no id", nameOf(d.name, i.Key))
 	}
 	if i.Saga == "" {
 		i.Saga = d.name
 	}
 	if i.Saga != d.name {
-		return nil, fmt.Errorf("open saga %s/%s: the instance belongs to saga %s", d.name, i.Key, i.Saga)
+		return nil, fmt.Errorf("open saga %s: the instance belongs to saga %s", nameOf(d.name, i.Key), i.Saga)
 	}
 	s := &Session{def: d, opened: i, last: i, live: !i.New}
 	if i.New {
@@ -38,10 +39,10 @@ func (d *Definition) Open(i Instance) (*Session, error) {
 		return s, nil
 	}
 	if err := s.upcast(); err != nil {
-		return nil, fmt.Errorf("open saga %s/%s: %w", d.name, i.Key, err)
+		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
 	}
 	if err := s.decode(); err != nil {
-		return nil, fmt.Errorf("open saga %s/%s: %w", d.name, i.Key, err)
+		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
 	}
 	return s, nil
 }
@@ -67,12 +68,20 @@ func (s *Session) upcast() error {
 	return nil
 }
 
+var (
+	null    = []byte("null")
+	errNull = errors.New("it is null, which no step has written")
+)
+
 func stateError(err error) error { return &PermanentError{Err: fmt.Errorf("%w: %w", ErrState, err)} }
 
 // decode makes a fresh state from the last good bytes. A new instance has none, and begins with the zero S.
 func (s *Session) decode() error {
 	state := s.def.newState()
 	if s.last.State != nil {
+		if bytes.Equal(bytes.TrimSpace(s.last.State), null) && !ownDecoding(s.def.stateType) {
+			return stateError(errNull) // encoding/json would read it as the zero state
+		}
 		if err := decodeJSON(s.last.State, state); err != nil {
 			return stateError(err)
 		}
@@ -84,7 +93,7 @@ func (s *Session) decode() error {
 // Instance is what to store after the last good step. Version is as it was opened: the store raises it.
 func (s *Session) Instance() (Instance, error) {
 	if !s.live {
-		return Instance{}, fmt.Errorf("saga %s/%s: no step succeeded, so there is no instance", s.def.name, s.last.Key)
+		return Instance{}, fmt.Errorf("saga %s: no step succeeded, so there is no instance", nameOf(s.def.name, s.last.Key))
 	}
 	return s.last, nil
 }

@@ -48,11 +48,11 @@ func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 func (s *Session) refuse(call *Call) error {
 	switch {
 	case call.def != s.def:
-		return fmt.Errorf("step saga %s/%s: the call was prepared for saga %s", s.def.name, s.last.Key, call.def.name)
+		return fmt.Errorf("step saga %s: the call was prepared for saga %s", nameOf(s.def.name, s.last.Key), call.def.name)
 	case s.completed:
-		return fmt.Errorf("step saga %s/%s: the instance completed earlier in this session", s.def.name, s.last.Key)
+		return fmt.Errorf("step saga %s: the instance completed earlier in this session", nameOf(s.def.name, s.last.Key))
 	case !s.live && !call.MayStart():
-		return fmt.Errorf("step saga %s/%s: there is no instance, and %s does not start one", s.def.name, s.last.Key, call.h.kind)
+		return fmt.Errorf("step saga %s: there is no instance, and %s does not start one", nameOf(s.def.name, s.last.Key), call.h.kind)
 	}
 	return nil
 }
@@ -87,11 +87,11 @@ func (s *Session) accept(c *Context) Outcome {
 	state, err := encodeJSON(s.state)
 	if err != nil {
 		s.state = nil
-		return Outcome{Err: permanentf("encode state of saga %s/%s: %w", s.def.name, s.last.Key, err)}
+		return Outcome{Err: permanentf("encode state of saga %s: %w", nameOf(s.def.name, s.last.Key), err)}
 	}
 	if limit := c.turn.Limits.maxState(); len(state) > limit {
 		s.state = nil
-		return Outcome{Err: permanentf("state of saga %s/%s has %d bytes, limit %d: %w", s.def.name, s.last.Key, len(state), limit, ErrTooLarge)}
+		return Outcome{Err: permanentf("state of saga %s has %d bytes, limit %d: %w", nameOf(s.def.name, s.last.Key), len(state), limit, ErrTooLarge)}
 	}
 	if c.complete {
 		for _, p := range c.pending {

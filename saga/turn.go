@@ -31,6 +31,7 @@ type Limits struct {
 	MaxDelay    time.Duration // 0 is 10 years
 	MaxPending  int           // timeouts of one instance: they live in its row; 0 is 1,000
 	MaxOut      int           // messages of one step; 0 is 10,000
+	MaxOutBytes int           // of their bodies together; 0 is 64 MiB
 }
 
 const (
@@ -49,6 +50,7 @@ func (l Limits) headerBytes() int        { return or(l.HeaderBytes, 64<<10) }
 func (l Limits) maxDelay() time.Duration { return or(l.MaxDelay, tenYears) }
 func (l Limits) maxPending() int         { return or(l.MaxPending, 1000) }
 func (l Limits) maxOut() int             { return or(l.MaxOut, 10_000) }
+func (l Limits) maxOutBytes() int        { return or(l.MaxOutBytes, 64*mebibyte) }
 
 func or[N int | time.Duration](n, standard N) N {
 	if n > 0 {
