@@ -113,7 +113,8 @@ func (a *account) act(ctx *saga.Context, m turn, s *step) {
 	case "publish":
 		s.Sent = notedRefs(ctx.Publish(noted{}))
 	case "timer":
-		ctx.Timeout(100*time.Millisecond, tick{}, saga.Named("tick"))
+		// Half of them wait long enough to be cancelled, moved, or overtaken by the end of their instance.
+		ctx.Timeout(time.Duration(1+14*int(s.Message[15]&1))*100*time.Millisecond, tick{}, saga.Named("tick"))
 	case "alarm":
 		ctx.Timeout(10*time.Millisecond, tick{})
 	case "cancel":

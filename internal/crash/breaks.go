@@ -104,7 +104,7 @@ func runRandom(ctx context.Context, l *lab, s settings) (line, details string, e
 					return err
 				}
 				looks.Add(1)
-				if killed, _ := slot.kill(ctx, true); killed {
+				if killed, _ := slot.kill(ctx, onlyInFlight); killed {
 					kills.Add(1)
 				}
 			}

@@ -97,8 +97,8 @@ WHERE t.n <> e.n;
 SELECT 'stuck', id::text, format('message %s is still in the queue of %s: %s', id, endpoint, detail) FROM crash.waiting();
 
 -- name: story
--- All that the ledger and the engine's tables know of one id, in the order of time.
-SELECT format('%s  %s', to_char(at, 'HH24:MI:SS.MS'), what) FROM (
+-- All that the ledger and the engine's tables know of one id, in the order of time, and who was killed meanwhile.
+WITH known AS (
     SELECT at, format('sent to %s by %s: %s, planned %s%s', endpoint, by, plan, fate, CASE WHEN given THEN ', with this id' END) AS what
     FROM crash.sent WHERE id::text = $1
     UNION ALL SELECT at, format('handled at %s (%s) by %s', endpoint, plan, by) FROM crash.effect WHERE id::text = $1
@@ -107,5 +107,9 @@ SELECT format('%s  %s', to_char(at, 'HH24:MI:SS.MS'), what) FROM (
     UNION ALL SELECT at, format('%s of %s (%s/%s): version %s to %s', op, iid, saga, key, old, new) FROM crash.version WHERE iid::text = $1
     UNION ALL SELECT died, format('dead letter at %s after %s attempts: %s: %s', endpoint, attempts, reason, error)
     FROM :schema.dead_letter WHERE message_id::text = $1
-    UNION ALL SELECT at, format('discarded at %s: %s', endpoint, reason) FROM :schema.discarded WHERE message_id::text = $1) s
+    UNION ALL SELECT at, format('discarded at %s: %s', endpoint, reason) FROM :schema.discarded WHERE message_id::text = $1)
+SELECT format('%s  %s', to_char(at, 'HH24:MI:SS.MS'), what) FROM (
+    SELECT at, what FROM known
+    UNION ALL SELECT d.at, format('%s was killed %s', d.by, d.how) FROM crash.death d
+    WHERE d.at BETWEEN (SELECT min(at) FROM known) AND (SELECT max(at) + interval '1 s' FROM known)) s
 ORDER BY at LIMIT 60;

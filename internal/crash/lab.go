@@ -212,6 +212,6 @@ func (l *lab) heard(worker, line string) {
 // retire kills all workers.
 func (l *lab) retire(ctx context.Context) {
 	for _, s := range l.slots {
-		s.kill(ctx, false)
+		s.kill(ctx, retired)
 	}
 }

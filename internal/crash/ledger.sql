@@ -14,6 +14,7 @@ CREATE TABLE crash.step (
 CREATE TABLE crash.version (
     seq bigserial, iid uuid NOT NULL, saga text NOT NULL, key text NOT NULL, op text NOT NULL,
     old bigint, new bigint, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE crash.death (by text NOT NULL, how text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE crash.tally (slot int PRIMARY KEY, n bigint NOT NULL);
 
 CREATE FUNCTION crash.note_version() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -64,7 +65,7 @@ BEGIN
         EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
     END LOOP;
     TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded,
-             crash.sent, crash.effect, crash.step, crash.version, crash.tally;
+             crash.sent, crash.effect, crash.step, crash.version, crash.death, crash.tally;
     INSERT INTO crash.tally SELECT s, 0 FROM generate_series(0, 15) s;
 END $$;
 
@@ -89,6 +90,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: crash_tally
 UPDATE crash.tally SET n = n + 1 WHERE slot = $1;
+
+-- name: crash_death
+INSERT INTO crash.death (by, how) VALUES ($1, $2);
 
 -- name: crash_in_flight
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.

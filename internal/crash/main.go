@@ -48,7 +48,7 @@ func readFlags() settings {
 	flag.IntVar(&s.workers, "workers", 3, "worker processes")
 	flag.IntVar(&s.kills, "kills", 300, "random kills in flight")
 	flag.IntVar(&s.restarts, "restarts", 10, "restarts of Postgres")
-	flag.BoolVar(&s.verbose, "v", false, "print every point of the walk, and what workers say")
+	flag.BoolVar(&s.verbose, "v", false, "print what workers say")
 	flag.BoolVar(&s.quick, "quick", false, "a minute's worth of everything")
 	flag.Parse()
 	s.workloads, s.phases = strings.Split(*workloads, ","), strings.Split(*phases, ",")

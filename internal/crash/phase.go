@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// phase breaks things in one way while messages flow. run returns what its line says, and details for -v.
+// phase breaks things in one way while messages flow. run returns what its line says, and the lines below it.
 type phase struct {
 	name string
 	run  func(ctx context.Context, l *lab, s settings) (line, details string, err error)
@@ -56,9 +56,7 @@ func (l *lab) runPhase(ctx context.Context, p phase, s settings) error {
 	}
 	fmt.Fprintf(l.out, "crash %s/%s: %s handled=%d %s deadlocks=%d in %v\n", l.workload, p.name, line, effects,
 		tally(found), countOf(found, "deadlocks"), time.Since(begin).Round(100*time.Millisecond))
-	if s.verbose || len(found) > 0 {
-		fmt.Fprint(l.out, details)
-	}
+	fmt.Fprint(l.out, details)
 	if len(found) == 0 {
 		return nil
 	}

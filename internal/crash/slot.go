@@ -102,8 +102,16 @@ func (s *slot) follow(p *process, stderr io.Reader) {
 	close(p.ended)
 }
 
-// kill freezes the worker, looks whether it has an open batch, and kills it: always, or only in flight.
-func (s *slot) kill(ctx context.Context, onlyInFlight bool) (killed, inFlight bool) {
+// reason says why a worker is killed; it is part of the story of what goes wrong.
+type reason string
+
+const (
+	onlyInFlight reason = "at a random moment" // and only if it has an open batch
+	retired      reason = "because the phase is over"
+)
+
+// kill freezes the worker, looks whether it has an open batch, and kills it.
+func (s *slot) kill(ctx context.Context, why reason) (killed, inFlight bool) {
 	s.mu.Lock()
 	p := s.now
 	if p == nil || p.killed {
@@ -113,7 +121,7 @@ func (s *slot) kill(ctx context.Context, onlyInFlight bool) (killed, inFlight bo
 	_ = p.command.Process.Signal(syscall.SIGSTOP) // it may have ended a moment ago
 	n, err := number(ctx, s.lab.pool, "crash_in_flight", p.name)
 	inFlight = err == nil && n > 0
-	if onlyInFlight && !inFlight {
+	if why == onlyInFlight && !inFlight {
 		_ = p.command.Process.Signal(syscall.SIGCONT)
 		s.mu.Unlock()
 		return false, false
@@ -122,11 +130,12 @@ func (s *slot) kill(ctx context.Context, onlyInFlight bool) (killed, inFlight bo
 	_ = p.command.Process.Kill()
 	s.mu.Unlock()
 	<-p.ended
+	_, _ = s.lab.pool.Exec(ctx, statements.Get("crash_death"), p.name, string(why)) // for the story only
 	return true, inFlight
 }
 
 // stop ends the worker for good.
 func (s *slot) stop(ctx context.Context) {
-	s.kill(ctx, false)
+	s.kill(ctx, retired)
 	_ = s.proxy.Close()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -47,10 +48,18 @@ type walk struct {
 	mu     sync.Mutex // guards all below
 	left   []point
 	missed []point
-	kills  map[string]*kills
+	kills  map[moment]*kills
 }
 
-// kills of one statement and moment.
+// moment is a point without its count.
+type moment struct {
+	statement string
+	when      faultproxy.When
+}
+
+func (p point) moment() moment { return moment{p.statement, p.when} }
+
+// kills at one moment.
 type kills struct{ all, inFlight int }
 
 // learn runs the workers without faults, and returns how often every statement passed.
@@ -87,22 +96,34 @@ func pointsOf(seen map[string]int, counts []int) []point {
 	return points
 }
 
-// walk strikes all points, and those that were not reached in time again with more of it.
+// walk strikes all points, those that were not reached in time once more, and the moments that were struck at no
+// count once more again, each time with more patience.
 func (l *lab) walk(ctx context.Context, points []point) (*walk, error) {
-	w := &walk{lab: l, kills: map[string]*kills{}}
-	for _, within := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second} {
-		w.left, w.missed, w.within = points, nil, within
-		all := run.NewGroup(ctx)
-		for _, s := range l.slots {
-			all.Go(func(ctx context.Context) error { return w.share(ctx, s) })
-		}
-		if err := all.Wait(); err != nil {
-			return nil, err
-		}
-		points = w.missed
+	w := &walk{lab: l, kills: map[moment]*kills{}}
+	if err := w.pass(ctx, points, 3*time.Second); err != nil {
+		return nil, err
+	}
+	if err := w.pass(ctx, w.missed, 10*time.Second); err != nil {
+		return nil, err
+	}
+	untouched := w.untouched()
+	resigned := slices.DeleteFunc(w.missed, func(p point) bool { return slices.Contains(untouched, p) })
+	if err := w.pass(ctx, untouched, 30*time.Second); err != nil {
+		return nil, err
 	}
 	w.complain()
+	w.missed = append(w.missed, resigned...)
 	return w, ctx.Err()
+}
+
+// pass strikes the points once. Those that were not reached within the time are then in missed.
+func (w *walk) pass(ctx context.Context, points []point, within time.Duration) error {
+	w.left, w.missed, w.within = points, nil, within
+	all := run.NewGroup(ctx)
+	for _, s := range w.lab.slots {
+		all.Go(func(ctx context.Context) error { return w.share(ctx, s) })
+	}
+	return all.Wait()
 }
 
 func (w *walk) share(ctx context.Context, s *slot) error {
@@ -130,10 +151,10 @@ func (w *walk) next() (point, bool) {
 
 // strike starts a worker that will not live longer than to the point.
 func (w *walk) strike(ctx context.Context, s *slot, p point) error {
-	s.kill(ctx, false)
+	s.kill(ctx, "on the way to another point")
 	struck := make(chan bool, 1)
 	s.proxy.Set(faultproxy.Fault{Statement: p.statement, N: p.n, When: p.when, Do: faultproxy.Call(func() {
-		_, inFlight := s.kill(ctx, false)
+		_, inFlight := s.kill(ctx, reason("at "+p.String()))
 		struck <- inFlight
 	})})
 	if err := s.ensure(); err != nil {
@@ -156,7 +177,7 @@ func (w *walk) strike(ctx context.Context, s *slot, p point) error {
 func (w *walk) note(p point, inFlight bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := p.statement + " " + p.when.String()
+	at := p.moment()
 	if w.kills[at] == nil {
 		w.kills[at] = &kills{}
 	}
@@ -166,16 +187,24 @@ func (w *walk) note(p point, inFlight bool) {
 	}
 }
 
+// untouched are the moments that were struck at no count, though it was tried with the first passing.
+func (w *walk) untouched() (points []point) {
+	for _, p := range w.missed {
+		if p.n == 1 && w.kills[p.moment()] == nil {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
 // complain: a moment that was struck at no count was not tested.
 func (w *walk) complain() {
-	for _, p := range w.missed {
-		if p.n == 1 && w.kills[p.statement+" "+p.when.String()] == nil {
-			w.lab.violate(violation{rule: "not reached", id: p.String(), what: fmt.Sprintf("the walk never came to %v", p)})
-		}
+	for _, p := range w.untouched() {
+		w.lab.violate(violation{rule: "not reached", id: p.String(), what: fmt.Sprintf("the walk never came to %v", p)})
 	}
 }
 
-// summary is the phase's line; table has a line for each moment.
+// summary is the phase's line; table has a line for each statement.
 func (w *walk) summary() string {
 	sum := kills{}
 	for _, k := range w.kills {
@@ -186,12 +215,21 @@ func (w *walk) summary() string {
 }
 
 func (w *walk) table() string {
+	statements := map[string]bool{}
+	for at := range w.kills {
+		statements[at.statement] = true
+	}
 	var text strings.Builder
-	for _, at := range slices.Sorted(maps.Keys(w.kills)) {
-		fmt.Fprintf(&text, "    %-32s kills=%d in_flight=%d\n", at, w.kills[at].all, w.kills[at].inFlight)
+	for _, statement := range slices.Sorted(maps.Keys(statements)) {
+		fmt.Fprintf(&text, "    %-24s", statement)
+		for _, when := range []faultproxy.When{faultproxy.Before, faultproxy.After} {
+			k := cmp.Or(w.kills[moment{statement, when}], &kills{})
+			fmt.Fprintf(&text, " %6v: kills=%-2d in_flight=%-2d", when, k.all, k.inFlight)
+		}
+		text.WriteString("\n")
 	}
 	for _, p := range w.missed {
-		fmt.Fprintf(&text, "    %-32v not reached\n", p)
+		fmt.Fprintf(&text, "    %-24v not reached\n", p)
 	}
 	return text.String()
 }
