@@ -49,10 +49,10 @@ func tell(ctx context.Context, out io.Writer, pool querier, found []violation) e
 	const most = 10
 	for n, v := range found {
 		if n == most {
-			fmt.Fprintf(out, "  … and %d more\n", len(found)-most)
+			_, _ = fmt.Fprintf(out, "  … and %d more\n", len(found)-most)
 			break
 		}
-		fmt.Fprintf(out, "  %s: %s\n", v.rule, v.what)
+		_, _ = fmt.Fprintf(out, "  %s: %s\n", v.rule, v.what)
 		rows, err := pool.Query(ctx, statements.Get("story"), v.id)
 		if err != nil {
 			return fmt.Errorf("tell the story of %s: %w", v.id, err)
@@ -62,7 +62,7 @@ func tell(ctx context.Context, out io.Writer, pool querier, found []violation) e
 			return fmt.Errorf("tell the story of %s: %w", v.id, err)
 		}
 		for _, line := range lines {
-			fmt.Fprintf(out, "    %s\n", line)
+			_, _ = fmt.Fprintf(out, "    %s\n", line)
 		}
 	}
 	return nil

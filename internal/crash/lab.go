@@ -205,7 +205,7 @@ func (l *lab) heard(worker, line string) {
 		l.violate(violation{rule: "deadlocks", id: worker, what: worker + ": " + line})
 	}
 	if l.talkback {
-		fmt.Fprintln(l.out, "   ", worker, line)
+		_, _ = fmt.Fprintln(l.out, "   ", worker, line)
 	}
 }
 

@@ -68,7 +68,7 @@ func crash(ctx context.Context, s settings) error {
 		}
 	}
 	begin := time.Now()
-	fmt.Fprintf(s.out, "crash: seed %d\n", s.seed)
+	_, _ = fmt.Fprintf(s.out, "crash: seed %d\n", s.seed)
 	l, err := openLab(ctx, s.labOptions)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func crash(ctx context.Context, s settings) error {
 	l.talkback = s.verbose
 	err = l.runAll(ctx, s)
 	if err == nil {
-		fmt.Fprintf(s.out, "crash: nothing lost, nothing doubled, no deadlock, in %v\n", time.Since(begin).Round(time.Second))
+		_, _ = fmt.Fprintf(s.out, "crash: nothing lost, nothing doubled, no deadlock, in %v\n", time.Since(begin).Round(time.Second))
 	}
 	return errors.Join(err, l.close(context.WithoutCancel(ctx)))
 }

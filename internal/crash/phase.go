@@ -54,13 +54,13 @@ func (l *lab) runPhase(ctx context.Context, p phase, s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(l.out, "crash %s/%s: %s handled=%d %s deadlocks=%d in %v\n", l.workload, p.name, line, effects,
+	_, _ = fmt.Fprintf(l.out, "crash %s/%s: %s handled=%d %s deadlocks=%d in %v\n", l.workload, p.name, line, effects,
 		tally(found), countOf(found, "deadlocks"), time.Since(begin).Round(100*time.Millisecond))
-	fmt.Fprint(l.out, details)
+	_, _ = fmt.Fprint(l.out, details)
 	if len(found) == 0 {
 		return nil
 	}
-	fmt.Fprintf(l.out, "  again: go run ./internal/crash -seed %d -workload %s -phase %s\n", l.seed, l.workload, p.name)
+	_, _ = fmt.Fprintf(l.out, "  again: go run ./internal/crash -seed %d -workload %s -phase %s\n", l.seed, l.workload, p.name)
 	return errors.Join(errViolated, tell(ctx, l.out, l.pool, found))
 }
 

@@ -72,7 +72,7 @@ func (w *worker) open(ctx context.Context, log *slog.Logger) ([]*bus.Endpoint, *
 		return nil, nil, err
 	}
 	var endpoints []*bus.Endpoint
-	for name, parts := range w.parts() {
+	for name, parts := range w.parts() { //nolint:contextcheck // a handler is given its own context
 		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
 		if err != nil {
 			return nil, nil, err
