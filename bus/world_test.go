@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +21,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Most of a test is waiting for Postgres, so more of them run at once than there are processors.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	code := pgdev.Main(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
