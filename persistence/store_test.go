@@ -74,7 +74,11 @@ func wantFaulty(t *testing.T, found []persistence.Found, fault string) {
 		}
 	}
 	f := found[1]
-	if fault == "" && f.Faulty != nil || fault != "" && (f.Faulty == nil || !strings.Contains(f.Faulty.Error(), "order/8: "+fault)) {
+	told := ""
+	if f.Faulty != nil {
+		told = f.Faulty.Error()
+	}
+	if (fault == "") != (told == "") || !strings.Contains(told, fault) {
 		t.Errorf("faulty: %v, want %q", f.Faulty, fault)
 	}
 	if f.Instance.ID != order("8", 2).ID || f.Instance.Version != 1 || f.Instance.Key != "8" {
