@@ -1,12 +1,15 @@
 package bus
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -33,6 +36,8 @@ const (
 
 // errNewerEnvelope: a newer program wrote the header. The message waits for a worker that knows it.
 var errNewerEnvelope = errors.New("the header was written by a newer program")
+
+var errNoObject = errors.New("it is not a JSON object")
 
 // appendHeader encodes what i knows beyond the columns of the queue.
 func appendHeader(buf []byte, i *saga.Info) []byte {
@@ -124,11 +129,13 @@ func appendUUID(buf []byte, id saga.ID) []byte {
 // that the header is no header; what could be read stays in i.
 func readHeader(header []byte, i *saga.Info) error {
 	version := envelopeVersion
-	related := false
-	err := eachPair(header, func(name, value string) (err error) {
+	related, zone := false, ""
+	var wrong error // the first; what comes behind it may say that a newer program wrote the header
+	err := eachPair(header, func(name, value string) {
+		var err error
 		switch name {
 		case headerVersion:
-			version, err = strconv.Atoi(value)
+			version, err = readVersion(value)
 		case headerIntent:
 			i.Intent, err = saga.ParseIntent(value)
 		case headerFrom:
@@ -144,21 +151,34 @@ func readHeader(header []byte, i *saga.Info) error {
 			i.Instance, err = saga.ParseID(value)
 		case headerOrigin:
 			i.Origin, err = saga.ParseID(value)
-		case headerManifest, headerRun, headerFireDue, headerFireZone:
+		case headerFireZone:
+			zone = value
+		case headerManifest, headerRun, headerFireDue:
 			err = readFire(i, name, value)
 		default:
 			i.AddHeader(name, value)
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err != nil && wrong == nil {
+			wrong = fmt.Errorf("%s: %w", name, err)
 		}
-		return nil
 	})
 	if version > envelopeVersion {
 		return errNewerEnvelope
 	}
 	deriveIDs(i, related)
-	return err
+	inZone(i.Fire, zone)
+	if err != nil {
+		return err
+	}
+	return wrong
+}
+
+func readVersion(value string) (int, error) {
+	version, err := strconv.Atoi(value)
+	if err != nil || version < 1 {
+		return envelopeVersion, fmt.Errorf("%d bytes, want a number from 1", len(value))
+	}
+	return version, nil
 }
 
 // deriveIDs is the inverse of what appendHeader leaves out.
@@ -184,24 +204,36 @@ func readFire(i *saga.Info, name, value string) (err error) {
 	case headerRun:
 		i.Fire.Run, err = saga.ParseID(value)
 	case headerFireDue:
-		i.Fire.Due, err = time.Parse(time.RFC3339Nano, value)
-	case headerFireZone:
-		if zone, e := time.LoadLocation(value); e == nil {
-			i.Fire.Due = i.Fire.Due.In(zone)
+		if i.Fire.Due, err = time.Parse(time.RFC3339Nano, value); err != nil {
+			err = fmt.Errorf("%d bytes, want a time of the form %s", len(value), time.RFC3339Nano)
 		}
 	}
 	return err
 }
 
-// eachPair calls do for every name and value of a flat JSON object of strings. The common header has no
-// escapes and is read without allocating more than its values; any other goes through encoding/json.
-func eachPair(header []byte, do func(name, value string) error) error {
+// inZone gives the due time of a firing its zone by name. One that this machine does not know, or knows as another
+// ("Local"), leaves the time at its offset.
+func inZone(fire *saga.Fire, zone string) {
+	if fire == nil || fire.Due.IsZero() || zone == "" || zone == "Local" {
+		return
+	}
+	if place, err := time.LoadLocation(zone); err == nil {
+		fire.Due = fire.Due.In(place)
+	}
+}
+
+// eachPair calls do for every name and value of a flat JSON object of strings, in their order. The common header
+// has no escapes and is read without allocating more than its values; any other goes through encoding/json.
+func eachPair(header []byte, do func(name, value string)) error {
+	if !utf8.Valid(header) {
+		return fmt.Errorf("%d bytes: %w", len(header), saga.ErrInvalidText)
+	}
 	text := string(header)
-	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' || strings.ContainsRune(text, '\\') {
+	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' || strings.IndexByte(text, '\\') >= 0 {
 		return eachPairSlow(header, do)
 	}
 	rest := text[1 : len(text)-1]
-	for rest != "" {
+	for more := rest != ""; more; {
 		name, after, ok := cutString(rest)
 		if !ok || after == "" || after[0] != ':' {
 			return eachPairSlow(header, do)
@@ -210,10 +242,8 @@ func eachPair(header []byte, do func(name, value string) error) error {
 		if !ok || after != "" && after[0] != ',' {
 			return eachPairSlow(header, do)
 		}
-		if err := do(name, value); err != nil {
-			return err
-		}
-		rest = strings.TrimPrefix(after, ",")
+		do(name, value)
+		rest, more = strings.CutPrefix(after, ",")
 	}
 	return nil
 }
@@ -227,23 +257,33 @@ func cutString(s string) (value, after string, ok bool) {
 }
 
 // eachPairSlow starts over: do is only ever given whole values, and being given one twice does no harm.
-func eachPairSlow(header []byte, do func(name, value string) error) error {
-	var pairs map[string]any
-	if err := json.Unmarshal(header, &pairs); err != nil {
-		return fmt.Errorf("header is not a JSON object: %w", err)
+func eachPairSlow(header []byte, do func(name, value string)) error {
+	d := json.NewDecoder(bytes.NewReader(header))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return errNoObject
 	}
-	for name, value := range pairs {
-		text, ok := value.(string)
-		if !ok { // another program wrote a number or an object; it stays readable
-			raw, err := json.Marshal(value)
-			if err != nil {
-				return err
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoObject, err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return fmt.Errorf("%w: %w", errNoObject, err)
+		}
+		text := string(value) // another program wrote a number or an object; it stays readable
+		if value[0] == '"' {
+			if err := json.Unmarshal(value, &text); err != nil {
+				return fmt.Errorf("%w: %w", errNoObject, err)
 			}
-			text = string(raw)
 		}
-		if err := do(name, text); err != nil {
-			return err
-		}
+		do(name.(string), text)
+	}
+	if _, err := d.Token(); err != nil { // the closing brace
+		return fmt.Errorf("%w: %w", errNoObject, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something follows it", errNoObject)
 	}
 	return nil
 }

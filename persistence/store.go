@@ -5,6 +5,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
@@ -89,14 +92,22 @@ func readInstance(r pg.Row) (saga.Instance, error) {
 	if !r.Null(7) {
 		if err := json.Unmarshal(r.Bytes(7), &i.Pending); err != nil {
 			i.Pending = nil
-			return i, fmt.Errorf("saga %s/%q: column timeouts: %w", i.Saga, i.Key, err)
+			return i, fmt.Errorf("saga %s/%s: column timeouts: %w", i.Saga, printable(i.Key), err)
 		}
 	}
 	if !r.Null(8) {
 		if err := json.Unmarshal(r.Bytes(8), &i.Originator); err != nil {
 			i.Pending, i.Originator = nil, saga.Originator{}
-			return i, fmt.Errorf("saga %s/%q: column originator: %w", i.Saga, i.Key, err)
+			return i, fmt.Errorf("saga %s/%s: column originator: %w", i.Saga, printable(i.Key), err)
 		}
 	}
 	return i, nil
+}
+
+// printable quotes a key that could forge a line of a log.
+func printable(key string) string {
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return key
 }
