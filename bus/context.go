@@ -20,7 +20,9 @@ type Context struct {
 	turn   saga.Turn
 	out    []saga.Outgoing
 	faults []error
-	closed atomic.Bool
+
+	outBytes int // of the bodies
+	closed   atomic.Bool
 }
 
 // Deadline is that of the step: StepTimeout after it began.
@@ -57,7 +59,10 @@ func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.emit(saga.Answer, m, o)
 }
 
-const mostOut = 10_000 // messages of one step
+const (
+	mostOut      = 10_000   // messages of one step
+	mostOutBytes = 64 << 20 // and their bodies together
+)
 
 func (c *Context) emit(intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
 	if c.closed.Load() {
@@ -66,6 +71,9 @@ func (c *Context) emit(intent saga.Intent, m saga.Message, o []saga.SendOption) 
 	out, err := c.turn.Compose(intent, m, o...)
 	if err == nil && len(c.out) >= mostOut {
 		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
+	}
+	if c.outBytes += len(out.Body); err == nil && c.outBytes > mostOutBytes {
+		err = fmt.Errorf("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, mostOutBytes, saga.ErrTooLarge)
 	}
 	if err != nil {
 		if len(c.faults) < 5 {

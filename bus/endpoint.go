@@ -39,6 +39,7 @@ const (
 	mostTxBatch  = 60 // savepoints of one transaction; from 64 on Postgres spills them
 	idleInTx     = 2  // idle_in_transaction_session_timeout is StepTimeout times this
 	mostWorkers  = 10_000
+	mostBytes    = 256 << 20 // Postgres takes no parameter of a gigabyte
 	standardTx   = 32
 	standardRows = 500
 )
@@ -69,7 +70,7 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	}
 	o, optionErr := o.withDefaults(h.hasTx, int(b.pool.Config().MaxConns))
 	if err = errors.Join(err, optionErr); err != nil {
-		return nil, fmt.Errorf("endpoint %q: %w", name, err)
+		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
 	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory()}, nil
 }
@@ -90,7 +91,7 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	}
 	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
 	between("BatchMax", int64(o.BatchMax), 0, batch)
-	between("BatchBytes", int64(o.BatchBytes), 0, 1<<30)
+	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
 	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
 	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(5*time.Minute))

@@ -115,7 +115,7 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 		if q := t.endpoints[to]; q != nil {
 			return q, nil
 		}
-		return nil, fmt.Errorf("send %s to endpoint %q: %w: run that endpoint once, or install it", kind, to, ErrNoRoute)
+		return nil, fmt.Errorf("send %s to endpoint %.80q: %w: run that endpoint once, or install it", kind, to, ErrNoRoute)
 	}
 	switch queues := t.kinds[kind]; len(queues) {
 	case 1:

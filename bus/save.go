@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/edda-go/edda/outbox"
@@ -105,7 +106,7 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 		if losses < lockAfter {
 			continue
 		}
-		m.conflict += losses
+		m.conflict = min(m.conflict+losses, math.MaxInt32)
 		if m.conflict <= b.options.Conflicts {
 			m.putBack(0, ErrConflict)
 		} else {

@@ -264,14 +264,14 @@ func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([
 // insertArgs are the parameters of insert_one.
 func insertArgs(out saga.Outgoing) []any {
 	var due *time.Time
-	var delay *int64
 	if !out.Info.Due.IsZero() {
 		due = &out.Info.Due
 	}
-	micros := int64((out.Delay + time.Microsecond - 1) / time.Microsecond)
-	delay = &micros
-	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body), delay}
+	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body), micros(out.Delay)}
 }
+
+// micros rounds up, so that nothing is early.
+func micros(d time.Duration) int64 { return (d + time.Microsecond - 1).Microseconds() }
 
 // nonNil keeps an empty body from becoming NULL.
 func nonNil(b []byte) []byte {

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,10 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 	if out.To == "" && intent == saga.Command {
 		out.To = b.routes.overrides[out.Info.Kind]
 	}
+	known, err := b.routes.get(ctx, b.pool)
+	if err != nil {
+		return saga.Sent{}, sendError(out, err)
+	}
 	var id any
 	if out.GivenID {
 		id = out.Info.ID.String()
@@ -38,8 +43,12 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		text string
 	)
 	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body), string(appendHeader(nil, &out.Info)),
-		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), out.Delay.Microseconds())
-	if err := row.Scan(&text, &sent.Copies, &sent.Duplicate); err != nil {
+		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), micros(out.Delay), known.schemaID)
+	err = row.Scan(&text, &sent.Copies, &sent.Duplicate)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrOtherDatabase
+	}
+	if err != nil {
 		return saga.Sent{}, sendError(out, sqlSendError(err))
 	}
 	if sent.ID, err = saga.ParseID(text); err != nil {

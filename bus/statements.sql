@@ -125,8 +125,10 @@ UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXI
 SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2);
 
 -- name: send
--- Without an id of the caller's the function makes one, and remembers nothing.
+-- Without an id of the caller's the function makes one, and remembers nothing. In another database than the bus's there is
+-- no row here, so nothing is called: the function depends on this schema's own row.
 SELECT s.message_id::text, s.copies, s.duplicate
-FROM :schema.send(
-    kind => $1::text, body => $2::bytea, header => $3::json, endpoint => $4::text, publish => $5::boolean, id => $6::uuid,
-    due => coalesce($7::timestamptz, CASE WHEN $8::bigint > 0 THEN clock_timestamp() + $8::bigint * interval '1 microsecond' END)) s;
+FROM :schema.settings here CROSS JOIN LATERAL :schema.send(
+    kind => CASE WHEN here.name = 'schema_id' THEN $1::text END, body => $2::bytea, header => $3::json, endpoint => $4::text, publish => $5::boolean, id => $6::uuid,
+    due => coalesce($7::timestamptz, CASE WHEN $8::bigint > 0 THEN clock_timestamp() + $8::bigint * interval '1 microsecond' END)) s
+WHERE here.name = 'schema_id' AND here.value = $9;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -18,6 +19,7 @@ func (b *batch) step(ctx context.Context) error {
 	deadline := time.Now().Add(b.options.Budget)
 	queue := b.messages
 	var again []*message
+	written := 0
 	for len(queue) > 0 {
 		m := queue[0]
 		queue = queue[1:]
@@ -27,8 +29,12 @@ func (b *batch) step(ctx context.Context) error {
 		if b.late = b.late || time.Now().After(deadline); b.late {
 			return nil // what is not decided yet is left; what failed is already written down as a retry
 		}
+		fresh := m.instance != nil && !m.instance.stepped
 		if err := b.handle(ctx, m); err != nil {
 			return err
+		}
+		if written += m.written(fresh); written > mostWritten {
+			b.late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
 		}
 		if m.retryNow() {
 			again = append(again, m)
@@ -38,6 +44,23 @@ func (b *batch) step(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mostWritten is how many bytes the steps of a batch send and change before it is written, about.
+const mostWritten = 16 << 20
+
+// written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
+// is the first of that.
+func (m *message) written(fresh bool) (bytes int) {
+	for n := range m.out {
+		bytes += len(m.out[n].Body)
+	}
+	if fresh && m.instance.session != nil {
+		if in, err := m.instance.session.Instance(); err == nil {
+			bytes += len(in.State)
+		}
+	}
+	return bytes
 }
 
 // ready tells whether m is to be handled now, and decides the fate of those that need no handler.
@@ -244,7 +267,7 @@ func (b *batch) fail(m *message, err error) {
 		failure.Sagas = []string{m.consumer.def.Name()}
 	}
 	verdict := recoverability.Resolve(b.options.Policy, failure)
-	m.attempt++
+	m.attempt = min(m.attempt+1, math.MaxInt32) // the column is an int4
 	switch verdict.Action {
 	case recoverability.ActionRetryNow:
 		m.putBack(0, err)
