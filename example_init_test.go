@@ -1,0 +1,75 @@
+package edda_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the example does not show: a Postgres, a table of its shop, and the wait for its end.
+
+// schema is a name of this run alone, since DATABASE_URL may name a server that others use.
+var schema = "example_" + strings.ToLower(rand.Text()[:10])
+
+// payWithin is short, so that the example ends.
+const payWithin = 20 * time.Millisecond
+
+var (
+	server  *pgdev.Server
+	shop    *pgxpool.Pool
+	stop    context.CancelFunc
+	ended   = make(chan error, 1)
+	handled = make(chan string, 2)
+)
+
+// check fails the example: its output is then not the one it should be.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func openShop() (context.Context, *pgxpool.Pool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	stop = cancel
+	var err error
+	server, err = pgdev.Start(ctx, pgdev.Options{})
+	check(err)
+	config, err := pgxpool.ParseConfig(server.DSN())
+	check(err)
+	config.ConnConfig.RuntimeParams["search_path"] = schema
+	shop, err = pgxpool.NewWithConfig(ctx, config)
+	check(err)
+	name := pgx.Identifier{schema}.Sanitize()
+	_, err = shop.Exec(ctx, "CREATE SCHEMA "+name)
+	check(err)
+	_, err = shop.Exec(ctx, "CREATE TABLE orders (id text PRIMARY KEY, email text NOT NULL)")
+	check(err)
+	return ctx, shop
+}
+
+// tell notes what the bus has done. It is called after the commit that made it true.
+func tell(e bus.Event) {
+	if e, ok := e.(bus.Handled); ok {
+		handled <- fmt.Sprintf("%s/%s handled %s", e.Saga, e.Key, e.Info.Kind)
+	}
+}
+
+// closeShop waits for both messages, prints them, and takes everything away.
+func closeShop() {
+	fmt.Println(<-handled)
+	fmt.Println(<-handled)
+	stop()
+	check(<-ended)
+	_, err := shop.Exec(context.Background(), "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+	check(err)
+	shop.Close()
+	check(server.Stop())
+}
