@@ -16,9 +16,6 @@ import (
 // before it, and a row that moved is looked at again instead of failing the transaction.
 const begin = "begin isolation level read committed read write"
 
-// smallBody is what a take brings along; a larger body is read when it is known to fit the batch.
-const smallBody = 64 << 10
-
 // take locks up to o.limit messages that are due. The transaction stays open.
 func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}

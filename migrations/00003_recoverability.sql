@@ -29,4 +29,4 @@ CREATE TABLE :schema.discarded (
     reason     text NOT NULL,
     at         timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX discarded_at_idx ON :schema.discarded USING brin (at);
+CREATE INDEX discarded_at_idx ON :schema.discarded (at);

@@ -5,4 +5,4 @@ CREATE TABLE :schema.sent_id (
     sum bytea NOT NULL,
     at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX sent_id_at_idx ON :schema.sent_id USING brin (at);
+CREATE INDEX sent_id_at_idx ON :schema.sent_id (at);

@@ -26,4 +26,4 @@ DELETE FROM :schema.sent_id
 WHERE ctid = ANY (ARRAY(
     SELECT x.ctid FROM :schema.sent_id x
     WHERE x.at < now() - make_interval(secs => $1)
-    LIMIT $2 FOR UPDATE SKIP LOCKED));
+    ORDER BY x.at LIMIT $2 FOR UPDATE SKIP LOCKED));

@@ -90,4 +90,10 @@ func TestClaimNeverReadsTheWholeTable(t *testing.T) {
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT lpad(to_hex(n), 32, '0')::uuid, '' FROM generate_series(1, 20000) n`,
 	}.Check(t, pool, schema)
+	pgtest.Probes{
+		File: "statements.sql", MaxRows: 2, PlannedAnew: true,
+		Statements: map[string][]string{"prune": {"604800", "1000"}},
+		Fill: `INSERT INTO :schema.sent_id (id, sum)
+			SELECT gen_random_uuid(), '' FROM generate_series(1, 20000)`,
+	}.Check(t, pool, schema)
 }

@@ -53,7 +53,8 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 // Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and
 // tells how many. Dead letters are never pruned: each waits for a decision.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
-	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), olderThan.Seconds(), limit)
+	// Planned on each call: a plan kept from the empty table would read all of the full one.
+	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), pgx.QueryExecModeExec, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune discarded messages: %w", err)
 	}

@@ -61,4 +61,4 @@ DELETE FROM :schema.discarded
 WHERE ctid = ANY (ARRAY(
     SELECT x.ctid FROM :schema.discarded x
     WHERE x.at < now() - make_interval(secs => $1)
-    LIMIT $2 FOR UPDATE SKIP LOCKED));
+    ORDER BY x.at LIMIT $2 FOR UPDATE SKIP LOCKED));

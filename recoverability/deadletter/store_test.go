@@ -225,6 +225,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 			"list": {"0", "", "50"}, "list_of_endpoint": {"0", "", "50", "e7"},
 			"list_of_message": {"0", "", "50", "", "00000000-0000-0000-0000-000000000007"},
 			"list_discarded":  {"0", "", "50", "", ""},
+			"prune_discarded": {"2592000", "1000"},
 		},
 	}.Check(t, pool, schema)
 	pgtest.Probes{
