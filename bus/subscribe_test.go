@@ -23,18 +23,18 @@ func relay() bus.Part {
 }
 
 // An event that was published after a subscription had committed missed it, until the publisher's list of
-// subscribers was read again. Every way to publish is tried here, each with a list of its own that is old.
+// subscribers was read again. Every way to publish is tried here, each from a process of its own whose list is old.
 func TestSubscriberMissesNothingAfterInstall(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	other := w.process(pgdev.DSN(t), bus.Options{})
+	alone, inTx, relays := w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{})
 	w.install("first", bus.HandleTx(hears))
-	w.startOn(other, "relay", bus.EndpointOptions{}, relay())
-	published := func(n int) { // by the other process, which read its list before the second subscriber came
-		if _, err := other.Publish(t.Context(), shipped{Order: "publish"}); err != nil {
+	w.startOn(relays, "relay", bus.EndpointOptions{}, relay())
+	published := func(n int) { // by processes of which each read its list before the second subscriber came
+		if _, err := alone.Publish(t.Context(), shipped{Order: "publish"}); err != nil {
 			t.Fatal(err)
 		}
 		tx := w.begin()
-		if _, err := other.PublishTx(t.Context(), tx, shipped{Order: "publish in tx"}); err != nil {
+		if _, err := inTx.PublishTx(t.Context(), tx, shipped{Order: "publish in tx"}); err != nil {
 			t.Fatal(err)
 		}
 		w.commit(tx)
