@@ -62,10 +62,8 @@ func tell(e bus.Event) {
 	}
 }
 
-// closeShop waits for both messages, prints them, and takes everything away.
+// closeShop ends the endpoint, and takes everything away.
 func closeShop() {
-	fmt.Println(<-handled)
-	fmt.Println(<-handled)
 	stop()
 	check(<-ended)
 	_, err := shop.Exec(context.Background(), "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")

@@ -2,6 +2,7 @@ package edda_test
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations/migrate"
@@ -63,6 +64,8 @@ func Example() {
 
 	// end
 
+	fmt.Println(<-handled)
+	fmt.Println(<-handled)
 	closeShop()
 	// Output:
 	// order/7 handled order.place
