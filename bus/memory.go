@@ -17,6 +17,7 @@ type memory struct {
 	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
 	condemned map[saga.ID]error     // messages whose next step is to fail with this error
 	waiting   map[saga.ID]struct{}  // instances that one worker of this process waits for
+	newer     time.Time             // when it was last said that a message waits for a newer program
 }
 
 // handle names an instance before and after it is loaded: by key or by id.
@@ -154,6 +155,17 @@ func (m *memory) waitFor(id saga.ID) (done func(), ok bool) {
 		defer m.mu.Unlock()
 		delete(m.waiting, id)
 	}, true
+}
+
+// newerSeen tells whether to say that a message waits for a newer program: once for as long as such a message waits.
+func (m *memory) newerSeen() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.newer) < newerWait {
+		return false
+	}
+	m.newer = time.Now()
+	return true
 }
 
 // bounded empties a map that has grown too large: what it held was advice.

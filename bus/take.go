@@ -195,4 +195,10 @@ func (b *batch) unknownKind(m *message) {
 	m.putBack(min(unknownWait, b.options.UnknownFor), err)
 }
 
-func (b *batch) awaitNewerProgram(m *message, err error) { m.putBack(newerWait, err) }
+// awaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
+func (b *batch) awaitNewerProgram(m *message, err error) {
+	m.putBack(newerWait, err)
+	if b.memory.newerSeen() {
+		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message", m.id, "kind", m.kind, "error", err)
+	}
+}
