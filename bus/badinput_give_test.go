@@ -1,0 +1,328 @@
+package bus_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+type note struct {
+	Key, Text string
+	N         int
+	F         float64
+	At        time.Time
+}
+type opening note // what note is, for a saga
+type loop struct{ Next *loop }
+type blank struct{}
+type relayed struct{ N int }
+type sagaRelayed struct{ N int }
+
+func (note) Kind() string        { return "input.note" }
+func (opening) Kind() string     { return "input.open" }
+func (loop) Kind() string        { return "input.loop" }
+func (blank) Kind() string       { return "input.blank" }
+func (relayed) Kind() string     { return "input.relay" }
+func (sagaRelayed) Kind() string { return "input.saga" }
+
+type jar struct {
+	Text string
+	Sum  int
+	F    float64
+}
+
+// give is a send in whichever way.
+type give func(m saga.Message, o ...saga.SendOption)
+
+// giver gives one input in all ways. name is the endpoint of the row.
+type inputs struct {
+	*world
+	name   string
+	db     *sql.DB
+	closed *bus.Bus // over a pool that is closed: whatever it refuses, it refuses before any SQL
+	steps  *steps
+}
+
+// steps are what the forwarding endpoint does when it is told a number.
+type steps struct {
+	mu sync.Mutex
+	do []func(give)
+}
+
+func (s *steps) add(f func(give)) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.do = append(s.do, f)
+	return len(s.do) - 1
+}
+
+func (s *steps) run(n int, g give) {
+	s.mu.Lock()
+	f := s.do[n]
+	s.mu.Unlock()
+	f(g)
+}
+
+func newGiver(w *world) *inputs {
+	g := &inputs{world: w, db: stdlib.OpenDBFromPool(w.pool), steps: &steps{}}
+	w.t.Cleanup(func() { _ = g.db.Close() })
+	pool, err := pgxpool.New(w.t.Context(), pgdev.DSN(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pool.Close()
+	if g.closed, err = bus.New(pool, bus.Options{Schema: w.schema}); err != nil {
+		w.t.Fatal(err)
+	}
+	sagas := saga.Define("forward", saga.Options{}, saga.StartedBy(func(m sagaRelayed) string { return fmt.Sprint(m.N) },
+		func(_ *jar, ctx *saga.Context, m sagaRelayed) error {
+			g.steps.run(m.N, func(m saga.Message, o ...saga.SendOption) { ctx.Send(m, o...) })
+			return nil
+		}))
+	w.start("forward", bus.EndpointOptions{Concurrency: 1}, bus.Saga(sagas),
+		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m relayed) error {
+			g.steps.run(m.N, func(m saga.Message, o ...saga.SendOption) { ctx.Send(m, o...) })
+			return nil
+		}))
+	return g
+}
+
+// all sends m in every way there is. What was sent is in the queue of the row with the very bytes, and is taken out.
+func (c *inputs) all(m saga.Message, o ...saga.SendOption) []result {
+	c.t.Helper()
+	return c.allWith(m, func() []saga.SendOption { return o })
+}
+
+func (c *inputs) allWith(m saga.Message, options func() []saga.SendOption) []result {
+	c.t.Helper()
+	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	with := func() []saga.SendOption { return append([]saga.SendOption{saga.To(c.name)}, options()...) }
+	var results []result
+	for _, way := range c.ways() {
+		r := way.send(m, with())
+		r.way = way.name
+		if r.fate == "sent" {
+			r.fate = c.takeOut(m)
+		}
+		results = append(results, r)
+	}
+	if results[0].fate == "refused" {
+		_, err := c.closed.Send(c.t.Context(), m, with()...)
+		results = append(results, refusal("before any SQL", err))
+	}
+	return results
+}
+
+type inputWay struct {
+	name string
+	send func(m saga.Message, o []saga.SendOption) result
+}
+
+func (c *inputs) ways() []inputWay {
+	ctx := c.t.Context()
+	return []inputWay{
+		{"Send", func(m saga.Message, o []saga.SendOption) result {
+			sent, err := c.bus.Send(ctx, m, o...)
+			return receipt(sent, err)
+		}},
+		{"SendTx", func(m saga.Message, o []saga.SendOption) (r result) {
+			if err := c.bus.InTx(ctx, func(tx pgx.Tx) error {
+				sent, err := c.bus.SendTx(ctx, tx, m, o...)
+				r = receipt(sent, err)
+				return nil // a refused send has not touched the transaction
+			}); err != nil {
+				c.t.Error(err)
+			}
+			return r
+		}},
+		{"SendSQL", func(m saga.Message, o []saga.SendOption) result {
+			tx, err := c.db.BeginTx(ctx, nil)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			sent, err := c.bus.SendSQL(ctx, tx, m, o...)
+			if end := tx.Commit(); end != nil && err == nil {
+				c.t.Error(end)
+			}
+			return receipt(sent, err)
+		}},
+		{"handler", func(m saga.Message, o []saga.SendOption) result {
+			return c.inStep(m, o, func(n int) saga.Message { return relayed{n} })
+		}},
+		{"saga", func(m saga.Message, o []saga.SendOption) result {
+			return c.inStep(m, o, func(n int) saga.Message { return sagaRelayed{n} })
+		}},
+	}
+}
+
+func receipt(sent saga.Sent, err error) result {
+	switch {
+	case err != nil:
+		return refusal("", err)
+	case sent.Duplicate:
+		return result{fate: "duplicate"}
+	}
+	return result{fate: "sent"}
+}
+
+func refusal(way string, err error) result {
+	if err == nil {
+		return result{way: way, fate: "sent"}
+	}
+	return result{way: way, fate: "refused", err: err, text: err.Error()}
+}
+
+// inStep has the forwarding endpoint send m. A fault of a send fails its step for good.
+func (c *inputs) inStep(m saga.Message, o []saga.SendOption, ask func(n int) saga.Message) result {
+	n := c.steps.add(func(g give) { g(m, o...) })
+	r := c.became("forward", c.send(ask(n), saga.To("forward")).ID)
+	switch r.fate {
+	case "handled":
+		r.fate = "sent"
+	case "dead after 1":
+		r.fate = "refused"
+	}
+	return r
+}
+
+// takeOut looks for m in the queue of the row.
+func (c *inputs) takeOut(m saga.Message) string {
+	c.t.Helper()
+	body, err := saga.JSON.Encode(m)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var got []byte
+	err = c.pool.QueryRow(c.t.Context(), c.sql(`DELETE FROM `+c.queue(c.name)+` RETURNING body`)).Scan(&got)
+	switch {
+	case err != nil:
+		return "sent, and not in the queue"
+	case !bytes.Equal(got, body):
+		return "altered"
+	}
+	return "stored"
+}
+
+// became waits until a message has met its fate, and tells it.
+func (c *inputs) became(endpoint string, id saga.ID) (r result) {
+	c.t.Helper()
+	c.until("a message is decided", func() bool {
+		for _, e := range eventsOf[bus.Event](c.world) {
+			switch e := e.(type) {
+			case bus.Handled:
+				if e.Info.ID == id {
+					r = result{fate: "handled"}
+				}
+			case bus.Discarded:
+				if e.Info.ID == id {
+					r = result{fate: "discarded", text: e.Reason}
+				}
+			case bus.Retried:
+				if e.Info.ID == id && e.Delay > time.Second {
+					r = result{fate: "parked", err: e.Err, text: e.Err.Error()}
+				}
+			case bus.DeadLettered:
+				if e.Info.ID == id {
+					r = result{err: e.Err}
+				}
+			}
+		}
+		return r != result{}
+	})
+	if r.err != nil && r.fate == "" {
+		r.fate = fmt.Sprintf("dead after %d", c.count(`SELECT attempts FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id), endpoint))
+		r.text = c.text(`SELECT error FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id), endpoint)
+	}
+	return r
+}
+
+// letter is a message as it stands in a queue, whoever wrote it.
+type letter struct {
+	kind, header, body string
+	conflict           int
+}
+
+func (c *inputs) put(endpoint string, l letter) saga.ID {
+	c.t.Helper()
+	id := newID(c.t)
+	if l.header == "" {
+		l.header = "{}"
+	}
+	c.exec(`INSERT INTO `+c.queue(endpoint)+` (due, id, kind, header, body, conflict) VALUES (clock_timestamp(), $1, $2, $3, $4, $5)`,
+		[16]byte(id), l.kind, []byte(l.header), []byte(l.body), l.conflict)
+	return id
+}
+
+// arrive gives l to part between two good messages of goodKind, in one batch, which must be handled. A dead letter must hold
+// the bytes that arrived.
+func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) result {
+	c.t.Helper()
+	name := c.name + "." + way
+	o := bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond, UnknownFor: time.Microsecond}
+	e := c.endpoint(name, o, part)
+	if err := e.Install(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+	if l.kind == "" {
+		l.kind = goodKind
+	}
+	good := letter{kind: goodKind, body: `{"Key":"good","Text":"fine"}`}
+	before, id, after := c.put(name, good), c.put(name, l), c.put(name, good)
+	stop := c.run(e)
+	for _, neighbour := range []saga.ID{before, after} {
+		if r := c.became(name, neighbour); r.fate != "handled" {
+			c.t.Errorf("%s: a neighbour was %s: %s", way, r.fate, r.text)
+		}
+	}
+	r := c.became(name, id)
+	stop()
+	r.way = way
+	where := ""
+	if r.fate == "parked" {
+		where = c.queue(name) + ` WHERE id = $1 AND attempt = 0`
+	} else if strings.HasPrefix(r.fate, "dead") {
+		where = `edda.dead_letter WHERE message_id = $1`
+	}
+	if where != "" && c.count(`SELECT count(*) FROM `+where+` AND body = $2 AND header = $3`, [16]byte(id), []byte(l.body), []byte(cmpOr(l.header, "{}"))) != 1 {
+		r.fate += ", altered"
+	}
+	return r
+}
+
+func cmpOr(s, standard string) string {
+	if s == "" {
+		return standard
+	}
+	return s
+}
+
+// both has a message arrive at a plain handler and at a saga.
+func (c *inputs) both(l letter) []result {
+	c.t.Helper()
+	plain := bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil })
+	return []result{
+		c.arrive("handler", plain, note{}.Kind(), l),
+		c.arrive("saga", bus.Saga(c.jars()), opening{}.Kind(), l),
+	}
+}
+
+// jars is a saga under the name of the row: what a message says is added to the state.
+func (c *inputs) jars() *saga.Definition {
+	return saga.Define(c.name, saga.Options{}, saga.StartedBy(func(m opening) string { return m.Key },
+		func(s *jar, _ *saga.Context, m opening) error {
+			s.Text += m.Text
+			s.Sum += m.N
+			s.F = m.F
+			return nil
+		}))
+}
