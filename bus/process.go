@@ -55,7 +55,7 @@ func (b *batch) run(ctx context.Context, o order) error {
 	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
 		return err
 	}
-	b.prepareTurn()
+	b.prepareTurn(ctx)
 	b.decode()
 	if err := b.load(ctx); err != nil {
 		return err
@@ -140,6 +140,9 @@ func (b *batch) turn(m *message) *saga.Turn {
 }
 
 // prepareTurn sets what is the same for all steps of the batch.
-func (b *batch) prepareTurn() {
-	b.lent = saga.Turn{Now: b.now, Clock: b.clock, NewID: newID, Codec: b.bus.codec, Endpoint: b.name}
+func (b *batch) prepareTurn(ctx context.Context) {
+	b.lent = saga.Turn{
+		Now: b.now, Clock: b.clock, NewID: newID, Codec: b.bus.codec, Endpoint: b.name,
+		Admit: func(out *saga.Outgoing) error { return b.admit(ctx, out) },
+	}
 }

@@ -126,9 +126,6 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 	default:
 		out = b.stepSaga(step, m, i)
 		i.stepped = true
-		if err := b.routeSaga(ctx, m, out.Out); err != nil {
-			return err
-		}
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
 		return fmt.Errorf("handle %s: %w", m.kind, context.Cause(ctx))
@@ -136,17 +133,6 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 	m.took = time.Since(begun)
 	b.decide(m, out)
 	return nil
-}
-
-// routeSaga is route for a saga. Its session has taken the step's state for good by now, so the batch starts over
-// when there is no way for a message, and the step then fails.
-func (b *batch) routeSaga(ctx context.Context, m *message, out []saga.Outgoing) error {
-	err := b.route(ctx, out)
-	var permanent *saga.PermanentError
-	if errors.As(err, &permanent) {
-		b.memory.condemn(m.id, err)
-	}
-	return err
 }
 
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
@@ -205,9 +191,6 @@ func (b *batch) missing(ctx context.Context, m *message) {
 		return
 	}
 	if out, ok := m.call.StepMissing(ctx, b.turn(m)); ok {
-		if out.Err == nil {
-			out.Err = b.route(ctx, out.Out)
-		}
 		b.decide(m, out)
 		return
 	}
@@ -226,20 +209,26 @@ func (b *batch) missing(ctx context.Context, m *message) {
 // route makes sure, while the step can still be undone, that everything it sends has somewhere to go.
 func (b *batch) route(ctx context.Context, out []saga.Outgoing) error {
 	for n := range out {
-		if out[n].Info.Intent == saga.Timer || out[n].Info.Intent == saga.Event && out[n].To == "" {
-			continue
-		}
-		if _, err := b.destination(&out[n]); err == nil {
-			continue
-		}
-		if _, err := b.bus.routes.reload(ctx, b.conn); err != nil {
-			return err
-		}
-		if _, err := b.destination(&out[n]); err != nil {
+		if err := b.admit(ctx, &out[n]); err != nil {
 			return saga.Permanent(err)
 		}
 	}
 	return nil
+}
+
+// admit looks for the queue of one message, and once more in the newest routes.
+func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
+	if out.Info.Intent == saga.Timer || out.Info.Intent == saga.Event && out.To == "" {
+		return nil
+	}
+	if _, err := b.destination(out); err == nil {
+		return nil
+	}
+	if _, err := b.bus.routes.reload(ctx, b.conn); err != nil {
+		return err
+	}
+	_, err := b.destination(out)
+	return err
 }
 
 // destination is the queue of a message that goes to exactly one.

@@ -75,6 +75,12 @@ func (c *Context) add(out Outgoing) ID {
 		c.fault("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
 		return ID{}
 	}
+	if c.turn.Admit != nil && out.Info.Intent != Timer {
+		if err := c.turn.Admit(&out); err != nil {
+			c.fault("%w", err)
+			return ID{}
+		}
+	}
 	c.outBytes += len(out.Body)
 	c.out = append(c.out, out)
 	return out.Info.ID

@@ -16,6 +16,10 @@ type Turn struct {
 	Endpoint string // the endpoint the step runs in: From of what it sends
 	Limits   Limits
 
+	// Admit, when not nil, is asked about every command, event and answer before it becomes part of the step: has it
+	// anywhere to go? An error is a fault of the step.
+	Admit func(*Outgoing) error
+
 	// Around, when not nil, is called in place of the handler, and calls the handler at most once: middleware. An
 	// error that it returns undoes the step, whether it is the handler's or its own.
 	Around func(ctx context.Context, handler func(context.Context) error) error
