@@ -317,12 +317,17 @@ func (c *inputs) both(l letter) []result {
 }
 
 // jars is a saga under the name of the row: what a message says is added to the state.
-func (c *inputs) jars() *saga.Definition {
-	return saga.Define(c.name, saga.Options{}, saga.StartedBy(func(m opening) string { return m.Key },
+func (c *inputs) jars() *saga.Definition { return c.jarsIn(saga.Pessimistic) }
+
+func (c *inputs) jarsIn(store saga.Store) *saga.Definition {
+	return saga.Define(c.name, saga.Options{Store: store}, saga.StartedBy(func(m opening) string { return m.Key },
 		func(s *jar, _ *saga.Context, m opening) error {
 			s.Text += m.Text
 			s.Sum += m.N
 			s.F = m.F
+			if m.N < 0 { // half of a character
+				s.Text = s.Text[:len(s.Text)-1]
+			}
 			return nil
 		}))
 }
