@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,27 +51,38 @@ func (w *world) waiting(statement string) bool {
 
 // A message whose row could not be deleted had its effects all the same, and had them again when it was taken again.
 func TestEffectsAreNothingWithoutTheDelete(t *testing.T) {
-	for name, refuse := range map[string]string{
-		"it fails":          `RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'not now'`,
-		"it deletes no row": `RETURN NULL`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, bus.Options{})
+	kinds := map[string]func(w *world) (part bus.Part, effect string){
+		"handler": func(w *world) (bus.Part, string) {
 			w.ledger()
-			w.fill("notes", w.notes(), 1)
-			w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + refuse + `; END $$`)
-			w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("notes") + ` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
-			w.start("notes", bus.EndpointOptions{}, w.notes())
-			w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.noted() != "" })
-			if got := w.noted(); got != "" {
-				t.Fatalf("noted %q while the message is still in the queue%s", got, w.story())
-			}
-			w.exec(`DROP TRIGGER refuse ON ` + w.queue("notes"))
-			w.untilEmpty("notes")
-			if got := w.noted(); got != "1" {
-				t.Errorf("noted %q, want 1%s", got, w.story())
-			}
-		})
+			return w.notes(), `SELECT coalesce(sum(n), 0) FROM edda.ledger`
+		},
+		"saga": func(w *world) (bus.Part, string) {
+			w.listener()
+			return bus.Saga(tallies(saga.Optimistic, nil)), `SELECT coalesce(sum((state ->> 'Sum')::int), 0) FROM edda.saga`
+		},
+	}
+	refusals := map[string]string{
+		"fails":          `RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'not now'`,
+		"deletes no row": `RETURN NULL`,
+	}
+	for kind, open := range kinds {
+		for refusal, body := range refusals {
+			t.Run(kind+" "+refusal, func(t *testing.T) {
+				w := newWorld(t, bus.Options{})
+				part, effect := open(w)
+				w.fill("works", part, 7)
+				w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + body + `; END $$`)
+				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("works") + ` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
+				w.start("works", bus.EndpointOptions{}, part)
+				w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.count(effect) > 0 })
+				if n := w.count(effect); n != 0 {
+					t.Fatalf("the effect is %d while the message is still in the queue%s", n, w.story())
+				}
+				w.exec(`DROP TRIGGER refuse ON ` + w.queue("works"))
+				w.untilEmpty("works")
+				w.want(7, effect)
+			})
+		}
 	}
 }
 
@@ -143,6 +155,42 @@ func TestInstanceThatLostTwiceIsLocked(t *testing.T) {
 	if got := w.toldSums(); got != "1 3" {
 		t.Errorf("told %q, want %q", got, "1 3")
 	}
+}
+
+// A step failed, was repeated at once, and then lost its instance. The failure was of a step that did not count, and
+// cost the message an attempt all the same.
+func TestFailureOfALostStepIsNoAttempt(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
+	attempts := "" // that the steps were told, all of one worker
+	calls := 0
+	unlucky := bus.Use(func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error {
+			calls++
+			attempts += fmt.Sprint(d.Info.Attempt)
+			switch calls {
+			case 2:
+				return errNo
+			case 1, 3:
+				if _, err := w.pool.Exec(ctx, w.sql(`UPDATE edda.saga SET version = version + 1`)); err != nil {
+					return err
+				}
+			}
+			return next(ctx, d)
+		}
+	})
+	def := bus.Saga(tallies(saga.Optimistic, nil))
+	w.install("tallies", def)
+	w.send(add{Key: "a", N: 1})
+	stop := w.start("tallies", bus.EndpointOptions{}, def, unlucky)
+	w.untilEmpty("tallies")
+	stop()
+	if attempts != "1121" {
+		t.Errorf("the steps were told to be attempts %q, want %q", attempts, "1121")
+	}
+	w.want(1, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
 }
 
 // The drain was over when the handler had done its work: the COMMIT was cancelled on its way, and nobody knew
