@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const root = "../.."
@@ -135,6 +136,17 @@ func TestOnlyAFailedTestIsAKill(t *testing.T) {
 	for name, test := range tests {
 		if got := judge(target{pkg: "./x", tests: []string{"TestX/case"}}, test.output, test.err); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// On a slow machine a test that needs as long as a mutant is watched would call it dead.
+func TestHangIsToldFromASlowTest(t *testing.T) {
+	t.Parallel()
+	m := mutant{name: "x", hangs: 10 * time.Second, target: target{pkg: "./x", tests: []string{"TestX"}}}
+	for took, ok := range map[string]bool{"4.99s": true, "0.00s": true, "5.01s": false, "61.20s": false} {
+		if err := m.patient("=== RUN   TestX\n--- PASS: TestX (" + took + ")\n"); (err == nil) != ok {
+			t.Errorf("a test of %s: %v", took, err)
 		}
 	}
 }

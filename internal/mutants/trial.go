@@ -102,9 +102,40 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 		}
 		if missing := t.missing(output); failure != nil || len(missing) > 0 {
 			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg, failure, tail(output)))
+			continue
+		}
+		for _, m := range mutants {
+			if m.target.pkg == t.pkg {
+				faults = append(faults, m.patient(output))
+			}
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// patient makes sure that a mutant which hangs is watched for much longer than its tests take: on a slow machine it
+// would be called dead for nothing.
+func (m mutant) patient(output string) error {
+	if m.hangs == 0 {
+		return nil
+	}
+	for _, name := range m.target.tests {
+		if took := elapsed(output, name); took > m.hangs/2 {
+			return fmt.Errorf("mutant %s is watched for %v, and %s takes %v without it: this machine is too slow for that", m.name, m.hangs, name, took)
+		}
+	}
+	return nil
+}
+
+// elapsed is what go test says about how long a test took.
+func elapsed(output, test string) time.Duration {
+	_, after, _ := strings.Cut(output, "--- PASS: "+test+" (")
+	text, _, _ := strings.Cut(after, ")")
+	took, err := time.ParseDuration(text)
+	if err != nil {
+		return 0 // it is not there, which others report
+	}
+	return took
 }
 
 // targets are the tests that mutants name, by package.
