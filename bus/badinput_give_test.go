@@ -74,8 +74,8 @@ func (s *steps) run(n int, g give) {
 }
 
 func newGiver(w *world) *inputs {
-	g := &inputs{world: w, db: stdlib.OpenDBFromPool(w.pool), steps: &steps{}}
-	w.t.Cleanup(func() { _ = g.db.Close() })
+	g := &inputs{world: w, steps: &steps{}}
+	g.db = g.openDB(w.pool)
 	pool, err := pgxpool.New(w.t.Context(), pgdev.DSN(w.t))
 	if err != nil {
 		w.t.Fatal(err)
@@ -95,6 +95,12 @@ func newGiver(w *world) *inputs {
 			return nil
 		}))
 	return g
+}
+
+func (c *inputs) openDB(pool *pgxpool.Pool) *sql.DB {
+	db := stdlib.OpenDBFromPool(pool)
+	c.t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // all sends m in every way there is. What was sent is in the queue of the row with the very bytes, and is taken out.

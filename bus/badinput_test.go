@@ -50,7 +50,7 @@ func fate(name string, says ...string) want { return want{fate: name, says: says
 func TestBadInput(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGiver(w)
-	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs) {
+	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs, timeInputs, againInputs, optionInputs) {
 		t.Run(row.id+" "+row.input, func(t *testing.T) {
 			c := *g
 			c.name = fmt.Sprintf("in-%d", n)

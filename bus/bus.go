@@ -82,14 +82,21 @@ func Route[M saga.Message](endpoint string) Routing {
 	return Routing{kind: zero.Kind(), endpoint: endpoint}
 }
 
+// DeadLetters are the messages that were given up, to list, show, retry and discard. Retry wants a
+// deadletter.Resender: that is the Bus.
+//
+//	err := b.DeadLetters().Retry(ctx, pool, b, number)
+func (b *Bus) DeadLetters() *deadletter.Store { return b.letters }
+
 // New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
 // the pool speaks the simple protocol.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("new bus: the pool is nil")
 	}
-	if pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		return nil, fmt.Errorf("new bus: the pool uses the simple protocol, which cannot carry binary arrays; use pgx.QueryExecModeExec behind a PgBouncer")
+	switch mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode {
+	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which does not know the types of parameters; behind a PgBouncer use cache_describe", mode)
 	}
 	schema, err := pg.ParseSchema(o.Schema)
 	if err != nil {

@@ -167,7 +167,7 @@ func (e *Endpoint) start(ctx context.Context) error {
 	case errors.Is(err, pgx.ErrNoRows) && b.autoInstall:
 		err = b.pool.QueryRow(ctx, b.sql.Get("create_queue"), e.name).Scan(&id)
 	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%w: run Endpoint.Install or edda migrate install, or set bus.Options.AutoInstall", ErrNotInstalled)
+		return fmt.Errorf("%w: call Endpoint.Install, or set bus.Options.AutoInstall", ErrNotInstalled)
 	}
 	if err != nil {
 		return fmt.Errorf("find its queue: %w", explain(err))
@@ -256,6 +256,10 @@ func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())
+		if e.bus.wakeup != PollOnly {
+			// Not a startup parameter: a server on a system that cannot check refuses it, and need not have it.
+			_, _ = conn.Exec(ctx, e.bus.sql.Get("check_client"))
+		}
 		if theirs != nil {
 			return theirs(ctx, conn)
 		}
@@ -271,7 +275,6 @@ func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 func (e *Endpoint) sessionTimeouts(params map[string]string) {
 	for name, value := range map[string]string{
 		"idle_in_transaction_session_timeout": fmt.Sprint((idleInTx * e.options.StepTimeout).Milliseconds()),
-		"client_connection_check_interval":    "2000",
 		"tcp_user_timeout":                    "10000",
 		"tcp_keepalives_idle":                 "5",
 		"tcp_keepalives_interval":             "2",

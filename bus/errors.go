@@ -32,14 +32,15 @@ var (
 )
 
 // OutcomeUnknownError says that the connection broke while a send was being committed: it may be in the
-// queue, or not. Sending again with saga.WithID(ID) is safe for seven days.
+// queue, or not. When the send was given its id by saga.WithID, sending the same again is safe for seven days. Without
+// that the id was not remembered, and sending again may make a second message.
 type OutcomeUnknownError struct {
 	ID  saga.ID
 	Err error
 }
 
 func (e *OutcomeUnknownError) Error() string {
-	return fmt.Sprintf("the outcome of sending message %s is unknown, send it again with saga.WithID: %v", e.ID, e.Err)
+	return fmt.Sprintf("the outcome of sending message %s is unknown (a send that was given its id by saga.WithID may be repeated): %v", e.ID, e.Err)
 }
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }

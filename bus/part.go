@@ -93,8 +93,8 @@ func Saga(d *saga.Definition) Part {
 // HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it
 // sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn.
 //
-// Other handlers share the transaction. SET, roles and advisory locks of one would stay for the next, so
-// use SET LOCAL inside a savepoint (tx.Begin) at most. Row locks are waited for at most 5 ms while the
+// Other handlers share the transaction. SET, SET LOCAL, roles and advisory locks of one stay for the next, also
+// after a savepoint (tx.Begin): leave them out. Row locks are waited for at most 5 ms while the
 // batch has other messages; a message that could not get one is tried again alone.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error) Part {
 	return part(func(h *handlers) {

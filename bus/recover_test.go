@@ -38,7 +38,7 @@ func TestAttemptsAreCountedInTheRow(t *testing.T) {
 	if n := ran.Load(); n != 24 {
 		t.Errorf("%d attempts, want 24", n)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 24 AND error = 'no' AND reason = 'attempts exhausted' AND first_failed IS NOT NULL`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 24 AND error = 'no' AND reason = 'given up by the policy' AND first_failed IS NOT NULL`)
 }
 
 func TestWhatAHandlerMayReturn(t *testing.T) {

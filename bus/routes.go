@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -132,11 +133,22 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 	}
 }
 
+// guess is where a message that the SQL function has sent is likely to be, for a nudge; it may be wrong.
+func (t *routes) guess(r *router, out saga.Outgoing) []*queue {
+	if out.Info.Intent == saga.Event && out.To == "" {
+		return t.kinds[out.Info.Kind]
+	}
+	if q, err := r.command(t, out.Info.Kind, out.To); err == nil {
+		return []*queue{q}
+	}
+	return nil
+}
+
 // explain adds the remedy to the errors a beginner meets.
 func explain(err error) error {
 	switch pg.ClassOf(err) {
 	case pg.Unprepared:
-		return fmt.Errorf("%w (the schema is not there or too old: run migrate.Up, or edda migrate up)", err)
+		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up)", err)
 	case pg.Denied:
 		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema)", err)
 	}

@@ -54,6 +54,9 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 	if sent.ID, err = saga.ParseID(text); err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
+	if !sent.Duplicate {
+		b.nudgeLater(ctx, nil, known.guess(b.routes, out), out)
+	}
 	return sent, nil
 }
 

@@ -132,3 +132,7 @@ FROM :schema.settings here CROSS JOIN LATERAL :schema.send(
     kind => CASE WHEN here.name = 'schema_id' THEN $1::text END, body => $2::bytea, header => $3::json, endpoint => $4::text, publish => $5::boolean, id => $6::uuid,
     due => coalesce($7::timestamptz, CASE WHEN $8::bigint > 0 THEN clock_timestamp() + $8::bigint * interval '1 microsecond' END)) s
 WHERE here.name = 'schema_id' AND here.value = $9;
+
+-- name: check_client
+-- A client that has vanished must not keep its batch locked until TCP gives up.
+SELECT set_config('client_connection_check_interval', '2000', false);

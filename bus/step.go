@@ -106,7 +106,8 @@ func (b *batch) begin(i *instance, m *message) bool {
 
 // handle runs one handler. The error is the batch's.
 func (b *batch) handle(ctx context.Context, m *message) error {
-	if m.retryNow() {
+	retried := m.retryNow()
+	if retried {
 		m.delivery.Info.Attempt = m.attempt + 1
 		m.leave()
 	}
@@ -116,6 +117,9 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 	switch i := m.instance; {
 	case m.consumer.tx != nil:
 		decided, err := b.handleTx(step, m)
+		if err == nil && decided == nil && retried {
+			m.putBack(0, m.err) // the attempts that it made in this batch are not forgotten
+		}
 		if err != nil || decided == nil {
 			return err
 		}
@@ -131,9 +135,25 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 		return fmt.Errorf("handle %s: %w", m.kind, context.Cause(ctx))
 	}
 	m.took = time.Since(begun)
+	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
+		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
+		// failure is counted when the message is taken again.
+		b.memory.condemn(m.id, out.Err)
+	}
 	b.decide(m, out)
 	return nil
 }
+
+// inTime makes a failure of a handler that took longer than its context allowed, whatever it returned: its
+// neighbours' transaction is about to be ended for being idle.
+func inTime(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.Join(errOverran, err)
+	}
+	return err
+}
+
+var errOverran = errors.New("the handler took longer than StepTimeout")
 
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
 // long as that holds, since most of them are over in microseconds.
@@ -155,13 +175,18 @@ func (b *batch) endStepContext() {
 
 func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
 	turn := b.turn(m)
-	turn.Around = nil
+	turn.Around = timed
 	if len(b.handlers.middleware) > 0 {
 		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
-			return b.handlers.wrap(func(ctx context.Context, _ *saga.Delivery) error { return handler(ctx) })(ctx, &m.delivery)
+			call := func(ctx context.Context, _ *saga.Delivery) error { return handler(ctx) }
+			return inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery))
 		}
 	}
 	return i.session.Step(ctx, turn, m.call)
+}
+
+func timed(ctx context.Context, handler func(context.Context) error) error {
+	return inTime(ctx, handler(ctx))
 }
 
 // decide turns an outcome into a fate.
@@ -280,7 +305,7 @@ func deathReason(err error, verdict recoverability.Verdict) string {
 	case errors.Is(err, ErrConflict):
 		return "conflicts"
 	}
-	return "attempts exhausted"
+	return "given up by the policy"
 }
 
 // retryNow tells a message that is to be tried again at once from one that waits.

@@ -82,12 +82,13 @@ func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoin
 	}
 }
 
-// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances.
+// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is nil when it is
+// not one of pgx.
 func (b *Bus) nudgeLater(ctx context.Context, tx pgx.Tx, to []*queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
 	}
-	if b.notifier.noted(tx, to) {
+	if tx != nil && b.notifier.noted(tx, to) {
 		return // InTx will see the commit
 	}
 	for _, q := range to {

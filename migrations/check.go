@@ -49,7 +49,7 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	return nil
 }
 
-const remedy = `run "edda migrate", or call migrate.Up`
+const remedy = `call migrate.Up, or run the script of migrate.SQL`
 
 func unreadable(err error, schema pg.Schema) error {
 	switch pg.ClassOf(err) {

@@ -3,7 +3,8 @@
 //
 // # Promise
 //
-// Of all transactions that save an instance from one version, at most one commits. Versions are gapless:
+// Of all transactions that change an instance from one version, at most one commits, and none that only checked
+// it commits after that one. Versions are gapless:
 // one more for every batch that changed the instance. At most one instance of a (saga, key) is alive, by
 // a unique constraint. Neither loading nor saving ever waits for a row that somebody else holds, so no
 // two batches can lock each other out; only starts may wait, and they come first and in key order.

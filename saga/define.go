@@ -31,7 +31,7 @@ const (
 type Options struct {
 	Store        Store
 	StateVersion int           // 0 is 1; raise it when S changes, and add an Upcast
-	LockWait     time.Duration // Pessimistic; 0: do not wait, leave the message for the worker that has the instance
+	LockWait     time.Duration // Pessimistic: how long a worker waits for another process that has all the instances of its batch; less than 50 ms is 50 ms
 	Missing      Missing       // for handlers without an IfMissing; zero is MissingDiscard
 }
 

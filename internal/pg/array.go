@@ -25,12 +25,23 @@ type Array struct {
 // spares keep the memory of arrays that were sent, so that a batch does not grow ten of them from nothing; one for
 // each element type, because arrays of one type are of like size. Channels and not a sync.Pool: that is emptied by
 // the very collections this is meant to avoid.
-var spares = map[uint32]chan *[]byte{}
+var spares = newSpares()
 
 const (
 	sparesKept = 16        // for each element type
 	mostSpare  = 512 << 10 // bytes; a larger one is not kept
 )
+
+func newSpares() map[uint32]chan *[]byte {
+	spares := map[uint32]chan *[]byte{}
+	for _, element := range []uint32{
+		pgtype.UUIDOID, pgtype.TextOID, pgtype.JSONOID, pgtype.ByteaOID, pgtype.Int4OID, pgtype.Int8OID,
+		pgtype.TimestamptzOID, pgtype.TIDOID,
+	} {
+		spares[element] = make(chan *[]byte, sparesKept)
+	}
+	return spares
+}
 
 func newArray(element uint32) *Array {
 	select {
@@ -141,15 +152,6 @@ func (a *Array) appendTo(buf []byte) []byte {
 	buf = binary.BigEndian.AppendUint32(buf, uint32(a.count))
 	buf = binary.BigEndian.AppendUint32(buf, 1) // lower bound
 	return append(buf, *a.data...)
-}
-
-func init() {
-	for _, element := range []uint32{
-		pgtype.UUIDOID, pgtype.TextOID, pgtype.JSONOID, pgtype.ByteaOID, pgtype.Int4OID, pgtype.Int8OID,
-		pgtype.TimestamptzOID, pgtype.TIDOID,
-	} {
-		spares[element] = make(chan *[]byte, sparesKept)
-	}
 }
 
 // RegisterArrays lets a connection take *Array for the array types above. Every other value goes to

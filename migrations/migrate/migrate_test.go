@@ -148,7 +148,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
-		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `run "edda migrate"`},
+		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
 		{"older", "DELETE FROM :schema.migration WHERE version = 5", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
 		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
 		{"newer", "INSERT INTO :schema.migration VALUES (6, 'more', false)", nil, ""},
