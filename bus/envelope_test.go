@@ -176,3 +176,12 @@ func writable(i saga.Info) bool {
 	f := i.Fire
 	return f == nil || saga.CheckName(f.Manifest) == nil && slices.Contains(zones, f.Due.Location().String())
 }
+
+// A delay that is cut down to microseconds is early.
+func TestDelaysAreRoundedUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{0: 0, 1: 1, 999: 1, 1000: 1, 1001: 2, 1500: 2, time.Second: 1e6} {
+		if got := micros(d); got != want {
+			t.Errorf("%v is %d µs, want %d", d, got, want)
+		}
+	}
+}
