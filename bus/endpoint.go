@@ -50,7 +50,7 @@ type Endpoint struct {
 	name     string
 	options  EndpointOptions
 	handlers *handlers
-	planner  [5]string // the planner settings of a session, given back to a user's handler
+	planner  [6]string // the planner settings of a session, given back to a user's handler
 
 	running sync.Mutex // held by Run
 	queue   *queue
@@ -181,7 +181,7 @@ func (e *Endpoint) start(ctx context.Context) error {
 	}
 	e.queue = known.byID[id]
 	p := &e.planner
-	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4])
+	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5])
 	if err != nil {
 		return fmt.Errorf("read the planner's settings: %w", err)
 	}

@@ -1,18 +1,21 @@
 -- name: open
 -- Every statement of a batch reaches its rows by an index probe or a ctid. A plan made while the tables were
 -- empty, or before the first ANALYZE, must not choose otherwise. What they forbid counts as very expensive, which
--- would make Postgres compile a statement that reads one row: hence no JIT.
-SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+-- would make Postgres compile a statement that reads one row: hence no JIT. And hence no plan made anew for each
+-- take, which Postgres would prefer to one that does not know the LIMIT.
+SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true);
 
 -- name: plain_planner
 -- A user's handler runs under the planner settings of its session.
 SELECT set_config('enable_seqscan', $1, true), set_config('enable_hashjoin', $2, true),
-       set_config('enable_mergejoin', $3, true), set_config('enable_bitmapscan', $4, true), set_config('jit', $5, true);
+       set_config('enable_mergejoin', $3, true), set_config('enable_bitmapscan', $4, true), set_config('jit', $5, true),
+       set_config('plan_cache_mode', $6, true);
 
 -- name: planner
 SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
-       current_setting('enable_mergejoin'), current_setting('enable_bitmapscan'), current_setting('jit');
+       current_setting('enable_mergejoin'), current_setting('enable_bitmapscan'), current_setting('jit'),
+       current_setting('plan_cache_mode');
 
 -- name: lock_timeout
 SELECT set_config('lock_timeout', $1, true);
