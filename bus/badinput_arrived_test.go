@@ -44,7 +44,7 @@ var arrivedInputs = []badInput{
 	{"B1", "a text with an escaped NUL, for a handler and for a state", body(`{"Key":"k","Text":"a\u0000b"}`), fate("handled")},
 	{"B4", "a text with a lone surrogate", body(`{"Key":"k","Text":"\ud800"}`), fate("handled")},
 	{"B5", "duplicate keys, and keys in another case", body(` {"key":"j","Key":"k","N":1,"N":2} `), fate("handled")},
-	{"B6", "a number that no field holds", body(`{"Key":"k","F":1e131072}`), dead(nil, "decode", "number")},
+	{"B6", "a number that no field holds", body(`{"Key":"k","F":4111e131072}`), dead(nil, "decode", "number")},
 	{"B6", "a number with a fraction for an integer", body(`{"Key":"k","N":4111.5}`), dead(nil, "decode", "number", "N")},
 	{"B6", "NaN", body(`{"Key":"k","F":NaN}`), dead(nil, "decode")},
 	{"B7", "a body nested 20,000 deep", body(nested(20_000)), dead(nil, "decode", "nested deeper than 1000")},

@@ -78,6 +78,7 @@ var sentInputs = []badInput{
 	{"B9", "a text that makes the body too large", message(note{Text: secret + text(mebibyte)}), refused(saga.ErrTooLarge, "input.note", "limit 1048576")},
 	{"B10", "a body of a gigabyte", (*inputs).gigabyte, refused(saga.ErrTooLarge, "1073741824 bytes", "limit 1048576")},
 	{"B11", "64 headers", message(note{}, headers(64, "x")...), fate("stored")},
+	{"B11", "64 headers of 64 KiB together, published", (*inputs).publishedHeaders, fate("sent")},
 	{"B11", "65 headers", message(note{}, headers(65, secret)...), refused(saga.ErrTooLarge, "65 headers", "limit 64")},
 	{"B11", "10,000 headers", message(note{}, headers(10_000, secret)...), refused(saga.ErrTooLarge, "10000 headers", "limit 64")},
 	{"B11", "a header of 8 KiB", header("trace", text(8<<10)), fate("stored")},
@@ -108,6 +109,31 @@ var sentInputs = []badInput{
 	{"B20", "a kind with a composed umlaut", named("inp\u00fct"), refused(nil, "kind", "byte 4")},
 	{"B20", "the same kind decomposed", named("inpu\u0308t"), refused(nil, "kind", "byte 5")},
 	{"B20", "a kind with a space at its end", named("input.note "), refused(nil, "kind", "byte 11")},
+}
+
+// publishedHeaders: the header that says that it is an event is not one of the caller's.
+func (c *inputs) publishedHeaders() []result {
+	o := headers(63, text(900))
+	o = append(o, saga.WithHeader("rest", text(64<<10-len("rest")-headerBytes(o))))
+	_, err := c.bus.Publish(c.t.Context(), loop{}, o...)
+	tx, begin := c.db.BeginTx(c.t.Context(), nil)
+	if begin != nil {
+		c.t.Fatal(begin)
+	}
+	_, errSQL := c.bus.PublishSQL(c.t.Context(), tx, loop{}, o...)
+	_ = tx.Rollback()
+	return []result{refusal("Publish", err), refusal("PublishSQL", errSQL)}
+}
+
+func headerBytes(o []saga.SendOption) (n int) {
+	s, err := saga.Settings(o...)
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range s.Header {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 func (c *inputs) equalIn63() []result {

@@ -25,8 +25,10 @@ BEGIN
     ELSIF json_typeof(header) <> 'object' OR octet_length(header::text) > 1048576 THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
     END IF;
-    SELECT count(*), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
-           sum(octet_length(h.key) + octet_length(h.value #>> '{}')), bool_and(json_typeof(h.value) = 'string')
+    -- The names that begin with edda- are the bus's own, and come on top of what a caller may give.
+    SELECT count(*) FILTER (WHERE NOT starts_with(h.key, 'edda-')), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
+           sum(octet_length(h.key) + octet_length(h.value #>> '{}')) FILTER (WHERE NOT starts_with(h.key, 'edda-')),
+           bool_and(json_typeof(h.value) = 'string')
     INTO entries, longest, total, texts FROM json_each(header) h;
     IF NOT texts THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
