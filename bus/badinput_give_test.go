@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -44,7 +45,7 @@ type jar struct {
 // give is a send in whichever way.
 type give func(m saga.Message, o ...saga.SendOption)
 
-// giver gives one input in all ways. name is the endpoint of the row.
+// inputs gives the input of a row in all ways. name is the endpoint and the saga of the row.
 type inputs struct {
 	*world
 	name   string
@@ -73,7 +74,7 @@ func (s *steps) run(n int, g give) {
 	f(g)
 }
 
-func newGiver(w *world) *inputs {
+func newInputs(w *world) *inputs {
 	g := &inputs{world: w, steps: &steps{}}
 	g.db = g.openDB(w.pool)
 	pool, err := pgxpool.New(w.t.Context(), pgdev.DSN(w.t))
@@ -299,17 +300,10 @@ func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) re
 	} else if strings.HasPrefix(r.fate, "dead") {
 		where = `edda.dead_letter WHERE message_id = $1`
 	}
-	if where != "" && c.count(`SELECT count(*) FROM `+where+` AND body = $2 AND header = $3`, [16]byte(id), []byte(l.body), []byte(cmpOr(l.header, "{}"))) != 1 {
+	if where != "" && c.count(`SELECT count(*) FROM `+where+` AND body = $2 AND header = $3`, [16]byte(id), []byte(l.body), []byte(cmp.Or(l.header, "{}"))) != 1 {
 		r.fate += ", altered"
 	}
 	return r
-}
-
-func cmpOr(s, standard string) string {
-	if s == "" {
-		return standard
-	}
-	return s
 }
 
 // both has a message arrive at a plain handler and at a saga.

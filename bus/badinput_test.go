@@ -52,7 +52,7 @@ func fate(name string, says ...string) want { return want{fate: name, says: says
 // B45 to B48 to the pool and the migrations; B53 to TestWhatAHandlerMayReturn; B54 says that nothing happens.
 func TestBadInput(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	g := newGiver(w)
+	g := newInputs(w)
 	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs, timeInputs, againInputs, optionInputs) {
 		t.Run(row.id+" "+row.input, func(t *testing.T) {
 			c := *g
