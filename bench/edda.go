@@ -125,12 +125,18 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	}
 	return runUntil(ctx, endpoint, func(ctx context.Context) error {
 		empty := statements(eddaSQL, w.Schema())["empty"]
-		for done, last := false, int64(-1); !done; {
-			if err := sleep(ctx, 4*time.Millisecond); err != nil {
+		// The look is a scan over rows that were deleted a moment ago: it waits until this process alone has done
+		// everything, or nothing for a while because others have.
+		quiet := 0
+		for done, last, before := false, int64(-1), steps.Load(); !done; {
+			if err := sleep(ctx, 5*time.Millisecond); err != nil {
 				return err
 			}
-			if n := steps.Load(); n != last {
-				last = n
+			n := steps.Load()
+			if quiet++; n != last {
+				quiet, last = 0, n
+			}
+			if n-before < int64(w.N) && quiet < 10 {
 				continue
 			}
 			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {

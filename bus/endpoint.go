@@ -21,7 +21,7 @@ import (
 
 // EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
 type EndpointOptions struct {
-	Concurrency int           // workers, each with a connection while it works; 0 is max(2, CPUs), cut to the pool's MaxConns
+	Concurrency int           // workers, each with a connection while it works; 0 is one more than max(2, CPUs), cut to the pool's MaxConns
 	BatchMax    int           // messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
 	BatchBytes  int           // bodies in memory at a time; 0 is 4 MiB
 	Budget      time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
@@ -99,7 +99,7 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	between("Poll (ns)", int64(o.Poll), 0, int64(time.Hour))
 	between("UnknownFor (ns)", int64(o.UnknownFor), 0, int64(365*24*time.Hour))
 
-	setDefault(&o.Concurrency, min(max(2, runtime.NumCPU()), poolSize))
+	setDefault(&o.Concurrency, min(max(2, runtime.NumCPU())+1, poolSize)) // one waits for the disk, see docs/decisions/0009
 	setDefault(&o.BatchMax, rows)
 	setDefault(&o.BatchBytes, 4<<20)
 	setDefault(&o.Budget, 50*time.Millisecond)

@@ -36,6 +36,9 @@ func (b *batch) load(ctx context.Context) error {
 		}
 		m.instance = i
 	}
+	if len(b.asked) == 0 {
+		b.awaitWorker(ctx)
+	}
 	if err := b.ask(ctx, b.asked); err != nil {
 		return err
 	}
@@ -134,6 +137,35 @@ func (b *batch) open(i *instance, f persistence.Found) {
 
 const mostHolderWait = 50 * time.Millisecond
 
+// awaitWorker: when the whole batch is for instances that another worker of this process has, its messages are ready to step
+// as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
+// turns: one takes and decodes while the other steps and commits. It holds no instance meanwhile.
+func (b *batch) awaitWorker(ctx context.Context) {
+	var first *instance
+	for _, m := range b.messages {
+		switch {
+		case m.fate != left || m.instance == nil:
+			return
+		case first == nil:
+			first = m.instance
+		}
+	}
+	done, ok := b.memory.waitFor(first.asked)
+	if !ok {
+		return
+	}
+	defer done()
+	if !b.pump.untilEnded(ctx, mostHolderWait, func() bool { return b.memory.hold(b, first.asked) }) {
+		return
+	}
+	for _, m := range b.messages {
+		if i := m.instance; i.status == busyHere && b.memory.hold(b, i.asked) {
+			i.status = unknown
+			b.asked = append(b.asked, i)
+		}
+	}
+}
+
 // waitForHolder: when the whole batch is for instances that other processes hold, one worker of this process waits
 // for one of them, instead of all of them taking and letting go for as long as that lasts. It holds no instance, so it
 // cannot be part of a deadlock.
@@ -152,7 +184,7 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 	if first == nil {
 		return nil
 	}
-	done, ok := b.memory.waitFor(first.id)
+	done, ok := b.memory.waitFor(handle{id: first.id})
 	if !ok {
 		return nil
 	}

@@ -16,7 +16,7 @@ type memory struct {
 	lost      map[saga.ID]int       // saves lost by a message since it was last written
 	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
 	condemned map[saga.ID]error     // messages whose next step is to fail with this error
-	waiting   map[saga.ID]struct{}  // instances that one worker of this process waits for
+	waiting   map[handle]struct{}   // instances that one worker of this process waits for
 	newer     time.Time             // when it was last said that a message waits for a newer program
 }
 
@@ -40,7 +40,7 @@ const (
 func newMemory() *memory {
 	return &memory{
 		held: map[handle]*batch{}, contended: map[handle]contention{}, lost: map[saga.ID]int{},
-		trouble: map[saga.ID]int{}, condemned: map[saga.ID]error{}, waiting: map[saga.ID]struct{}{},
+		trouble: map[saga.ID]int{}, condemned: map[saga.ID]error{}, waiting: map[handle]struct{}{},
 	}
 }
 
@@ -143,17 +143,17 @@ func (m *memory) forget(messages []*message) {
 }
 
 // waitFor makes the caller the one worker of this process that waits for an instance.
-func (m *memory) waitFor(id saga.ID) (done func(), ok bool) {
+func (m *memory) waitFor(h handle) (done func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, taken := m.waiting[id]; taken {
+	if _, taken := m.waiting[h]; taken {
 		return nil, false
 	}
-	m.waiting[id] = struct{}{}
+	m.waiting[h] = struct{}{}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.waiting, id)
+		delete(m.waiting, h)
 	}, true
 }
 

@@ -29,6 +29,7 @@ type pump struct {
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
+	strolling  bool          // a helper that found nothing looks further behind: one is enough
 }
 
 // position is a place in a queue's order. The zero position is before everything.
@@ -41,7 +42,7 @@ const (
 	firstLimit  = 64
 	cursorFor   = 100 * time.Millisecond
 	helpFirst   = 5 * time.Millisecond
-	helpMost    = 50 * time.Millisecond
+	helpMost    = 100 * time.Millisecond
 	parkFor     = 50 * time.Millisecond
 	growOnGood  = 1.1
 	shrinkOnBad = 0.5
@@ -56,15 +57,24 @@ func newPump(o EndpointOptions) *pump {
 	return p
 }
 
-// wake lets one idle worker take. It never blocks. It tells whether one was idle.
+// wake lets one idle worker take. It never blocks. It tells whether one was idle. While the workers that are not
+// idle have all the instances there are messages for, an idle one is only woken when that may have changed.
 func (p *pump) wake() bool {
+	p.mu.Lock()
+	idle, wait := p.idle > 0, time.Time{}
+	if p.busy > 0 && time.Now().Before(p.noHelpTill) {
+		wait = p.noHelpTill
+	}
+	p.mu.Unlock()
+	if !wait.IsZero() {
+		p.wakeAt(wait)
+		return idle
+	}
 	select {
 	case p.wakeups <- struct{}{}:
 	default:
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.idle > 0
+	return idle
 }
 
 // wakeAt lets a worker take at t, or at the next poll if that comes first.
@@ -201,11 +211,42 @@ func (p *pump) finish(r report) {
 // useless tells of a take that was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
 
-// noHelpFor stops calling helpers for a while.
-func (p *pump) noHelpFor(d time.Duration) {
+// noHelpFor stops calling helpers for a while. It tells whether the caller is the one to look further behind, until it calls
+// strolled.
+func (p *pump) noHelpFor(d time.Duration) (stroll bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noHelpTill = time.Now().Add(d)
+	stroll = !p.strolling
+	p.strolling = true
+	return stroll
+}
+
+func (p *pump) strolled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strolling = false
+}
+
+// untilEnded waits until ready holds, looking whenever a batch of this process ends. It tells whether it did in time.
+func (p *pump) untilEnded(ctx context.Context, most time.Duration, ready func() bool) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		ended := p.ended
+		p.mu.Unlock()
+		if ready() {
+			return true
+		}
+		select {
+		case <-ended:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // park makes a worker that could do nothing wait: until another one's batch has ended, or a little while.

@@ -77,8 +77,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		w.wakeForNext(work, conn.Conn())
 		return false, nil
 	case o.helper && r.useless():
-		w.stroll(taking)
-		if r.taken < o.limit {
+		if !w.stroll(taking) || r.taken < o.limit {
 			return false, nil
 		}
 		w.behind = b.last()
@@ -92,11 +91,15 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 
 // stroll makes a helper wait whose take was for instances of other workers, longer each time: the others come to
 // those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages
-// for somebody else.
-func (w *worker) stroll(ctx context.Context) {
+// for somebody else. One of a process does that; it tells whether this worker is the one.
+func (w *worker) stroll(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
-	w.pump.noHelpFor(w.idling)
+	if !w.pump.noHelpFor(w.idling) {
+		return false
+	}
+	defer w.pump.strolled()
 	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
+	return true
 }
 
 // wakeForNext sets the timer for the first message that is not due yet.
