@@ -46,6 +46,7 @@ type Definition struct {
 	order []*handler
 
 	stateType reflect.Type
+	plain     bool       // a state is what decoding its bytes would give, see isPlain
 	newState  func() any // *S
 	upcasts   map[int]upcast
 	faults    []error
@@ -78,6 +79,7 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 		}
 		p.part(nil, d)
 	}
+	d.plain = isPlain(d.stateType)
 	d.check()
 	return d
 }

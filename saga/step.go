@@ -8,7 +8,8 @@ import (
 
 // decodeEvery bounds how long a large state is used without going through its bytes. A small one is decoded
 // before every step, which costs less than a microsecond per hundred bytes; for a large one that would be the
-// greater part of the work, and what it guards against shows up within 16 steps or at the next load.
+// greater part of the work, and what it guards against shows up within 16 steps or at the next load. A plain state
+// is what its bytes would give, and needs neither.
 const decodeEvery = 16
 
 // Step runs the handler of one prepared message on the instance. It never panics for what a handler does, and
@@ -104,7 +105,7 @@ func (s *Session) accept(c *Context) Outcome {
 	}
 	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
 	s.live, s.completed = true, c.complete
-	if s.reused++; len(state) <= smallText || s.reused >= decodeEvery {
+	if s.reused++; !s.def.plain && (len(state) <= smallText || s.reused >= decodeEvery) {
 		s.state = nil
 	}
 	return Outcome{Out: c.out, Cancelled: c.cancelled}

@@ -1,0 +1,52 @@
+package saga
+
+import (
+	"reflect"
+	"strings"
+)
+
+// isPlain tells whether a value of type t is, without asking, what decoding its encoding would give: structs of
+// numbers, booleans and text, with a name of its own for each field. Such a state need not go through its bytes before
+// every step for a step to start from what the next load would see. Pointers, slices, maps and types that encode
+// themselves are not plain: nil may come back empty, two fields may share memory, a time loses its monotonic part.
+func isPlain(t reflect.Type) bool {
+	if encodesItself(t) {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return true
+	case reflect.Struct:
+		return plainFields(t)
+	}
+	return false
+}
+
+func plainFields(t reflect.Type) bool {
+	names := map[string]bool{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			name = f.Name
+		}
+		name = strings.ToLower(name) // encoding/json reads a field under any case of its name
+		if f.Anonymous || !f.IsExported() || name == "-" || options != "" || names[name] || !isPlain(f.Type) {
+			return false
+		}
+		names[name] = true
+	}
+	return true
+}
+
+// encodesItself finds methods that encoding/json would call, on the type or on its pointer.
+func encodesItself(t reflect.Type) bool {
+	for _, method := range []string{"MarshalJSON", "MarshalText", "UnmarshalJSON", "UnmarshalText"} {
+		if _, ok := reflect.PointerTo(t).MethodByName(method); ok {
+			return true
+		}
+	}
+	return false
+}
