@@ -3,6 +3,7 @@ package saga
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -74,11 +75,16 @@ func decodeJSON(b []byte, into any) error {
 // withoutValue takes out of an error what encoding/json and time quote from the text: it may be anything, and
 // errors are logged.
 func withoutValue(err error) error {
-	switch e := err.(type) {
-	case *json.UnmarshalTypeError:
-		e.Value, _, _ = strings.Cut(e.Value, " ") // "number 42" becomes "number"
-	case *time.ParseError:
-		return fmt.Errorf("a time of %d bytes is not of the form %s", len(e.Value), e.Layout)
+	if err == nil {
+		return nil
+	}
+	var wrongType *json.UnmarshalTypeError
+	var wrongTime *time.ParseError
+	switch {
+	case errors.As(err, &wrongType):
+		wrongType.Value, _, _ = strings.Cut(wrongType.Value, " ") // "number 42" becomes "number"
+	case errors.As(err, &wrongTime):
+		return fmt.Errorf("a time of %d bytes is not of the form %s", len(wrongTime.Value), wrongTime.Layout)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func mutants(ctx context.Context, s settings) error {
 	}
 	if s.list {
 		for _, m := range chosen {
-			fmt.Fprintf(s.out, "%s (%s)\n    %s\n    %s %s\n", m.name, m.theme, m.guards, m.target.pkg, strings.Join(m.target.tests, " "))
+			_, _ = fmt.Fprintf(s.out, "%s (%s)\n    %s\n    %s %s\n", m.name, m.theme, m.guards, m.target.pkg, strings.Join(m.target.tests, " "))
 		}
 		return nil
 	}
@@ -101,7 +101,7 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 	if err := l.control(ctx, chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", "passed", "the engine as it is", time.Since(begin).Seconds())
+	_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", "passed", "the engine as it is", time.Since(begin).Seconds())
 	dead := 0
 	for _, m := range chosen {
 		begin := time.Now()
@@ -109,17 +109,17 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", v, m.name, time.Since(begin).Seconds())
+		_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", v, m.name, time.Since(begin).Seconds())
 		if v == killed {
 			dead++
 		} else {
-			fmt.Fprintf(s.out, "    %s\n    want a failure of %v in %s\n", m.guards, m.target.tests, m.target.pkg)
+			_, _ = fmt.Fprintf(s.out, "    %s\n    want a failure of %v in %s\n", m.guards, m.target.tests, m.target.pkg)
 		}
 		if s.verbose || v != killed && v != survived {
-			fmt.Fprintln(s.out, tail(output))
+			_, _ = fmt.Fprintln(s.out, tail(output))
 		}
 	}
-	fmt.Fprintf(s.out, "mutants=%d killed=%d\n", len(chosen), dead)
+	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d\n", len(chosen), dead)
 	if dead < len(chosen) {
 		return fmt.Errorf("%d lived: no test holds their guards in place", len(chosen)-dead)
 	}
