@@ -35,6 +35,9 @@ func TestCompleteAndRestartInOneBatch(t *testing.T) {
 		if got := w.toldSums(); got != "1 1 5 11" {
 			t.Errorf("told %q, want %q", got, "1 1 5 11")
 		}
+		if failed := eventsOf[bus.Retried](w); len(failed) > 0 {
+			t.Errorf("waiting for the next batch counted as a failure: %v", failed[0].Err)
+		}
 		w.want(0, `SELECT (SELECT count(*) FROM edda.dead_letter) + (SELECT count(*) FROM edda.discarded)`)
 	})
 }
