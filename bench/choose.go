@@ -9,8 +9,8 @@ import (
 
 // messages is the full number of messages of a workload, and that of -quick.
 var messages = map[string]struct{ full, quick int }{
-	Step:    {200_000, 60_000},
-	Hot:     {200_000, 60_000},
+	Step:    {200_000, 40_000},
+	Hot:     {200_000, 40_000},
 	Latency: {2_000, 500},
 }
 
