@@ -50,12 +50,11 @@ type Endpoint struct {
 	name     string
 	options  EndpointOptions
 	handlers *handlers
-	planner  [6]string // the planner settings of a session, given back to a user's handler
 
 	running sync.Mutex // held by Run
-	queue   *queue
-	pump    *pump
-	memory  *memory
+	ground
+	pump   *pump
+	memory *memory
 }
 
 // NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
@@ -120,15 +119,6 @@ func setDefault[N int | time.Duration](value *N, standard N) {
 // Name is the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
 
-// Install creates the endpoint's queue and subscribes it to its kinds. It needs the right to create tables, and
-// does nothing when that was done before. When it returns, every event published from then on reaches the queue.
-func (e *Endpoint) Install(ctx context.Context) error {
-	if _, err := e.bus.pool.Exec(ctx, e.bus.sql.Get("create_queue"), e.name); err != nil {
-		return fmt.Errorf("install endpoint %s: %w", e.name, explain(err))
-	}
-	return e.subscribe(ctx)
-}
-
 // Run consumes the queue until ctx ends. Then it takes nothing more, lets handlers finish for Drain, and
 // cancels those that did not. It returns nil after a clean drain, ErrDrain when it had to cancel, and
 // another error when it could not start or cannot go on: migrations.ErrNotMigrated, migrations.ErrTooNew,
@@ -138,12 +128,14 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
 	}
 	defer e.running.Unlock()
-	if err := e.start(ctx); err != nil {
+	found, err := e.check(ctx)
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
+	e.ground = found
 	pool, err := e.openPool(ctx)
 	if err != nil {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
@@ -155,96 +147,56 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	return nil
 }
 
-// start checks what only the database knows.
-func (e *Endpoint) start(ctx context.Context) error {
+// Check does what Run does before its first message, and nothing else: it compares the schema's version, finds the
+// queue (or installs it, with AutoInstall), subscribes the endpoint to its kinds and reads the routes. A program that
+// starts several endpoints calls it for each, so that none takes a message before all of them could. Errors are
+// those of Run. Safe for concurrent use, also beside Run.
+func (e *Endpoint) Check(ctx context.Context) error {
+	if _, err := e.check(ctx); err != nil {
+		return fmt.Errorf("check endpoint %s: %w", e.name, err)
+	}
+	return nil
+}
+
+// Connections is how many connections Run opens beside those of the bus's pool: one for each worker. With PollOnly it
+// is 0, because what stands between is a pooler, whose connections are not ours to count.
+func (e *Endpoint) Connections() int {
+	if e.bus.wakeup == PollOnly {
+		return 0
+	}
+	return e.options.Concurrency
+}
+
+// ground is what Run learns from the database before it takes a message.
+type ground struct {
+	queue   *queue
+	planner [6]string // the planner settings of a session, given back to a user's handler
+}
+
+// check asks what only the database knows.
+func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	b := e.bus
 	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
-		return err
+		return ground{}, err
 	}
-	var id int
-	err := b.pool.QueryRow(ctx, b.sql.Get("find_queue"), e.name).Scan(&id)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows) && b.autoInstall:
-		err = b.pool.QueryRow(ctx, b.sql.Get("create_queue"), e.name).Scan(&id)
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%w: call Endpoint.Install, or set bus.Options.AutoInstall", ErrNotInstalled)
-	}
+	id, err := e.findQueue(ctx)
 	if err != nil {
-		return fmt.Errorf("find its queue: %w", explain(err))
+		return ground{}, err
 	}
 	if err := e.subscribe(ctx); err != nil {
-		return err
+		return ground{}, err
 	}
 	known, err := b.routes.reload(ctx, b.pool)
 	if err != nil {
-		return err
+		return ground{}, err
 	}
-	e.queue = known.byID[id]
-	p := &e.planner
+	g := ground{queue: known.byID[id]}
+	p := &g.planner
 	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5])
 	if err != nil {
-		return fmt.Errorf("read the planner's settings: %w", err)
+		return ground{}, fmt.Errorf("read the planner's settings: %w", err)
 	}
-	return nil
-}
-
-// subscribe adds the kinds that are not subscribed yet. It waits for every transaction that is publishing, so
-// that what they publish is either before the subscription or seen by it.
-func (e *Endpoint) subscribe(ctx context.Context) error {
-	b, kinds := e.bus, e.handlers.subscribed
-	var (
-		id      int
-		missing int
-	)
-	if err := b.pool.QueryRow(ctx, b.sql.Get("find_queue"), e.name).Scan(&id); err != nil {
-		return fmt.Errorf("find its queue: %w", explain(err))
-	}
-	if err := b.pool.QueryRow(ctx, b.sql.Get("missing_subscriptions"), id, kinds).Scan(&missing); err != nil {
-		return fmt.Errorf("read its subscriptions: %w", explain(err))
-	}
-	if missing == 0 {
-		return nil
-	}
-	for {
-		err := e.trySubscribe(ctx, id, kinds)
-		if pg.ClassOf(err) != pg.Busy {
-			b.routes.forget()
-			if err != nil {
-				return fmt.Errorf("subscribe: %w", explain(err))
-			}
-			return nil
-		}
-		// Somebody is publishing in a long transaction. Others would queue up behind a lock request that
-		// waits, so it waits in short pieces.
-		if err := run.Sleep(ctx, run.Jitter(100*time.Millisecond)); err != nil {
-			return fmt.Errorf("subscribe: a transaction that publishes is still open: %w", err)
-		}
-	}
-}
-
-func (e *Endpoint) trySubscribe(ctx context.Context, id int, kinds []string) error {
-	return pgx.BeginFunc(ctx, e.bus.pool, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		batch.Queue(e.bus.sql.Get("lock_timeout"), "50ms")
-		batch.Queue(e.bus.sql.Get("lock_subscriptions"))
-		batch.Queue(e.bus.sql.Get("subscribe"), id, kinds)
-		return tx.SendBatch(ctx, batch).Close()
-	})
-}
-
-// Unsubscribe ends the delivery of kinds to the endpoint: commands find no route to it, events no copy. What is
-// in the queue stays. A later Run of an endpoint that handles a kind subscribes it again.
-func (e *Endpoint) Unsubscribe(ctx context.Context, kinds ...string) error {
-	b := e.bus
-	var id int
-	if err := b.pool.QueryRow(ctx, b.sql.Get("find_queue"), e.name).Scan(&id); err != nil {
-		return fmt.Errorf("unsubscribe endpoint %s: %w", e.name, explain(err))
-	}
-	defer b.routes.forget()
-	if _, err := b.pool.Exec(ctx, b.sql.Get("unsubscribe"), id, kinds); err != nil {
-		return fmt.Errorf("unsubscribe endpoint %s: %w", e.name, explain(err))
-	}
-	return nil
+	return g, nil
 }
 
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers

@@ -1,0 +1,163 @@
+package edda_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+type knock struct{ Door int }
+
+func (knock) Kind() string { return "knock" }
+
+// ignore is a handler without an effect.
+func ignore(*bus.Context, pgx.Tx, knock) error { return nil }
+
+// runnerFunc is a loop of a user's own.
+type runnerFunc func(ctx context.Context) error
+
+func (f runnerFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// newBus is a bus in a schema of its own, migrated or not.
+func newBus(t *testing.T, pool *pgxpool.Pool, migrated bool, o bus.Options) *bus.Bus {
+	t.Helper()
+	o.Schema = pgdev.Schema(t)
+	if migrated {
+		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: o.Schema}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bus.New(pool, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newEndpoint(t *testing.T, b *bus.Bus, name string, workers int, parts ...bus.Part) *bus.Endpoint {
+	t.Helper()
+	e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{Concurrency: workers}, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestHostRunsUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, true, bus.Options{})
+	opened := make(chan int, 2)
+	doors := newEndpoint(t, b, "doors", 2, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m knock) error {
+		opened <- m.Door
+		return nil
+	}))
+	host, err := edda.NewHost(pool, doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error { return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "doors") || !strings.Contains(err.Error(), "windows") {
+		t.Errorf("Check before Install says %v, want ErrNotInstalled of both endpoints", err)
+	}
+	if err := host.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- host.Run(ctx) }()
+	if _, err := b.Send(t.Context(), knock{Door: 7}, saga.To("doors")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-opened; got != 7 {
+		t.Errorf("door %d was opened, want 7", got)
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Errorf("Run ended with %v, want nil", err)
+	}
+}
+
+// One runner that fails ends the others in order, and Run says which it was.
+func TestHostEndsWhenARunnerFails(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
+	broken := errors.New("the boiler is out")
+	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error { return broken }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Run(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("Run ended with %v, want %v", err, broken)
+	}
+}
+
+func TestHostChecksBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, false, bus.Options{})
+	ran := false
+	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error {
+		ran = true
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Run(t.Context()); !errors.Is(err, migrations.ErrNotMigrated) {
+		t.Errorf("Run ended with %v, want %v", err, migrations.ErrNotMigrated)
+	}
+	if ran {
+		t.Error("a runner ran although the check of another had failed")
+	}
+}
+
+func TestHostCountsConnections(t *testing.T) {
+	t.Parallel()
+	config := pgdev.Pool(t).Config().Copy()
+	config.MaxConns = 5000 // it opens none of them
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
+	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 4000, bus.HandleTx(ignore)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `may open 9001 connections (5000 of the pool, 4000 of "doors", and 1 that listens)`
+	if err := host.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Check says %v, want %q in it", err, want)
+	}
+	polling := newBus(t, pool, true, bus.Options{AutoInstall: true, Wakeup: bus.PollOnly})
+	host, err = edda.NewHost(pool, newEndpoint(t, polling, "doors", 4000, bus.HandleTx(ignore)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Check(t.Context()); err != nil {
+		t.Errorf("Check behind a pooler says %v, whose connections are not ours to count", err)
+	}
+}
+
+func TestNewHostNamesFaults(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, pgdev.Pool(t), false, bus.Options{})
+	twin := newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore))
+	_, err := edda.NewHost(nil, twin, twin, nil)
+	for _, want := range []string{"the pool is nil", `"doors" is given twice`, "runner 3 is nil"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewHost says %v, want %q in it", err, want)
+		}
+	}
+}
