@@ -26,5 +26,5 @@
 // An error is always an error of the connection or of the schema, and the transaction is lost with it.
 // What a message could do wrong is refused before it comes here.
 //
-// Reading order: store.go, load.go, save.go, statements.sql.
+// Reading order: store.go, load.go, save.go, list.go, statements.sql.
 package persistence

@@ -106,3 +106,15 @@ WHERE s.ctid = l.tid;
 -- name: read
 SELECT s.ctid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
+
+-- name: list
+-- Two conditions on the columns of one index: where the saga and its prefix begin, and where the last page ended.
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started
+FROM :schema.saga s
+WHERE (s.saga, s.key) >= ($1, $2) AND (s.saga, s.key) > ($3, $4)
+ORDER BY s.saga, s.key
+LIMIT $5;
+
+-- name: show
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator, s.started
+FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

@@ -24,5 +24,5 @@
 //
 // Texts are stored as they came, control characters included: whoever shows them escapes them.
 //
-// Reading order: store.go, queue.go, text.go, list.go, scan.go, resolve.go, statements.sql.
+// Reading order: store.go, queue.go, text.go, headers.go, list.go, scan.go, resolve.go, statements.sql.
 package deadletter

@@ -1,0 +1,94 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// PeekOptions say which messages of a queue to read. Every zero is a default, and a negative number an error.
+type PeekOptions struct {
+	AfterDue  time.Time // continue behind the message with this Due and AfterID; zero: from the head
+	AfterID   saga.ID
+	Limit     int // messages; 0 is 50, at most 200
+	BodyBytes int // of each body; 0 is 4 KiB, at most 64 KiB
+}
+
+const (
+	peekRows, mostPeekRows   = 50, 200
+	peekBytes, mostPeekBytes = 4 << 10, 64 << 10
+)
+
+// QueuedMessage is a message that waits in a queue, or is in a worker's hands at this moment.
+type QueuedMessage struct {
+	Info        saga.Info // with its headers; Attempt is the number of the next attempt
+	Ready       bool      // it is due, by the database's clock
+	Conflicts   int       // saves that it has lost since it last failed
+	FirstFailed time.Time // zero: it has not failed
+	Body        []byte    // its beginning, see PeekOptions.BodyBytes
+	Size        int       // bytes of the whole body
+	Faulty      error     // its header cannot be read, and Info has what could be
+}
+
+// Peek reads messages of a queue in the order in which they are due, and leaves them as they are. It locks nothing and
+// waits for nobody; the answer may be old when it arrives. Texts and bodies are as their senders gave them, control
+// characters included: whoever shows them escapes them.
+//
+// Errors: ErrNotInstalled for an endpoint that has no queue.
+func (b *Bus) Peek(ctx context.Context, endpoint string, o PeekOptions) ([]QueuedMessage, error) {
+	messages, err := b.peek(ctx, endpoint, o)
+	if err != nil {
+		return nil, fmt.Errorf("peek into the queue of endpoint %.80q: %w", endpoint, err)
+	}
+	return messages, nil
+}
+
+func (b *Bus) peek(ctx context.Context, endpoint string, o PeekOptions) (messages []QueuedMessage, err error) {
+	if o.Limit < 0 || o.BodyBytes < 0 {
+		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want 0 (the default) or more", o.Limit, o.BodyBytes)
+	}
+	setDefault(&o.Limit, peekRows)
+	setDefault(&o.BodyBytes, peekBytes)
+	q, err := b.findForTools(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	sql, err := b.forTools(q)
+	if err != nil {
+		return nil, err
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(sql.Get("look"))
+	pipeline.Queue(sql.Get("peek"), min(o.Limit, mostPeekRows), after(position{due: o.AfterDue, id: o.AfterID}),
+		[16]byte(o.AfterID), min(o.BodyBytes, mostPeekBytes)).Query(func(rows pgx.Rows) (err error) {
+		messages, err = pgx.CollectRows(rows, scanQueued)
+		return err
+	})
+	if err := b.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, explain(err)
+	}
+	return messages, nil
+}
+
+func scanQueued(row pgx.CollectableRow) (m QueuedMessage, err error) {
+	var (
+		id       [16]byte
+		failed   *time.Time
+		attempts int
+		header   []byte
+	)
+	i := &m.Info
+	err = row.Scan(&i.Due, &id, &i.Sent, &failed, &attempts, &m.Conflicts, &i.Kind, &header, &m.Body, &m.Size, &m.Ready)
+	if err != nil {
+		return m, err
+	}
+	i.ID, i.Due, i.Sent, i.Attempt = id, i.Due.UTC(), i.Sent.UTC(), attempts+1
+	if failed != nil {
+		m.FirstFailed = failed.UTC()
+	}
+	m.Faulty = readHeader(header, i)
+	return m, nil
+}

@@ -1,0 +1,176 @@
+package bus
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed queues.sql
+var queueStatements string
+
+// CountLimit is how many messages of a queue are counted one by one.
+const CountLimit = 100_000
+
+// QueueInfo is how one queue stands, by the database's clock.
+type QueueInfo struct {
+	Endpoint string
+	Kinds    []string // that are sent or published to it, sorted
+	Ready    int64    // messages that are due, those that workers have in hand included
+	Delayed  int64    // messages that are due later: delays, timeouts, retries
+	// Capped: one of the counts reached CountLimit, and is from there on the planner's estimate. That is good to some ten
+	// percent on a table that autovacuum has analysed, and may be far off before.
+	Capped    bool
+	OldestDue time.Time     // of the first message that is due; zero when none is
+	Lag       time.Duration // how long that one has been due
+}
+
+// Queues tells how every queue stands, in the order of the endpoints' names. It is for metrics and tools: it waits for
+// nobody and nobody waits for it. Counting reads at most CountLimit index entries for each number, some 20 ms, however
+// many messages wait. The pool's role needs SELECT on the tables, and no more.
+func (b *Bus) Queues(ctx context.Context) ([]QueueInfo, error) {
+	infos, err := b.readQueues(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues: %w", err)
+	}
+	return infos, nil
+}
+
+func (b *Bus) readQueues(ctx context.Context) ([]QueueInfo, error) {
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	known, err := b.routes.reload(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]QueueInfo, 0, len(known.byID))
+	for _, q := range known.byID {
+		info, err := b.depth(ctx, conn, q, CountLimit)
+		if pg.ClassOf(err) == pg.Unprepared {
+			continue // the queue was dropped since the subscriptions were read
+		}
+		if err != nil {
+			return nil, fmt.Errorf("count the messages of endpoint %s: %w", q.endpoint, explain(err))
+		}
+		info.Endpoint, info.Kinds = q.endpoint, known.kindsOf(q)
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })
+	return infos, nil
+}
+
+func (t *routes) kindsOf(q *queue) (kinds []string) {
+	for kind, queues := range t.kinds {
+		if slices.Contains(queues, q) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// forTools renders the statements of queues.sql for one queue.
+func (b *Bus) forTools(q *queue) (pg.Statements, error) {
+	return pg.Load(strings.ReplaceAll(queueStatements, ":queue", ":schema.queue_"+strconv.Itoa(q.id)), b.schema)
+}
+
+// depth counts up to limit. The pipeline is one transaction, so that the planner's settings end with it.
+func (b *Bus) depth(ctx context.Context, conn *pgxpool.Conn, q *queue, limit int64) (info QueueInfo, err error) {
+	sql, err := b.forTools(q)
+	if err != nil {
+		return info, err
+	}
+	var (
+		oldest *time.Time
+		now    time.Time
+	)
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(sql.Get("look"))
+	pipeline.Queue(sql.Get("depth"), limit).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&info.Ready, &info.Delayed, &oldest, &now)
+	})
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return info, err
+	}
+	if oldest != nil {
+		info.OldestDue, info.Lag = oldest.UTC(), now.Sub(*oldest)
+	}
+	info.Capped = info.Ready >= limit || info.Delayed >= limit
+	for number, estimate := range map[*int64]string{&info.Ready: sql.Get("estimate_ready"), &info.Delayed: sql.Get("estimate_delayed")} {
+		if *number < limit {
+			continue
+		}
+		rows, err := planRows(ctx, conn, estimate)
+		if err != nil {
+			return info, err
+		}
+		*number = max(*number, rows)
+	}
+	return info, nil
+}
+
+// planRows is the number of rows that the planner expects of a statement.
+func planRows(ctx context.Context, conn *pgxpool.Conn, explain string) (int64, error) {
+	var text []byte
+	if err := conn.QueryRow(ctx, explain).Scan(&text); err != nil {
+		return 0, err
+	}
+	var plans []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+	if err := json.Unmarshal(text, &plans); err != nil || len(plans) == 0 {
+		return 0, fmt.Errorf("read the planner's estimate: %w", err)
+	}
+	return int64(math.Round(plans[0].Plan.Rows)), nil
+}
+
+// findForTools reads the routes anew: whoever looks may have installed the endpoint a moment ago.
+func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue, error) {
+	known, err := b.routes.reload(ctx, b.pool)
+	if err != nil {
+		return nil, err
+	}
+	if q := known.endpoints[endpoint]; q != nil {
+		return q, nil
+	}
+	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command edda migrate install; its name may be misspelt", ErrNotInstalled)
+}
+
+// InstallQueue creates the queue of an endpoint and subscribes it to kinds, on top of what it is subscribed to. It is
+// Endpoint.Install for programs that do not have the endpoint's handlers, such as those that run with the right to create
+// tables. It does nothing when all of it was done before.
+//
+// Errors: the name or a kind is no name; the role may not create tables; the schema is not migrated.
+func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string) error {
+	faults := []error{}
+	if err := saga.CheckName(endpoint); err != nil {
+		faults = append(faults, fmt.Errorf("install endpoint %.80q: %w", endpoint, err))
+	}
+	for _, kind := range kinds {
+		if err := saga.CheckName(kind); err != nil {
+			faults = append(faults, fmt.Errorf("install endpoint %.80q: kind %.80q: %w", endpoint, kind, err))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{subscribed: kinds}}
+	return e.Install(ctx)
+}

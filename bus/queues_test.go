@@ -1,0 +1,265 @@
+package bus_test
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+func (w *world) queues() []bus.QueueInfo {
+	w.t.Helper()
+	infos, err := w.bus.Queues(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return infos
+}
+
+func TestQueuesTellHowTheyStand(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	if infos := w.queues(); len(infos) != 0 {
+		t.Errorf("without an endpoint: %+v", infos)
+	}
+	w.ledger()
+	w.install("notes", w.notes())
+	w.install("hears", bus.HandleTx(hears))
+	for n := range 3 {
+		w.send(add{N: n})
+	}
+	w.send(add{N: 9}, saga.Delay(time.Hour))
+	w.exec(`UPDATE ` + w.queue("notes") + ` SET due = due - interval '90 seconds' WHERE due <= now()`)
+	holder := w.begin()
+	w.execTx(holder, `SELECT FROM `+w.queue("notes")+` LIMIT 1 FOR UPDATE`) // a worker has it in hand: nobody waits
+	infos := w.queues()
+	if len(infos) != 2 || infos[0].Endpoint != "hears" || infos[1].Endpoint != "notes" {
+		t.Fatalf("queues %+v", infos)
+	}
+	idle, busy := infos[0], infos[1]
+	if idle.Ready != 0 || idle.Delayed != 0 || !idle.OldestDue.IsZero() || idle.Lag != 0 || !slices.Equal(idle.Kinds, []string{"order.shipped"}) {
+		t.Errorf("an idle queue: %+v", idle)
+	}
+	if busy.Ready != 3 || busy.Delayed != 1 || busy.Capped || busy.Lag < 90*time.Second || busy.Lag > 10*time.Minute ||
+		time.Since(busy.OldestDue) < 90*time.Second || !slices.Equal(busy.Kinds, []string{"tally.add"}) {
+		t.Errorf("a busy queue: %+v", busy)
+	}
+}
+
+// A queue whose table was dropped by hand is no queue.
+func TestQueuesPassOverADroppedOne(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("hears", bus.HandleTx(hears))
+	w.install("listener", bus.HandleTx(hears))
+	w.exec(`DROP TABLE ` + w.queue("hears"))
+	if infos := w.queues(); len(infos) != 1 || infos[0].Endpoint != "listener" {
+		t.Errorf("%+v", infos)
+	}
+}
+
+// Whoever watched a queue of millions counted all of them, every few seconds.
+func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("listener", bus.HandleTx(hears))
+	table := w.sql(w.queue("listener"))
+	w.exec(`INSERT INTO ` + table + ` (due, id, kind, header, body)
+		SELECT now() + (n - 700000) * interval '1 second', gen_random_uuid(), 'order.shipped', '{}', '{}' FROM generate_series(1, 1000000) n`)
+	for _, state := range []string{"never analysed", "analysed"} {
+		if state == "analysed" {
+			w.exec(`ANALYZE ` + table)
+		}
+		info := w.queues()[0]
+		if !info.Capped || info.Ready < bus.CountLimit || info.Delayed < bus.CountLimit || info.Lag < 690_000*time.Second {
+			t.Errorf("%s: %+v", state, info)
+		}
+		if off := info.Ready - 700_000; state == "analysed" && (off < -70_000 || off > 70_000) {
+			t.Errorf("%s: %d are ready, want about 700,000", state, info.Ready)
+		}
+		w.probeTools(state, "depth", bus.CountLimit, "100000")
+		w.probeTools(state, "peek", 50, "50", "-infinity", "00000000-0000-0000-0000-000000000000", "100")
+	}
+}
+
+// probeTools refuses a plan of a statement that reads the queue otherwise than by its index, or more than most rows.
+func (w *world) probeTools(state, name string, most int, args ...string) {
+	w.t.Helper()
+	tx := w.begin()
+	defer func() { _ = tx.Rollback(w.t.Context()) }()
+	statements := w.statementsOf("queues.sql", "listener")
+	w.execTx(tx, statements.Get("look"))
+	if _, err := tx.Prepare(w.t.Context(), name, statements.Get(name)); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, scan := range pgtest.Explain(w.t, tx, name, args...) {
+		wanted := "Index Only Scan"
+		if name == "peek" {
+			wanted = "Index Scan"
+		}
+		if scan.Node != wanted || scan.Rows+scan.Removed > most {
+			w.t.Errorf("%s, %s: %v", name, state, scan)
+		}
+	}
+}
+
+func TestToolStatementsPrepareAndAreUsedOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("listener", bus.HandleTx(hears))
+	used := map[string]int{}
+	for _, file := range []string{"queues.go", "peek.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`sql\.Get\("([a-z_]+)"\)`).FindAllSubmatch(text, -1) {
+			used[string(found[1])]++
+		}
+	}
+	conn := w.begin().Conn()
+	for name, sql := range w.statementsOf("queues.sql", "listener") {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("prepare %s: %v", name, err)
+		}
+		if used[name] == 0 || used[name] > 1 && name != "look" {
+			t.Errorf("%s is used %d times", name, used[name])
+		}
+	}
+}
+
+// statementsOf are those of one file, for this schema and the queue of one endpoint.
+func (w *world) statementsOf(file, endpoint string) pg.Statements {
+	w.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
+	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return statements
+}
+
+func (w *world) peek(endpoint string, o bus.PeekOptions) []bus.QueuedMessage {
+	w.t.Helper()
+	messages, err := w.bus.Peek(w.t.Context(), endpoint, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return messages
+}
+
+func TestPeekReadsTheHead(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.ledger()
+	w.install("notes", w.notes())
+	first := w.send(add{Key: "a", N: 1}, saga.WithHeader("tenant", "acme\x1b[2J"))
+	second := w.send(add{Key: strings.Repeat("b", 10_000), N: 2})
+	later := w.send(add{Key: "c", N: 3}, saga.Delay(time.Hour))
+	holder := w.begin()
+	w.execTx(holder, `SELECT FROM `+w.queue("notes")+` FOR UPDATE`)
+
+	all := w.peek("notes", bus.PeekOptions{})
+	if len(all) != 3 {
+		t.Fatalf("%d messages: %+v", len(all), all)
+	}
+	for n, want := range []saga.ID{first.ID, second.ID, later.ID} {
+		m := all[n]
+		if m.Info.ID != want || m.Info.Kind != "tally.add" || m.Info.Attempt != 1 || m.Ready != (n < 2) || m.Faulty != nil ||
+			m.Info.Sent.IsZero() || m.Info.Due.IsZero() || !m.FirstFailed.IsZero() {
+			t.Errorf("message %d: %+v", n, m)
+		}
+	}
+	if got := all[0].Info.Header("tenant"); got != "acme\x1b[2J" || string(all[0].Body) != `{"Key":"a","N":1}` {
+		t.Errorf("header %q, body %s", got, all[0].Body)
+	}
+	if m := all[1]; len(m.Body) != 4<<10 || m.Size <= 10_000 {
+		t.Errorf("a large body: %d of %d bytes", len(m.Body), m.Size)
+	}
+
+	page := w.peek("notes", bus.PeekOptions{Limit: 1, BodyBytes: 3})
+	if len(page) != 1 || string(page[0].Body) != `{"K` {
+		t.Fatalf("a page of one: %+v", page)
+	}
+	rest := w.peek("notes", bus.PeekOptions{AfterDue: page[0].Info.Due, AfterID: page[0].Info.ID})
+	if len(rest) != 2 || rest[0].Info.ID != second.ID {
+		t.Errorf("behind it: %+v", rest)
+	}
+	w.commit(holder)
+	w.start("notes", bus.EndpointOptions{}, w.notes())
+	w.until("the ready ones are handled", func() bool { return w.rows("notes") == 1 })
+}
+
+func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("hears", bus.HandleTx(hears))
+	w.exec(`INSERT INTO ` + w.queue("hears") + ` (due, id, kind, header, body, attempt, first_failed)
+		VALUES (now(), gen_random_uuid(), 'order.shipped', '\xff00', '', 3, now())`)
+	all := w.peek("hears", bus.PeekOptions{})
+	if len(all) != 1 || all[0].Faulty == nil || all[0].Info.Attempt != 4 || all[0].FirstFailed.IsZero() {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestPeekRefuses(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "edda migrate install") {
+		t.Errorf("an endpoint that is not there: %v", err)
+	}
+	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{Limit: -1}); err == nil {
+		t.Error("a negative limit was taken")
+	}
+}
+
+func TestQueueIsInstalledWithoutItsHandlers(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for _, kinds := range [][]string{nil, {"order.shipped"}, {"order.shipped", "tally.add"}} {
+		if err := w.bus.InstallQueue(t.Context(), "hears", kinds...); err != nil {
+			t.Fatal(err)
+		}
+		if info := w.queues()[0]; info.Endpoint != "hears" || !slices.Equal(info.Kinds, kinds) {
+			t.Errorf("installed for %v: %+v", kinds, info)
+		}
+	}
+	w.send(add{N: 1})
+	if n := w.rows("hears"); n != 1 {
+		t.Errorf("%d messages reached the queue, want 1", n)
+	}
+	for _, wrong := range [][]string{{"Orders"}, {"orders", "Kind"}, {"", ""}} {
+		if err := w.bus.InstallQueue(t.Context(), wrong[0], wrong[1:]...); err == nil || !strings.Contains(err.Error(), "install endpoint") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
+func TestInstancesAreListedAndShown(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(saga.Pessimistic)))
+	for _, key := range []string{"a", "b"} {
+		w.send(remind{Key: key, In: time.Hour})
+	}
+	w.until("they are there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 2 })
+	all, err := w.bus.Instances(t.Context(), persistence.ListOptions{})
+	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil || len(all[1].Instance.Pending) != 1 {
+		t.Errorf("%+v %v", all, err)
+	}
+	shown, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "a")
+	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 || shown.Started.IsZero() {
+		t.Errorf("%+v %v %v", shown, ok, err)
+	}
+	if _, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
+		t.Errorf("one that is not there: %v %v", ok, err)
+	}
+}

@@ -1,0 +1,124 @@
+package persistence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// How many instances a list returns.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+)
+
+// ListOptions choose instances of a list. Every zero field is no condition.
+type ListOptions struct {
+	Saga      string
+	KeyPrefix string // only with Saga
+	AfterSaga string // continue behind the instance of this saga and AfterKey; "" with an AfterKey is Saga
+	AfterKey  string
+	Limit     int // 0 is DefaultLimit; at most MaxLimit
+}
+
+// Listed is an instance as its row tells, for people. Instance.State is nil in a list.
+type Listed struct {
+	Instance saga.Instance
+	Started  time.Time
+	Faulty   error // a column of the row cannot be understood; the instance is without its timeouts and originator
+}
+
+var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
+
+// List returns living instances without their states, in the order of saga and key, by bytes. It reads no more of the
+// index than it returns, neither locks nor waits, and the answer may be old when it arrives. Any pool, connection or
+// transaction serves as q.
+func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
+	if o.KeyPrefix != "" && o.Saga == "" {
+		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
+	}
+	if o.AfterKey != "" && o.AfterSaga == "" {
+		o.AfterSaga = o.Saga
+	}
+	if o.Limit <= 0 {
+		o.Limit = DefaultLimit
+	}
+	// Planned on each call: a plan kept from the empty table would read all of the full one.
+	rows, err := q.Query(ctx, s.sql.Get("list"), pgx.QueryExecModeExec,
+		o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
+	if err != nil {
+		return nil, fmt.Errorf("list saga instances: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, scanListed)
+	if err != nil {
+		return nil, fmt.Errorf("list saga instances: %w", err)
+	}
+	return o.cut(all), nil
+}
+
+// cut ends the list where the saga or the prefix does. The statement does not: as a condition of its own that would
+// make it search the rest of the index for more.
+func (o ListOptions) cut(all []Listed) []Listed {
+	for n := range all {
+		i := &all[n].Instance
+		if o.Saga != "" && i.Saga != o.Saga || !strings.HasPrefix(i.Key, o.KeyPrefix) {
+			return all[:n]
+		}
+	}
+	return all
+}
+
+// Show returns the living instance of a key with its state as it is stored; ok is false when there is none. It neither
+// locks nor waits. Any pool, connection or transaction serves as q.
+func (s *Store) Show(ctx context.Context, q Queryer, name, key string) (l Listed, ok bool, err error) {
+	rows, err := q.Query(ctx, s.sql.Get("show"), pgx.QueryExecModeExec, name, key)
+	if err != nil {
+		return Listed{}, false, fmt.Errorf("show saga %s/%s: %w", name, printable(key), err)
+	}
+	found, err := pgx.CollectRows(rows, scanListed)
+	if err != nil {
+		return Listed{}, false, fmt.Errorf("show saga %s/%s: %w", name, printable(key), err)
+	}
+	if len(found) == 0 {
+		return Listed{}, false, nil
+	}
+	return found[0], true, nil
+}
+
+func scanListed(row pgx.CollectableRow) (l Listed, err error) {
+	var (
+		i                    = &l.Instance
+		id                   string
+		timeouts, originator []byte
+	)
+	err = row.Scan(&id, &i.Saga, &i.Key, &i.Version, &i.StateVersion, &i.State, &timeouts, &originator, &l.Started)
+	if err != nil {
+		return l, err
+	}
+	l.Started = l.Started.UTC()
+	if i.ID, err = saga.ParseID(id); err != nil {
+		return l, err
+	}
+	if l.Faulty = understood("timeouts", timeouts, &i.Pending); l.Faulty != nil {
+		i.Pending = nil
+	} else if l.Faulty = understood("originator", originator, &i.Originator); l.Faulty != nil {
+		i.Pending, i.Originator = nil, saga.Originator{}
+	}
+	return l, nil
+}
+
+func understood(column string, text []byte, into any) error {
+	if text == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("column %s: %w", column, err)
+	}
+	return nil
+}

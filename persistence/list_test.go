@@ -1,0 +1,140 @@
+package persistence_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/persistence"
+)
+
+// insert writes instances "saga/key" by hand.
+func (db database) insert(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		sagaName, key, _ := strings.Cut(name, "/")
+		_, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
+			VALUES (gen_random_uuid(), $1, $2, 3, 2, '{"b": 1, "a":2}', '[{"kind":"k","due":"2026-01-01T00:00:00Z","id":"00000000-0000-0000-0000-000000000007"}]')`), sagaName, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (db database) list(t *testing.T, o persistence.ListOptions) (names string) {
+	t.Helper()
+	all, err := db.store.List(t.Context(), db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range all {
+		names += " " + l.Instance.Saga + "/" + l.Instance.Key
+	}
+	return strings.TrimPrefix(names, " ")
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.insert(t, "order/7", "order/70", "order/71", "order/8", "order/Z", "order/é", "order/%", "bill/7", "parcel/1")
+	for _, c := range []struct {
+		o    persistence.ListOptions
+		want string
+	}{
+		{persistence.ListOptions{}, "bill/7 order/% order/7 order/70 order/71 order/8 order/Z order/é parcel/1"},
+		{persistence.ListOptions{Limit: 2}, "bill/7 order/%"},
+		{persistence.ListOptions{Limit: 2, AfterSaga: "order", AfterKey: "é"}, "parcel/1"},
+		{persistence.ListOptions{Saga: "order"}, "order/% order/7 order/70 order/71 order/8 order/Z order/é"},
+		{persistence.ListOptions{Saga: "order", AfterKey: "71", Limit: 2}, "order/8 order/Z"},
+		{persistence.ListOptions{Saga: "order", AfterKey: "é"}, ""},
+		{persistence.ListOptions{Saga: "order", KeyPrefix: "7"}, "order/7 order/70 order/71"},
+		{persistence.ListOptions{Saga: "order", KeyPrefix: "7", AfterKey: "7"}, "order/70 order/71"},
+		{persistence.ListOptions{Saga: "order", KeyPrefix: "%"}, "order/%"},
+		{persistence.ListOptions{Saga: "order", KeyPrefix: "nobody"}, ""},
+		{persistence.ListOptions{Saga: "ord"}, ""},
+		{persistence.ListOptions{Saga: "parcel"}, "parcel/1"},
+	} {
+		if got := db.list(t, c.o); got != c.want {
+			t.Errorf("%+v\ngot  %s\nwant %s", c.o, got, c.want)
+		}
+	}
+	if _, err := db.store.List(t.Context(), db, persistence.ListOptions{KeyPrefix: "7"}); err == nil {
+		t.Error("a prefix without a saga was taken")
+	}
+}
+
+func TestListHasPages(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	if _, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', lpad(n::text, 4, '0'), 1, 1, '{}' FROM generate_series(1, 450) n`)); err != nil {
+		t.Fatal(err)
+	}
+	seen, after := 0, ""
+	for range 4 {
+		page, err := db.store.List(t.Context(), db, persistence.ListOptions{Saga: "order", AfterKey: after, Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range page {
+			if seen++; l.Instance.Key != fmt.Sprintf("%04d", seen) {
+				t.Fatalf("number %d is %s", seen, l.Instance.Key)
+			}
+			after = l.Instance.Key
+		}
+	}
+	if seen != 450 {
+		t.Errorf("%d instances in four pages, want 450", seen)
+	}
+}
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.insert(t, "order/7", "order/8")
+	holder, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(t.Context()) }()
+	if _, err := holder.Exec(t.Context(), db.render(`SELECT FROM :schema.saga FOR UPDATE`)); err != nil {
+		t.Fatal(err)
+	}
+	l, ok, err := db.store.Show(t.Context(), db, "order", "7")
+	i := l.Instance
+	if err != nil || !ok || i.Key != "7" || i.Version != 3 || i.StateVersion != 2 || string(i.State) != `{"b": 1, "a":2}` ||
+		len(i.Pending) != 1 || i.Pending[0].Kind != "k" || i.ID.IsZero() || l.Started.IsZero() || l.Faulty != nil {
+		t.Errorf("%+v %v %v", l, ok, err)
+	}
+	if _, ok, err := db.store.Show(t.Context(), db, "order", "9"); ok || err != nil {
+		t.Errorf("a key that nobody has: %v %v", ok, err)
+	}
+}
+
+func TestListedRowEditedByHand(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.insert(t, "order/7")
+	if _, err := db.Exec(t.Context(), db.render(`UPDATE :schema.saga SET originator = '[1]'`)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := db.store.List(t.Context(), db, persistence.ListOptions{})
+	if err != nil || len(all) != 1 || all[0].Faulty == nil || all[0].Instance.Pending != nil {
+		t.Errorf("%+v %v", all, err)
+	}
+}
+
+func TestListsReadOnePageOfTheTable(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Probes{
+		File: "statements.sql", MaxRows: 50, PlannedAnew: true,
+		Statements: map[string][]string{
+			"list": {"order", "5", "order", "70000", "50"},
+			"show": {"order", "7"},
+		},
+		Fill: `INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+			SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 100000) n`,
+	}.Check(t, pool, schema)
+}
