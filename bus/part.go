@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Part is one thing an endpoint consumes: Saga, HandleTx, Accept or Use. It is sealed.
+// Part is one thing an endpoint consumes: Saga, HandleTx, HandleRaw, Accept or Use. It is sealed.
 type Part interface{ part(*handlers) }
 
 type part func(*handlers)
@@ -21,6 +21,7 @@ func (p part) part(h *handlers) { p(h) }
 // handlers is what an endpoint's parts add up to.
 type handlers struct {
 	consumers  map[string]*consumer // by kind
+	raw        *consumer            // of all other kinds; nil when the endpoint has none
 	sagas      map[string]*saga.Definition
 	subscribed []string // kinds that are sent or published to this endpoint
 	middleware []Middleware
@@ -28,12 +29,13 @@ type handlers struct {
 	faults     []error
 }
 
-// consumer handles one kind. Exactly one of def, tx and accept is set.
+// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw and accept is set.
 type consumer struct {
 	kind   string
 	what   string // for error texts
 	def    *saga.Definition
 	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
+	raw    func(ctx *Context, d *saga.Delivery) error
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
 }
@@ -223,7 +225,7 @@ func collect(parts []Part) (*handlers, error) {
 	for kind, c := range h.consumers {
 		h.checkAccept(kind, c)
 	}
-	if len(h.consumers) == 0 && len(h.faults) == 0 {
+	if len(h.consumers) == 0 && h.raw == nil && len(h.faults) == 0 {
 		h.fault("it handles nothing: give it a Saga or a HandleTx")
 	}
 	slices.Sort(h.subscribed)

@@ -80,6 +80,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"body":            {empty: []string{"(0,1)"}, full: []string{"(0,1)"}, most: 1},
 		"next_due":        {most: 1},
 		"insert":          {empty: []string{"{}", "{}", "{}", "{}", "{}"}, full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
+		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"}, full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_again":    {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"}, full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},

@@ -55,6 +55,13 @@ FROM unnest($1::bigint[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::
 -- name: insert_one
 INSERT INTO :queue (due, id, kind, header, body) VALUES (coalesce($1, clock_timestamp() + $6::bigint * interval '1 microsecond'), $2, $3, $4, $5);
 
+-- name: insert_in_order
+-- What is sent together keeps its order: each message is due a microsecond after the one before it.
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS reading)
+INSERT INTO :queue (due, id, kind, header, body)
+SELECT clock.reading + o.place * interval '1 microsecond', o.id::uuid, o.kind, o.header, o.body
+FROM clock CROSS JOIN unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) WITH ORDINALITY o(id, kind, header, body, place);
+
 -- name: delete
 -- Exactly the messages this batch answers for, in the transaction that holds their effects. If one of them
 -- is not there to be deleted, or this is another transaction than the one that took them, nothing commits. The

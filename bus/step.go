@@ -124,6 +124,15 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 			return err
 		}
 		out = *decided
+	case m.consumer.raw != nil:
+		decided := b.handleRaw(step, m)
+		if decided == nil {
+			if retried {
+				m.putBack(0, m.err)
+			}
+			return nil
+		}
+		out = *decided
 	case i.status == absent || !i.session.Live() && !m.call.MayStart(): // also when the start of this batch failed
 		b.missing(step, m)
 		return nil

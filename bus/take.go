@@ -155,6 +155,9 @@ func (b *batch) prepare(m *message) {
 		c = b.handlers.consumers[c.as]
 	}
 	if c == nil {
+		c = b.handlers.raw
+	}
+	if c == nil {
 		b.unknownKind(m)
 		return
 	}
@@ -199,6 +202,6 @@ func (b *batch) unknownKind(m *message) {
 func (b *batch) awaitNewerProgram(m *message, err error) {
 	m.putBack(newerWait, err)
 	if b.memory.newerSeen() {
-		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message", m.id, "kind", m.kind, "error", err)
+		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(), "kind", m.kind, "error", err)
 	}
 }

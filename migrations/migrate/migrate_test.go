@@ -149,11 +149,11 @@ func TestCheck(t *testing.T) {
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
 		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
-		{"older", "DELETE FROM :schema.migration WHERE version = 5", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
-		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 4 of the 5 migrations"},
-		{"newer", "INSERT INTO :schema.migration VALUES (6, 'more', false)", nil, ""},
-		{"newer and breaking", "INSERT INTO :schema.migration VALUES (6, 'less', true), (7, 'more', false)",
-			migrations.ErrTooNew, "is at version 7, and its version 6 forbids programs that know no more than 5"},
+		{"older", "DELETE FROM :schema.migration WHERE version = 6", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
+		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
+		{"newer", "INSERT INTO :schema.migration VALUES (7, 'more', false)", nil, ""},
+		{"newer and breaking", "INSERT INTO :schema.migration VALUES (7, 'less', true), (8, 'more', false)",
+			migrations.ErrTooNew, "is at version 8, and its version 7 forbids programs that know no more than 6"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,65 @@
+package bus
+
+import (
+	"context"
+	"errors"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// ErrLeave, returned by a raw handler, ends the batch before this message: it stays at its place in the queue,
+// with nothing known against it and no attempt counted, and so does everything behind it. What came before it in the
+// batch commits. The message is taken again soon, by whoever comes first.
+var ErrLeave = errors.New("leave the message in the queue")
+
+// HandleRaw makes the endpoint hand f every message whose kind none of its other parts handles, as bytes: for bridges,
+// relays and programs that do not have the Go types. There are no unknown kinds in such an endpoint. It is subscribed
+// to the kinds given here, and to no other: what is addressed to it by name (saga.To) arrives in any case.
+//
+// f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the
+// batch wait for their commit. It must not keep d, nor its Body. Its errors go to the endpoint's policy, but for ErrLeave.
+func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
+	return part(func(h *handlers) {
+		switch {
+		case f == nil:
+			h.fault("HandleRaw: the handler is nil")
+			return
+		case h.raw != nil:
+			h.fault("HandleRaw is given twice: one handler gets what no other part handles")
+			return
+		}
+		h.raw = &consumer{what: "HandleRaw", raw: f}
+		for _, kind := range kinds {
+			if err := saga.CheckName(kind); err != nil {
+				h.fault("HandleRaw: kind: %w", err)
+				continue
+			}
+			h.subscribe(kind)
+		}
+	})
+}
+
+// handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
+func (b *batch) handleRaw(ctx context.Context, m *message) *saga.Outcome {
+	c := &Context{ctx: ctx, turn: *b.turn(m)}
+	err := b.callRaw(ctx, m, c)
+	if errors.Is(err, ErrLeave) {
+		b.late = true
+		return nil
+	}
+	out := c.outcome(err)
+	if out.Err == nil {
+		out.Err = b.route(ctx, out.Out)
+	}
+	return &out
+}
+
+func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error) {
+	defer recovered(&err)
+	defer c.closed.Store(true)
+	call := func(ctx context.Context, d *saga.Delivery) error {
+		c.ctx = ctx
+		return m.consumer.raw(c, d)
+	}
+	return inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery))
+}

@@ -1,0 +1,192 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// RawMessage is a message of SendRaw and PublishRaw: bytes that somebody else has encoded.
+type RawMessage struct {
+	saga.Raw
+	ID     saga.ID           // zero is a new one. It is not remembered, other than that of saga.WithID: the same may be sent again
+	Header map[string]string // limits are those of saga.WithHeader
+}
+
+// SendRaw writes messages to the queue of one endpoint, whatever their kinds, in one transaction: all of them or
+// none, and they are due in the order given. Errors are those of Send; an unknown outcome names the first message.
+func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
+	out, err := b.composeRaw(saga.Command, endpoint, messages)
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("send to endpoint %.80q: %w", endpoint, err)
+	}
+	defer conn.Release()
+	for again := false; ; again = true {
+		q, err := b.rawQueue(ctx, conn.Conn(), out[0])
+		if err == nil {
+			err = conn.SendBatch(ctx, rawInserts(q, out)).Close() // without a BEGIN the pipeline is one transaction
+		}
+		switch {
+		case err == nil:
+			b.wakeQueue(ctx, q, time.Time{})
+			return nil
+		case !again && (isNoRoute(err) || pg.ClassOf(err) == pg.Unprepared):
+			b.routes.forget() // installed, or dropped and made again, since the routes were read
+		case isNoRoute(err):
+			return err
+		default:
+			return b.outcome(out[0], err)
+		}
+	}
+}
+
+// SendRawTx is SendRaw in the caller's transaction.
+func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
+	out, err := b.composeRaw(saga.Command, endpoint, messages)
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	to, err := b.destinations(ctx, tx, out[0])
+	if err == nil {
+		err = tx.SendBatch(ctx, rawInserts(to[0], out)).Close()
+	}
+	if err != nil {
+		return sendError(out[0], err)
+	}
+	b.nudgeLater(ctx, tx, to, out[0])
+	return nil
+}
+
+// PublishRaw writes a copy of each message to the queue of every endpoint that is subscribed to its kind, all in one
+// transaction. That nobody is subscribed is no error. Other errors are those of Publish.
+func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
+	out, err := b.composeRaw(saga.Event, "", messages)
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("publish %s: %w", out[0].Info.Kind, err)
+	}
+	defer conn.Release()
+	to, err := b.publishRaw(ctx, conn, out)
+	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
+		b.routes.forget()
+		to, err = b.publishRaw(ctx, conn, out)
+	}
+	if err != nil {
+		return err
+	}
+	for _, q := range to {
+		b.wakeQueue(ctx, q, time.Time{})
+	}
+	return nil
+}
+
+func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue, error) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return nil, sendError(out[0], err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
+	byKind := map[string][]*queue{}
+	byQueue := map[*queue][]saga.Outgoing{}
+	var order []*queue
+	for _, o := range out {
+		queues, known := byKind[o.Info.Kind]
+		if !known {
+			if queues, err = b.destinations(ctx, tx, o); err != nil {
+				return nil, sendError(o, err)
+			}
+			byKind[o.Info.Kind] = queues
+		}
+		for _, q := range queues {
+			if byQueue[q] == nil {
+				order = append(order, q)
+			}
+			byQueue[q] = append(byQueue[q], o)
+		}
+	}
+	for _, q := range order {
+		if err := tx.SendBatch(ctx, rawInserts(q, byQueue[q])).Close(); err != nil {
+			return nil, sendError(out[0], err)
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, b.outcome(out[0], err)
+	}
+	return order, nil
+}
+
+func (b *Bus) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue, error) {
+	known, err := b.routes.get(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return b.routes.command(known, out.Info.Kind, out.To)
+}
+
+// composeRaw checks the messages as Send would.
+func (b *Bus) composeRaw(intent saga.Intent, endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
+	out := make([]saga.Outgoing, len(messages))
+	var options []saga.SendOption
+	for n, m := range messages {
+		turn := saga.Turn{Now: time.Now(), NewID: func() saga.ID {
+			if m.ID.IsZero() {
+				return newID()
+			}
+			return m.ID
+		}}
+		options = options[:0]
+		if intent == saga.Command {
+			options = append(options, saga.To(endpoint))
+		}
+		for name, value := range m.Header {
+			options = append(options, saga.WithHeader(name, value))
+		}
+		var err error
+		if out[n], err = turn.Compose(intent, m.Raw, options...); err != nil {
+			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(messages), err)
+		}
+	}
+	return out, nil
+}
+
+const mostInsert = 16 << 20 // bytes of one statement; Postgres takes no parameter of a gigabyte
+
+// rawInserts are the statements that write out to q, in order.
+func rawInserts(q *queue, out []saga.Outgoing) *pgx.Batch {
+	pipeline := &pgx.Batch{}
+	var (
+		ids, kinds      []string
+		headers, bodies [][]byte
+		bytes           int
+	)
+	flush := func() {
+		pipeline.Queue(q.insertInOrder, slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
+		ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
+	}
+	for n := range out {
+		o := &out[n]
+		header := appendHeader(nil, &o.Info)
+		ids, kinds = append(ids, o.Info.ID.String()), append(kinds, o.Info.Kind)
+		headers, bodies = append(headers, header), append(bodies, nonNil(o.Body))
+		if bytes += len(header) + len(o.Body) + 64; bytes > mostInsert {
+			flush()
+		}
+	}
+	if len(ids) > 0 {
+		flush()
+	}
+	return pipeline
+}
