@@ -27,6 +27,26 @@
 // connection loses the batch, and nothing else: the queue still has every message. An error of the
 // write that nobody can be blamed for makes the next batches smaller until the culprit stands alone.
 //
+// # Log
+//
+// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look.
+//
+//	Info   edda: endpoint started                 endpoint, concurrency
+//	Info   edda: endpoint stopped                 endpoint, error (nil after a clean drain)
+//	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
+//	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
+//	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
+//	Debug  edda: message conflicted               endpoint, message_id, kind, attempt, saga, key
+//	Warn   edda: messages wait for a newer program  endpoint, message_id, kind, error
+//	Warn   edda: a batch was rolled back          endpoint, error
+//	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
+//	Warn   edda: old rows were not deleted        table, error
+//	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
+//	Debug  edda: notify                           error (the poll finds the messages)
+//
+// What concerns a message is logged after the commit that made it true, and bodies never. saga and key are there
+// when the message was for an instance.
+//
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do.

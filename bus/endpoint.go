@@ -141,7 +141,10 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer pool.Close()
-	if err := e.runWorkers(ctx, pool); err != nil {
+	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.options.Concurrency)
+	err = e.runWorkers(ctx, pool)
+	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
+	if err != nil {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	return nil

@@ -6,11 +6,15 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Event is something that has happened: it is emitted after the commit that makes it true, in the order of
-// the batch. An event whose commit had an unknown outcome is not emitted.
+// Event is something that has happened. The events of a batch are emitted together by its worker, after the commit that
+// makes them true and before the worker takes again: first what became of each message, in the order of the batch,
+// then BatchDone. Workers emit at the same time, so Options.Events must be safe for concurrent use; while it runs, its
+// worker does nothing else. A process that dies between the commit and the call emits nothing, and an event
+// whose commit had an unknown outcome is not emitted: events are for people and graphs, and no place for effects.
 type Event interface{ event() }
 
-// Handled: a message was consumed and its effects are committed.
+// Handled: a message was consumed and its effects are committed. It is not emitted for a message that was discarded,
+// or that fired as a timeout which nobody waited for any more.
 type Handled struct {
 	Endpoint string
 	Info     saga.Info
@@ -20,7 +24,8 @@ type Handled struct {
 	Critical time.Duration // from when the message was sent, or due, to its commit, by the database's clock
 }
 
-// Retried: a message failed, and was written back for another attempt after Delay.
+// Retried: a message failed, and was written back for another attempt after Delay. Emitted once for each attempt that
+// failed and is followed by another; Info.Attempt is the one that failed.
 type Retried struct {
 	Endpoint string
 	Info     saga.Info
@@ -28,7 +33,8 @@ type Retried struct {
 	Delay    time.Duration
 }
 
-// DeadLettered: a message was given up and stored with its bytes.
+// DeadLettered: a message was given up and stored with its bytes. Emitted once, with the error of the last attempt and
+// the rule that ended it.
 type DeadLettered struct {
 	Endpoint string
 	Info     saga.Info
@@ -36,14 +42,16 @@ type DeadLettered struct {
 	Reason   string
 }
 
-// Discarded: a message was consumed without effect, and the reason stored.
+// Discarded: a message was consumed without effect, and the reason stored: its handler or the policy said so, or there was
+// no instance for it.
 type Discarded struct {
 	Endpoint string
 	Info     saga.Info
 	Reason   string
 }
 
-// Conflicted: somebody else changed the instance first; the message is still in the queue.
+// Conflicted: somebody else changed the instance first; the message is still in the queue, or back in it. Emitted after
+// the batch has committed what it did not lose.
 type Conflicted struct {
 	Endpoint string
 	Info     saga.Info
@@ -51,7 +59,8 @@ type Conflicted struct {
 	Key      string
 }
 
-// BatchDone: one transaction of an endpoint has committed.
+// BatchDone: one transaction of an endpoint has committed. Emitted behind the events of its messages, and not for a take
+// that found nothing to do.
 type BatchDone struct {
 	Endpoint string
 	Taken    int // messages whose rows were locked
@@ -60,7 +69,7 @@ type BatchDone struct {
 	Took     time.Duration
 }
 
-// BatchFailed: one transaction was rolled back; all of its messages are still in the queue, unless the error is
+// BatchFailed: one transaction was rolled back. Emitted when that is known, before the worker pauses. All of its messages are still in the queue, unless the error is
 // that of a COMMIT whose reply was lost.
 type BatchFailed struct {
 	Endpoint string

@@ -224,6 +224,7 @@ func (b *batch) after(ctx context.Context) {
 		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
 	}
 	b.memory.forget(b.messages)
+	b.logEnds(ctx)
 	if b.bus.events != nil {
 		b.emitEvents()
 	}

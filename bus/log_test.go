@@ -1,0 +1,86 @@
+package bus_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+type logged struct{ Fate string }
+
+func (logged) Kind() string { return "logged" }
+
+// Alerts are written on these lines: a text or a key that changes breaks them.
+func TestLogOfAnEndpointsLife(t *testing.T) {
+	var text bytes.Buffer // slog's handler serialises the writes, and it is read after the last one
+	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{
+		Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Key {
+			case slog.TimeKey:
+				return slog.Attr{}
+			case "delay":
+				return slog.String("delay", "some")
+			}
+			return a
+		},
+	}))})
+	stop := w.start("logs", bus.EndpointOptions{Concurrency: 1, BatchMax: 1}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m logged) error {
+		switch m.Fate {
+		case "dead":
+			return saga.Permanent(errors.New("no such shelf"))
+		case "discarded":
+			return saga.Discard("nobody wants it")
+		}
+		return nil
+	}))
+	dead := w.send(logged{Fate: "dead"})
+	discarded := w.send(logged{Fate: "discarded"})
+	w.send(logged{Fate: "fine"})
+	w.untilEmpty("logs")
+	stop()
+	want := []string{
+		`level=INFO msg="edda: endpoint started" endpoint=logs concurrency=1`,
+		`level=WARN msg="edda: message dead-lettered" endpoint=logs message_id=` + dead.ID.String() + ` kind=logged attempt=1 reason=permanent error="no such shelf"`,
+		`level=INFO msg="edda: message discarded" endpoint=logs message_id=` + discarded.ID.String() + ` kind=logged attempt=1 reason="nobody wants it"`,
+		`level=INFO msg="edda: endpoint stopped" endpoint=logs error=<nil>`,
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(text.String()), "\n")); diff != "" {
+		t.Errorf("the log is other than wanted (-) here (+):\n%s", diff)
+	}
+}
+
+// logText is a text in a call of the logger; it says edda because the program's own lines stand beside it.
+var logText = regexp.MustCompile(`"(edda: [^"]+)"`)
+
+func TestEveryLogLineIsListed(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range logText.FindAllStringSubmatch(string(code), -1) {
+			if !strings.HasSuffix(file, "_test.go") && !strings.Contains(string(doc), m[1]) {
+				t.Errorf("%s logs %q, which doc.go does not list", file, m[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package eddafx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddafx"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := pgdev.Main(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+type placeOrder struct{ ID string }
+type reserve struct{ Order string }
+
+func (placeOrder) Kind() string { return "order.place" }
+func (reserve) Kind() string    { return "stock.reserve" }
+
+type order struct{ Placed bool }
+
+func (o *order) place(ctx *saga.Context, m placeOrder) error {
+	o.Placed = true
+	ctx.Send(reserve{Order: m.ID})
+	return nil
+}
+
+var orders = saga.Define("order", saga.Options{}, saga.StartedBy(func(m placeOrder) string { return m.ID }, (*order).place))
+
+// stock is a handler with a dependency.
+type stock struct{ reserved chan<- string }
+
+func (s *stock) reserve(_ *bus.Context, _ pgx.Tx, m reserve) error {
+	s.reserved <- m.Order
+	return nil
+}
+
+// build is an app over the test's database, quiet, with what o adds.
+func build(pool *pgxpool.Pool, o ...fx.Option) *fx.App {
+	return fx.New(append([]fx.Option{fx.NopLogger, fx.Supply(pool)}, o...)...)
+}
+
+func migrated(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	schema := pgdev.Schema(t)
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func TestAppRunsItsEndpoints(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	var b *bus.Bus
+	reserved := make(chan string, 1)
+	app := build(pool,
+		fx.Supply(&stock{reserved: reserved}, slog.New(slog.NewTextHandler(io.Discard, nil))),
+		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
+		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
+		eddafx.EndpointFrom(func(s *stock) (eddafx.Spec, error) {
+			return eddafx.Spec{Name: "stock", Options: bus.EndpointOptions{Concurrency: 1}, Parts: []bus.Part{bus.HandleTx(s.reserve)}}, nil
+		}),
+		fx.Populate(&b),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Send(t.Context(), placeOrder{ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-reserved; got != "7" {
+		t.Errorf("order %q was reserved, want 7", got)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Errorf("Stop says %v", err)
+	}
+}
+
+func TestStartFailsWithTheChecks(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	app := build(pool,
+		eddafx.Module(bus.Options{Schema: pgdev.Schema(t)}),
+		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
+	)
+	if err := app.Start(t.Context()); !errors.Is(err, migrations.ErrNotMigrated) {
+		t.Errorf("Start says %v, want %v", err, migrations.ErrNotMigrated)
+	}
+}
+
+func TestNewReportsTheFaultsOfAllEndpoints(t *testing.T) {
+	t.Parallel()
+	app := build(pgdev.Pool(t),
+		eddafx.Module(bus.Options{}),
+		eddafx.Endpoint("Orders", bus.EndpointOptions{}, bus.Saga(orders)),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: -1}, bus.Saga(orders)),
+	)
+	for _, want := range []string{`"Orders"`, `"stock"`} {
+		if err := app.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New says %v, want %s in it", err, want)
+		}
+	}
+}
+
+func TestFailingRunStopsTheAppWithCodeOne(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	schema := migrated(t, pool)
+	app := build(pool,
+		eddafx.Module(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}),
+		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond}, bus.Saga(orders)),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); err != nil {
+		t.Fatal(err)
+	}
+	if signal := <-app.Wait(); signal.ExitCode != 1 {
+		t.Errorf("the app ended with code %d, want 1", signal.ExitCode)
+	}
+	if err := app.Stop(t.Context()); err == nil {
+		t.Error("Stop says nothing of the endpoint that failed")
+	}
+}
+
+func TestAppWithoutEndpointsSends(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	app := build(pool, eddafx.Module(bus.Options{Schema: migrated(t, pool)}), fx.Invoke(func(b *bus.Bus) error {
+		_, err := b.Publish(t.Context(), placeOrder{ID: "7"})
+		return err
+	}))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-app.Done():
+		t.Error("an app that only sends was stopped")
+	default:
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoggerComesFromTheGraph(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	var (
+		written lockedBuffer
+		b       *bus.Bus
+	)
+	reserved := make(chan string, 1)
+	s := &stock{reserved: reserved}
+	app := build(pool,
+		fx.Supply(slog.New(slog.NewTextHandler(&written, nil))),
+		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(s.reserve)),
+		fx.Populate(&b),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Send(t.Context(), reserve{Order: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	<-reserved // it runs
+	if err := app.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(written.String(), "edda: endpoint started\" endpoint=stock") {
+		t.Errorf("the graph's logger was told %q, want the life of the endpoint", written.String())
+	}
+}
+
+func TestStopTimeoutFollowsDrain(t *testing.T) {
+	t.Parallel()
+	for drain, want := range map[time.Duration]time.Duration{0: 35 * time.Second, 2 * time.Minute: 125 * time.Second} {
+		app := build(pgdev.Pool(t), eddafx.Module(bus.Options{}),
+			eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1, Drain: drain}, bus.Saga(orders)))
+		if app.StopTimeout() != want {
+			t.Errorf("with a Drain of %v the app gives the stop %v, want %v", drain, app.StopTimeout(), want)
+		}
+	}
+}
+
+// A handler that does not end within fx's time leaves Stop with an error that says what to raise.
+func TestStopSaysWhatToRaise(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	var b *bus.Bus
+	entered, leave := make(chan struct{}), make(chan struct{})
+	app := build(pool,
+		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(func(*bus.Context, pgx.Tx, reserve) error {
+			close(entered)
+			<-leave
+			return nil
+		})),
+		fx.Populate(&b),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Send(t.Context(), reserve{Order: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := app.Stop(ctx); err == nil || !strings.Contains(err.Error(), "fx.StopTimeout") && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Stop says %v, want the time it had", err)
+	}
+	close(leave)
+}
+
+// lockedBuffer is written by loggers of several goroutines.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
