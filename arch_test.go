@@ -36,7 +36,7 @@ var exceptions = map[string][]string{
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/mutants", "bench"}
+var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/mutants", "bench", "examples"}
 
 // demos start a Postgres of their own, as tests do: nobody links them.
 var demos = []string{"examples"}

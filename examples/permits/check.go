@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// checks each return what is wrong, in the order in which it is told.
+var checks = []struct {
+	name string
+	args []any
+}{
+	{"check_lost", nil},
+	{"check_doubled", nil},
+	{"check_invented", nil},
+	{"check_instances", []any{sagaName}},
+	{"check_timers", nil},
+	{"check_kills", nil},
+	{"check_rest", nil},
+}
+
+// difference is one thing that is not as the log says.
+type difference struct{ Rule, Case, What string }
+
+// verdict is the outcome of a run, from the file and the database alone.
+type verdict struct {
+	cases, events     int // of the file
+	instances, timers int // of the database, as all below
+	kills, inFlight   int
+	duplicates, lost  int
+	differences       []difference
+	dossiers          map[string]dossier // the state of each case
+}
+
+// judge compares the database with the log. It reads one snapshot, so that what a late worker might still write cannot
+// mix with what is checked.
+func (d *database) judge(ctx context.Context, l *eventLog, p pace) (v verdict, err error) {
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err == nil {
+		defer tx.Rollback(context.WithoutCancel(ctx))
+		v, err = d.judgeIn(ctx, tx, l, p)
+	}
+	if err != nil {
+		return v, fmt.Errorf("check: %w", err)
+	}
+	return v, nil
+}
+
+func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) (verdict, error) {
+	v := verdict{cases: len(l.Cases), events: len(l.Events)}
+	if err := d.loadTruth(ctx, tx, l, p); err != nil {
+		return v, fmt.Errorf("read the log into the session: %w", err)
+	}
+	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.kills, &v.inFlight, &v.duplicates, &v.lost)
+	if err != nil {
+		return v, fmt.Errorf("count: %w", err)
+	}
+	for _, c := range checks {
+		rows, err := tx.Query(ctx, d.sql.Get(c.name), c.args...)
+		if err != nil {
+			return v, fmt.Errorf("%s: %w", c.name, err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[difference])
+		if err != nil {
+			return v, fmt.Errorf("%s: %w", c.name, err)
+		}
+		v.differences = append(v.differences, found...)
+	}
+	if v.dossiers, err = d.dossiers(ctx, tx); err != nil {
+		return v, fmt.Errorf("read the states: %w", err)
+	}
+	return v, nil
+}
+
+// loadTruth copies what the file says into tables of this session.
+func (d *database) loadTruth(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) error {
+	if _, err := tx.Exec(ctx, d.sql.Get("create_truth"), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	events := pgx.CopyFromSlice(len(l.Events), func(i int) ([]any, error) {
+		e := l.Events[i]
+		return []any{e.Case, e.Line, e.Activity, e.At}, nil
+	})
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"truth_event"}, []string{"case_id", "line", "activity", "at"}, events); err != nil {
+		return err
+	}
+	cases := pgx.CopyFromSlice(len(l.Cases), func(i int) ([]any, error) {
+		c := l.Cases[i]
+		return []any{c.Case, c.Events, c.Last.Line, c.Last.Activity, c.Last.At, p.at(c.Deadline)}, nil
+	})
+	columns := []string{"case_id", "events", "last_line", "last_activity", "last_at", "due"}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"truth_case"}, columns, cases); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, d.sql.Get("analyze_truth"))
+	return err
+}
+
+// dossiers are the states of all instances.
+func (d *database) dossiers(ctx context.Context, tx pgx.Tx) (map[string]dossier, error) {
+	rows, err := tx.Query(ctx, d.sql.Get("states"), sagaName)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]dossier{}
+	var key string
+	var state []byte
+	_, err = pgx.ForEachRow(rows, []any{&key, &state}, func() error {
+		one := dossier{}
+		if err := json.Unmarshal(state, &one); err != nil {
+			return fmt.Errorf("case %s: %w", key, err)
+		}
+		all[key] = one
+		return nil
+	})
+	return all, err
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("cases=%d events=%d instances=%d timers=%d kills=%d in_flight=%d duplicates=%d lost=%d",
+		v.cases, v.events, v.instances, v.timers, v.kills, v.inFlight, v.duplicates, v.lost)
+}
+
+const mostDifferences = 10
+
+// tell prints the first differences, and how many there are of each rule.
+func (v verdict) tell(out io.Writer) {
+	count := map[string]int{}
+	var rules []string
+	for i, d := range v.differences {
+		if i < mostDifferences {
+			_, _ = fmt.Fprintf(out, "  %s: %s\n", strings.TrimSpace(d.Rule+" "+d.Case), d.What)
+		}
+		if count[d.Rule]++; count[d.Rule] == 1 {
+			rules = append(rules, d.Rule)
+		}
+	}
+	if more := len(v.differences) - mostDifferences; more > 0 {
+		_, _ = fmt.Fprintf(out, "  … and %d more\n", more)
+	}
+	for i, rule := range slices.Clone(rules) {
+		rules[i] = fmt.Sprintf("%s %d", rule, count[rule])
+	}
+	_, _ = fmt.Fprintf(out, "differences from the log: %d (%s)\n", len(v.differences), strings.Join(rules, ", "))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// killer kills workers in flight: with a batch open, which Postgres has shown to another connection.
+type killer struct {
+	*database
+	crew    *crew
+	random  *rand.Rand
+	moments []time.Time // by this process's clock
+}
+
+// batch is an open batch of a worker, as the database shows it.
+type batch struct {
+	backend int
+	xid     string // with its epoch
+	queue   string
+	moved   string // when the session last began or ended to do anything
+}
+
+// momentsOf spreads n kills at random over the run; the last tenth is left, for after its end there is nothing to kill.
+func momentsOf(random *rand.Rand, begin time.Time, lasting time.Duration, n int) []time.Time {
+	moments := make([]time.Time, n)
+	for i := range moments {
+		moments[i] = begin.Add(time.Duration((0.02 + 0.88*random.Float64()) * float64(lasting)))
+	}
+	slices.SortFunc(moments, time.Time.Compare)
+	return moments
+}
+
+// run kills one worker at each moment, or as soon after it as one is caught with an open batch.
+func (k *killer) run(ctx context.Context) error {
+	for _, at := range k.moments {
+		if err := run.Sleep(ctx, time.Until(at)); err != nil {
+			return err
+		}
+		for {
+			killed, err := k.strike(ctx)
+			if err != nil {
+				return err
+			}
+			if killed {
+				break
+			}
+			pause := time.Duration(1+k.random.IntN(20)) * time.Millisecond
+			if err := run.Sleep(ctx, pause); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settles is how long a stopped worker's session must stand still before we believe that nothing is on its way.
+const settles = 10 * time.Millisecond
+
+// strike stops a worker at a random moment, looks twice whether it has the same batch open, and kills it if so. A
+// stopped process sends nothing, and a session that waits for it does nothing; so what was seen is true when the kill
+// lands. Afterwards Postgres is asked what became of the transaction.
+func (k *killer) strike(ctx context.Context) (killed bool, err error) {
+	p := k.crew.any(k.random)
+	if p == nil {
+		return false, nil
+	}
+	p.freeze()
+	defer p.thaw()
+	first, open, err := k.look(ctx, p)
+	if err != nil || !open {
+		return false, err
+	}
+	if err := run.Sleep(ctx, settles); err != nil {
+		return false, err
+	}
+	second, open, err := k.look(ctx, p)
+	if err != nil || !open || first != second {
+		return false, err
+	}
+	p.kill()
+	return true, k.report(context.WithoutCancel(ctx), p, second)
+}
+
+func (k *killer) look(ctx context.Context, p *process) (b batch, open bool, err error) {
+	err = k.pool.QueryRow(ctx, k.sql.Get("open_batch"), p.name).Scan(&b.backend, &b.xid, &b.queue, &b.moved)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return batch{}, false, nil
+	case err != nil:
+		return batch{}, false, fmt.Errorf("look for an open batch of worker %s: %w", p.name, err)
+	}
+	return b, true, nil
+}
+
+// report waits until Postgres has noticed the death, and writes down the kill with the end of its transaction.
+func (k *killer) report(ctx context.Context, p *process, b batch) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	outcome := "in progress"
+	for outcome == "in progress" {
+		if err := run.Sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("wait for the end of the transaction of worker %s: %w", p.name, err)
+		}
+		if err := k.pool.QueryRow(ctx, k.sql.Get("outcome"), b.xid).Scan(&outcome); err != nil {
+			return fmt.Errorf("ask for the outcome of the transaction of worker %s: %w", p.name, err)
+		}
+	}
+	_, err := k.pool.Exec(ctx, k.sql.Get("record_kill"), p.name, b.backend, b.xid, b.queue, outcome)
+	if err != nil {
+		return fmt.Errorf("record the kill of worker %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// killsDone is how many kills an earlier process of this run has made.
+func (d *database) killsDone(ctx context.Context) (n int, err error) {
+	if err = d.pool.QueryRow(ctx, d.sql.Get("count_kills")).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the kills: %w", err)
+	}
+	return n, nil
+}
