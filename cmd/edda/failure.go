@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+)
+
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitInterrupted = 130
+)
+
+var (
+	errTimeout  = errors.New("gave up after the timeout")
+	errNotFound = errors.New("not found")
+)
+
+// usageError is a wrong command line.
+type usageError struct {
+	error
+	command string // whose help says more
+}
+
+func usage(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} }
+
+// complain says what went wrong and what to do next, and returns the exit code.
+func (t *tool) complain(ctx context.Context, err error) int {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		t.say("edda: interrupted")
+		return exitInterrupted
+	}
+	wrong := usageError{}
+	text := escapeLines(redact(err.Error(), t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD")))
+	t.say("edda: " + text)
+	if errors.As(err, &wrong) {
+		t.say("Run \"" + wrong.command + " --help\" for what it takes.")
+		return exitUsage
+	}
+	if hint := t.remedy(err); hint != "" {
+		t.say(hint)
+	}
+	if isNotFound(err) {
+		return exitNotFound
+	}
+	return exitFailed
+}
+
+// say writes a line of its own to the error stream. When nobody can read that, the exit code still tells.
+func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
+
+func isNotFound(err error) bool {
+	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled)
+}
+
+// remedy is what to do about an error, "" when its text says that already.
+func (t *tool) remedy(err error) string {
+	var (
+		server  *pgconn.PgError
+		connect *pgconn.ConnectError
+	)
+	switch {
+	case errors.Is(err, migrations.ErrNotMigrated):
+		return `Run "edda migrate up" as the role that owns the schema, or name another with --schema or $EDDA_SCHEMA.`
+	case errors.As(err, &server):
+		return remedyOf[server.Code]
+	case errors.As(err, &connect):
+		return "Is the server running, and do --database, $DATABASE_URL or $PGHOST and its kin name it?"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
+		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. --timeout sets another limit.", t.timeout)
+	case errors.Is(err, bus.ErrNotInstalled):
+		return `"edda queue list" shows the endpoints that are installed.`
+	case errors.Is(err, bus.ErrNoRoute):
+		return `The endpoint it belongs to is not installed: "edda migrate install ENDPOINT" makes its queue.`
+	}
+	return ""
+}
+
+// remedyOf is by SQLSTATE.
+var remedyOf = map[string]string{
+	"28P01": "Set the password in $DATABASE_URL, $PGPASSWORD or ~/.pgpass.",
+	"28000": "The server does not let this user in from here: see its pg_hba.conf.",
+	"3D000": "There is no such database: create it, or name another in --database or $DATABASE_URL.",
+	"42501": `The role lacks a right. Migrations and installs are for the schema's owner; "edda migrate grants" prints what other roles need.`,
+	"53300": "The server has no connection left: lower the pools of the programs that use it, or raise max_connections.",
+	"57P03": "The server is starting or stopping: try again in a moment.",
+}
+
+// unreadable says that a connection string is wrong, without showing it: its password may be anywhere in it.
+func unreadable(text string, err error) error {
+	if isURL(text) {
+		if _, parseErr := url.Parse(text); parseErr != nil {
+			return errors.New("the connection string is no URL: want postgres://user@host:5432/database?sslmode=verify-full, with the special characters of a password written as %40 and the like")
+		}
+	}
+	if parse := (*pgconn.ParseConfigError)(nil); errors.As(err, &parse) && errors.Unwrap(parse) != nil {
+		err = errors.Unwrap(parse)
+	}
+	return fmt.Errorf("the connection string cannot be used: %s", redact(err.Error(), text))
+}
+
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
+}
+
+var passwordPair = regexp.MustCompile(`(?i)(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
+
+// passwords are the secrets in a connection string, as they are written and as they are meant.
+func passwords(text string) (found []string) {
+	if u, err := url.Parse(text); err == nil && isURL(text) {
+		if secret, ok := u.User.Password(); ok {
+			found = append(found, secret)
+			_, written, _ := strings.Cut(u.User.String(), ":")
+			found = append(found, written)
+		}
+	}
+	for _, pair := range passwordPair.FindAllStringSubmatch(text, -1) {
+		found = append(found, strings.Trim(pair[1], "'"))
+		if meant, err := url.QueryUnescape(pair[1]); err == nil {
+			found = append(found, meant)
+		}
+	}
+	return found
+}
+
+func hasPassword(text string) bool { return len(passwords(text)) > 0 }
+
+// redact takes the secrets of connection strings out of a text. A string that is none is a secret itself: a bare password.
+func redact(text string, connections ...string) string {
+	for _, connection := range connections {
+		secrets := passwords(connection)
+		if !isURL(connection) && !strings.Contains(connection, "=") {
+			secrets = append(secrets, connection)
+		}
+		for _, secret := range secrets {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "xxxxx")
+			}
+		}
+	}
+	return text
+}

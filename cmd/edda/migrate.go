@@ -1,0 +1,260 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/spf13/cobra"
+)
+
+func (t *tool) migrateCommands() *cobra.Command {
+	c := &cobra.Command{
+		Use: "migrate", Short: "Make the tables, bring them up to date, install endpoints",
+		Long: `Make the tables, bring them up to date, install endpoints.
+
+up and install need the rights of the schema's owner. A database administrator who does not run other people's programs
+takes the same from "edda migrate sql".`,
+		Example: `  edda migrate up
+  edda migrate status`,
+		RunE: group,
+	}
+	c.AddCommand(t.migrateUp(), t.migrateStatus(), t.migrateSQL(), t.migrateInstall(), t.migrateGrants())
+	return c
+}
+
+func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.schemaName()} }
+
+func (t *tool) migrateUp() *cobra.Command {
+	return &cobra.Command{
+		Use: "up", Short: "Create the schema if it is not there, and apply what is missing",
+		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at once. On a schema
+that is up to date nothing is written, and no right to create anything is needed.`,
+		Example: `  edda migrate up
+  DATABASE_URL=postgres://owner@db/shop edda migrate up --schema shop_edda`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, err := t.connect(c.Context(), t.unbounded(c))
+			if err != nil {
+				return err
+			}
+			before, err := migrate.Status(ctx, t.pool, t.options())
+			if err != nil {
+				return err
+			}
+			if err := migrate.Up(ctx, t.pool, t.options()); err != nil {
+				return err
+			}
+			missing := missingOf(before)
+			value := struct {
+				Schema  string  `json:"schema"`
+				Version int64   `json:"version"`
+				Applied []int64 `json:"applied"`
+			}{t.schemaName(), max(newest(before), migrations.Version), missing}
+			return t.print(result{value: value, page: func(p *page) {
+				if len(missing) == 0 {
+					p.line("Schema %q is up to date, at version %d.", value.Schema, value.Version)
+				} else {
+					p.line("Schema %q is at version %d now: %d of its migrations were missing.", value.Schema, value.Version, len(missing))
+				}
+			}})
+		},
+	}
+}
+
+// newest is the newest version that was applied.
+func newest(status []migrate.Migration) (version int64) {
+	for _, m := range status {
+		if !m.Applied.IsZero() {
+			version = max(version, m.Version)
+		}
+	}
+	return version
+}
+
+// missingOf are the versions that this program knows and the schema has not.
+func missingOf(status []migrate.Migration) []int64 {
+	missing := []int64{}
+	for _, m := range status {
+		if m.Applied.IsZero() {
+			missing = append(missing, m.Version)
+		}
+	}
+	return missing
+}
+
+// fits tells whether this program can work with the schema.
+func (t *tool) fits(status []migrate.Migration) error {
+	for _, m := range status {
+		if m.Unknown && m.Breaking {
+			return fmt.Errorf("%w: version %d of schema %q forbids programs that know no more than %d; use a newer edda",
+				migrations.ErrTooNew, m.Version, t.schemaName(), migrations.Version)
+		}
+	}
+	switch missing := missingOf(status); len(missing) {
+	case 0:
+		return nil
+	case migrations.Version:
+		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it", migrations.ErrNotMigrated, t.schemaName())
+	default:
+		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs",
+			migrations.ErrNotMigrated, t.schemaName(), migrations.Version-len(missing), migrations.Version)
+	}
+}
+
+type migrationJSON struct {
+	Version  int64      `json:"version"`
+	Name     string     `json:"name"`
+	Applied  *time.Time `json:"applied"`
+	Breaking bool       `json:"breaking"`
+	Unknown  bool       `json:"unknown"`
+}
+
+func (t *tool) migrateStatus() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Show which migrations were applied; exit code 1 when some are missing",
+		Long: `Show which migrations were applied. The exit code is 0 when this program can work with the schema, and 1 when
+migrations are missing or a newer program has changed the schema so that this one must not touch it: fit for a check
+before a deploy.`,
+		Example: `  edda migrate status
+  edda migrate status --json | jq '.up_to_date'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, err := t.connect(c.Context(), t.timeout)
+			if err != nil {
+				return err
+			}
+			status, err := migrate.Status(ctx, t.pool, t.options())
+			if err != nil {
+				return err
+			}
+			unfit := t.fits(status)
+			all := []migrationJSON{}
+			rows := [][]string{{"VERSION", "NAME", "APPLIED", "REMARK"}}
+			for _, m := range status {
+				all = append(all, migrationJSON{m.Version, m.Name, jsonTime(m.Applied), m.Breaking, m.Unknown})
+				rows = append(rows, []string{strconv.FormatInt(m.Version, 10), m.Name, cmp.Or(moment(m.Applied), "missing"), remark(m)})
+			}
+			value := map[string]any{"schema": t.schemaName(), "up_to_date": unfit == nil, "migrations": all}
+			if err := t.print(result{value: value, page: func(p *page) { p.table(rows) }}); err != nil {
+				return err
+			}
+			return unfit
+		},
+	}
+}
+
+func remark(m migrate.Migration) string {
+	var remarks []string
+	if m.Unknown {
+		remarks = append(remarks, "of a newer program")
+	}
+	if m.Breaking {
+		remarks = append(remarks, "breaking")
+	}
+	return strings.Join(remarks, ", ")
+}
+
+func (t *tool) migrateSQL() *cobra.Command {
+	return &cobra.Command{
+		Use: "sql", Short: "Print what up does as a script for psql",
+		Long: `Print what up does as a script for psql, in one transaction. It may be run again, and on an older schema: it applies
+what is missing. No database is needed to print it.`,
+		Example: `  edda migrate sql > edda.sql
+  edda migrate sql --schema shop_edda | psql -X "$DATABASE_URL"`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return t.script(migrate.SQL(t.schemaName())) },
+	}
+}
+
+func (t *tool) migrateGrants() *cobra.Command {
+	var roles migrate.Roles
+	c := &cobra.Command{
+		Use: "grants", Short: "Print the rights that programs need, as a script for psql",
+		Long: `Print a script that gives existing roles their rights in the schema and takes back what is too much: for the tables that
+are there, and for queues that are installed later. Run it as the schema's owner, after "edda migrate up", and again after
+each migration. No database is needed to print it.
+
+  --runtime  runs endpoints: reads and writes messages and instances, and creates nothing
+  --sender   sends messages, and reads none
+  --reader   looks: this program's list and show commands, metrics, dashboards`,
+		Example: `  edda migrate grants --runtime shop_worker --sender shop_web | psql -X "$OWNER_URL"
+  edda migrate grants --reader grafana --schema shop_edda`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			script, err := migrate.Grants(t.schemaName(), roles)
+			if err != nil {
+				return usage(c, err)
+			}
+			return t.script(script, nil)
+		},
+	}
+	c.Flags().StringVar(&roles.Runtime, "runtime", "", "role that runs endpoints")
+	c.Flags().StringVar(&roles.Sender, "sender", "", "role that sends")
+	c.Flags().StringVar(&roles.Reader, "reader", "", "role that looks")
+	return c
+}
+
+// script prints SQL as it is: its texts are the program's own, and names are quoted in it.
+func (t *tool) script(text string, err error) error {
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.print(result{value: map[string]string{"sql": text}})
+	}
+	_, err = io.WriteString(t.out, text)
+	return err
+}
+
+func (t *tool) migrateInstall() *cobra.Command {
+	var kinds []string
+	c := &cobra.Command{
+		Use: "install ENDPOINT...", Short: "Create the queues of endpoints, without their programs",
+		Long: `Create the queues of endpoints, so that their programs can run under a role that may not create tables. With --kinds each
+endpoint is also subscribed to these kinds, on top of those it has: messages of a kind reach the queue from then on. A
+program subscribes its endpoint to the kinds it handles when it runs, so --kinds is needed only for messages that are to
+wait for it before its first start.
+
+What is there already stays as it is. While somebody publishes in a long transaction, a new subscription waits for it.`,
+		Example: `  edda migrate install orders billing
+  edda migrate install orders --kinds order.place,payment.charged`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, endpoints []string) error {
+			t.timeout = t.unbounded(c)
+			ctx, b, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			installed := []string{}
+			for _, endpoint := range endpoints {
+				if err := b.InstallQueue(ctx, endpoint, kinds...); err != nil {
+					return causeOf(ctx, err)
+				}
+				installed = append(installed, endpoint)
+			}
+			value := map[string]any{"schema": t.schemaName(), "installed": installed, "kinds": append([]string{}, kinds...)}
+			return t.print(result{value: value, page: func(p *page) {
+				for _, endpoint := range installed {
+					p.line("Endpoint %s is installed.", endpoint)
+				}
+			}})
+		},
+	}
+	c.Flags().StringSliceVar(&kinds, "kinds", nil, "kinds to subscribe to, separated by commas")
+	return c
+}
+
+// causeOf adds why a context ended to an error that says only that it did.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

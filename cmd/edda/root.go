@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+)
+
+const standardTimeout = 30 * time.Second
+
+// tool is one run of the program: its flags, and the database once a command has asked for it.
+type tool struct {
+	streams
+	database string
+	schema   string
+	json     bool
+	timeout  time.Duration
+
+	pool   *pgxpool.Pool
+	cancel context.CancelFunc
+}
+
+const rootHelp = `edda looks after Edda's schema in a PostgreSQL database.
+
+The database is named by --database, else by $DATABASE_URL, else by the variables of libpq ($PGHOST, $PGUSER,
+$PGDATABASE, $PGSERVICE and so on). Keep passwords out of the command line, where everybody on the machine can read
+them: use $DATABASE_URL, $PGPASSWORD or ~/.pgpass.
+
+Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named does not exist; 130 interrupted.`
+
+func (t *tool) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "edda", Short: "Look after Edda's schema: migrations, queues, sagas, dead letters", Long: rootHelp,
+		Example: `  edda migrate up
+  edda migrate install orders --kinds order.place,payment.charged
+  edda queue list
+  edda dead list --endpoint orders`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.ArbitraryArgs, RunE: group,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&t.database, "database", "", "connection string, postgres://… or host=… (default $DATABASE_URL, else $PGHOST and its kin)")
+	flags.StringVar(&t.schema, "schema", "", `schema that holds Edda's tables (default $EDDA_SCHEMA, else "edda")`)
+	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
+	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; migrate up and install wait for ever unless it is given")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.sagaCommands(), t.deadCommands(), t.versionCommand())
+	return root
+}
+
+// group is the run of a command that only has commands under it.
+func group(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	text := fmt.Sprintf("%s has no command %s", c.CommandPath(), escape(args[0]))
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage(c, fmt.Errorf("%s", text))
+}
+
+// arguments wraps one of cobra's checks, so that a wrong number of arguments is an error of usage.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usage(c, err)
+		}
+		return nil
+	}
+}
+
+func (t *tool) schemaName() string { return cmp.Or(t.schema, os.Getenv("EDDA_SCHEMA"), "edda") }
+
+// connect makes a pool, which connects when it is used first, and bounds the command's time.
+func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Context, error) {
+	text := cmp.Or(t.database, os.Getenv("DATABASE_URL"))
+	config, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return ctx, unreadable(text, err)
+	}
+	if t.database != "" && hasPassword(t.database) {
+		t.say("edda: a password on the command line can be read by everybody on this machine: use $DATABASE_URL, $PGPASSWORD or ~/.pgpass")
+	}
+	config.MaxConns = 3
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "edda"
+	}
+	if t.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return ctx, err
+	}
+	if timeout > 0 {
+		ctx, t.cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w of %v", errTimeout, timeout))
+	}
+	return ctx, nil
+}
+
+func (t *tool) close() {
+	if t.cancel != nil {
+		t.cancel()
+	}
+	if t.pool != nil {
+		t.pool.Close()
+	}
+}
+
+// open connects and makes a bus on a schema that is up to date.
+func (t *tool) open(ctx context.Context) (context.Context, *bus.Bus, error) {
+	ctx, err := t.connect(ctx, t.timeout)
+	if err != nil {
+		return ctx, nil, err
+	}
+	status, err := migrate.Status(ctx, t.pool, migrate.Options{Schema: t.schemaName()})
+	if err != nil {
+		return ctx, nil, err
+	}
+	if err := t.fits(status); err != nil {
+		return ctx, nil, err
+	}
+	b, err := bus.New(t.pool, bus.Options{Schema: t.schemaName(), Wakeup: bus.PollOnly, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return ctx, b, err
+}
+
+// unbounded is the timeout of commands that may have to wait for others: none, unless it was asked for.
+func (t *tool) unbounded(c *cobra.Command) time.Duration {
+	if c.Flags().Changed("timeout") {
+		return t.timeout
+	}
+	return 0
+}
