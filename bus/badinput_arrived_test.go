@@ -142,7 +142,7 @@ func (c *inputs) logged() (*bus.Bus, func() string) {
 		mu.Lock()
 		defer mu.Unlock()
 		return log.Write(b)
-	}), nil))
+	}), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	b := c.newBus(bus.Options{Schema: c.schema, Logger: to})
 	return b, func() string {
 		mu.Lock()

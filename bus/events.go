@@ -7,14 +7,14 @@ import (
 )
 
 // Event is something that has happened. The events of a batch are emitted together by its worker, after the commit that
-// makes them true and before the worker takes again: first what became of each message, in the order of the batch,
-// then BatchDone. Workers emit at the same time, so Options.Events must be safe for concurrent use; while it runs, its
+// makes them true and before the worker takes again: first the attempts that failed and were repeated within the batch,
+// then what became of each message, in the order of the batch, then BatchDone. Workers emit at the same time, so Options.Events must be safe for concurrent use; while it runs, its
 // worker does nothing else. A process that dies between the commit and the call emits nothing, and an event
 // whose commit had an unknown outcome is not emitted: events are for people and graphs, and no place for effects.
 type Event interface{ event() }
 
 // Handled: a message was consumed and its effects are committed. It is not emitted for a message that was discarded,
-// or that fired as a timeout which nobody waited for any more.
+// such as a timeout that was cancelled on its way.
 type Handled struct {
 	Endpoint string
 	Info     saga.Info
@@ -24,8 +24,8 @@ type Handled struct {
 	Critical time.Duration // from when the message was sent, or due, to its commit, by the database's clock
 }
 
-// Retried: a message failed, and was written back for another attempt after Delay. Emitted once for each attempt that
-// failed and is followed by another; Info.Attempt is the one that failed.
+// Retried: an attempt failed and another follows: within the same batch or at once when Delay is 0, else after Delay.
+// Emitted once for each such attempt; Info.Attempt is its number.
 type Retried struct {
 	Endpoint string
 	Info     saga.Info

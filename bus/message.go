@@ -71,6 +71,13 @@ func (m *message) die(reason string, err error) {
 	m.fate, m.reason, m.err, m.out, m.gone = dead, reason, err, nil, nil
 }
 
+// failedAttempt is one that left no trace in its message, because another followed in the same batch.
+type failedAttempt struct {
+	of   *message
+	info saga.Info
+	err  error
+}
+
 // instance is one saga instance of a batch, with the messages that are for it.
 type instance struct {
 	def     *saga.Definition

@@ -26,6 +26,7 @@ type batch struct {
 	userReady  bool      // the transaction is as a user's handler expects it
 	savepoint  int       // savepoints of this transaction
 	wakes      []wakeAfter
+	retried    []failedAttempt // each repeated in this batch
 	lent       saga.Turn
 	stepCtx    context.Context // of the steps that run now, see stepContext
 	endStepCtx context.CancelFunc

@@ -108,6 +108,7 @@ func (b *batch) begin(i *instance, m *message) bool {
 func (b *batch) handle(ctx context.Context, m *message) error {
 	retried := m.retryNow()
 	if retried {
+		b.retried = append(b.retried, failedAttempt{of: m, info: m.delivery.Info, err: m.err})
 		m.delivery.Info.Attempt = m.attempt + 1
 		m.leave()
 	}

@@ -239,6 +239,11 @@ func (b *batch) localTime(t time.Time) time.Time {
 }
 
 func (b *batch) emitEvents() {
+	for _, a := range b.retried {
+		if a.of.fate != left { // what was lost to a conflict has not happened
+			b.bus.emit(Retried{Endpoint: b.name, Info: a.info, Err: a.err})
+		}
+	}
 	handled := 0
 	for _, m := range b.messages {
 		name, key := m.instance.name()

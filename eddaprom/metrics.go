@@ -1,0 +1,136 @@
+package eddaprom
+
+import (
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options of Metrics. Every zero is a default.
+type Options struct {
+	Namespace    string        // the first word of every name; "" is "edda"
+	Kinds        int           // different kinds that get a label of their own; 0 or less is 1,000
+	QueueEvery   time.Duration // how long a reading of the queues is shown again; 0 or less is 5 s
+	QueueTimeout time.Duration // of one reading of the queues; 0 or less is 5 s
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = "edda"
+	}
+	if o.Kinds <= 0 {
+		o.Kinds = 1000
+	}
+	if o.QueueEvery <= 0 {
+		o.QueueEvery = 5 * time.Second
+	}
+	if o.QueueTimeout <= 0 {
+		o.QueueTimeout = 5 * time.Second
+	}
+	return o
+}
+
+// Metrics is a prometheus.Collector that is fed by the events of a bus. Safe for concurrent use.
+type Metrics struct {
+	options Options
+
+	handled, failed, retried, dead, discarded *prometheus.CounterVec
+	conflicts, batches                        *prometheus.CounterVec
+	size, took, processing, critical          *prometheus.HistogramVec
+	queues                                    *queues
+
+	mu    sync.Mutex // guards kinds
+	kinds map[string]bool
+}
+
+// New makes Metrics that have counted nothing yet. Register them with a prometheus.Registerer, and give
+// Observe to the bus.
+func New(o Options) *Metrics {
+	o = o.withDefaults()
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: o.Namespace, Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: o.Namespace, Name: name, Help: help, Buckets: buckets}, []string{"endpoint"})
+	}
+	return &Metrics{
+		options: o, kinds: map[string]bool{}, queues: newQueues(o),
+		handled:   counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
+		failed:    counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
+		retried:   counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
+		dead:      counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
+		discarded: counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
+		conflicts: counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
+		batches:   counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
+		size:      histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
+		took:      histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		processing: histogram("processing_seconds", "The handler's own time for one message.",
+			prometheus.ExponentialBuckets(0.00001, 4, 11)),
+		critical: histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
+			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
+	}
+}
+
+// Observe counts one event. It is a bus.Options.Events, and safe for concurrent use.
+func (m *Metrics) Observe(e bus.Event) {
+	switch e := e.(type) {
+	case bus.Handled:
+		m.handled.WithLabelValues(e.Endpoint, e.Saga, m.kind(e.Info.Kind)).Inc()
+		m.processing.WithLabelValues(e.Endpoint).Observe(e.Step.Seconds())
+		m.critical.WithLabelValues(e.Endpoint).Observe(e.Critical.Seconds())
+	case bus.Retried:
+		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.retried.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+	case bus.DeadLettered:
+		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.dead.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+	case bus.Discarded:
+		m.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+	case bus.Conflicted:
+		m.conflicts.WithLabelValues(e.Endpoint, e.Saga).Inc()
+	case bus.BatchDone:
+		m.batches.WithLabelValues(e.Endpoint, "committed").Inc()
+		m.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
+		m.took.WithLabelValues(e.Endpoint).Observe(e.Took.Seconds())
+	case bus.BatchFailed:
+		m.batches.WithLabelValues(e.Endpoint, "rolled_back").Inc()
+	}
+}
+
+// kind is the label of a kind: itself, or "other" when too many others had one before.
+func (m *Metrics) kind(kind string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kinds[kind] {
+		return kind
+	}
+	if len(m.kinds) >= m.options.Kinds {
+		return "other"
+	}
+	m.kinds[kind] = true
+	return kind
+}
+
+// Watch adds the queues of b to what is collected. Of several processes that watch the same queues each reads them.
+func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.batches,
+		m.size, m.took, m.processing, m.critical, m.queues}
+}
+
+// Describe is part of prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(to)
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(to)
+	}
+}

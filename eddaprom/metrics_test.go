@@ -1,0 +1,232 @@
+package eddaprom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := pgdev.Main(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+type parcel struct{ Fate string }
+
+func (parcel) Kind() string { return "parcel" }
+
+var errLost = errors.New("the van is gone")
+
+func deliver(ctx *bus.Context, _ pgx.Tx, m parcel) error {
+	switch {
+	case m.Fate == "refused":
+		return saga.Discard("nobody at home")
+	case m.Fate == "lost", m.Fate == "late" && ctx.Info().Attempt == 1:
+		return errLost
+	}
+	return nil
+}
+
+// lab is a bus that is measured, in a schema of its own.
+type lab struct {
+	bus     *bus.Bus
+	metrics *eddaprom.Metrics
+	all     *prometheus.Registry
+	done    chan struct{} // told of every batch that committed
+}
+
+func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
+	t.Helper()
+	l := lab{metrics: eddaprom.New(o), all: prometheus.NewPedanticRegistry(), done: make(chan struct{}, 100)}
+	schema := pgdev.Schema(t)
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
+		l.metrics.Observe(e)
+		if _, ok := e.(bus.BatchDone); ok {
+			l.done <- struct{}{}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.bus = b
+	l.metrics.Watch(b)
+	l.all.MustRegister(l.metrics)
+	return l
+}
+
+func (l lab) endpoint(t *testing.T) *bus.Endpoint {
+	t.Helper()
+	policy := func(f recoverability.Failure) recoverability.Decision {
+		if f.Info.Attempt < 2 {
+			return recoverability.RetryNow()
+		}
+		return recoverability.DeadLetter()
+	}
+	e, err := bus.NewEndpoint(l.bus, "van", bus.EndpointOptions{Concurrency: 1, Policy: policy}, bus.HandleTx(deliver))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// expect compares the named metrics with text, in Prometheus's own format.
+func (l lab) expect(t *testing.T, text string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(l.all, strings.NewReader(text), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetricsFollowTheMessages(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, pgdev.Pool(t), eddaprom.Options{QueueEvery: time.Nanosecond})
+	e := l.endpoint(t)
+	for _, fate := range []string{"fine", "fine", "refused", "lost", "late"} {
+		if _, err := l.bus.Send(t.Context(), parcel{Fate: fate}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.bus.Send(t.Context(), parcel{Fate: "fine"}, saga.Delay(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(t, `
+# HELP edda_queue_delayed Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000.
+# TYPE edda_queue_delayed gauge
+edda_queue_delayed{endpoint="van"} 1
+# HELP edda_queue_ready Messages that are due, those in the hands of workers included; an estimate beyond 100,000.
+# TYPE edda_queue_ready gauge
+edda_queue_ready{endpoint="van"} 5
+`, "edda_queue_ready", "edda_queue_delayed")
+
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- e.Run(ctx) }()
+	for l.ready(t) > 0 {
+		<-l.done
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	l.expect(t, `
+# HELP edda_attempts_failed_total Attempts that ended with an error.
+# TYPE edda_attempts_failed_total counter
+edda_attempts_failed_total{endpoint="van",kind="parcel"} 3
+# HELP edda_messages_dead_lettered_total Messages given up and kept as dead letters.
+# TYPE edda_messages_dead_lettered_total counter
+edda_messages_dead_lettered_total{endpoint="van",kind="parcel"} 1
+# HELP edda_messages_discarded_total Messages consumed without effect, with a reason kept.
+# TYPE edda_messages_discarded_total counter
+edda_messages_discarded_total{endpoint="van",kind="parcel"} 1
+# HELP edda_messages_handled_total Messages whose effects are committed.
+# TYPE edda_messages_handled_total counter
+edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
+`, "edda_attempts_failed_total", "edda_messages_dead_lettered_total", "edda_messages_discarded_total", "edda_messages_handled_total")
+	for _, name := range []string{"edda_batch_messages", "edda_batch_seconds", "edda_processing_seconds", "edda_critical_seconds"} {
+		if n, err := testutil.GatherAndCount(l.all, name); err != nil || n != 1 {
+			t.Errorf("%s has %d series (%v), want 1", name, n, err)
+		}
+	}
+}
+
+func (l lab) ready(t *testing.T) int64 {
+	t.Helper()
+	infos, err := l.bus.Queues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return infos[0].Ready
+}
+
+// Anybody may send any kind, and a label for each would fill the memory of Prometheus.
+func TestKindsAreBounded(t *testing.T) {
+	t.Parallel()
+	m := eddaprom.New(eddaprom.Options{Kinds: 2})
+	all := prometheus.NewPedanticRegistry()
+	all.MustRegister(m)
+	for _, kind := range []string{"a", "b", "c", "d", "a"} {
+		m.Observe(bus.Discarded{Endpoint: "van", Info: saga.Info{Kind: kind}})
+	}
+	if err := testutil.GatherAndCompare(all, strings.NewReader(`
+# HELP edda_messages_discarded_total Messages consumed without effect, with a reason kept.
+# TYPE edda_messages_discarded_total counter
+edda_messages_discarded_total{endpoint="van",kind="a"} 2
+edda_messages_discarded_total{endpoint="van",kind="b"} 1
+edda_messages_discarded_total{endpoint="van",kind="other"} 2
+`), "edda_messages_discarded_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A scrape while the database is away shows what is counted, and that the queues are unknown.
+func TestScrapeWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	l := newLab(t, pool, eddaprom.Options{})
+	l.endpoint(t)
+	pool.Close()
+	l.expect(t, `
+# HELP edda_queue_read_errors_total Scrapes that could not read the queues.
+# TYPE edda_queue_read_errors_total counter
+edda_queue_read_errors_total 1
+`, "edda_queue_ready", "edda_queue_read_errors_total")
+}
+
+// Every event is counted somewhere, and every metric is in the list of doc.go.
+func TestDocListsEveryMetric(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := eddaprom.New(eddaprom.Options{})
+	for _, e := range []bus.Event{
+		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{}, bus.BatchFailed{},
+	} {
+		m.Observe(e)
+	}
+	all := prometheus.NewPedanticRegistry()
+	all.MustRegister(m)
+	families, err := all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range families {
+		names = append(names, f.GetName())
+		if !strings.Contains(string(doc), f.GetName()) {
+			t.Errorf("doc.go does not list %s", f.GetName())
+		}
+	}
+	if !slices.Contains(names, "edda_conflicts_total") || len(names) != 12 {
+		t.Errorf("events were counted as %v, want 12 metrics", names)
+	}
+}

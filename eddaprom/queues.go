@@ -1,0 +1,82 @@
+package eddaprom
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// queues collects how the queues of a bus stand, read when somebody asks.
+type queues struct {
+	every, timeout         time.Duration
+	ready, delayed, oldest *prometheus.Desc
+	errors                 prometheus.Counter
+
+	mu    sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
+	bus   *bus.Bus
+	found []bus.QueueInfo
+	read  time.Time
+}
+
+func newQueues(o Options) *queues {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, "queue", name), help, []string{"endpoint"}, nil)
+	}
+	return &queues{
+		every: o.QueueEvery, timeout: o.QueueTimeout,
+		ready:   desc("ready", "Messages that are due, those in the hands of workers included; an estimate beyond 100,000."),
+		delayed: desc("delayed", "Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000."),
+		oldest:  desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "queue_read_errors_total",
+			Help: "Scrapes that could not read the queues."}),
+	}
+}
+
+func (q *queues) watch(b *bus.Bus) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bus, q.read = b, time.Time{}
+}
+
+// Describe is part of prometheus.Collector.
+func (q *queues) Describe(to chan<- *prometheus.Desc) {
+	to <- q.ready
+	to <- q.delayed
+	to <- q.oldest
+	q.errors.Describe(to)
+}
+
+// Collect is part of prometheus.Collector.
+func (q *queues) Collect(to chan<- prometheus.Metric) {
+	for _, info := range q.now() {
+		gauge := func(desc *prometheus.Desc, value float64) {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, info.Endpoint)
+		}
+		gauge(q.ready, float64(info.Ready))
+		gauge(q.delayed, float64(info.Delayed))
+		gauge(q.oldest, info.Lag.Seconds())
+	}
+	q.errors.Collect(to)
+}
+
+// now reads the queues, unless that was done a moment ago. After an error there are none: an old number would
+// look like a new one.
+func (q *queues) now() []bus.QueueInfo {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bus == nil || time.Since(q.read) < q.every {
+		return q.found
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), q.timeout) //nolint:forbidigo // a scrape has no context to hand on
+	defer cancel()
+	found, err := q.bus.Queues(ctx)
+	if err != nil {
+		q.errors.Inc()
+		found = nil
+	}
+	q.found, q.read = found, time.Now()
+	return found
+}
