@@ -19,10 +19,16 @@ type RawMessage struct {
 	Header map[string]string // limits are those of saga.WithHeader
 }
 
+// Check tells why a message could not be sent: its kind, its headers or its size.
+func (m RawMessage) Check() error {
+	_, err := m.compose(saga.Command)
+	return err
+}
+
 // SendRaw writes messages to the queue of one endpoint, whatever their kinds, in one transaction: all of them or
 // none, and they are due in the order given. Errors are those of Send; an unknown outcome names the first message.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
-	out, err := b.composeRaw(saga.Command, endpoint, messages)
+	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -52,7 +58,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 
 // SendRawTx is SendRaw in the caller's transaction.
 func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
-	out, err := b.composeRaw(saga.Command, endpoint, messages)
+	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -70,7 +76,7 @@ func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, message
 // PublishRaw writes a copy of each message to the queue of every endpoint that is subscribed to its kind, all in one
 // transaction. That nobody is subscribed is no error. Other errors are those of Publish.
 func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
-	out, err := b.composeRaw(saga.Event, "", messages)
+	out, err := composeRaw(saga.Event, messages)
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -137,29 +143,28 @@ func (b *Bus) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (
 }
 
 // composeRaw checks the messages as Send would.
-func (b *Bus) composeRaw(intent saga.Intent, endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
+func composeRaw(intent saga.Intent, messages []RawMessage, to ...saga.SendOption) ([]saga.Outgoing, error) {
 	out := make([]saga.Outgoing, len(messages))
-	var options []saga.SendOption
 	for n, m := range messages {
-		turn := saga.Turn{Now: time.Now(), NewID: func() saga.ID {
-			if m.ID.IsZero() {
-				return newID()
-			}
-			return m.ID
-		}}
-		options = options[:0]
-		if intent == saga.Command {
-			options = append(options, saga.To(endpoint))
-		}
-		for name, value := range m.Header {
-			options = append(options, saga.WithHeader(name, value))
-		}
 		var err error
-		if out[n], err = turn.Compose(intent, m.Raw, options...); err != nil {
+		if out[n], err = m.compose(intent, to...); err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(messages), err)
 		}
 	}
 	return out, nil
+}
+
+func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (saga.Outgoing, error) {
+	turn := saga.Turn{Now: time.Now(), NewID: func() saga.ID {
+		if m.ID.IsZero() {
+			return newID()
+		}
+		return m.ID
+	}}
+	for name, value := range m.Header {
+		options = append(options, saga.WithHeader(name, value))
+	}
+	return turn.Compose(intent, m.Raw, options...)
 }
 
 const mostInsert = 16 << 20 // bytes of one statement; Postgres takes no parameter of a gigabyte

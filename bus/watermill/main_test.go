@@ -1,0 +1,126 @@
+package watermill_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// restartWord makes this binary the command line with which Watermill's suite restarts the service.
+const restartWord = "restart-postgres"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == restartWord {
+		os.Exit(askForRestart(os.Args[2]))
+	}
+	if err := flag.Set("test.parallel", "6"); err != nil { // most of a test is waiting
+		panic(err)
+	}
+	os.Exit(pgdev.Main(m))
+}
+
+// askForRestart asks the test that owns the server, and waits until it is up again.
+func askForRestart(address string) int {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ask for a restart:", err)
+		return 1
+	}
+	defer conn.Close()
+	answer, err := io.ReadAll(conn)
+	if err != nil || string(answer) != "ok" {
+		fmt.Fprintf(os.Stderr, "restart: %s %v\n", answer, err)
+		return 1
+	}
+	return 0
+}
+
+// world is a migrated schema with a bus.
+type world struct {
+	*testing.T
+	pool   *pgxpool.Pool
+	schema string
+	bus    *bus.Bus
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return worldOn(t, pgdev.Pool(t), pgdev.Schema(t))
+}
+
+func worldOn(t *testing.T, pool *pgxpool.Pool, schema string) *world {
+	t.Helper()
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{T: t, pool: pool, schema: schema, bus: b}
+}
+
+// left is how many messages are in a queue.
+func (w *world) left(endpoint string) (n int) {
+	w.Helper()
+	table := ""
+	name := pgx.Identifier{w.schema}.Sanitize()
+	err := w.pool.QueryRow(w.Context(), `SELECT 'queue_' || id FROM `+name+`.queue WHERE endpoint = $1`, endpoint).Scan(&table)
+	if err == nil {
+		err = w.pool.QueryRow(w.Context(), `SELECT count(*) FROM `+name+`.`+table).Scan(&n)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// until waits for a condition, looking every few milliseconds.
+func (w *world) until(what string, done func() bool) {
+	w.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	look := time.NewTicker(3 * time.Millisecond)
+	defer look.Stop()
+	for !done() {
+		select {
+		case <-deadline.C:
+			w.Fatalf("waited in vain until %s", what)
+		case <-look.C:
+		}
+	}
+}
+
+// run runs an endpoint until the test ends.
+func (w *world) run(name string, o bus.EndpointOptions, parts ...bus.Part) {
+	w.Helper()
+	e, err := bus.NewEndpoint(w.bus, name, o, parts...)
+	if err == nil {
+		err = e.Install(w.Context())
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Errorf("endpoint %s: %v", name, err)
+		}
+	})
+}

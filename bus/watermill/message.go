@@ -1,0 +1,88 @@
+package watermill
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// KindKey is the metadata that holds the kind of a message: set by what reads Edda's queues, and obeyed by what writes
+// them.
+const KindKey = "edda_kind"
+
+// DefaultKind is the kind of a message that says nothing of its own.
+const DefaultKind = "watermill.message"
+
+// uuidHeader keeps a UUID that is no UUID: Watermill allows any text.
+const uuidHeader = "watermill-uuid"
+
+// KindFunc names the kind of a message that is published to topic.
+type KindFunc func(topic string, m *message.Message) string
+
+// KindOf is the standard KindFunc: what the metadata says under KindKey, else DefaultKind.
+func KindOf(_ string, m *message.Message) string {
+	if kind := m.Metadata.Get(KindKey); kind != "" {
+		return kind
+	}
+	return DefaultKind
+}
+
+// toRaw makes a message ready to be sent. The UUID becomes the id where it is one, and is kept as a header
+// where it is not, so that whoever receives it gets it back letter by letter.
+func toRaw(topic string, m *message.Message, kind KindFunc) bus.RawMessage {
+	raw := bus.RawMessage{Raw: saga.Raw{Name: kind(topic, m), Body: m.Payload}, Header: make(map[string]string, len(m.Metadata)+1)}
+	for name, value := range m.Metadata {
+		if name != KindKey {
+			raw.Header[name] = value
+		}
+	}
+	if id, err := saga.ParseID(m.UUID); err == nil && !id.IsZero() && id.String() == m.UUID {
+		raw.ID = id
+	} else {
+		raw.Header[uuidHeader] = m.UUID
+	}
+	return raw
+}
+
+func toRaws(topic string, messages []*message.Message, kind KindFunc) ([]bus.RawMessage, error) {
+	raws := make([]bus.RawMessage, len(messages))
+	for n, m := range messages {
+		if m == nil {
+			return nil, fmt.Errorf("publish to %s: message %d of %d is nil", topic, n+1, len(messages))
+		}
+		raws[n] = toRaw(topic, m, kind)
+	}
+	return raws, nil
+}
+
+// fromDelivery is the message for Watermill. Its payload is d's own memory.
+func fromDelivery(d *saga.Delivery) *message.Message {
+	uuid := ""
+	m := message.NewMessage("", d.Body)
+	foreign := false
+	for name, value := range d.Info.Headers() {
+		if name == uuidHeader {
+			uuid, foreign = value, true
+			continue
+		}
+		m.Metadata[name] = value
+	}
+	if !foreign {
+		uuid = d.Info.ID.String()
+	}
+	m.UUID = uuid
+	m.Metadata[KindKey] = d.Info.Kind
+	return m
+}
+
+type infoKey struct{}
+
+// Info is what Edda knows about a message that a Subscriber of this package has given out: its id, conversation,
+// attempt, sender. ok is false for any other context.
+func Info(ctx context.Context) (info saga.Info, ok bool) {
+	info, ok = ctx.Value(infoKey{}).(saga.Info)
+	return info, ok
+}

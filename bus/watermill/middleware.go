@@ -1,0 +1,37 @@
+package watermill
+
+import (
+	"context"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// Middleware puts a middleware of Watermill's Router around the handlers of an endpoint:
+//
+//	bus.Use(watermill.Middleware(middleware.Recoverer), watermill.Middleware(throttle.Middleware))
+//
+// It sees the message, with its context, and the handler's error; the handler produces no messages, since what an
+// endpoint sends is part of its transaction. What it writes into payload or metadata is not seen by the handler.
+//
+// Recoverer, Timeout, Throttle, CircuitBreaker, RandomFail and a Deduplicator work as they do in a Router.
+// CorrelationID and Duplicator have nothing to do here: messages of Edda carry their conversation. Retry
+// calls the handler more than once, which the bus refuses with a permanent error: the endpoint's policy is for
+// that. PoisonQueue, DelayOnError and IgnoreErrors hide the handler's error, so its effects would commit: use dead
+// letters, a policy, saga.Discard. A middleware that sleeps (Throttle) holds the batch's transaction meanwhile.
+func Middleware(m message.HandlerMiddleware) bus.Middleware {
+	if m == nil {
+		return nil // Use says so
+	}
+	return func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error {
+			handler := m(func(seen *message.Message) ([]*message.Message, error) { //nolint:contextcheck // its context is ctx, with what the middleware made of it
+				return nil, next(seen.Context(), d)
+			})
+			seen := fromDelivery(d)
+			seen.SetContext(context.WithValue(ctx, infoKey{}, d.Info))
+			_, err := handler(seen)
+			return err
+		}
+	}
+}

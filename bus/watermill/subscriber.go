@@ -1,0 +1,173 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+)
+
+// SubscriberOptions of a Subscriber. Every zero is a default, and a negative number an error.
+type SubscriberOptions struct {
+	// ConsumerGroup makes the topic a kind of events: the group has a queue of its own, which gets a copy of each event
+	// that is published after Subscribe or SubscribeInitialize, by a Publisher with Events or by any endpoint. Without
+	// it topic is the queue itself, and all subscribers share its messages.
+	ConsumerGroup string
+
+	// Policy judges a message that was nacked or not answered in time; attempts are counted, and it may wait or become a dead
+	// letter while those behind it go on. nil keeps Watermill's rule and the order: it is given out again, without end.
+	Policy recoverability.Policy
+
+	AckDeadline time.Duration // how long a message may go unanswered; 0 is 30 s, at most 4 min
+	Concurrency int           // messages given out at a time, each with a connection; 0 is 1. More than 1 gives up the order
+	BatchMax    int           // messages taken in one transaction; 0 is 500
+	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
+	Logger      *slog.Logger  // nil is slog.Default()
+}
+
+const (
+	standardDeadline = 30 * time.Second
+	mostDeadline     = 4 * time.Minute
+)
+
+// Subscriber is Watermill's message.Subscriber over Edda's queues. Safe for concurrent use.
+type Subscriber struct {
+	bus     *bus.Bus
+	options SubscriberOptions
+
+	mu            sync.Mutex
+	closed        bool
+	subscriptions map[*subscription]bool
+	starting      sync.WaitGroup
+}
+
+var (
+	_ message.Subscriber           = (*Subscriber)(nil)
+	_ message.SubscribeInitializer = (*Subscriber)(nil)
+)
+
+// NewSubscriber makes a Subscriber. It does no I/O, and fails on options out of range.
+func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
+	if b == nil {
+		return nil, errors.New("new subscriber: the bus is nil")
+	}
+	if o.AckDeadline < 0 || o.AckDeadline > mostDeadline {
+		return nil, fmt.Errorf("new subscriber: AckDeadline is %v, want at most %v (0 is %v): a message is held in an open transaction", o.AckDeadline, mostDeadline, standardDeadline)
+	}
+	if o.AckDeadline == 0 {
+		o.AckDeadline = standardDeadline
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 1
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	s := &Subscriber{bus: b, options: o, subscriptions: map[*subscription]bool{}}
+	if _, err := s.endpoint("probe", nil); err != nil { // what the endpoint has to say about the other options
+		return nil, fmt.Errorf("new subscriber: %w", err)
+	}
+	return s, nil
+}
+
+// SubscribeInitialize creates the queue of a topic, and for a consumer group its subscription, so that what is
+// published from then on waits for the first Subscribe. It needs the right to create tables, once. It gives up after a minute.
+func (s *Subscriber) SubscribeInitialize(topic string) error {
+	ctx, cancel := context.WithTimeout(message.NewMessage("", nil).Context(), time.Minute)
+	defer cancel()
+	_, err := s.install(ctx, topic, nil)
+	return err
+}
+
+// Subscribe creates the queue as SubscribeInitialize does and gives out its messages, one at a time, until ctx
+// ends or Close is called; then the channel is closed. What was not acked by then is in the queue as before.
+func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	if !s.enter() {
+		return nil, fmt.Errorf("subscribe to %s: the subscriber: %w", topic, ErrClosed)
+	}
+	defer s.starting.Done()
+	sub := newSubscription(ctx, s.options)
+	e, err := s.install(ctx, topic, sub.hand)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.subscriptions[sub] = true
+	s.mu.Unlock()
+	sub.start(e, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subscriptions, sub)
+	})
+	return sub.out, nil
+}
+
+func (s *Subscriber) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.starting.Add(1)
+	}
+	return !s.closed
+}
+
+func (s *Subscriber) install(ctx context.Context, topic string, hand rawHandler) (*bus.Endpoint, error) {
+	if err := checkTopic(topic); err != nil {
+		return nil, err
+	}
+	e, err := s.endpoint(topic, hand)
+	if err == nil {
+		err = e.Install(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", topic, err)
+	}
+	return e, nil
+}
+
+type rawHandler = func(*bus.Context, *saga.Delivery) error
+
+// endpoint is the queue of a topic, with room for a deadline inside the engine's own: its steps share a
+// timeout that may be a tenth shorter than said.
+func (s *Subscriber) endpoint(topic string, hand rawHandler) (*bus.Endpoint, error) {
+	if hand == nil {
+		hand = func(*bus.Context, *saga.Delivery) error { return bus.ErrLeave }
+	}
+	queue, kinds := topic, []string(nil)
+	if s.options.ConsumerGroup != "" {
+		queue, kinds = groupQueue(topic, s.options.ConsumerGroup), []string{topic}
+	}
+	return bus.NewEndpoint(s.bus, queue, bus.EndpointOptions{
+		Concurrency: s.options.Concurrency, BatchMax: s.options.BatchMax, Poll: s.options.Poll, Policy: s.options.Policy,
+		StepTimeout: s.options.AckDeadline*6/5 + time.Second,
+	}, bus.HandleRaw(hand, kinds...))
+}
+
+// Close ends all subscriptions and returns when their channels are closed and what was acked is committed.
+func (s *Subscriber) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.starting.Wait() // no subscription is added any more
+	s.mu.Lock()
+	open := make([]*subscription, 0, len(s.subscriptions))
+	for sub := range s.subscriptions {
+		open = append(open, sub)
+	}
+	s.mu.Unlock()
+	for _, sub := range open {
+		sub.group.Stop()
+	}
+	var faults []error
+	for _, sub := range open {
+		faults = append(faults, sub.group.Wait())
+	}
+	return errors.Join(faults...)
+}

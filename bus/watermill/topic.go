@@ -1,0 +1,33 @@
+package watermill
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// checkTopic refuses what cannot name a queue. Nothing is translated: two topics must never become one queue, and
+// whoever looks at the tables should find the name he published to.
+func checkTopic(topic string) error {
+	if err := saga.CheckName(topic); err != nil {
+		return fmt.Errorf("topic %.80q cannot name an Edda queue: %w; with Watermill's CQRS component choose the name in GeneratePublishTopic and GenerateSubscribeTopic", topic, err)
+	}
+	return nil
+}
+
+const mostQueueName = 63
+
+// groupQueue is the queue of a consumer group: topic, dot, group where that is a name, and else as much of it as fits
+// with a digest of both.
+func groupQueue(topic, group string) string {
+	queue := topic + "." + group
+	if saga.CheckName(queue) == nil {
+		return queue
+	}
+	sum := sha256.Sum256([]byte(topic + "\n" + group))
+	digest := "." + hex.EncodeToString(sum[:8])
+	return strings.TrimRight(topic[:min(len(topic), mostQueueName-len(digest))], ".") + digest
+}
