@@ -7,8 +7,8 @@
 //
 // It exits with 0 only if each event of the file has exactly one effect, each case has one living instance whose last
 // activity is the last one by event time, the timer of each case fired once and not early, no message was given up,
-// and each kill struck a worker whose transaction was open and was then rolled back. The truth is the file; what came
-// of it is read from the database; neither is asked of the engine.
+// and as many kills as were asked for struck a worker whose transaction was open and was then rolled back. The truth is
+// the file; what came of it is read from the database; neither is asked of the engine.
 //
 // # What runs
 //

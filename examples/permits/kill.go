@@ -45,11 +45,11 @@ func (k *killer) run(ctx context.Context) error {
 			return err
 		}
 		for {
-			killed, err := k.strike(ctx)
+			inFlight, err := k.strike(ctx)
 			if err != nil {
 				return err
 			}
-			if killed {
+			if inFlight {
 				break
 			}
 			pause := time.Duration(1+k.random.IntN(20)) * time.Millisecond
@@ -61,32 +61,39 @@ func (k *killer) run(ctx context.Context) error {
 	return nil
 }
 
-// settles is how long a stopped worker's session must stand still before we believe that nothing is on its way.
-const settles = 10 * time.Millisecond
+// A stopped worker's session must stand still for some looks before we believe that nothing is on its way: on a busy machine a
+// COMMIT may lie in the socket for a while before Postgres reads it. Each look wakes Postgres, so the other session, if
+// it had something to read, would have had its turn as well.
+const (
+	looks    = 10
+	lookWait = 10 * time.Millisecond
+)
 
-// strike stops a worker at a random moment, looks twice whether it has the same batch open, and kills it if so. A
+// strike stops a worker at a random moment, looks whether it has a batch open and stays at it, and kills it if so. A
 // stopped process sends nothing, and a session that waits for it does nothing; so what was seen is true when the kill
-// lands. Afterwards Postgres is asked what became of the transaction.
-func (k *killer) strike(ctx context.Context) (killed bool, err error) {
+// lands. Afterwards Postgres is asked what became of the transaction: if it was committed all the same, the kill was too
+// late, and is told as one that was not in flight.
+func (k *killer) strike(ctx context.Context) (inFlight bool, err error) {
 	p := k.crew.any(k.random)
 	if p == nil {
 		return false, nil
 	}
 	p.freeze()
 	defer p.thaw()
-	first, open, err := k.look(ctx, p)
+	b, open, err := k.look(ctx, p)
+	for n := 1; n < looks && open && err == nil; n++ {
+		if err = run.Sleep(ctx, lookWait); err != nil {
+			break
+		}
+		var again batch
+		again, open, err = k.look(ctx, p)
+		open = open && again == b
+	}
 	if err != nil || !open {
 		return false, err
 	}
-	if err := run.Sleep(ctx, settles); err != nil {
-		return false, err
-	}
-	second, open, err := k.look(ctx, p)
-	if err != nil || !open || first != second {
-		return false, err
-	}
 	p.kill()
-	return true, k.report(context.WithoutCancel(ctx), p, second)
+	return k.report(context.WithoutCancel(ctx), p, b)
 }
 
 func (k *killer) look(ctx context.Context, p *process) (b batch, open bool, err error) {
@@ -101,26 +108,25 @@ func (k *killer) look(ctx context.Context, p *process) (b batch, open bool, err 
 }
 
 // report waits until Postgres has noticed the death, and writes down the kill with the end of its transaction.
-func (k *killer) report(ctx context.Context, p *process, b batch) error {
+func (k *killer) report(ctx context.Context, p *process, b batch) (inFlight bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	outcome := "in progress"
 	for outcome == "in progress" {
 		if err := run.Sleep(ctx, time.Millisecond); err != nil {
-			return fmt.Errorf("wait for the end of the transaction of worker %s: %w", p.name, err)
+			return false, fmt.Errorf("wait for the end of the transaction of worker %s: %w", p.name, err)
 		}
 		if err := k.pool.QueryRow(ctx, k.sql.Get("outcome"), b.xid).Scan(&outcome); err != nil {
-			return fmt.Errorf("ask for the outcome of the transaction of worker %s: %w", p.name, err)
+			return false, fmt.Errorf("ask for the outcome of the transaction of worker %s: %w", p.name, err)
 		}
 	}
-	_, err := k.pool.Exec(ctx, k.sql.Get("record_kill"), p.name, b.backend, b.xid, b.queue, outcome)
-	if err != nil {
-		return fmt.Errorf("record the kill of worker %s: %w", p.name, err)
+	if _, err := k.pool.Exec(ctx, k.sql.Get("record_kill"), p.name, b.backend, b.xid, b.queue, outcome); err != nil {
+		return false, fmt.Errorf("record the kill of worker %s: %w", p.name, err)
 	}
-	return nil
+	return outcome == "aborted", nil
 }
 
-// killsDone is how many kills an earlier process of this run has made.
+// killsDone is how many kills in flight an earlier process of this run has made.
 func (d *database) killsDone(ctx context.Context) (n int, err error) {
 	if err = d.pool.QueryRow(ctx, d.sql.Get("count_kills")).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the kills: %w", err)

@@ -57,7 +57,7 @@ INSERT INTO kill (worker, backend, xid, queue, outcome) VALUES ($1, $2, $3::text
 SELECT (SELECT count(*) FROM effect), (SELECT count(*) FROM firing), (SELECT count(*) FROM kill), waiting();
 
 -- name: count_kills
-SELECT count(*) FROM kill;
+SELECT count(*) FROM kill WHERE outcome = 'aborted';
 
 -- name: open_batch
 -- A batch that is open: a session of the worker with a transaction that waits for its client, has an id, and holds a lock
