@@ -4,10 +4,13 @@ GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help test race bench crash mutants lint fmt
+.PHONY: help demo test race bench crash mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
+
+demo: ## run a shop of sagas for half a minute, with failures, and check every order
+	$(GO) run ./examples/order
 
 test: ## vet and test everything but the benchmarks
 	$(GO) vet ./...

@@ -25,7 +25,8 @@ var layers = [][]string{
 	{"migrations/migrate"},
 	{"bus", "scheduler"},
 	{"bus/watermill"},
-	{"", "sagatest", "eddafx", "eddaprom", "dashboard"},
+	{""},
+	{"sagatest", "eddafx", "eddaprom", "dashboard"},
 	{"cmd", "examples"},
 }
 
@@ -36,7 +37,7 @@ var exceptions = map[string][]string{
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/mutants", "bench", "examples"}
+var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/mutants", "bench"}
 
 // demos start a Postgres of their own, as tests do: nobody links them.
 var demos = []string{"examples"}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddafx"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/fx"
+)
+
+//go:embed tables.sql
+var tables string
+
+// open starts a Postgres, makes the tables, runs the shop, and takes everything away.
+func open(ctx context.Context, s settings, out io.Writer) (err error) {
+	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	own := "shop_" + strings.ToLower(rand.Text()[:8]) // DATABASE_URL may name a server that others use
+	pool, err := connect(ctx, server.DSN(), own)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx), pool, own, engine(own))) }()
+	if err := prepare(ctx, pool, own); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute at the defaults.\n", s.orders, s.rate, s.payWithin)
+	return trade(ctx, s, pool, engine(own), out)
+}
+
+// engine is the schema of Edda's tables, beside the shop's own.
+func engine(own string) string { return own + "_edda" }
+
+func connect(ctx context.Context, dsn, own string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the connection string: %w", err)
+	}
+	config.ConnConfig.RuntimeParams["search_path"] = own
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func prepare(ctx context.Context, pool *pgxpool.Pool, own string) error {
+	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{own}.Sanitize()); err != nil {
+		return fmt.Errorf("make the shop's schema: %w", err)
+	}
+	if _, err := pool.Exec(ctx, tables); err != nil {
+		return fmt.Errorf("make the shop's tables: %w", err)
+	}
+	return migrate.Up(ctx, pool, migrate.Options{Schema: engine(own)})
+}
+
+func drop(ctx context.Context, pool *pgxpool.Pool, schemas ...string) error {
+	for _, name := range schemas {
+		if _, err := pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
+			return fmt.Errorf("drop schema %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// trade runs the app while orders are placed, until the last one has ended.
+func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, out io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("the orders did not end within %v (-within)", s.within))
+	defer cancel()
+	counts := newTally()
+	var b *bus.Bus
+	app := wire(s, pool, bus.Options{Schema: schema, AutoInstall: true, Events: counts.observe,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	}, fx.Populate(&b))
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	err := placeAndWatch(ctx, s, b, counts, out)
+	stopping, end := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
+	defer end()
+	if err = errors.Join(err, app.Stop(stopping)); err != nil {
+		return err
+	}
+	if err := counts.print(out); err != nil {
+		return err
+	}
+	if err := showDead(ctx, pool, b, out); err != nil {
+		return err
+	}
+	return check(ctx, pool, s.orders, out)
+}
+
+// wire is the whole program, as a user of fx writes it.
+func wire(s settings, pool *pgxpool.Pool, o bus.Options, more ...fx.Option) *fx.App {
+	return fx.New(append(more,
+		fx.NopLogger,
+		fx.Supply(pool),
+		fx.Provide(func() *bank { return &bank{payWithin: s.payWithin} }),
+		eddafx.Module(o),
+		eddafx.Endpoint("orders", bus.EndpointOptions{}, bus.Saga(orders(rules{payWithin: s.payWithin}))),
+		eddafx.EndpointFrom(func(b *bank) eddafx.Spec {
+			return eddafx.Spec{Name: "payment", Options: bus.EndpointOptions{Policy: b.patience},
+				Parts: []bus.Part{bus.HandleTx(b.charge), bus.HandleTx(b.refund)}}
+		}),
+		eddafx.Endpoint("shipping", bus.EndpointOptions{}, bus.HandleTx(reserve), bus.HandleTx(release), bus.HandleTx(ship)),
+		eddafx.Endpoint("accounts", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(book)),
+	)...)
+}
+
+// placeAndWatch places the orders and tells once a second how they are doing, until every queue is empty.
+func placeAndWatch(ctx context.Context, s settings, b *bus.Bus, counts *tally, out io.Writer) error {
+	group := run.NewGroup(ctx)
+	placed := make(chan struct{})
+	group.Go(func(ctx context.Context) error {
+		defer close(placed)
+		return place(ctx, b, s.orders, s.rate)
+	})
+	group.Go(func(ctx context.Context) error { return watch(ctx, b, counts, placed, out) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func watch(ctx context.Context, b *bus.Bus, counts *tally, placed <-chan struct{}, out io.Writer) error {
+	begun := time.Now()
+	for {
+		all := isClosed(placed) // asked before the queues are read: what is placed in between is seen next time
+		waiting, err := depth(ctx, b)
+		if err != nil {
+			return err
+		}
+		sum := counts.sum()
+		_, _ = fmt.Fprintf(out, "%4.0f s  handled %6d  waiting %5d  retries %5d  conflicts %3d  dead letters %3d\n",
+			time.Since(begun).Seconds(), sum.handled, waiting, sum.retries, sum.conflicts, sum.dead)
+		if all && waiting == 0 {
+			return nil
+		}
+		if err := run.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// depth is how many messages wait in all queues, timeouts included.
+func depth(ctx context.Context, b *bus.Bus) (waiting int64, err error) {
+	queues, err := b.Queues(ctx)
+	for _, q := range queues {
+		waiting += q.Ready + q.Delayed
+	}
+	return waiting, err
+}
+
+// showDead prints the first dead letter, as an operator would look at it.
+func showDead(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, out io.Writer) error {
+	letters, err := b.DeadLetters().List(ctx, pool, deadletter.Filter{Limit: 1})
+	if err != nil {
+		return err
+	}
+	for _, l := range letters {
+		_, _ = fmt.Fprintf(out, "the first dead letter: %s in %s after %d attempt(s): %s\n", l.Kind, l.Endpoint, l.Attempts, l.Error)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+// Messages have stable names: the Go types may be renamed, the kinds may not.
+
+// OrderPlaced is an event of the shop, and starts the saga.
+type OrderPlaced struct {
+	Order int
+	Cents int
+	Goods string
+}
+
+// ChargeCard asks for the money. The answer is CardCharged or CardRefused.
+type ChargeCard struct{ Order, Cents int }
+
+// CardCharged answers ChargeCard.
+type CardCharged struct{ Order int }
+
+// CardRefused answers ChargeCard.
+type CardRefused struct{ Order int }
+
+// RefundCard takes a charge back.
+type RefundCard struct{ Order int }
+
+// ReserveStock asks for the goods. The answer is StockReserved.
+type ReserveStock struct {
+	Order int
+	Goods string
+}
+
+// StockReserved answers ReserveStock.
+type StockReserved struct{ Order int }
+
+// ReleaseStock takes a reservation back.
+type ReleaseStock struct{ Order int }
+
+// ShipOrder sends the goods. The answer is OrderShipped.
+type ShipOrder struct{ Order int }
+
+// OrderShipped answers ShipOrder.
+type OrderShipped struct{ Order int }
+
+// PaymentOverdue is a timeout of the saga.
+type PaymentOverdue struct{}
+
+// OrderClosed is the event that ends an order.
+type OrderClosed struct {
+	Order   int
+	Outcome string
+}
+
+// Kind names the message.
+func (OrderPlaced) Kind() string { return "order.placed" }
+
+// Kind names the message.
+func (ChargeCard) Kind() string { return "card.charge" }
+
+// Kind names the message.
+func (CardCharged) Kind() string { return "card.charged" }
+
+// Kind names the message.
+func (CardRefused) Kind() string { return "card.refused" }
+
+// Kind names the message.
+func (RefundCard) Kind() string { return "card.refund" }
+
+// Kind names the message.
+func (ReserveStock) Kind() string { return "stock.reserve" }
+
+// Kind names the message.
+func (StockReserved) Kind() string { return "stock.reserved" }
+
+// Kind names the message.
+func (ReleaseStock) Kind() string { return "stock.release" }
+
+// Kind names the message.
+func (ShipOrder) Kind() string { return "order.ship" }
+
+// Kind names the message.
+func (OrderShipped) Kind() string { return "order.shipped" }
+
+// Kind names the message.
+func (PaymentOverdue) Kind() string { return "order.payment-overdue" }
+
+// Kind names the message.
+func (OrderClosed) Kind() string { return "order.closed" }

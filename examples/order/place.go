@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	ticks = 20 // of a second, so that orders come evenly
+	cents = 1999
+)
+
+// place places n orders, so many a second. The row of an order and the event that starts its saga commit together.
+func place(ctx context.Context, b *bus.Bus, n, perSecond int) error {
+	begun := time.Now()
+	for placed, tick := 0, 1; placed < n; tick++ {
+		until := min(n, tick*perSecond/ticks)
+		if err := b.InTx(ctx, func(tx pgx.Tx) error { return placeSome(ctx, b, tx, placed, until) }); err != nil {
+			return err
+		}
+		placed = until
+		if err := run.Sleep(ctx, time.Until(begun.Add(time.Duration(tick)*time.Second/ticks))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placeSome places the orders from the first to the one before the last in the shop's own transaction.
+func placeSome(ctx context.Context, b *bus.Bus, tx pgx.Tx, first, last int) error {
+	for order := first; order < last; order++ {
+		if _, err := tx.Exec(ctx, `INSERT INTO placed (order_id, cents) VALUES ($1, $2)`, order, cents); err != nil {
+			return err
+		}
+		if _, err := b.PublishTx(ctx, tx, OrderPlaced{Order: order, Cents: cents, Goods: "a hat"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
