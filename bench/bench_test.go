@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // Every peer does every one of its cases, two processes included, with the effects counted.
 func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
-	cases, err := choose(options{run: "step,hot,latency", n: 100, rounds: 1})
+	cases, err := choose(options{run: "step,hot,latency,backlog,timers", n: 100, rounds: 1, size: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,15 @@ func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(results) != len(cases) {
-		t.Errorf("%d results for %d cases", len(results), len(cases))
+	want := 0
+	for _, c := range cases {
+		want++
+		if c.Kept() {
+			want += keptRounds - 1
+		}
+	}
+	if len(results) != want {
+		t.Errorf("%d results, want %d", len(results), want)
 	}
 }
 
@@ -64,6 +71,56 @@ func TestALostEffectFailsTheRun(t *testing.T) {
 	_, err := h.rounds(t.Context(), []Case{c}, 1)
 	if err == nil || !strings.Contains(err.Error(), "wrong effects") {
 		t.Errorf("got %v, want an error about wrong effects", err)
+	}
+}
+
+// A queue that is kept over the rounds is counted, too: messages that vanish from its far end are met.
+func TestALostMessageOfAKeptQueueFailsTheRun(t *testing.T) {
+	register("forgetful", forgetful{}, Case{Workload: Backlog, Size: 50})
+	t.Cleanup(func() { delete(peers, "forgetful") })
+	c := peers["forgetful"].cases[0]
+	c.N = 10
+	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
+	_, err := h.rounds(t.Context(), []Case{c}, 1)
+	if err == nil || !strings.Contains(err.Error(), "wrong effects: 0 of 10 handled") {
+		t.Errorf("got %v, want an error about wrong effects", err)
+	}
+}
+
+func TestAnUnknownWorkloadIsToldTheKnownOnes(t *testing.T) {
+	_, err := choose(options{run: "stop", rounds: 1})
+	want := `-run: there is no workload "stop"; there are step, hot, latency, backlog and timers`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestQuickLeavesOutLargeQueues(t *testing.T) {
+	cases, err := choose(options{run: "backlog,timers", quick: true, rounds: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Size > quickSize {
+			t.Errorf("-quick has %s", c.Name())
+		}
+	}
+}
+
+// Two cases must never share a schema while both have tables, and a schema's name must need no quotes.
+func TestEveryKeptCaseHasASchemaOfItsOwn(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range order {
+		for _, c := range peers[name].cases {
+			schema, who := c.Schema(), c.Peer+" "+c.Name()
+			if strings.ContainsAny(schema, "- ") {
+				t.Errorf("%s has the schema %s", who, schema)
+			}
+			if other, taken := seen[schema]; c.Kept() && taken {
+				t.Errorf("%s and %s share the schema %s", who, other, schema)
+			}
+			seen[schema] = who
+		}
 	}
 }
 

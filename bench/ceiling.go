@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -28,6 +29,7 @@ func init() {
 		Case{Workload: Hot, Processes: 1},
 		Case{Workload: Hot, Processes: 2},
 	)
+	registerKept("ceiling", "")
 }
 
 // Work runs the batches of one process.
@@ -38,12 +40,17 @@ func (ceiling) Work(ctx context.Context, w *Worker) error {
 	}
 	batches := make([]*batch, workers)
 	at := newCursor()
+	var left atomic.Int64
+	left.Store(int64(w.N))
 	for i := range batches {
 		b, err := openBatch(ctx, w, at)
 		if err != nil {
 			return err
 		}
 		defer b.conn.Close(ctx)
+		if w.Kept() {
+			b.left = &left
+		}
 		batches[i] = b
 	}
 	if err := w.Start(ctx); err != nil {

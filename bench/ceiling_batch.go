@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -15,7 +16,8 @@ type batch struct {
 	conn *pgconn.PgConn
 	at   *cursor
 	hot  bool
-	load string // load-skip, or load-wait for the one hot instance
+	load string        // load-skip, or load-wait for the one hot instance
+	left *atomic.Int64 // messages until the workers end; nil is until the queue is empty
 
 	messages  []message
 	headers   []byte // the headers of the batch, one behind the other
@@ -67,19 +69,20 @@ func openBatch(ctx context.Context, w *Worker, at *cursor) (*batch, error) {
 // steadyPlans makes a connection plan each statement once, and by index whatever the statistics say.
 func steadyPlans(config *pgconn.Config) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	config.RuntimeParams["jit"] = "off" // what is forbidden counts as expensive, and Postgres compiles what is expensive
 	for _, name := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan"} {
 		config.RuntimeParams[name] = "off"
 	}
 }
 
-// drain handles batches until a take from the very beginning finds nothing.
+// drain handles batches until a take from the very beginning finds nothing, or the workers have done enough.
 func (b *batch) drain(ctx context.Context) error {
 	for rewound := false; ; {
 		n, err := b.run(ctx)
 		if err != nil {
 			return err
 		}
-		if n == 0 && rewound {
+		if n == 0 && rewound || b.left != nil && b.left.Add(-int64(b.done.count)) <= 0 {
 			return nil
 		}
 		if rewound = n == 0; rewound {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,8 @@ var messages = map[string]struct{ full, quick int }{
 	Step:    {200_000, 40_000},
 	Hot:     {200_000, 40_000},
 	Latency: {2_000, 500},
+	Backlog: {30_000, 10_000},
+	Timers:  {30_000, 10_000},
 }
 
 // choose lists the cases the flags ask for, each with its number of messages.
@@ -26,6 +29,9 @@ func choose(o options) ([]Case, error) {
 			return nil, err
 		}
 		for _, c := range registered(workload, o.peers) {
+			if c.Size > o.largest() {
+				continue
+			}
 			c.N = max(int(float64(n)*c.Share), 1)
 			cases = append(cases, c)
 		}
@@ -41,13 +47,24 @@ func size(workload string, o options) (int, error) {
 	numbers, known := messages[workload]
 	switch {
 	case !known:
-		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot and latency", workload)
+		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog and timers", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:
 		return numbers.quick, nil
 	}
 	return numbers.full, nil
+}
+
+// largest is the most messages that may wait behind the measured ones.
+func (o options) largest() int {
+	switch {
+	case o.size > 0:
+		return o.size
+	case o.quick:
+		return quickSize
+	}
+	return math.MaxInt
 }
 
 // registered lists the cases of a workload, of the wanted peers or of all.

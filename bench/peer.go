@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -12,6 +14,8 @@ const (
 	Step    = "step"
 	Hot     = "hot"
 	Latency = "latency"
+	Backlog = "backlog"
+	Timers  = "timers"
 )
 
 // The stores of a saga. A peer without the distinction leaves Case.Store empty.
@@ -27,18 +31,32 @@ type Case struct {
 	Workload  string `json:"workload"`
 	Store     string `json:"store,omitempty"`
 	Processes int    `json:"processes"`
+	// Size is how many messages wait behind those that are measured: due ones in backlog, later ones in timers.
+	Size int `json:"size,omitempty"`
 	// Share is the part of the workload's messages this case gets, so that a slow peer measures as long as a fast one.
 	Share float64 `json:"share"`
 	// N is the number of messages; the harness sets it.
 	N int `json:"n"`
 }
 
-// Schema is the peer's own schema. The harness drops it before Prepare and after the run.
-func (c Case) Schema() string { return "bench_" + c.Peer }
+// Schema is the case's own schema. The harness drops it before Prepare and after the run.
+func (c Case) Schema() string {
+	name := "bench_" + strings.ReplaceAll(c.Peer, "-", "_")
+	if c.Kept() {
+		name += "_" + c.Workload + "_" + sizeName(c.Size)
+	}
+	return name
+}
 
-// Name tells the variants of a workload apart: step, step-optimistic, hot-pessimistic-2p.
+// Kept says that the tables are filled once and serve every round, because to fill them takes longer than a run.
+func (c Case) Kept() bool { return c.Workload == Backlog || c.Workload == Timers }
+
+// Name tells the variants of a workload apart: step, step-optimistic, hot-pessimistic-2p, backlog-1e7.
 func (c Case) Name() string {
 	name := c.Workload
+	if c.Kept() {
+		return name + "-" + sizeName(c.Size)
+	}
 	if c.Store != "" {
 		name += "-" + c.Store
 	}
@@ -48,12 +66,22 @@ func (c Case) Name() string {
 	return name
 }
 
+// sizeName writes the powers of ten as such: 0, 1e4, 1e7.
+func sizeName(size int) string {
+	digits := strconv.Itoa(size)
+	if zeros := strings.TrimLeft(digits[1:], "0"); size > 0 && zeros == "" && digits[0] == '1' {
+		return fmt.Sprintf("1e%d", len(digits)-1)
+	}
+	return digits
+}
+
 // Peer is one implementation of the workloads.
 type Peer interface {
-	// Prepare makes the tables in c.Schema() and fills them: c.Instances() orders and, but for
-	// the latency workload, the messages of c.Charges(). It is not measured.
+	// Prepare makes the tables in c.Schema() and fills them: c.Instances() orders and, but for the latency
+	// workload and the kept ones, the messages of c.Charges(). It is not measured.
 	Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error
-	// Work connects, calls w.Start once it is ready, then handles messages until none is left.
+	// Work connects, calls w.Start once it is ready, then handles messages until none is left, or in the kept
+	// workloads until it has handled w.N.
 	// It runs once in each of c.Processes operating-system processes; the clock runs from the
 	// moment all of them are ready until the last one returns.
 	Work(ctx context.Context, w *Worker) error
@@ -91,7 +119,7 @@ type registration struct {
 var peers = map[string]registration{}
 
 // order is the order of peers in the output; a ratio has the earlier one above the line.
-var order = []string{"edda", "ceiling", "single", "floor"}
+var order = []string{"edda", "ceiling", "single", "watermillsql-batch", "watermillsql", "river", "river-defaults", "floor"}
 
 // register is called from the init function of each peer's file.
 func register(name string, p Peer, cases ...Case) {

@@ -21,10 +21,16 @@ func (r Ratio) String() string {
 // ratios compares every pair of peers on every workload both of them ran.
 func ratios(summaries []Summary) []Ratio {
 	var all []Ratio
+	for _, peer := range order {
+		all = append(all, flatness(summaries, Backlog, peer)...)
+		all = append(all, flatness(summaries, Timers, peer)...)
+	}
 	for i, above := range order {
 		for _, below := range order[i+1:] {
 			all = append(all, throughput(pairs(summaries, Step, above, below))...)
 			all = append(all, throughput(pairs(summaries, Hot, above, below))...)
+			all = append(all, bySize(pairs(summaries, Backlog, above, below))...)
+			all = append(all, bySize(pairs(summaries, Timers, above, below))...)
 			all = append(all, latency(pairs(summaries, Latency, above, below))...)
 		}
 	}
@@ -34,13 +40,13 @@ func ratios(summaries []Summary) []Ratio {
 // pair is the same work done by two peers.
 type pair struct{ above, below Summary }
 
-// pairs matches like with like: the same number of processes, and the same store unless a peer knows none.
+// pairs matches like with like: the same number of processes and of waiting messages, and the same store unless a peer knows none.
 func pairs(summaries []Summary, workload, above, below string) []pair {
 	var all []pair
 	for _, a := range summaries {
 		for _, b := range summaries {
 			peers := a.Peer == above && b.Peer == below
-			work := a.Workload == workload && b.Workload == workload && a.Processes == b.Processes
+			work := a.Workload == workload && b.Workload == workload && a.Processes == b.Processes && a.Size == b.Size
 			store := a.Store == b.Store || a.Store == "" || b.Store == ""
 			if peers && work && store {
 				all = append(all, pair{a, b})
@@ -73,6 +79,32 @@ func throughput(pairs []pair) []Ratio {
 	worst := slices.MinFunc(lines, func(a, b Ratio) int { return cmp.Compare(a.Value, b.Value) })
 	worst.Workload = pairs[0].above.Workload
 	return append(lines, worst)
+}
+
+// bySize has a line for each number of waiting messages, and no worst one: it would say nothing.
+func bySize(pairs []pair) []Ratio {
+	var lines []Ratio
+	for _, p := range pairs {
+		lines = append(lines, p.ratio(p.variant(), p.above.Rate/p.below.Rate))
+	}
+	return lines
+}
+
+// flatness compares a peer with itself: each number of waiting messages with the smallest one.
+func flatness(summaries []Summary, workload, peer string) []Ratio {
+	var least *Summary
+	var lines []Ratio
+	for i, s := range summaries {
+		switch {
+		case s.Workload != workload || s.Peer != peer:
+		case least == nil:
+			least = &summaries[i]
+		default:
+			lines = append(lines, Ratio{Workload: workload + " " + peer, Above: sizeName(s.Size), Below: sizeName(least.Size),
+				Value: s.Rate / least.Rate})
+		}
+	}
+	return lines
 }
 
 // latency has a line for the median and one for the slow end. Here less is better.

@@ -49,6 +49,34 @@ func TestLatencyHasTwoRatios(t *testing.T) {
 	}
 }
 
+func TestWaitingMessagesAreComparedWithTheFewest(t *testing.T) {
+	summary := func(peer, workload string, size int, rate float64) Summary {
+		return Summary{Case: Case{Peer: peer, Workload: workload, Size: size, Processes: 1}, Rate: rate}
+	}
+	got := ratios([]Summary{
+		summary("edda", Backlog, 1e4, 100),
+		summary("edda", Backlog, 1e7, 90),
+		summary("ceiling", Backlog, 1e7, 180),
+		summary("edda", Timers, 0, 50),
+		summary("edda", Timers, 1e6, 49),
+	})
+	want := `
+RATIO backlog edda 1e7/1e4 0.9
+RATIO timers edda 1e6/0 0.98
+RATIO backlog-1e7 edda/ceiling 0.5`
+	if lines := lines(got); lines != strings.TrimSpace(want) {
+		t.Errorf("got\n%s\nwant%s", lines, want)
+	}
+}
+
+func TestSizesAreNamedByTheirPowerOfTen(t *testing.T) {
+	for size, want := range map[int]string{0: "0", 1: "1e0", 50: "50", 10_000: "1e4", 30_000: "30000", 10_000_000: "1e7"} {
+		if got := sizeName(size); got != want {
+			t.Errorf("%d is %s, want %s", size, got, want)
+		}
+	}
+}
+
 func lines(all []Ratio) string {
 	var text []string
 	for _, r := range all {

@@ -26,11 +26,35 @@ type harness struct {
 	dsn string
 	db  *pgxpool.Pool
 	log io.Writer // a line for each run
+
+	kept map[Case]*kept
 }
 
-// rounds runs every case once a round, so that a change of the machine's mood meets all peers alike. The first of a
-// round is the last of the next.
+// rounds runs every case once a round, so that a change of the machine's mood meets all peers alike. The workloads with
+// queues that are kept come last, when nothing small is measured any more beside their large tables.
 func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Result, error) {
+	var plain, withKept []Case
+	for _, c := range cases {
+		if c.Kept() {
+			withKept = append(withKept, c)
+		} else {
+			plain = append(plain, c)
+		}
+	}
+	all, err := h.interleave(ctx, plain, rounds)
+	if err != nil {
+		return nil, err
+	}
+	defer h.dropKept(ctx, withKept)
+	if err := h.prepareKept(ctx, withKept); err != nil {
+		return nil, err
+	}
+	more, err := h.interleave(ctx, withKept, rounds*keptRounds)
+	return append(all, more...), err
+}
+
+// interleave begins each round with another case: the first of a round is the last of the next.
+func (h *harness) interleave(ctx context.Context, cases []Case, rounds int) ([]Result, error) {
 	before, err := deadlocks(ctx, h.db)
 	if err != nil {
 		return nil, err
@@ -46,7 +70,7 @@ func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Resul
 			if err != nil {
 				return nil, fmt.Errorf("%s on %s: %w", c.Peer, c.Name(), err)
 			}
-			fmt.Fprintf(h.log, "round %d/%d  %-8s %-20s %s\n", round+1, rounds, c.Peer, c.Name(), result.figure())
+			fmt.Fprintf(h.log, "round %d/%d  %-18s %-20s %s\n", round+1, rounds, c.Peer, c.Name(), result.figure())
 			all = append(all, result)
 		}
 	}
@@ -55,6 +79,9 @@ func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Resul
 
 // run prepares, measures and counts one case.
 func (h *harness) run(ctx context.Context, c Case) (Result, error) {
+	if c.Kept() {
+		return h.runKept(ctx, c)
+	}
 	defer h.drop(ctx, c)
 	if err := h.prepare(ctx, c); err != nil {
 		return Result{}, err

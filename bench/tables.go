@@ -21,6 +21,24 @@ type tables struct{}
 
 // Prepare creates the tables and fills them with COPY.
 func (tables) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
+	if err := createInstances(ctx, db, c); err != nil {
+		return err
+	}
+	if _, err := db.Exec(ctx, statements(tablesSQL, c.Schema())["queues"]); err != nil {
+		return fmt.Errorf("create queues: %w", err)
+	}
+	if c.Workload == Latency || c.Kept() {
+		return nil
+	}
+	rows := []string{"due", "id", "kind", "header", "body"}
+	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue"}, rows, messageRows(c))
+}
+
+// Queue is the table of the incoming messages, for the workloads that fill it in the server.
+func (tables) Queue() string { return "queue" }
+
+// createInstances makes the schema of the case, with the instances in it.
+func createInstances(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	if _, err := db.Exec(ctx, statements(tablesSQL, c.Schema())["create"]); err != nil {
 		return fmt.Errorf("create tables: %w", err)
 	}
@@ -28,11 +46,7 @@ func (tables) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 		return nil
 	}
 	rows := []string{"iid", "saga", "key", "version", "state"}
-	if err := fill(ctx, db, pgx.Identifier{c.Schema(), "saga"}, rows, instanceRows(c)); err != nil {
-		return err
-	}
-	rows = []string{"due", "id", "kind", "header", "body"}
-	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue"}, rows, messageRows(c))
+	return fill(ctx, db, pgx.Identifier{c.Schema(), "saga"}, rows, instanceRows(c))
 }
 
 // Effects counts what the run left behind.
