@@ -277,6 +277,7 @@ func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) re
 	name := c.name + "." + way
 	o := bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond, UnknownFor: time.Microsecond}
 	e := c.endpoint(name, o, part)
+	c.makeQueue(name)
 	if err := e.Install(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}

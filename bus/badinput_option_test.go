@@ -129,7 +129,7 @@ func (c *inputs) database(schemas ...string) *pgxpool.Pool {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	outer := c.pool
+	outer := c.owner
 	c.t.Cleanup(func() {
 		pool.Close()
 		if _, err := outer.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
@@ -149,7 +149,7 @@ func (c *inputs) weirdSchemas() (results []result) {
 	names := []string{`weird"x y`, "select", "ünï%s'--"}
 	pool := c.database(names...)
 	for _, schema := range names {
-		w := &world{t: c.t, pool: pool, schema: schema}
+		w := &world{t: c.t, owner: pool, pool: pool, schema: schema}
 		w.bus = w.newBus(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *inputs) otherDatabase() (results []result) {
 	c.install(c.name, handlesNote())
 	for way, pool := range map[string]*pgxpool.Pool{"same schema": c.database(c.schema), "no schema": c.database()} {
 		db := c.openDB(pool)
-		there := &world{t: c.t, pool: pool, schema: c.schema}
+		there := &world{t: c.t, owner: pool, pool: pool, schema: c.schema}
 		if way == "same schema" {
 			there.exec(`SELECT edda.create_queue($1)`, c.name)
 		}

@@ -20,10 +20,14 @@ const (
 // until somebody acts.
 func (b *Bus) clean(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(cleanEvery)) == nil {
-		b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
-		b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
+		b.cleanOnce(ctx)
 	}
 	return nil
+}
+
+func (b *Bus) cleanOnce(ctx context.Context) {
+	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
+	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

@@ -28,6 +28,7 @@ func TestIDGivenTwiceInOneBatchIsSentOnce(t *testing.T) {
 		ctx.Send(gift(m), saga.WithID(m.ID))
 		return nil
 	}))
+	w.makeQueue(givers.Name())
 	if err := givers.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}

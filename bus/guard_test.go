@@ -243,6 +243,7 @@ func TestSubscriberWaitsForABatchThatPublishes(t *testing.T) {
 			AND classid = 1701 AND objid::bigint = hashtext($1)::bigint & 4294967295`, w.schema) == 1
 	})
 	late := w.endpoint("late", bus.EndpointOptions{}, bus.HandleTx(hears))
+	w.makeQueue(late.Name())
 	installed := make(chan error, 1)
 	go func() { installed <- late.Install(t.Context()) }()
 	w.until("the subscriber waits, or is there", func() bool { return w.waiting("lock_subscriptions") || len(installed) > 0 })

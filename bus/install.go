@@ -14,10 +14,18 @@ import (
 // Install creates the endpoint's queue and subscribes it to its kinds. It needs the right to create tables, and
 // does nothing when that was done before. When it returns, every event published from then on reaches the queue.
 func (e *Endpoint) Install(ctx context.Context) error {
-	if _, err := e.bus.pool.Exec(ctx, e.bus.sql.Get("create_queue"), e.name); err != nil {
-		return fmt.Errorf("install endpoint %s: %w", e.name, explain(err))
+	if _, err := e.createQueue(ctx); err != nil {
+		return fmt.Errorf("install endpoint %s: %w", e.name, err)
 	}
 	return e.subscribe(ctx)
+}
+
+func (e *Endpoint) createQueue(ctx context.Context) (id int, err error) {
+	err = e.bus.pool.QueryRow(ctx, e.bus.sql.Get("create_queue"), e.name).Scan(&id)
+	if pg.ClassOf(err) == pg.Denied {
+		return 0, fmt.Errorf("%w (this role may not create tables: let the owner of the schema install the endpoint once, with Endpoint.Install or the command \"edda migrate install %s\")", err, e.name)
+	}
+	return id, explain(err)
 }
 
 func (e *Endpoint) findQueue(ctx context.Context) (id int, err error) {
@@ -25,9 +33,12 @@ func (e *Endpoint) findQueue(ctx context.Context) (id int, err error) {
 	err = b.pool.QueryRow(ctx, b.sql.Get("find_queue"), e.name).Scan(&id)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) && b.autoInstall:
-		err = b.pool.QueryRow(ctx, b.sql.Get("create_queue"), e.name).Scan(&id)
+		if id, err = e.createQueue(ctx); pg.ClassOf(err) == pg.Denied {
+			err = fmt.Errorf("%w: %w", ErrNotInstalled, err)
+		}
+		return id, err
 	case errors.Is(err, pgx.ErrNoRows):
-		return 0, fmt.Errorf("%w: call Endpoint.Install, or set bus.Options.AutoInstall", ErrNotInstalled)
+		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", or set bus.Options.AutoInstall", ErrNotInstalled, e.name)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("find its queue: %w", explain(err))

@@ -11,23 +11,13 @@ import (
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // process is a second bus on the schema of w with a pool of its own: to the database, another process.
 // What happens in it is told to w as well.
 func (w *world) process(dsn string, o bus.Options) *bus.Bus {
 	w.t.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	config.MaxConns = 10
-	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(pool.Close)
+	pool := w.openPool(dsn)
 	o.Schema, o.AutoInstall, o.Logger = w.schema, true, slog.New(slog.DiscardHandler)
 	o.Events = func(e bus.Event) {
 		w.mu.Lock()
@@ -70,6 +60,7 @@ func (w *world) startOn(b *bus.Bus, name string, o bus.EndpointOptions, parts ..
 func (w *world) install(name string, parts ...bus.Part) *bus.Endpoint {
 	w.t.Helper()
 	e := w.endpoint(name, bus.EndpointOptions{}, parts...)
+	w.makeQueue(name)
 	if err := e.Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue, error)
 	if q := known.endpoints[endpoint]; q != nil {
 		return q, nil
 	}
-	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command edda migrate install; its name may be misspelt", ErrNotInstalled)
+	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", unless its name is misspelt", ErrNotInstalled)
 }
 
 // InstallQueue creates the queue of an endpoint and subscribes it to kinds, on top of what it is subscribed to. It is

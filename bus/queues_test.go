@@ -225,8 +225,12 @@ func TestPeekRefuses(t *testing.T) {
 
 func TestQueueIsInstalledWithoutItsHandlers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
+	installer, err := bus.New(w.owner, bus.Options{Schema: w.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, kinds := range [][]string{nil, {"order.shipped"}, {"order.shipped", "tally.add"}} {
-		if err := w.bus.InstallQueue(t.Context(), "hears", kinds...); err != nil {
+		if err := installer.InstallQueue(t.Context(), "hears", kinds...); err != nil {
 			t.Fatal(err)
 		}
 		if info := w.queues()[0]; info.Endpoint != "hears" || !slices.Equal(info.Kinds, kinds) {

@@ -44,6 +44,7 @@ func rawMessages(kind string, bodies ...string) (messages []bus.RawMessage) {
 func (w *world) sendRaw(endpoint string, messages ...bus.RawMessage) {
 	w.t.Helper()
 	relay := w.endpoint(endpoint, bus.EndpointOptions{}, bus.HandleRaw(func(*bus.Context, *saga.Delivery) error { return nil }))
+	w.makeQueue(endpoint)
 	if err := relay.Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 		if q := t.endpoints[to]; q != nil {
 			return q, nil
 		}
-		return nil, fmt.Errorf("send %s to endpoint %.80q: %w: run that endpoint once, or install it", kind, to, ErrNoRoute)
+		return nil, fmt.Errorf("send %s to endpoint %.80q: %w: run that endpoint once, or install it (the command is \"edda migrate install\")", kind, to, ErrNoRoute)
 	}
 	switch queues := t.kinds[kind]; len(queues) {
 	case 1:
@@ -148,9 +148,9 @@ func (t *routes) guess(r *router, out saga.Outgoing) []*queue {
 func explain(err error) error {
 	switch pg.ClassOf(err) {
 	case pg.Unprepared:
-		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up)", err)
+		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, or run the command \"edda migrate up\")", err)
 	case pg.Denied:
-		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema)", err)
+		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: the command \"edda migrate grants\" prints what roles need)", err)
 	}
 	return err
 }

@@ -194,7 +194,7 @@ func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
 	name := w.schema + "_db"
 	w.exec(`CREATE DATABASE ` + name)
 	t.Cleanup(func() {
-		if _, err := w.pool.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
+		if _, err := w.owner.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
 			t.Error(err)
 		}
 	})

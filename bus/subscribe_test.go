@@ -80,6 +80,7 @@ func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.makeQueue(name)
 		if err := e.Install(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +140,7 @@ func TestOpenPublisherDelaysTheSubscriberOnly(t *testing.T) {
 		t.Fatal(sent, err)
 	}
 	e := w.endpoint("late", bus.EndpointOptions{}, bus.HandleTx(hears))
+	w.makeQueue(e.Name())
 	installed := make(chan error, 1)
 	go func() { installed <- e.Install(t.Context()) }()
 	w.untilWaiting("lock_subscriptions")

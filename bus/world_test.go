@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
@@ -38,7 +39,9 @@ func TestMain(m *testing.M) {
 // world is one migrated schema with a bus, and the events of everything that ran in it.
 type world struct {
 	t      *testing.T
+	owner  *pgxpool.Pool // prepares and looks; what is tested has pool
 	pool   *pgxpool.Pool
+	role   string // of pool, see pgtest.RoleVariable; "" is the owner
 	schema string
 	bus    *bus.Bus
 
@@ -48,10 +51,20 @@ type world struct {
 
 func newWorld(t *testing.T, o bus.Options) *world {
 	t.Helper()
+	return newWorldOf(t, o, pgtest.RoleUnderTest)
+}
+
+// newWorldOf is newWorld for an engine that runs as the role that makeRole makes; "" is the owner of everything.
+func newWorldOf(t *testing.T, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
+	t.Helper()
 	t.Parallel()
-	w := &world{t: t, pool: pgdev.Pool(t), schema: pgdev.Schema(t)}
-	if err := migrate.Up(t.Context(), w.pool, migrate.Options{Schema: w.schema}); err != nil {
+	w := &world{t: t, owner: pgdev.Pool(t), schema: pgdev.Schema(t)}
+	if err := migrate.Up(t.Context(), w.owner, migrate.Options{Schema: w.schema}); err != nil {
 		t.Fatal(err)
+	}
+	w.pool, w.role = w.owner, makeRole(t, w.owner, w.schema)
+	if w.role != "" {
+		w.pool = w.openPool(pgdev.DSN(t))
 	}
 	o.Schema, o.AutoInstall = w.schema, true
 	if o.Logger == nil {
@@ -75,6 +88,38 @@ func (w *world) newBus(o bus.Options) *bus.Bus {
 	return b
 }
 
+// openPool is a pool of the role that the engine has in this test.
+func (w *world) openPool(dsn string) *pgxpool.Pool {
+	w.t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config.MaxConns = 10
+	pgtest.Become(config, w.role)
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(pool.Close)
+	return pool
+}
+
+// makeQueue creates a queue as the owner, where the engine's role may not.
+func (w *world) makeQueue(name string) {
+	w.t.Helper()
+	if w.role == "" {
+		return
+	}
+	b, err := bus.New(w.owner, bus.Options{Schema: w.schema})
+	if err == nil {
+		err = b.InstallQueue(w.t.Context(), name)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) *bus.Endpoint {
 	w.t.Helper()
 	e, err := bus.NewEndpoint(w.bus, name, o, parts...)
@@ -87,6 +132,7 @@ func (w *world) endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) 
 // run installs the endpoint and runs it until the test or stop ends it.
 func (w *world) run(e *bus.Endpoint) (stop func()) {
 	w.t.Helper()
+	w.makeQueue(e.Name())
 	if err := e.Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,7 +169,7 @@ func (w *world) send(m saga.Message, o ...saga.SendOption) saga.Sent {
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), w.sql(sql), args...); err != nil {
+	if _, err := w.owner.Exec(w.t.Context(), w.sql(sql), args...); err != nil {
 		w.t.Fatalf("%s: %v", sql, err)
 	}
 }
@@ -136,7 +182,7 @@ func (w *world) sql(text string) string {
 func (w *world) count(sql string, args ...any) int {
 	w.t.Helper()
 	var n int
-	if err := w.pool.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&n); err != nil {
+	if err := w.owner.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&n); err != nil {
 		w.t.Fatalf("%s: %v", sql, err)
 	}
 	return n
@@ -145,7 +191,7 @@ func (w *world) count(sql string, args ...any) int {
 func (w *world) text(sql string, args ...any) string {
 	w.t.Helper()
 	var s string
-	err := w.pool.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&s)
+	err := w.owner.QueryRow(w.t.Context(), w.sql(sql), args...).Scan(&s)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		w.t.Fatalf("%s: %v", sql, err)
 	}

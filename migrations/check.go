@@ -49,14 +49,14 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	return nil
 }
 
-const remedy = `call migrate.Up, or run the script of migrate.SQL`
+const remedy = `call migrate.Up, or run the command "edda migrate up", or the script of migrate.SQL`
 
 func unreadable(err error, schema pg.Schema) error {
 	switch pg.ClassOf(err) {
 	case pg.Unprepared:
 		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated, schema.Name(), remedy)
 	case pg.Denied:
-		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its tables: %w", schema.Name(), err)
+		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its tables (the command \"edda migrate grants\" prints what roles need): %w", schema.Name(), err)
 	default:
 		return fmt.Errorf("read the version of schema %q: %w", schema.Name(), err)
 	}

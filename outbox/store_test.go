@@ -18,7 +18,7 @@ func TestSumMeetsTheSQLFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), schema.Render("SELECT :schema.create_queue('orders')")); err != nil {
+	if _, err := pgtest.Pool(t).Exec(t.Context(), schema.Render("SELECT :schema.create_queue('orders')")); err != nil {
 		t.Fatal(err)
 	}
 	bodies := []string{"", "{}", `{"a":"ä \u0000"}`, "\x00\xff\n", "\n\n"}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/persistence"
 )
 
@@ -76,7 +77,7 @@ func (s scene) update(k string) {
 
 func (db database) vacuum(t *testing.T) {
 	t.Helper()
-	if _, err := db.Exec(t.Context(), db.render("VACUUM (TRUNCATE off) :schema.saga")); err != nil {
+	if _, err := pgtest.Pool(t).Exec(t.Context(), db.render("VACUUM (TRUNCATE off) :schema.saga")); err != nil {
 		t.Fatal(err)
 	}
 }

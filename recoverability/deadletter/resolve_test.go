@@ -47,7 +47,7 @@ func newStage(t *testing.T) stage {
 		t.Fatal(err)
 	}
 	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea)")
-	if _, err := pool.Exec(t.Context(), table); err != nil {
+	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}
 	write(t, pool, store, deadletter.Letter{

@@ -14,6 +14,11 @@ import (
 // Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
+	return poolAs(t, "")
+}
+
+func poolAs(t testing.TB, role string) *pgxpool.Pool {
+	t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
 	if err != nil {
 		t.Fatalf("read the connection string: %v", err)
@@ -23,6 +28,7 @@ func Pool(t testing.TB) *pgxpool.Pool {
 		pg.RegisterArrays(conn.TypeMap())
 		return nil
 	}
+	Become(config, role)
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatalf("open a pool: %v", err)
@@ -44,9 +50,13 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	return schema
 }
 
-// Database is Pool and Migrated.
+// Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for.
 func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
-	pool := Pool(t)
-	return pool, Migrated(t, pool)
+	owner := Pool(t)
+	schema := Migrated(t, owner)
+	if role := RoleUnderTest(t, owner, schema.Name()); role != "" {
+		return poolAs(t, role), schema
+	}
+	return owner, schema
 }

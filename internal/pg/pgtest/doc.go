@@ -7,5 +7,5 @@
 //
 // It is for tests only and stands on pgdev, which finds or starts the server.
 //
-// Reading order: database.go, statements.go, probes.go, explain.go, blocked.go.
+// Reading order: database.go, runtime.go, statements.go, probes.go, explain.go, blocked.go.
 package pgtest

@@ -1,0 +1,99 @@
+package bus_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+// core are tests of what a program does once its endpoints are installed: send in every way, publish, saga steps with both
+// stores, HandleTx, timeouts, retries, dead letters, duplicate ids, looking, cleaning up, drain. make roles runs all
+// tests of the packages with SQL.
+const core = "^(Test(SagaAndHandler|Conflicted|FailingHandler|Silent|RacingStarts|StartThatLost|Timeout|CancelledTimeout|AttemptsAreCounted|BytesAreKept|" +
+	"SameID|SendAgain|Subscriber|Old|OpenPublisher|Send|Publish|InTx|Handler|HandleTx|Retr|Dead|Discard|Clean|Drain|Ended|Peek|QueuesTell|Instance|Unsubscribe|" +
+	"Start|Complete|Moved|IDOf|Busy|LoadAlone|Saving|Key|AnOrder|EveryWay|Message|Reply|Large|Deferred|Transaction|Delayed|Raw|Unreadable|Neighbour|Restarted).*)$"
+
+// A program with the rights of docs/roles.md, and not one more, does all of it. The tests are run again by a process in
+// which the engine's role may create nothing and has an empty search path.
+func TestCoreSuiteAsRuntimeRole(t *testing.T) {
+	if pgtest.AsRuntime() {
+		return // this is that process
+	}
+	t.Parallel()
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", core, "-test.timeout", "5m", "-test.v")
+	again.Env = append(os.Environ(), pgtest.RoleVariable+"=runtime")
+	out, err := again.CombinedOutput()
+	passed := strings.Count(string(out), "\n--- PASS: ")
+	if err != nil || passed < 60 {
+		t.Errorf("as a runtime role %d tests passed, want at least 60: %v\n%s", passed, err, failures(string(out)))
+	}
+	t.Logf("%d tests passed as a runtime role", passed)
+}
+
+// failures leaves out what is said of tests that passed.
+func failures(out string) string {
+	var kept []string
+	for line := range strings.Lines(out) {
+		if !strings.Contains(line, "--- PASS") && !strings.HasPrefix(line, "=== ") && !strings.Contains(line, " INFO ") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// A role without the right to create tables was told of a missing grant on a table that it must not have.
+func TestRuntimeRoleIsToldToInstall(t *testing.T) {
+	w := newWorldOf(t, bus.Options{}, pgtest.Runtime)
+	e := w.endpoint("notes", bus.EndpointOptions{}, bus.HandleTx(hears))
+	for call, err := range map[string]error{"Install": e.Install(t.Context()), "Run with AutoInstall": e.Run(t.Context())} {
+		if pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), `edda migrate install notes`) {
+			t.Errorf("%s: %v", call, err)
+		}
+		if call != "Install" && !errors.Is(err, bus.ErrNotInstalled) {
+			t.Errorf("%s: %v, want ErrNotInstalled", call, err)
+		}
+	}
+	if _, err := w.pool.Exec(t.Context(), w.sql(`CREATE TABLE edda.mine (n int)`)); pg.ClassOf(err) != pg.Denied {
+		t.Errorf("the runtime role created a table: %v", err)
+	}
+	var role string
+	if err := w.pool.QueryRow(t.Context(), `SELECT current_user`).Scan(&role); err != nil || role != w.role || role == "" {
+		t.Errorf("the engine runs as %q, want %q: %v", role, w.role, err)
+	}
+	w.makeQueue("notes")
+	stop := w.run(e)
+	w.untilSubscribed("notes")
+	stop()
+	if err := w.process(pgdev.DSN(t), bus.Options{}).InstallQueue(t.Context(), "notes", "order.shipped"); err != nil {
+		t.Errorf("an install of what is there already: %v", err)
+	}
+}
+
+func (w *world) untilSubscribed(endpoint string) {
+	w.t.Helper()
+	w.until(endpoint+" is subscribed", func() bool {
+		return w.count(`SELECT count(*) FROM edda.subscription s JOIN edda.queue q ON q.id = s.queue WHERE q.endpoint = $1`, endpoint) > 0
+	})
+}
+
+// Old ids and records are deleted under the role that runs endpoints.
+func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), '', now() - n * interval '1 day' FROM generate_series(1, 10) n`)
+	w.exec(`INSERT INTO edda.discarded (endpoint, message_id, kind, saga, key, reason, at)
+		SELECT 'e', gen_random_uuid(), 'k', '', '', 'r', now() - n * interval '4 days' FROM generate_series(1, 10) n`)
+	bus.CleanNow(t.Context(), w.bus)
+	w.want(6, `SELECT count(*) FROM edda.sent_id`)
+	w.want(7, `SELECT count(*) FROM edda.discarded`)
+	if n, err := w.bus.DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil || n != 7 {
+		t.Errorf("%d pruned, %v", n, err)
+	}
+}

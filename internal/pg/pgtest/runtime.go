@@ -1,0 +1,64 @@
+package pgtest
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// RoleVariable, set to "runtime", makes tests run what they test as a role that may use a schema and create nothing in
+// it. What a test itself prepares it still does as the owner.
+const RoleVariable = "EDDA_TEST_ROLE"
+
+// AsRuntime tells whether RoleVariable is set so.
+func AsRuntime() bool { return os.Getenv(RoleVariable) == "runtime" }
+
+// RoleUnderTest is Runtime when RoleVariable asks for it, else "": the tests run as the owner.
+func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
+	t.Helper()
+	if !AsRuntime() {
+		return ""
+	}
+	return Runtime(t, owner, schema)
+}
+
+// Runtime makes a role for a migrated schema, with the rights of docs/roles.md, that is gone when the test ends.
+func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
+	t.Helper()
+	role = schema + "_rt"
+	script, err := migrate.Grants(schema, migrate.Roles{Runtime: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := pgx.Identifier{role}.Sanitize()
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(ctx, pgdev.DSN(t))
+		if err == nil {
+			defer conn.Close(ctx)
+			_, err = conn.Exec(ctx, "DROP OWNED BY "+name+"; DROP ROLE "+name)
+		}
+		if err != nil {
+			t.Errorf("drop role %s: %v", role, err)
+		}
+	})
+	for _, sql := range []string{"CREATE ROLE " + name, script} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("make role %s: %v", role, err)
+		}
+	}
+	return role
+}
+
+// Become makes every connection of config one of role, with a search path in which nothing is found. "" changes nothing.
+func Become(config *pgxpool.Config, role string) {
+	if role != "" {
+		config.ConnConfig.RuntimeParams["role"] = role
+		config.ConnConfig.RuntimeParams["search_path"] = ""
+	}
+}

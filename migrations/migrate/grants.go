@@ -1,0 +1,77 @@
+package migrate
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/edda-go/edda/internal/pg"
+)
+
+//go:embed grants.sql
+var grantsSQL string
+
+// Roles are existing roles of the database, to be given their rights; "" leaves one out. See docs/roles.md.
+type Roles struct {
+	Runtime string // runs endpoints, and creates nothing
+	Sender  string // sends messages, and reads none
+	Reader  string // looks, for tools and dashboards
+}
+
+// Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema: "" is "edda". It is to
+// be run by the owner of the schema, the role that migrates and installs, after Up: for the tables that are there, and
+// for the queues that this role creates later. Run it again after a migration. A role must not be named twice.
+func Grants(schema string, roles Roles) (string, error) {
+	name, err := pg.ParseSchema(schema)
+	if err != nil {
+		return "", err
+	}
+	sql, err := pg.Load(grantsSQL, name)
+	if err != nil {
+		return "", err
+	}
+	script := plain(sql.Get("begin")) + ";\n\n"
+	seen := map[string]bool{}
+	for _, grant := range []struct{ what, sql, role string }{
+		{"runtime", sql.Get("runtime"), roles.Runtime}, {"sender", sql.Get("sender"), roles.Sender}, {"reader", sql.Get("reader"), roles.Reader},
+	} {
+		if grant.role == "" {
+			continue
+		}
+		if err := checkRole(grant.role); err != nil {
+			return "", fmt.Errorf("role %s: %w", grant.what, err)
+		}
+		if seen[grant.role] {
+			return "", fmt.Errorf("role %s: %q has another part already: what one part gives, the other would take away", grant.what, grant.role)
+		}
+		seen[grant.role] = true
+		script += strings.ReplaceAll(plain(grant.sql), ":role", pgx.Identifier{grant.role}.Sanitize()) + ";\n\n"
+	}
+	if len(seen) == 0 {
+		return "", errors.New("grants: name at least one role")
+	}
+	return script + plain(sql.Get("end")) + ";\n", nil
+}
+
+// plain leaves out the line with the statement's name.
+func plain(statement string) string {
+	_, text, _ := strings.Cut(statement, "\n")
+	return text
+}
+
+func checkRole(role string) error {
+	switch {
+	case len(role) > 63:
+		return fmt.Errorf("a name of %d bytes, the limit is 63", len(role))
+	case !utf8.ValidString(role) || strings.ContainsFunc(role, unicode.IsControl):
+		return errors.New("a name with control characters in it")
+	case role == "public" || role == "none":
+		return fmt.Errorf("%q is no role", role) // Postgres reads them as words, even between quotes
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+-- What three roles may do in a schema, beside its owner. Rights that are there already stay as they are, and rights
+-- that are too many are taken back, so the script may be run again, and is, after each migration.
+-- name: begin
+BEGIN;
+REVOKE ALL ON SCHEMA :schema FROM PUBLIC;
+
+-- name: runtime
+-- :role runs endpoints. It may change messages and instances, and not a single table. UPDATE on a queue is
+-- there because Postgres asks for it where rows are locked.
+GRANT USAGE ON SCHEMA :schema TO :role;
+REVOKE CREATE ON SCHEMA :schema FROM :role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :schema TO :role;
+REVOKE INSERT, UPDATE, DELETE ON :schema.migration, :schema.settings, :schema.queue FROM :role;
+REVOKE INSERT, DELETE ON :schema.subscription_generation FROM :role;
+REVOKE UPDATE ON :schema.subscription, :schema.dead_letter FROM :role;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
+-- The same for queues that are installed later, by whoever runs this script now.
+ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT EXECUTE ON FUNCTIONS TO :role;
+
+-- name: sender
+-- :role sends, from Go or by the function send, and can neither read a message nor take one back. INSERT is for the
+-- queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
+GRANT USAGE ON SCHEMA :schema TO :role;
+REVOKE CREATE ON SCHEMA :schema FROM :role;
+REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
+GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO :role;
+REVOKE INSERT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
+    :schema.saga, :schema.dead_letter, :schema.discarded FROM :role;
+GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
+GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT INSERT ON TABLES TO :role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT EXECUTE ON FUNCTIONS TO :role;
+
+-- name: reader
+-- :role looks: edda queue, saga and dead list, metrics, dashboards. It sees bodies and states.
+GRANT USAGE ON SCHEMA :schema TO :role;
+REVOKE CREATE ON SCHEMA :schema FROM :role;
+REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
+GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO :role;
+ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO :role;
+
+-- name: end
+COMMIT;

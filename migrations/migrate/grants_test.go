@@ -1,0 +1,194 @@
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+// roles are four roles of a test, of which the owner has migrated a schema and given the others their rights.
+type roles struct {
+	admin, owner *pgxpool.Pool
+	schema       pg.Schema
+	names        migrate.Roles
+}
+
+func withRoles(t *testing.T) roles {
+	t.Helper()
+	r := roles{admin: pgdev.Pool(t), schema: named(t, "")}
+	name := r.schema.Name()
+	r.names = migrate.Roles{Runtime: name + "_run", Sender: name + "_send", Reader: name + "_read"}
+	all := []string{name + "_owner", r.names.Runtime, r.names.Sender, r.names.Reader}
+	asAdmin := func(sql string) {
+		t.Helper()
+		if _, err := r.admin.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Fatalf("%v\n%s", err, sql)
+		}
+	}
+	for _, role := range all {
+		asAdmin("CREATE ROLE " + quote(role))
+	}
+	t.Cleanup(func() {
+		for _, role := range all {
+			asAdmin("DROP OWNED BY " + quote(role) + " CASCADE; DROP ROLE " + quote(role))
+		}
+	})
+	asAdmin("CREATE SCHEMA " + quote(name) + " AUTHORIZATION " + quote(all[0]))
+	r.owner = poolAs(t, all[0])
+	if err := migrate.Up(t.Context(), r.owner, migrate.Options{Schema: name}); err != nil {
+		t.Fatal(err)
+	}
+	r.install(t, "early")
+	for range 2 {
+		script, err := migrate.Grants(name, r.names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.owner.Exec(t.Context(), script); err != nil {
+			t.Fatalf("%v\n%s", err, script)
+		}
+	}
+	r.install(t, "late")
+	return r
+}
+
+func (r roles) install(t *testing.T, endpoint string) {
+	t.Helper()
+	if _, err := r.owner.Exec(t.Context(), r.schema.Render("SELECT :schema.create_queue($1)"), endpoint); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// may lists, for each table, what a role may do with it: select, insert, update, delete, truncate, references, trigger.
+func (r roles) may(t *testing.T, role string) map[string]string {
+	t.Helper()
+	rows, err := r.admin.Query(t.Context(), `SELECT relname, string_agg(
+			CASE WHEN has_table_privilege($2, c.oid, p) THEN p
+			     WHEN p IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES') AND has_any_column_privilege($2, c.oid, p) THEN p || '(column)' END, ' ' ORDER BY n)
+		FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) WITH ORDINALITY u(p, n)
+		WHERE relnamespace = $1::regnamespace AND relkind = 'r' GROUP BY relname`, quote(r.schema.Name()), role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := map[string]string{}
+	var table string
+	var rights *string
+	if _, err := pgx.ForEachRow(rows, []any{&table, &rights}, func() error {
+		may[table] = ""
+		if rights != nil {
+			may[table] = *rights
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return may
+}
+
+// A table that a migration adds has to be given a line here, and a thought.
+func TestGrantsAreExact(t *testing.T) {
+	t.Parallel()
+	r := withRoles(t)
+	const all, read = "SELECT INSERT UPDATE DELETE", "SELECT"
+	runtime := map[string]string{
+		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
+		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
+		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all,
+	}
+	sender := map[string]string{
+		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
+		"subscription": read, "subscription_generation": "SELECT UPDATE(column)",
+		"saga": "", "dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT",
+	}
+	reader := map[string]string{}
+	for table := range runtime {
+		reader[table] = read
+	}
+	for role, want := range map[string]map[string]string{r.names.Runtime: runtime, r.names.Sender: sender, r.names.Reader: reader} {
+		if diff := cmp.Diff(want, r.may(t, role)); diff != "" {
+			t.Errorf("%s may (-want +got):\n%s", role, diff)
+		}
+		for _, sql := range []string{
+			"CREATE TABLE :schema.mine ()", "CREATE FUNCTION :schema.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+			"DROP TABLE :schema.queue_1", "ALTER TABLE :schema.queue_2 ADD mine int", "TRUNCATE :schema.saga",
+			"CREATE INDEX ON :schema.saga (started)", "DROP SCHEMA :schema CASCADE", "DELETE FROM :schema.migration",
+		} {
+			if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render(sql)); pg.Code(err) != "42501" {
+				t.Errorf("%s: %s: %v, want 42501", role, sql, err)
+			}
+		}
+	}
+}
+
+// Somebody who may create objects could put a function of his own before one of ours, if ours were found by the search
+// path, or make one run as its owner.
+func TestFunctionsRunAsTheirCaller(t *testing.T) {
+	t.Parallel()
+	r := withRoles(t)
+	var unsafe []string
+	if err := r.admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(proname), '{}') FROM pg_proc
+		WHERE pronamespace = $1::regnamespace AND prosecdef`, quote(r.schema.Name())).Scan(&unsafe); err != nil || len(unsafe) > 0 {
+		t.Errorf("functions that run as their owner need a fixed search_path: %v %v", unsafe, err)
+	}
+	sender := poolAs(t, r.names.Sender)
+	for _, path := range []string{"''", "pg_temp"} {
+		for _, isolation := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+			err := pgx.BeginFunc(t.Context(), sender, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), r.schema.Render(fmt.Sprintf(`SET TRANSACTION ISOLATION LEVEL %s; SET LOCAL search_path = %s;
+					SELECT :schema.send('k', '', endpoint => 'early'), :schema.send('k', '', publish => true),
+					       :schema.send('k', '', endpoint => 'late', id => gen_random_uuid())`, isolation, path)))
+				return err
+			})
+			if err != nil {
+				t.Errorf("send under the search path %s, %s: %v", path, isolation, err)
+			}
+		}
+	}
+	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pg.Code(err) != "42501" {
+		t.Errorf("a sender read a queue: %v", err)
+	}
+}
+
+func TestGrantsRefuse(t *testing.T) {
+	t.Parallel()
+	for says, roles := range map[string]migrate.Roles{
+		"at least one":       {},
+		`"public" is no`:     {Reader: "public"},
+		"control characters": {Sender: "a\nb"},
+		"64 bytes":           {Runtime: strings.Repeat("r", 64)},
+		"another part":       {Runtime: "app", Reader: "app"},
+	} {
+		if _, err := migrate.Grants("", roles); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", roles, err, says)
+		}
+	}
+	if _, err := migrate.Grants("pg_edda", migrate.Roles{Reader: "r"}); err == nil {
+		t.Error("a schema of Postgres' own was taken")
+	}
+}
+
+// What a DBA copies from the page is what was tested above.
+func TestRolesPageShowsTheGrants(t *testing.T) {
+	t.Parallel()
+	script, err := migrate.Grants("", migrate.Roles{Runtime: "edda_runtime", Sender: "edda_sender", Reader: "edda_reader"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/roles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if block := "```sql\n" + script + "```\n"; !strings.Contains(string(page), block) {
+		t.Errorf("docs/roles.md has not this block:\n%s", block)
+	}
+}
