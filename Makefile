@@ -4,7 +4,7 @@ GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race bench crash mutants lint fmt
+.PHONY: help demo test race roles bench crash mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -18,6 +18,9 @@ test: ## vet and test everything but the benchmarks
 
 race: ## the same under the race detector
 	$(GO) test -race -timeout 15m ./...
+
+roles: ## run the tests of all that is in SQL as a role that may create nothing
+	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency
