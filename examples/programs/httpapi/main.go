@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// Charge asks for the money of an order. The answer is Charged.
+type Charge struct {
+	Order string
+	Cents int
+}
+
+// Charged answers Charge.
+type Charged struct{ Order, Receipt string }
+
+// Kind names the message.
+func (Charge) Kind() string { return "payment.charge" }
+
+// Kind names the message.
+func (Charged) Kind() string { return "payment.charged" }
+
+// provider is the other company.
+type provider struct {
+	client *http.Client
+	url    string
+}
+
+// charge tells the endpoint's policy by its error what to do: nothing is known about a call that broke off, so it is
+// made again under the same key; a refusal is final; a provider that is busy says when to come back.
+func (p *provider) charge(ctx *bus.Context, m Charge) error {
+	answer, err := p.call(ctx, m)
+	if err != nil {
+		return fmt.Errorf("charge order %s: %w", m.Order, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch status := answer.StatusCode; {
+	case status == http.StatusTooManyRequests:
+		seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		if err != nil {
+			seconds = 60
+		}
+		return saga.RetryAfter(time.Duration(seconds)*time.Second, fmt.Errorf("charge order %s: the provider is busy", m.Order))
+	case status >= 500:
+		return fmt.Errorf("charge order %s: the provider answers %s", m.Order, answer.Status)
+	case status >= 400:
+		return saga.Permanent(fmt.Errorf("charge order %s: the provider answers %s", m.Order, answer.Status))
+	}
+	ctx.Reply(Charged{Order: m.Order, Receipt: answer.Header.Get("Location")})
+	return nil
+}
+
+// call carries the id of the message, which is the same on every attempt: the provider charges once.
+func (p *provider) call(ctx *bus.Context, m Charge) (*http.Response, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, saga.Permanent(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, saga.Permanent(err)
+	}
+	request.Header.Set("Idempotency-Key", ctx.Info().ID.String())
+	return p.client.Do(request)
+}
+
+func main() {
+	p := &provider{client: &http.Client{Timeout: 5 * time.Second}, url: "https://pay.example.com/charges"}
+	run(p.charge)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/sagatest"
+)
+
+func TestSearchTakesTheBestOfThoseWhoAnswered(t *testing.T) {
+	t.Parallel()
+	desk := sagatest.New(t, searches)
+	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b", "c"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Price{{Supplier: "a", Cents: 30}, {Supplier: "c", Cents: 20}} {
+		if err := desk.Reply(AskSupplier{Supplier: p.Supplier, Article: "hat"}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := sagatest.State[Search](desk, "7"); len(s.Missing) != 1 || s.Best == nil || s.Best.Cents != 20 {
+		t.Errorf("after two answers the search is %+v, want b missing and 20 the best", s)
+	}
+	if err := desk.Advance(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if desk.Live("7") {
+		t.Error("the search goes on after its time is up")
+	}
+}
