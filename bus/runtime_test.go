@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +13,9 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // core are tests of what a program does once its endpoints are installed: send in every way, publish, saga steps with both
@@ -95,5 +99,56 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	w.want(7, `SELECT count(*) FROM edda.discarded`)
 	if n, err := w.bus.DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil || n != 7 {
 		t.Errorf("%d pruned, %v", n, err)
+	}
+}
+
+// Every way to send works for a role that may only send, in every isolation, under ids of its own too; and it reads nothing.
+func TestSenderRoleSends(t *testing.T) {
+	w := newWorldOf(t, bus.Options{}, pgtest.Sender)
+	w.makeQueue("listener")
+	w.exec(`INSERT INTO edda.subscription (kind, queue) SELECT k, 1 FROM unnest('{order.shipped,tally.add}'::text[]) k`)
+	id, sent := newID(t), 0
+	for range 2 { // the second is a duplicate
+		if _, err := w.bus.Send(t.Context(), add{N: 1}, saga.WithID(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.send(add{N: 2}, saga.Delay(time.Minute))
+	if _, err := w.bus.Publish(t.Context(), shipped{}); err != nil {
+		t.Fatal(err)
+	}
+	sent += 3
+	db := stdlib.OpenDBFromPool(w.pool)
+	defer db.Close()
+	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		o := pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(level.String()))}
+		err := pgx.BeginTxFunc(t.Context(), w.pool, o, func(tx pgx.Tx) error {
+			_, err := w.bus.SendTx(t.Context(), tx, add{N: 3}, saga.WithID(newID(t)))
+			if err == nil {
+				_, err = w.bus.PublishTx(t.Context(), tx, shipped{})
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("SendTx, %v: %v", level, err)
+		}
+		tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sendErr := w.bus.SendSQL(t.Context(), tx, add{N: 4}, saga.WithID(newID(t)))
+		_, publishErr := w.bus.PublishSQL(t.Context(), tx, shipped{})
+		if err := errors.Join(sendErr, publishErr, tx.Commit()); err != nil {
+			t.Errorf("SendSQL, %v: %v", level, err)
+		}
+		sent += 4
+	}
+	w.want(sent, `SELECT count(*) FROM edda.queue_1`)
+	if _, err := w.bus.Peek(t.Context(), "listener", bus.PeekOptions{}); pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), "edda migrate grants") {
+		t.Errorf("a sender looked into a queue: %v", err)
+	}
+	e := w.endpoint("listener", bus.EndpointOptions{}, bus.HandleTx(hears))
+	if err := e.Run(t.Context()); pg.ClassOf(err) != pg.Denied {
+		t.Errorf("a sender ran an endpoint: %v", err)
 	}
 }

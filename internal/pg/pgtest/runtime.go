@@ -31,7 +31,23 @@ func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role strin
 func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_rt"
-	script, err := migrate.Grants(schema, migrate.Roles{Runtime: role})
+	makeRole(t, owner, schema, migrate.Roles{Runtime: role})
+	return role
+}
+
+// Sender is Runtime for a role that only sends.
+func Sender(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
+	t.Helper()
+	role = schema + "_tx"
+	makeRole(t, owner, schema, migrate.Roles{Sender: role})
+	return role
+}
+
+// makeRole makes the one role that is named in roles.
+func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Roles) {
+	t.Helper()
+	role := roles.Runtime + roles.Sender
+	script, err := migrate.Grants(schema, roles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +68,6 @@ func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 			t.Fatalf("make role %s: %v", role, err)
 		}
 	}
-	return role
 }
 
 // Become makes every connection of config one of role, with a search path in which nothing is found. "" changes nothing.
