@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,9 @@ func (t *tool) remedy(err error) string {
 	case errors.As(err, &server):
 		return remedyOf[server.Code]
 	case errors.As(err, &connect):
+		if cmp.Or(t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGHOST"), os.Getenv("PGSERVICE")) == "" {
+			return "No database was named: set $DATABASE_URL, for example to postgres://me@db.example.org/shop, or give --database."
+		}
 		return "Is the server running, and do --database, $DATABASE_URL or $PGHOST and its kin name it?"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
 		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. --timeout sets another limit.", t.timeout)

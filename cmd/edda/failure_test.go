@@ -44,6 +44,27 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 }
 
+func TestSchemaThatIsNoName(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"queue list", "migrate up", "migrate sql", "migrate grants --reader r"} {
+		s := runWith(t.Context(), append(strings.Fields(line), "--schema", "pg_edda", "--database", "postgres://nobody@127.0.0.1:1/none")...)
+		if s.code != exitUsage || !strings.Contains(s.err, "reserved by Postgres") {
+			t.Errorf("%s: %+v", line, s)
+		}
+	}
+}
+
+// Nobody said which database, and none is where pgx looks then.
+func TestNoDatabaseIsNamed(t *testing.T) {
+	for _, name := range []string{"DATABASE_URL", "PGHOST", "PGSERVICE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PGPORT", "1")
+	if s := runWith(t.Context(), "queue", "list"); s.code != exitFailed || !strings.Contains(s.err, "No database was named") {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestEveryCommandHasHelp(t *testing.T) {
 	t.Parallel()
 	var visit func(c *cobra.Command)

@@ -169,7 +169,13 @@ what is missing. No database is needed to print it.`,
 		Example: `  edda migrate sql > edda.sql
   edda migrate sql --schema shop_edda | psql -X "$DATABASE_URL"`,
 		Args: arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return t.script(migrate.SQL(t.schemaName())) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			script, err := migrate.SQL(t.schemaName())
+			if err != nil {
+				return usage(c, err)
+			}
+			return t.script(script)
+		},
 	}
 }
 
@@ -192,7 +198,7 @@ each migration. No database is needed to print it.
 			if err != nil {
 				return usage(c, err)
 			}
-			return t.script(script, nil)
+			return t.script(script)
 		},
 	}
 	c.Flags().StringVar(&roles.Runtime, "runtime", "", "role that runs endpoints")
@@ -202,14 +208,11 @@ each migration. No database is needed to print it.
 }
 
 // script prints SQL as it is: its texts are the program's own, and names are quoted in it.
-func (t *tool) script(text string, err error) error {
-	if err != nil {
-		return err
-	}
+func (t *tool) script(text string) error {
 	if t.json {
 		return t.print(result{value: map[string]string{"sql": text}})
 	}
-	_, err = io.WriteString(t.out, text)
+	_, err := io.WriteString(t.out, text)
 	return err
 }
 

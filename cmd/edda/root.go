@@ -85,6 +85,9 @@ func (t *tool) schemaName() string { return cmp.Or(t.schema, os.Getenv("EDDA_SCH
 
 // connect makes a pool, which connects when it is used first, and bounds the command's time.
 func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Context, error) {
+	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is no name: nobody need be asked
+		return ctx, usageError{err, "edda"}
+	}
 	text := cmp.Or(t.database, os.Getenv("DATABASE_URL"))
 	config, err := pgxpool.ParseConfig(text)
 	if err != nil {

@@ -52,9 +52,9 @@ func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Ro
 		t.Fatal(err)
 	}
 	name := pgx.Identifier{role}.Sanitize()
-	ctx := context.WithoutCancel(t.Context())
+	ctx, dsn := context.WithoutCancel(t.Context()), pgdev.DSN(t)
 	t.Cleanup(func() {
-		conn, err := pgx.Connect(ctx, pgdev.DSN(t))
+		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
 			defer conn.Close(ctx)
 			_, err = conn.Exec(ctx, "DROP OWNED BY "+name+"; DROP ROLE "+name)
