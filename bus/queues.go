@@ -38,7 +38,7 @@ type QueueInfo struct {
 }
 
 // Queues tells how every queue stands, in the order of the endpoints' names. It is for metrics and tools: it waits for
-// nobody and nobody waits for it. Counting reads at most CountLimit index entries for each number, some 20 ms, however
+// nobody and nobody waits for it. Counting reads at most CountLimit index entries for each number, some 15 ms, however
 // many messages wait. The pool's role needs SELECT on the tables, and no more.
 func (b *Bus) Queues(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := b.readQueues(ctx)

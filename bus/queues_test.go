@@ -76,7 +76,9 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 		if state == "analysed" {
 			w.exec(`ANALYZE ` + table)
 		}
+		begin := time.Now()
 		info := w.queues()[0]
+		t.Logf("%s: counted in %v: %+v", state, time.Since(begin), info)
 		if !info.Capped || info.Ready < bus.CountLimit || info.Delayed < bus.CountLimit || info.Lag < 690_000*time.Second {
 			t.Errorf("%s: %+v", state, info)
 		}

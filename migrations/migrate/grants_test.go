@@ -159,6 +159,34 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 	}
 }
 
+// A script is read by psql line by line, whatever the names in it are.
+func TestGrantsRunInPsql(t *testing.T) {
+	t.Parallel()
+	admin, schema := pgdev.Pool(t), named(t, `x"y z'`)
+	if err := migrate.Up(t.Context(), admin, migrate.Options{Schema: schema.Name()}); err != nil {
+		t.Fatal(err)
+	}
+	role := schema.Name()[:20] + `"r '`
+	if _, err := admin.Exec(t.Context(), "CREATE ROLE "+quote(role)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+quote(role)+"; DROP ROLE "+quote(role)); err != nil {
+			t.Error(err)
+		}
+	})
+	script, err := migrate.Grants(schema.Name(), migrate.Roles{Sender: role})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := psql(t, "\\set ON_ERROR_STOP on\n"+script); err != nil || out != "" {
+		t.Fatalf("psql: %v\n%s\n%s", err, out, script)
+	}
+	if may := (roles{admin: admin, schema: schema}).may(t, role)["sent_id"]; may != "SELECT INSERT" {
+		t.Errorf("the role may %q with sent_id", may)
+	}
+}
+
 func TestGrantsRefuse(t *testing.T) {
 	t.Parallel()
 	for says, roles := range map[string]migrate.Roles{
