@@ -64,7 +64,9 @@ func (c *Context) IsNew() bool { c.alive("IsNew"); return c.isNew }
 // Now is the store's clock when the message was taken.
 func (c *Context) Now() time.Time { c.alive("Now"); return c.turn.Now }
 
-// Complete ends the instance when the step ends. Its pending timeouts go with it.
+// Complete ends the instance when the step ends. Its pending timeouts go with it. Nothing remembers the key: a message
+// that may start an instance and comes afterwards starts a new one, with an empty state. Where such a message can
+// come late, keep the instance alive until it cannot, by a timeout that completes it.
 func (c *Context) Complete() {
 	c.alive("Complete")
 	if c.needInstance("Complete") {

@@ -50,7 +50,7 @@ func ParseIntent(s string) (Intent, error) {
 // Sent is the receipt of one Send or Publish.
 type Sent struct {
 	ID        ID
-	Copies    int  // queues it was written to; 0 when an event has no subscriber
+	Copies    int  // queues it was written to; 0 when an event has no subscriber, and for a duplicate
 	Duplicate bool // an equal message with this ID was already sent: nothing was written
 }
 
