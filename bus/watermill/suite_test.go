@@ -2,6 +2,7 @@ package watermill_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"testing"
@@ -99,6 +100,11 @@ func (s suite) make(t *testing.T, p watermill.PublisherOptions, o watermill.Subs
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // the suite leaves some open
+		if err := errors.Join(publisher.Close(), subscriber.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 	return publisher, subscriber
 }
 
