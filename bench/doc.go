@@ -5,6 +5,7 @@
 // ends the program with exit code 1.
 //
 // Reading order: order.go is the work, peer.go what a peer is, run.go how one is measured, report.go
-// what is printed. Then a peer a file: ceiling.go (with ceiling_batch.go), single.go, floor.go, and
-// edda.go. README.md explains workloads, peers and output to those who only run it.
+// what is printed; kept.go is backlog and timers, whose queues serve all rounds. Then a peer a file:
+// ceiling.go (with ceiling_batch.go), single.go, watermillsql.go (with its adapters and its
+// transaction), river.go, floor.go, and edda.go. README.md explains workloads, peers and output to those who only run it.
 package main

@@ -30,11 +30,11 @@ CREATE TABLE :schema.sink (LIKE :schema.queue INCLUDING ALL);
 INSERT INTO :schema.:queue (due, id, kind, header, body)
 SELECT CASE WHEN $3::boolean THEN now() + interval '1 day' + m.seq * interval '1 millisecond'
             ELSE timestamptz '2020-01-01 00:00:00+00' + m.seq * interval '1 microsecond' END,
-       gen_random_uuid(), 'order.charge',
-       convert_to(format('{"correlation":"%s","conversation":"%s"}', gen_random_uuid(), gen_random_uuid()), 'UTF8'),
+       m.id, 'order.charge',
+       convert_to(format('{"correlation":"%s","conversation":"%s"}', m.id, m.id), 'UTF8'),
        convert_to(format('{"order":"order-%s","seq":%s,"amount":%s,"customer":"customer-%s","note":"second instalment"}',
                          lpad(m.instance, 6, '0'), m.seq, m.seq % 97 + 1, lpad(m.instance, 4, '0')), 'UTF8')
-  FROM (SELECT s AS seq, ((hashint8(s) & 2147483647) % 10000)::text AS instance
+  FROM (SELECT s AS seq, gen_random_uuid() AS id, ((hashint8(s) & 2147483647) % 10000)::text AS instance
           FROM generate_series($1::bigint, $2::bigint) s) m
 
 -- name: load
