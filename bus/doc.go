@@ -49,5 +49,6 @@
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
-// what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types.
+// what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
+// instances.go for tools that look on.
 package bus

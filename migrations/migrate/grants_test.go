@@ -146,7 +146,8 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 			err := pgx.BeginFunc(t.Context(), sender, func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), r.schema.Render(fmt.Sprintf(`SET TRANSACTION ISOLATION LEVEL %s; SET LOCAL search_path = %s;
 					SELECT :schema.send('k', '', endpoint => 'early'), :schema.send('k', '', publish => true),
-					       :schema.send('k', '', endpoint => 'late', id => gen_random_uuid())`, isolation, path)))
+					       :schema.send('k', '', endpoint => 'late', id => gen_random_uuid()),
+					       :schema.send_all('late', '[{"kind":"k","body":""}]', channel => 'c')`, isolation, path)))
 				return err
 			})
 			if err != nil {
@@ -156,6 +157,12 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 	}
 	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pg.Code(err) != "42501" {
 		t.Errorf("a sender read a queue: %v", err)
+	}
+	const take = `SELECT :schema.done('early', array_agg(m.claim), array_agg(m.message_id)) FROM :schema.take('early', 10) m`
+	for role, want := range map[string]string{r.names.Sender: "42501", r.names.Reader: "42501", r.names.Runtime: ""} {
+		if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render("SET search_path = '';"+take)); pg.Code(err) != want {
+			t.Errorf("%s took messages by the functions take and done: %v, want SQLSTATE %q", role, err, want)
+		}
 	}
 }
 
