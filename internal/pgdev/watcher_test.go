@@ -35,7 +35,7 @@ var deaths = []death{
 	{name: "exits", inside: func() { os.Exit(3) }},
 	{name: "panics", inside: func() { panic("this panic is part of a test") }},
 	{name: "panics in a goroutine", inside: func() { go panic("this panic is part of a test"); select {} }},
-	{name: "runs out of its time limit", flags: []string{"-test.timeout=2s"}},
+	{name: "runs out of its time limit", flags: []string{"-test.timeout=12s"}}, // initdb of a machine that is busy takes seconds
 	{name: "is killed", signal: syscall.SIGKILL},
 	{name: "is interrupted", signal: os.Interrupt},
 	{name: "is terminated", signal: syscall.SIGTERM},
