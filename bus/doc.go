@@ -20,6 +20,14 @@
 // left. Left means that nothing is known against it: its instance is in another worker's hands, somebody
 // else changed the instance first, or the batch's time is over. It stays in the queue as it is.
 //
+// # Leased endpoints
+//
+// Handlers that take long or talk to others (Handle) run with no transaction open. Their endpoint claims a message by moving its due
+// to the end of a lease, extends that while the handler runs, and ends the message in one transaction that holds what the
+// handler sent, where the claim still stands. A claim that was lost, because the process died or was paused or the
+// database was away for a lease, leaves nothing behind but the effects that the handler had elsewhere: the message
+// is due again by itself, and the old claim can neither be extended nor finished.
+//
 // # Failures
 //
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
@@ -39,6 +47,9 @@
 //	Debug  edda: message conflicted               endpoint, message_id, kind, attempt, saga, key
 //	Warn   edda: messages wait for a newer program  endpoint, message_id, kind, error
 //	Warn   edda: a batch was rolled back          endpoint, error
+//	Warn   edda: a claim was lost                 endpoint, message_id, kind, attempt (of a leased endpoint)
+//	Warn   edda: leases were not extended         endpoint, error (another try follows, within the lease)
+//	Warn   edda: a finish was rolled back         endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
@@ -50,5 +61,6 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go for tools that look on.
+// instances.go for tools that look on. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
+// and cancel.go.
 package bus

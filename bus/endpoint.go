@@ -21,11 +21,14 @@ import (
 
 // EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
 type EndpointOptions struct {
-	Concurrency int           // workers, each with a connection while it works; 0 is one more than max(2, CPUs), cut to the pool's MaxConns
+	// Concurrency is how many batches run at a time, each with a connection while it works; 0 is one more than max(2, CPUs), cut
+	// to the pool's MaxConns. In a leased endpoint it is how many handlers run at a time, which need no connection; 0 is 32.
+	Concurrency int
 	BatchMax    int           // messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
 	BatchBytes  int           // bodies in memory at a time; 0 is 4 MiB
 	Budget      time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
-	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min
+	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
+	Lease       time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
 	Drain       time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
@@ -42,6 +45,9 @@ const (
 	mostBytes    = 256 << 20 // Postgres takes no parameter of a gigabyte
 	standardTx   = 32
 	standardRows = 500
+
+	standardHandlers = 32 // of a leased endpoint: what a small service on the other side stands
+	leasedConns      = 3  // one claims, one finishes, one extends leases
 )
 
 // Endpoint is a named queue and the handlers that consume it.
@@ -67,14 +73,14 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	if nameErr := saga.CheckName(name); nameErr != nil {
 		err = errors.Join(nameErr, err)
 	}
-	o, optionErr := o.withDefaults(h.hasTx, int(b.pool.Config().MaxConns))
+	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
 	if err = errors.Join(err, optionErr); err != nil {
 		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
 	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory()}, nil
 }
 
-func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions, error) {
+func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {
 	var faults []error
 	between := func(name string, value, low, high int64) {
 		if value < low || value > high {
@@ -82,10 +88,15 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 		}
 	}
 	batch, rows := int64(mostBatch), standardRows
-	if hasTx {
+	step, longestStep := 5*time.Second, 5*time.Minute
+	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/decisions/0009
+	switch {
+	case h.leased:
+		step, longestStep, workers = 10*time.Minute, 7*24*time.Hour, standardHandlers
+	case h.hasTx:
 		batch, rows = mostTxBatch, standardTx
 	}
-	if o.Concurrency > poolSize {
+	if o.Concurrency > poolSize && !h.leased {
 		faults = append(faults, fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
 	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
@@ -93,16 +104,20 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
 	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
-	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(5*time.Minute))
+	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(longestStep))
+	if o.Lease != 0 {
+		between("Lease (ns)", int64(o.Lease), int64(time.Second), int64(time.Hour))
+	}
 	between("Drain (ns)", int64(o.Drain), 0, int64(24*time.Hour))
 	between("Poll (ns)", int64(o.Poll), 0, int64(time.Hour))
 	between("UnknownFor (ns)", int64(o.UnknownFor), 0, int64(365*24*time.Hour))
 
-	setDefault(&o.Concurrency, min(max(2, runtime.NumCPU())+1, poolSize)) // one waits for the disk, see docs/decisions/0009
+	setDefault(&o.Concurrency, workers)
 	setDefault(&o.BatchMax, rows)
 	setDefault(&o.BatchBytes, 4<<20)
 	setDefault(&o.Budget, 50*time.Millisecond)
-	setDefault(&o.StepTimeout, 5*time.Second)
+	setDefault(&o.StepTimeout, step)
+	setDefault(&o.Lease, 15*time.Second)
 	setDefault(&o.Drain, 30*time.Second)
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.UnknownFor, 10*time.Minute)
@@ -142,7 +157,11 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	}
 	defer pool.Close()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.options.Concurrency)
-	err = e.runWorkers(ctx, pool)
+	work := e.runWorkers
+	if e.handlers.leased {
+		work = e.runLeased
+	}
+	err = work(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	if err != nil {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
@@ -161,11 +180,19 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections is how many connections Run opens beside those of the bus's pool: one for each worker. With PollOnly it
+// Connections is how many connections Run opens beside those of the bus's pool: one for each worker, and three for a leased endpoint. With PollOnly it
 // is 0, because what stands between is a pooler, whose connections are not ours to count.
 func (e *Endpoint) Connections() int {
 	if e.bus.wakeup == PollOnly {
 		return 0
+	}
+	return e.connections()
+}
+
+// connections is how many Run needs at most.
+func (e *Endpoint) connections() int {
+	if e.handlers.leased {
+		return leasedConns
 	}
 	return e.options.Concurrency
 }
@@ -206,7 +233,7 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 // that fill it.
 func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	config := e.bus.pool.Config()
-	config.MaxConns, config.MinConns, config.MinIdleConns = int32(e.options.Concurrency), 0, 0
+	config.MaxConns, config.MinConns, config.MinIdleConns = int32(e.connections()), 0, 0
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a lost connection loses a batch, which is free
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -229,7 +256,7 @@ func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 // sessionTimeouts bound how long a client that has vanished keeps its batch locked.
 func (e *Endpoint) sessionTimeouts(params map[string]string) {
 	for name, value := range map[string]string{
-		"idle_in_transaction_session_timeout": fmt.Sprint((idleInTx * e.options.StepTimeout).Milliseconds()),
+		"idle_in_transaction_session_timeout": fmt.Sprint(e.idleInTx().Milliseconds()),
 		"tcp_user_timeout":                    "10000",
 		"tcp_keepalives_idle":                 "5",
 		"tcp_keepalives_interval":             "2",
@@ -239,6 +266,14 @@ func (e *Endpoint) sessionTimeouts(params map[string]string) {
 			params[name] = value
 		}
 	}
+}
+
+// idleInTx is how long a transaction may stand still. A leased endpoint has none open while a handler runs.
+func (e *Endpoint) idleInTx() time.Duration {
+	if e.handlers.leased {
+		return commitTimeout
+	}
+	return idleInTx * e.options.StepTimeout
 }
 
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {

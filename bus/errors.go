@@ -21,6 +21,11 @@ var (
 	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = errors.New("handlers did not end in time and were cancelled")
+	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the
+	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
+	ErrClaimLost = errors.New("the claim on the message was lost")
+	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by Bus.Cancel.
+	ErrCancelled = errors.New("cancelled")
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = errors.New("the endpoint is already running")
 	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.

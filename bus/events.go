@@ -59,6 +59,14 @@ type Conflicted struct {
 	Key      string
 }
 
+// ClaimLost: a leased endpoint may no longer be the one that has a message: its lease could not be extended, or somebody
+// else has claimed it. The message is in the queue, or has been ended by another process; what its handler sent here
+// is not written.
+type ClaimLost struct {
+	Endpoint string
+	Info     saga.Info
+}
+
 // BatchDone: one transaction of an endpoint has committed. Emitted behind the events of its messages, and not for a take
 // that found nothing to do.
 type BatchDone struct {
@@ -82,5 +90,6 @@ func (Retried) event()      {}
 func (DeadLettered) event() {}
 func (Discarded) event()    {}
 func (Conflicted) event()   {}
+func (ClaimLost) event()    {}
 func (BatchDone) event()    {}
 func (BatchFailed) event()  {}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Part is one thing an endpoint consumes: Saga, HandleTx, HandleRaw, Accept or Use. It is sealed.
+// Part is one thing an endpoint consumes: Saga, HandleTx, Handle, HandleRaw, Accept or Use. It is sealed.
 type Part interface{ part(*handlers) }
 
 type part func(*handlers)
@@ -26,16 +26,18 @@ type handlers struct {
 	subscribed []string // kinds that are sent or published to this endpoint
 	middleware []Middleware
 	hasTx      bool
+	leased     bool // it has a Handle
 	faults     []error
 }
 
-// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw and accept is set.
+// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw, leased and accept is set.
 type consumer struct {
 	kind   string
 	what   string // for error texts
 	def    *saga.Definition
 	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
 	raw    func(ctx *Context, d *saga.Delivery) error
+	leased func(ctx *Context, body []byte, codec saga.Codec) error
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
 }
@@ -225,8 +227,9 @@ func collect(parts []Part) (*handlers, error) {
 	for kind, c := range h.consumers {
 		h.checkAccept(kind, c)
 	}
+	h.checkModes()
 	if len(h.consumers) == 0 && h.raw == nil && len(h.faults) == 0 {
-		h.fault("it handles nothing: give it a Saga or a HandleTx")
+		h.fault("it handles nothing: give it a Saga, a HandleTx or a Handle")
 	}
 	slices.Sort(h.subscribed)
 	return h, errors.Join(h.faults...)

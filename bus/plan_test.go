@@ -84,6 +84,12 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"insert_again":    {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"}, full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
+		"claim":           {empty: []string{"10", "1000", nobody}, full: []string{"10", "1000", nobody}, most: 10},
+		"claimed_body":    {empty: []string{"now", nobody, "1"}, full: []string{"now", nobody, "1"}, most: 1},
+		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
+		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, dues}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, dues}, most: 2},
 	}
 	explain := func(state string, anew bool) {
 		for name, e := range explained {

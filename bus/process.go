@@ -33,6 +33,7 @@ type batch struct {
 	stepSince  time.Time
 	save       *persistence.Save // still to be queued by write
 	trouble    bool              // a smaller batch may go better
+	ended      bool              // its messages are deleted already, see finish.go
 	late       bool
 }
 

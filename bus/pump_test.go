@@ -15,7 +15,7 @@ import (
 func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *pump)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o, err := o.withDefaults(false, 100)
+		o, err := o.withDefaults(&handlers{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,8 @@ type queue struct {
 	endpoint string
 
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
+	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
+	cancelWaiting, cancelClaimed                                                               string
 }
 
 func (b *Bus) newQueue(id int, endpoint string) *queue {
@@ -30,6 +32,8 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 		take: render("take"), body: render("body"), nextDue: render("next_due"),
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
 		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
+		claim: render("claim"), claimedBody: render("claimed_body"), extend: render("extend"), held: render("held"),
+		finish: render("finish"), release: render("release"), cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
 	}
 }
 

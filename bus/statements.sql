@@ -146,3 +146,65 @@ WHERE here.name = 'schema_id' AND here.value = $9;
 -- name: check_client
 -- A client that has vanished must not keep its batch locked until TCP gives up.
 SELECT set_config('client_connection_check_interval', '2000', false);
+
+-- name: claim
+-- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself. Each
+-- row gets a microsecond of its own: one message may be in a queue twice.
+WITH found AS MATERIALIZED (
+    SELECT x.ctid AS tid, x.due AS was FROM :queue x
+    WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
+numbered AS MATERIALIZED (SELECT f.tid, f.was, row_number() OVER () AS place FROM found f)
+UPDATE :queue q
+SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid
+FROM numbered n WHERE q.ctid = n.tid
+RETURNING n.was, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
+          CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.due, q.claim, q.cancelled;
+
+-- name: claimed_body
+SELECT q.body FROM :queue q WHERE q.due = $1 AND q.id = $2 AND q.claim = $3;
+
+-- name: extend
+-- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for.
+WITH found AS MATERIALIZED (
+    SELECT u.place, x.tid, x.cancelled FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+    CROSS JOIN LATERAL (
+        SELECT m.ctid AS tid, m.cancelled FROM :queue m
+        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE SKIP LOCKED) x)
+UPDATE :queue q SET due = $6::timestamptz + f.place * interval '1 microsecond'
+FROM found f WHERE q.ctid = f.tid
+RETURNING f.place, f.cancelled, now();
+
+-- name: held
+SELECT u.place FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+CROSS JOIN LATERAL (
+    SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid) x;
+
+-- name: finish
+-- Exactly the messages whose claim still stands: another claim has moved the row or taken its number.
+WITH found AS MATERIALIZED (
+    SELECT u.place, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+    CROSS JOIN LATERAL (
+        SELECT m.ctid AS tid FROM :queue m
+        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
+DELETE FROM :queue q USING found f WHERE q.ctid = f.tid
+RETURNING f.place, now();
+
+-- name: release
+-- What was not begun goes back to where it was.
+WITH found AS MATERIALIZED (
+    SELECT u.place, u.was, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[], $6::timestamptz[]) u(due, id, claim, place, was)
+    CROSS JOIN LATERAL (
+        SELECT m.ctid AS tid FROM :queue m
+        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
+UPDATE :queue q SET due = f.was, claim = nullif(q.claim - 1, 0), owner = NULL
+FROM found f WHERE q.ctid = f.tid
+RETURNING f.place, now();
+
+-- name: cancel_waiting
+-- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
+DELETE FROM :queue q WHERE q.ctid = (
+    SELECT x.ctid FROM :queue x WHERE x.id = $1 AND NOT (x.owner IS NOT NULL AND x.due > clock_timestamp()) LIMIT 1 FOR UPDATE)
+RETURNING q.kind;
+
+-- name: cancel_claimed
+UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;

@@ -259,11 +259,19 @@ func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
 	if _, err := b.destination(out); err == nil {
 		return nil
 	}
-	if _, err := b.bus.routes.reload(ctx, b.conn); err != nil {
+	if _, err := b.bus.routes.reload(ctx, b.reader()); err != nil {
 		return err
 	}
 	_, err := b.destination(out)
 	return err
+}
+
+// reader is where a step may read the routes: handlers of a leased endpoint have no connection.
+func (b *batch) reader() rowQueryer {
+	if b.conn == nil {
+		return b.bus.pool
+	}
+	return b.conn
 }
 
 // destination is the queue of a message that goes to exactly one.
@@ -281,7 +289,7 @@ func (b *batch) destination(out *saga.Outgoing) (*queue, error) {
 // fail asks the policy about a failed attempt.
 func (b *batch) fail(m *message, err error) {
 	if m.firstFailed.IsZero() {
-		m.firstFailed = b.now
+		m.firstFailed = b.clock()
 	}
 	m.delivery.Info.Attempt = m.attempt + 1
 	failure := recoverability.Failure{

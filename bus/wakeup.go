@@ -19,11 +19,14 @@ import (
 // costs at most a poll interval. Safe for concurrent use.
 type hub struct {
 	mu        sync.Mutex
-	pumps     map[int][]*pump // by queue
-	listening chan struct{}   // held by the one endpoint of the bus that listens for all
+	pumps     map[int][]*pump         // by queue
+	beats     map[int][]chan struct{} // of leased endpoints, by queue
+	listening chan struct{}           // held by the one endpoint of the bus that listens for all
 }
 
-func newHub() *hub { return &hub{pumps: map[int][]*pump{}, listening: make(chan struct{}, 1)} }
+func newHub() *hub {
+	return &hub{pumps: map[int][]*pump{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
+}
 
 func (h *hub) attach(queue int, p *pump) {
 	h.mu.Lock()
@@ -272,6 +275,11 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 			return err
 		}
 		for text := range strings.SplitSeq(n.Payload, ",") {
+			if text, ok := strings.CutPrefix(text, beatPrefix); ok {
+				id, _ := strconv.Atoi(text) // 0 is nobody's
+				b.hub.beat(id)
+				continue
+			}
 			if id, err := strconv.Atoi(text); err == nil {
 				b.hub.wake(id, time.Time{})
 			}

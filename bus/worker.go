@@ -25,8 +25,7 @@ type worker struct {
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
-	return &worker{Endpoint: e, pool: pool, retry: backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))}
+	return &worker{Endpoint: e, pool: pool, retry: newPatience()}
 }
 
 // run takes until taking ends; a batch that has begun may go on until work does.
@@ -48,7 +47,7 @@ func (w *worker) run(taking, work context.Context) error {
 				return err
 			}
 			w.bus.log.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
-			if run.Sleep(taking, w.pause(err)) != nil {
+			if run.Sleep(taking, pause(err, w.retry)) != nil {
 				return nil
 			}
 		}
@@ -103,24 +102,30 @@ func (w *worker) stroll(ctx context.Context) bool {
 }
 
 // wakeForNext sets the timer for the first message that is not due yet.
-func (w *worker) wakeForNext(ctx context.Context, conn *pgx.Conn) {
+func (e *Endpoint) wakeForNext(ctx context.Context, conn *pgx.Conn) {
 	var wait time.Duration
-	err := conn.QueryRow(ctx, w.queue.nextDue).Scan(&wait)
+	err := conn.QueryRow(ctx, e.queue.nextDue).Scan(&wait)
 	switch {
 	case err == nil:
-		w.pump.wakeAt(time.Now().Add(wait))
+		e.pump.wakeAt(time.Now().Add(wait))
 	case !errors.Is(err, pgx.ErrNoRows):
-		w.bus.log.Debug("edda: next due message", "endpoint", w.name, "error", err) // the poll finds it
+		e.bus.log.Debug("edda: next due message", "endpoint", e.name, "error", err) // the poll finds it
 	}
 }
 
-// pause is how long a worker waits after a batch was lost: not at all when trying again is the remedy.
-func (w *worker) pause(err error) time.Duration {
+// newPatience waits longer after each failure in a row.
+func newPatience() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+}
+
+// pause is how long to wait after a transaction was lost: not at all when trying again is the remedy.
+func pause(err error, retry *backoff.ExponentialBackOff) time.Duration {
 	switch pg.ClassOf(err) {
 	case pg.GuardFailed, pg.Race, pg.Busy:
 		return run.Jitter(2 * time.Millisecond)
 	}
-	return w.retry.NextBackOff()
+	return retry.NextBackOff()
 }
 
 // fatal errors need a human: the endpoint stops and says so.

@@ -182,6 +182,9 @@ func errorText(err error) string {
 
 // queueRemoval queues the deletion of the messages, and, after it, that of cancelled timeouts.
 func (b *batch) queueRemoval(pipeline *pgx.Batch) {
+	if b.ended {
+		return
+	}
 	tids := pg.TIDs()
 	due, id := pg.Timestamps(), pg.UUIDs()
 	for _, m := range b.messages {

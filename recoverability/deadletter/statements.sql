@@ -10,6 +10,9 @@ SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[
 INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[]);
 
+-- name: insert_one_discarded
+INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason) VALUES ($1, $2, $3, $4, $5, $6);
+
 -- name: list
 -- Three statements instead of one with optional conditions, which a generic plan answers by reading
 -- everything. A kind is a filter: it has no index of its own.

@@ -1,0 +1,130 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNotFound: there is no such message in the queue. It has met its fate, or was never there.
+var ErrNotFound = errors.New("there is no such message in the queue")
+
+// Cancelled is what Bus.Cancel did.
+type Cancelled uint8
+
+// What Cancel did.
+const (
+	CancelledWaiting Cancelled = iota + 1 // the message was taken out of the queue and recorded as discarded
+	CancelledRunning                      // its handler is told to stop, see Cancel
+)
+
+// Cancel ends a message by its id, wherever it waits or runs, and records reason.
+//
+// A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs in a
+// leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
+// handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there. One that is
+// part of a batch at this moment is waited for: ErrNotFound says that it was quicker.
+//
+// A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
+// Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
+func (b *Bus) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
+	did, err := b.cancel(ctx, endpoint, id, reason)
+	if err != nil {
+		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, explain(err))
+	}
+	return did, nil
+}
+
+func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
+	q, err := b.findForTools(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
+	reason = deadletter.Storable(reason)
+	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
+		var kind string
+		err := tx.QueryRow(ctx, q.cancelWaiting, [16]byte(id)).Scan(&kind)
+		if err == nil {
+			did = CancelledWaiting
+			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		did = CancelledRunning
+		tag, err := tx.Exec(ctx, q.cancelClaimed, [16]byte(id), reason)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err == nil && did == CancelledRunning {
+		b.hub.beat(q.id)
+		b.notifyBeat(ctx, q)
+	}
+	return did, err
+}
+
+func cancelReason(reason string) string { return strings.TrimSuffix("cancelled: "+reason, ": ") }
+
+// cancelHandler tells the handler of c to stop, or takes c from those that wait for one.
+func (l *leased) cancelHandler(c *claimed, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.cancel != nil {
+		c.cancel(cancelledError(cancelReason(reason)))
+		return
+	}
+	if n := slices.Index(l.waiting, c); n >= 0 {
+		l.waiting = slices.Delete(l.waiting, n, n+1)
+		c.drop(cancelReason(reason))
+		l.ended = append(l.ended, c)
+		signal(l.over)
+	}
+}
+
+// cancelledError is ErrCancelled with the reason.
+type cancelledError string
+
+func (e cancelledError) Error() string        { return string(e) }
+func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
+
+// beatPrefix marks a notification that asks the leased endpoints of a queue to look at their claims.
+const beatPrefix = "beat:"
+
+func (b *Bus) notifyBeat(ctx context.Context, q *queue) {
+	if b.wakeup == PollOnly {
+		return
+	}
+	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), beatPrefix+strconv.Itoa(q.id)); err != nil {
+		b.log.Debug("edda: notify", "error", err) // the next beat finds it
+	}
+}
+
+func (h *hub) attachBeat(queue int, beat chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beats[queue] = append(h.beats[queue], beat)
+}
+
+func (h *hub) detachBeat(queue int, beat chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.beats[queue] = slices.DeleteFunc(h.beats[queue], func(b chan struct{}) bool { return b == beat })
+}
+
+func (h *hub) beat(queue int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, beat := range h.beats[queue] {
+		signal(beat)
+	}
+}

@@ -1,0 +1,185 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// claimAll claims until taking ends.
+func (l *leased) claimAll(taking context.Context) error {
+	retry := newPatience()
+	for l.pump.await(taking) {
+		for taking.Err() == nil {
+			want, ahead := l.wanted()
+			if want == 0 {
+				if !l.awaitRoom(taking) {
+					return nil
+				}
+				continue
+			}
+			got, err := l.claim(taking, want)
+			if err == nil {
+				retry.Reset()
+				if got < want-ahead {
+					break
+				}
+				continue
+			}
+			if fatal(err) {
+				return err
+			}
+			l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
+			if run.Sleep(taking, pause(err, retry)) != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// wanted is how many messages to claim: as many as handlers are free, and ahead of those as many as handlers ended
+// while the last claim was on its way. So a claim does not stand between handlers that take no time, and a message
+// does not wait here for a slow one while another process could run it.
+func (l *leased) wanted() (want, ahead int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ended) >= l.options.BatchMax {
+		return 0, 0 // the loop that finishes is behind
+	}
+	ahead = l.ahead
+	return max(0, min(l.options.Concurrency-l.running-len(l.waiting)+ahead, l.options.BatchMax)), ahead
+}
+
+func (l *leased) awaitRoom(ctx context.Context) bool {
+	select {
+	case <-l.room:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// claim takes up to want messages that are due and starts their handlers. It returns how many there were.
+func (l *leased) claim(ctx context.Context, want int) (got int, err error) {
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Release()
+	before := l.handledSoFar()
+	b := &batch{Endpoint: l.Endpoint}
+	claims, err := l.take(ctx, conn, b, want)
+	if err != nil {
+		return 0, fmt.Errorf("claim: %w", explain(err))
+	}
+	if len(claims) == 0 {
+		l.wakeForNext(ctx, conn.Conn())
+		return 0, nil
+	}
+	l.hold(claims, before)
+	if err := l.readBodies(ctx, conn, claims); err != nil {
+		l.giveBack(claims)
+		return 0, err
+	}
+	b.prepareTurn(l.work) //nolint:contextcheck // handlers outlive the context of taking
+	b.decode()
+	l.sort(claims)
+	return len(claims), nil
+}
+
+// take runs the statement. The transaction is over when it returns: nothing stays open while handlers run.
+func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want int) (claims []*claimed, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(begin)
+	pipeline.Queue(l.bus.sql.Get("open"))
+	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.owner)).Query(func(rows pgx.Rows) error {
+		claims = collectClaims(rows, b)
+		return rows.Err()
+	})
+	pipeline.Queue("commit")
+	b.begun = time.Now()
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, err
+	}
+	return claims, nil
+}
+
+func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
+	var kinds internKinds
+	for rows.Next() {
+		r := pg.CurrentRow(rows)
+		c := &claimed{batch: b, renewed: b.begun}
+		c.due, c.id, c.sent, c.firstFailed = r.Time(0), r.UUID(1), r.Time(2), r.Time(3)
+		c.attempt, c.conflict, c.kind = int(r.Int(4)), int(r.Int(5)), kinds.text(r.Bytes(6))
+		c.header, c.size = b.keep(r.Bytes(7)), int(r.Int(9))
+		if !r.Null(8) {
+			c.body = b.keep(r.Bytes(8))
+		}
+		b.now, c.rows, c.number = r.Time(10), []time.Time{r.Time(11)}, int(r.Int(12))
+		if !r.Null(13) {
+			c.drop(cancelReason(r.Text(13)))
+		}
+		claims = append(claims, c)
+		b.messages = append(b.messages, &c.message)
+	}
+	return claims
+}
+
+// hold notes the claims, and how many handlers ended while they were on their way.
+func (l *leased) hold(claims []*claimed, before int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ahead = l.handled - before
+	l.clock = reading{claims[0].batch.now, claims[0].batch.begun}
+	for _, c := range claims {
+		l.held[c] = struct{}{}
+	}
+}
+
+func (l *leased) handledSoFar() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handled
+}
+
+// readBodies reads the bodies that the claim left behind, one after another: a handler that waits for a large one
+// takes long anyway.
+func (l *leased) readBodies(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) error {
+	for _, c := range claims {
+		if c.body != nil {
+			continue
+		}
+		err := conn.QueryRow(ctx, l.queue.claimedBody, c.rows[0], [16]byte(c.id), c.number).Scan(&c.body)
+		if err != nil {
+			return fmt.Errorf("read a large body: %w", err)
+		}
+	}
+	return nil
+}
+
+// giveBack returns claims to the queue as they were.
+func (l *leased) giveBack(claims []*claimed) {
+	for _, c := range claims {
+		c.release = true
+		l.end(c)
+	}
+}
+
+// sort starts the handlers of what was claimed, and finishes what was decided without one.
+func (l *leased) sort(claims []*claimed) {
+	start := make([]*claimed, 0, len(claims))
+	for _, c := range claims {
+		if c.fate != left || c.consumer == nil {
+			l.end(c)
+		} else {
+			start = append(start, c)
+		}
+	}
+	l.start(start)
+}

@@ -1,0 +1,270 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// giveUpAfter is how long the last finishes of a Run are tried. What is not finished then is taken again when its lease
+// has ended.
+const giveUpAfter = 10 * time.Second
+
+// finishAll ends messages whose handlers have ended, until no more can come. What ends while a transaction is on its
+// way goes with the next.
+func (l *leased) finishAll(ctx context.Context) error {
+	defer close(l.finished)
+	retry := newPatience()
+	most := l.options.BatchMax
+	var deadline time.Time
+	for {
+		claims, last := l.takeEnded(most)
+		if len(claims) == 0 && last {
+			return nil
+		}
+		if len(claims) == 0 {
+			l.awaitEnded()
+			continue
+		}
+		if last && deadline.IsZero() {
+			deadline = time.Now().Add(giveUpAfter)
+		}
+		err := l.finish(ctx, claims)
+		if err == nil {
+			retry.Reset()
+			most = min(2*most, l.options.BatchMax)
+			continue
+		}
+		l.bus.log.Warn("edda: a finish was rolled back", "endpoint", l.name, "error", err)
+		most = l.blameFinish(claims, err)
+		if fatal(err) || last && time.Now().After(deadline) {
+			return fmt.Errorf("finish messages: %w", err)
+		}
+		_ = run.Sleep(ctx, pause(err, retry)) // this context never ends
+	}
+}
+
+func (l *leased) awaitEnded() {
+	select {
+	case <-l.over:
+	case <-l.closed:
+	}
+}
+
+// takeEnded takes up to most messages that are to be finished, and tells whether no more can come.
+func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
+	select {
+	case <-l.closed:
+		last = true
+	default:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(most, len(l.ended))
+	claims = slices.Clone(l.ended[:n])
+	l.ended = slices.Delete(l.ended, 0, n)
+	signal(l.room)
+	return claims, last
+}
+
+// blameFinish puts the messages of a finish that failed back in front, and says how many to try next. A message that was
+// alone, and whose data the server refused, has failed.
+func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
+	class := pg.ClassOf(err)
+	if class == pg.GuardFailed || class == pg.Unprepared {
+		l.bus.routes.forget()
+	}
+	culprit := class == pg.Other && pg.Code(err) != ""
+	if culprit && len(claims) == 1 {
+		claims[0].batch.fail(&claims[0].message, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := make([]*claimed, 0, len(claims)+len(l.ended))
+	for _, c := range claims {
+		if _, ours := l.held[c]; ours {
+			kept = append(kept, c)
+		}
+	}
+	l.ended = append(kept, l.ended...)
+	if culprit {
+		return max(1, len(claims)/2)
+	}
+	return len(claims)
+}
+
+// finish ends messages in one transaction with what follows from them: each is deleted where our claim on it still stands, and what
+// belongs to a message whose claim is lost is not written. When nothing but the deletion is to be written it goes with
+// the COMMIT in one trip.
+func (l *leased) finish(ctx context.Context, claims []*claimed) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	l.rows.Lock()
+	defer l.rows.Unlock()
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Release()
+	f := l.newFinish(conn.Conn(), claims)
+	if err := f.recheck(ctx); err != nil {
+		return err
+	}
+	if err := f.end(ctx); err != nil {
+		f.batch.abandon(ctx)
+		for _, c := range claims {
+			c.tried = c.tried || !f.writes
+		}
+		return err
+	}
+	if f.writes {
+		if err := f.write(ctx); err != nil {
+			f.batch.abandon(ctx)
+			for _, c := range claims {
+				c.tried = true
+			}
+			return err
+		}
+	}
+	l.settle(f)
+	f.batch.after(ctx)
+	return nil
+}
+
+// finishing is one such transaction.
+type finishing struct {
+	*leased
+	claims []*claimed
+	won    []bool
+	batch  *batch // of those that won
+	writes bool   // more than deletions is to be written
+}
+
+func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
+	f := &finishing{leased: l, claims: claims, won: make([]bool, len(claims))}
+	f.batch = &batch{Endpoint: l.Endpoint, conn: conn, ended: true}
+	for _, c := range claims {
+		f.writes = f.writes || !c.release && (c.fate != done || len(c.out) > 0)
+	}
+	return f
+}
+
+// recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go any
+// more, because a queue was dropped since the handler ended.
+func (f *finishing) recheck(ctx context.Context) error {
+	known, err := f.bus.routes.get(ctx, f.batch.conn)
+	if err != nil {
+		return err
+	}
+	for _, c := range f.claims {
+		if err := f.memory.verdict(c.id); err != nil && c.fate == done {
+			c.batch.fail(&c.message, err)
+			f.writes = true
+		}
+		for n := range c.out {
+			out := &c.out[n]
+			if out.Info.Intent == saga.Event && out.To == "" {
+				continue
+			}
+			if _, err := f.batch.queuesFor(known, out, false); err != nil {
+				c.batch.fail(&c.message, err)
+				f.writes = true
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// end deletes what is finished and puts back what is released, where the claims stand.
+func (f *finishing) end(ctx context.Context) error {
+	var deleted, released []*claimed
+	var deletedAt, releasedAt []int
+	for n, c := range f.claims {
+		if c.release {
+			released, releasedAt = append(released, c), append(releasedAt, n)
+		} else {
+			deleted, deletedAt = append(deleted, c), append(deletedAt, n)
+		}
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(begin)
+	pipeline.Queue(f.bus.sql.Get("open"))
+	owner := [16]byte(f.owner)
+	if len(deleted) > 0 {
+		p := placesOf(deleted)
+		pipeline.Queue(f.queue.finish, p.due, p.id, p.number, p.place, owner).Query(f.collect(deletedAt))
+	}
+	if len(released) > 0 {
+		p, was := placesOf(released), pg.Timestamps()
+		for _, c := range released {
+			for range c.rows {
+				was.Time(c.due)
+			}
+		}
+		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner, was).Query(f.collect(releasedAt))
+	}
+	if !f.writes {
+		pipeline.Queue("commit")
+	}
+	f.batch.begun = time.Now()
+	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("finish: %w", explain(err))
+	}
+	for n, c := range f.claims {
+		if f.won[n] && !c.release {
+			f.batch.messages = append(f.batch.messages, &c.message)
+		}
+	}
+	return nil
+}
+
+// collect notes the places of the claims that stood.
+func (f *finishing) collect(at []int) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			r := pg.CurrentRow(rows)
+			f.won[at[r.Int(0)]] = true
+			f.batch.now = r.Time(1)
+		}
+		return rows.Err()
+	}
+}
+
+// write is the second trip, with the COMMIT.
+func (f *finishing) write(ctx context.Context) error {
+	if err := f.batch.saveInstances(ctx); err != nil { // there are none; but there may be ids that handlers gave
+		return err
+	}
+	return f.batch.write(ctx)
+}
+
+// settle gives up what did not win. When a finish before this one had an unknown outcome, it did most likely commit.
+func (l *leased) settle(f *finishing) {
+	for n, c := range f.claims {
+		if f.won[n] || c.tried {
+			l.mu.Lock()
+			delete(l.held, c)
+			l.mu.Unlock()
+			continue
+		}
+		l.lose(c)
+	}
+	if !f.batch.now.IsZero() {
+		l.noteClock(f.batch.now, f.batch.begun)
+	}
+	wakeReleased(l, f)
+}
+
+// wakeReleased tells others of messages that wait for them now.
+func wakeReleased(l *leased, f *finishing) {
+	if slices.ContainsFunc(f.claims, func(c *claimed) bool { return c.release }) {
+		f.batch.noteWake(l.queue, time.Time{})
+	}
+}

@@ -1,0 +1,204 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// leased runs the handlers of one endpoint outside of transactions. Three loops share its state: one claims messages, one
+// finishes those whose handlers have ended, one extends the leases of the others. Each has one statement on its way at a
+// time, and what comes up meanwhile goes with its next.
+type leased struct {
+	*Endpoint
+	pool     *pgxpool.Pool
+	owner    saga.ID         // of this Run, in the rows that it claims
+	work     context.Context // of the handlers
+	handling *run.Group
+	rows     sync.Mutex    // held while a statement may move rows that are claimed
+	over     chan struct{} // of capacity 1: something has ended
+	room     chan struct{} // of capacity 1: there may be room for more
+	beat     chan struct{} // of capacity 1: extend at once, somebody has cancelled a message
+	closed   chan struct{} // no handler runs any more, and none will
+	finished chan struct{} // and everything is finished
+
+	mu      sync.Mutex
+	held    map[*claimed]struct{} // every claim of this Run, from its taking to its finish
+	waiting []*claimed            // claimed, and no handler runs yet
+	running int
+	ended   []*claimed
+	handled int     // since Run began
+	ahead   int     // how many of them ended while the last claim was on its way
+	clock   reading // of the database's clock, the last one
+}
+
+// reading is what the database's clock showed to a statement that was sent at a moment of ours.
+type reading struct{ theirs, ours time.Time }
+
+// clockNow is an upper bound of the database's clock.
+func (l *leased) clockNow(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clock.theirs.Add(now.Sub(l.clock.ours))
+}
+
+func (l *leased) noteClock(theirs, ours time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clock = reading{theirs, ours}
+}
+
+// claimed is a message in the hands of a leased endpoint.
+type claimed struct {
+	message
+	batch *batch // what it was claimed with
+
+	number  int         // of the claim
+	rows    []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
+	renewed time.Time   // by this process's clock, before the last statement that is known to have extended the lease
+	begun   time.Time
+	cancel  context.CancelCauseFunc // while its handler runs
+	release bool                    // it goes back as it was, with nothing known against it
+	tried   bool                    // a finish was sent, and its outcome is unknown
+}
+
+func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
+	return &leased{
+		Endpoint: e, pool: pool, owner: newID(), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{},
+		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), closed: make(chan struct{}), finished: make(chan struct{}),
+	}
+}
+
+// runLeased is runWorkers for an endpoint with Handle.
+func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	e.pump = newPump(e.options)
+	l := newLeased(work, e, pool)
+	e.bus.hub.attach(e.queue.id, e.pump)
+	defer e.bus.hub.detach(e.queue.id, e.pump)
+	e.bus.hub.attachBeat(e.queue.id, l.beat)
+	defer e.bus.hub.detachBeat(e.queue.id, l.beat)
+
+	side := run.NewGroup(ctx)
+	side.Go(e.pump.tick)
+	side.Go(e.bus.clean)
+	if e.bus.wakeup == Notify {
+		side.Go(e.bus.listen)
+	}
+	loops := run.NewGroup(ctx)
+	loops.Go(func(taking context.Context) error {
+		err := l.claimAll(taking)
+		l.endHandlers()
+		cancel(nil)
+		return err
+	})
+	loops.Go(func(context.Context) error { return l.finishAll(context.WithoutCancel(ctx)) })
+	loops.Go(func(context.Context) error { return l.extendAll(context.WithoutCancel(ctx)) })
+	loops.Go(func(taking context.Context) error { e.drain(taking, work, cancel); return nil })
+	err := loops.Wait()
+	if err == nil && errors.Is(context.Cause(work), ErrDrain) {
+		err = ErrDrain
+	}
+	side.Stop()
+	return errors.Join(err, side.Wait())
+}
+
+// start hands messages to handlers, as many as may run, and keeps the others for those that end.
+func (l *leased) start(claims []*claimed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, claims...)
+	for range min(l.options.Concurrency-l.running, len(l.waiting)) {
+		l.running++
+		l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work); return nil })
+	}
+}
+
+func (l *leased) runOneAfterAnother(work context.Context) {
+	for c := l.next(); c != nil; c = l.next() {
+		l.handle(work, c)
+	}
+}
+
+// next is the message for a handler that is free, nil when there is none.
+func (l *leased) next() *claimed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.running--
+		signal(l.room)
+		return nil
+	}
+	c := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return c
+}
+
+// begin notes that the handler of c runs. It tells whether c is still ours.
+func (l *leased) begin(c *claimed, cancel context.CancelCauseFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ours := l.held[c]
+	c.cancel = cancel
+	return ours
+}
+
+// end hands c to the loop that finishes.
+func (l *leased) end(c *claimed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.cancel = nil
+	if _, ours := l.held[c]; ours {
+		l.ended = append(l.ended, c)
+		l.handled++
+		signal(l.over)
+	}
+}
+
+// lose gives c up: it may be in other hands. Its handler, if one runs, is told to stop, and whatever it returns
+// is not written.
+func (l *leased) lose(c *claimed) {
+	l.mu.Lock()
+	_, ours := l.held[c]
+	delete(l.held, c)
+	l.waiting = slices.DeleteFunc(l.waiting, func(w *claimed) bool { return w == c })
+	l.ended = slices.DeleteFunc(l.ended, func(e *claimed) bool { return e == c })
+	if c.cancel != nil {
+		c.cancel(ErrClaimLost)
+	}
+	signal(l.room)
+	l.mu.Unlock()
+	if ours {
+		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", c.kind, "attempt", c.delivery.Info.Attempt)
+		l.bus.emit(ClaimLost{Endpoint: l.name, Info: c.delivery.Info})
+	}
+}
+
+// endHandlers gives back what has not begun, and waits for the rest.
+func (l *leased) endHandlers() {
+	l.mu.Lock()
+	for _, c := range l.waiting {
+		c.release = true
+		l.ended = append(l.ended, c)
+	}
+	l.waiting = nil
+	signal(l.over)
+	l.mu.Unlock()
+	_ = l.handling.Wait() // they return no errors
+	close(l.closed)
+}
+
+// signal sets a flag that somebody waits for. It never blocks.
+func signal(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,51 @@
+-- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and when
+-- nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened
+-- to this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. Both are NULL in every
+-- other queue, where they take no space.
+DO $$
+DECLARE
+    number int;
+BEGIN
+    FOR number IN SELECT id FROM :schema.queue WHERE to_regclass(format('%I.queue_%s', :'schema', id)) IS NOT NULL LOOP
+        EXECUTE format('ALTER TABLE %I.queue_%s ADD claim int, ADD owner uuid, ADD cancelled text', :'schema', number);
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION :schema.create_queue(name text) RETURNS int
+LANGUAGE plpgsql AS $$
+DECLARE
+    number int;
+BEGIN
+    SELECT id INTO number FROM :schema.queue WHERE endpoint = name;
+    IF FOUND THEN
+        RETURN number;
+    END IF;
+    INSERT INTO :schema.queue (endpoint) VALUES (name) ON CONFLICT (endpoint) DO NOTHING RETURNING id INTO number;
+    IF number IS NULL THEN -- somebody else was creating it, and has committed
+        SELECT id INTO STRICT number FROM :schema.queue WHERE endpoint = name;
+        RETURN number;
+    END IF;
+    EXECUTE format($ddl$
+        CREATE TABLE %1$I.queue_%2$s (
+            due          timestamptz NOT NULL CONSTRAINT queue_%2$s_due_finite CHECK (isfinite(due)),
+            id           uuid NOT NULL,
+            sent         timestamptz NOT NULL DEFAULT clock_timestamp(),
+            first_failed timestamptz,
+            attempt      int NOT NULL DEFAULT 0,
+            conflict     int NOT NULL DEFAULT 0,
+            kind         text COLLATE "C" NOT NULL,
+            header       bytea NOT NULL,
+            body         bytea NOT NULL,
+            claim        int,
+            owner        uuid,
+            cancelled    text,
+            CONSTRAINT queue_%2$s_pkey PRIMARY KEY (due, id)
+        ) WITH (
+            autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+            autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0,
+            autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000,
+            vacuum_index_cleanup = on, vacuum_truncate = off,
+            toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000
+        )$ddl$, :'schema', number);
+    RETURN number;
+END $$;
