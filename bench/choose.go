@@ -15,6 +15,7 @@ var messages = map[string]struct{ full, quick int }{
 	Latency: {2_000, 500},
 	Backlog: {30_000, 10_000},
 	Timers:  {30_000, 10_000},
+	Leased:  {200_000, 40_000},
 }
 
 // choose lists the cases the flags ask for, each with its number of messages.
@@ -47,7 +48,7 @@ func size(workload string, o options) (int, error) {
 	numbers, known := messages[workload]
 	switch {
 	case !known:
-		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog and timers", workload)
+		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers and leased", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

@@ -33,6 +33,7 @@ func init() {
 		Case{Workload: Hot, Store: Optimistic, Processes: 2},
 		Case{Workload: Hot, Store: Pessimistic, Processes: 2},
 		Case{Workload: Latency},
+		Case{Workload: Leased},
 	)
 	registerKept("edda", Pessimistic)
 }
@@ -117,7 +118,11 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.Saga(definition(w.Store)))
+	part := bus.Saga(definition(w.Store))
+	if w.Workload == Leased {
+		part = bus.Handle(func(*bus.Context, Charge) error { steps.Add(1); return nil })
+	}
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, part)
 	if err != nil {
 		return err
 	}

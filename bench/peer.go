@@ -16,6 +16,7 @@ const (
 	Latency = "latency"
 	Backlog = "backlog"
 	Timers  = "timers"
+	Leased  = "leased"
 )
 
 // The stores of a saga. A peer without the distinction leaves Case.Store empty.
@@ -100,7 +101,7 @@ type Worker struct {
 }
 
 // Effects is what a run did, counted in SQL. The harness compares it with Case.Wanted.
-// After the latency workload, which has neither state nor sink, all of it is zero.
+// After the latency and the leased workload, which have neither state nor sink, all of it is zero.
 type Effects struct {
 	Left      int64 // messages still in the queue
 	Sent      int64 // distinct messages in the sink

@@ -29,6 +29,7 @@ func ratios(summaries []Summary) []Ratio {
 		for _, below := range order[i+1:] {
 			all = append(all, throughput(pairs(summaries, Step, above, below))...)
 			all = append(all, throughput(pairs(summaries, Hot, above, below))...)
+			all = append(all, throughput(pairs(summaries, Leased, above, below))...)
 			all = append(all, bySize(pairs(summaries, Backlog, above, below))...)
 			all = append(all, bySize(pairs(summaries, Timers, above, below))...)
 			all = append(all, latency(pairs(summaries, Latency, above, below))...)

@@ -25,6 +25,7 @@ type riverTuning struct {
 	conns    int32         // of the pool
 	cooldown time.Duration // between two fetches
 	poll     time.Duration // between two looks without a notification
+	steady   bool          // generic plans, by index
 }
 
 // riverPeer is River as its documentation shows a job whose effects and completion share a transaction.
@@ -35,6 +36,7 @@ func init() {
 		Case{Workload: Step, Share: 0.03},
 		Case{Workload: Hot, Processes: 1, Share: 0.01},
 		Case{Workload: Latency},
+		Case{Workload: Leased, Share: 0.5},
 	)
 	register("river-defaults", riverPeer{}, Case{Workload: Latency})
 }
@@ -53,9 +55,11 @@ func (p riverPeer) tuning(workload string) riverTuning {
 	case !p.tuned:
 		return riverDefaults
 	case workload == Latency:
-		return riverTuning{workers: 8, conns: 12, cooldown: time.Millisecond, poll: 100 * time.Millisecond}
+		return riverTuning{workers: 8, conns: 12, cooldown: time.Millisecond, poll: 100 * time.Millisecond, steady: true}
+	case workload == Leased:
+		return riverTuning{workers: 2000, conns: 8, cooldown: 2 * time.Millisecond, poll: 20 * time.Millisecond}
 	}
-	return riverTuning{workers: 128, conns: 8, cooldown: 50 * time.Millisecond, poll: 100 * time.Millisecond}
+	return riverTuning{workers: 128, conns: 8, cooldown: 50 * time.Millisecond, poll: 100 * time.Millisecond, steady: true}
 }
 
 // Prepare migrates and inserts the jobs with COPY.
@@ -140,7 +144,7 @@ func riverPool(ctx context.Context, dsn string, tuning riverTuning) (*pgxpool.Po
 		return nil, err
 	}
 	config.MaxConns = tuning.conns
-	if tuning != riverDefaults {
+	if tuning.steady {
 		steadyPlans(&config.ConnConfig.Config)
 	}
 	return pgxpool.NewWithConfig(ctx, config)
@@ -161,7 +165,10 @@ type riverWorker struct {
 
 // Work is one job: a transaction that completes it, changes the instance and inserts the next job.
 func (r *riverWorker) Work(ctx context.Context, job *river.Job[Charge]) error {
-	err := r.handle(ctx, job)
+	var err error
+	if r.w.Workload != Leased { // there River completes the job by itself, in batches
+		err = r.handle(ctx, job)
+	}
 	if err == nil && r.w.Workload == Latency {
 		err = r.w.Handled(job.Args)
 	}
