@@ -1,0 +1,83 @@
+package bus_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+)
+
+// callers is a leased endpoint behind a proxy: each call sends one called, and takes a moment if slow is set.
+func (w *world) callers(lease time.Duration, slow *atomic.Int64) *faultproxy.Proxy {
+	w.t.Helper()
+	process, proxy := w.proxied()
+	w.startOn(process, "callers", bus.EndpointOptions{Lease: lease, Poll: 50 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
+		if d := time.Duration(slow.Load()); d > 0 {
+			<-time.After(d)
+		}
+		ctx.Send(called(m))
+		return nil
+	}))
+	return proxy
+}
+
+func (w *world) wantKeptOnce(n int) {
+	w.t.Helper()
+	w.until("all calls are kept", func() bool { return w.count("SELECT count(DISTINCT n) FROM edda.kept") == n })
+	w.untilEmpty("callers")
+	w.untilEmpty("keepers")
+	w.want(n, "SELECT count(*) FROM edda.kept")
+}
+
+// P1 and P2 for leased endpoints: whatever statement a connection breaks at, before it or after the server has
+// completed it, no message is lost, and what its handler sent is there once.
+func TestLeasedEndpointAtEveryBreak(t *testing.T) {
+	for _, statement := range []string{"claim", "extend", "held", "finish", "insert", "commit"} {
+		t.Run(statement, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			keep(w)
+			var slow atomic.Int64
+			proxy := w.callers(time.Second, &slow)
+			sent := 0
+			for _, fault := range []faultproxy.Fault{
+				{When: faultproxy.Before}, {When: faultproxy.After}, {Do: faultproxy.DropReply}, {Do: faultproxy.Swallow},
+			} {
+				slow.Store(0)
+				if statement == "extend" || statement == "held" {
+					slow.Store(int64(900 * time.Millisecond))
+				}
+				for n := range 3 { // of commit: that of the claim, of the end, and of another claim
+					fault.Statement, fault.N = statement, n+1
+					proxy.Set(fault)
+					for range 3 {
+						w.send(call{N: sent})
+						sent++
+					}
+					w.wantKeptOnce(sent)
+					if len(proxy.Fired()) == 0 && n == 0 {
+						t.Errorf("%v did not strike", fault)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	keep(w)
+	var slow atomic.Int64
+	slow.Store(int64(2 * time.Millisecond))
+	proxy := w.callers(time.Second, &slow)
+	proxy.Random(0.05, faultproxy.DropReply)
+	const n = 600
+	for i := range n {
+		w.send(call{N: i})
+	}
+	w.wantKeptOnce(n)
+	if len(proxy.Fired()) < 3 {
+		t.Errorf("only %v broke", proxy.Fired())
+	}
+}
