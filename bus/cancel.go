@@ -52,6 +52,9 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
 		var kind string
 		err := tx.QueryRow(ctx, q.cancelWaiting, [16]byte(id)).Scan(&kind)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = tx.QueryRow(ctx, b.sql.Get("cancel_parked"), q.id, [16]byte(id)).Scan(&kind)
+		}
 		if err == nil {
 			did = CancelledWaiting
 			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
@@ -81,6 +84,10 @@ func (l *leased) cancelHandler(c *claimed, reason string) {
 	defer l.mu.Unlock()
 	if c.cancel != nil {
 		c.cancel(cancelledError(cancelReason(reason)))
+		return
+	}
+	if n := l.lanes[c.key]; n != nil && slices.Contains(n.waiting, c) {
+		c.drop(cancelReason(reason)) // in its turn
 		return
 	}
 	if n := slices.Index(l.waiting, c); n >= 0 {

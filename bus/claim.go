@@ -52,6 +52,9 @@ func (l *leased) wanted() (want, ahead int) {
 	if len(l.ended) >= l.options.BatchMax {
 		return 0, 0 // the loop that finishes is behind
 	}
+	if l.options.Ordered != Unordered && len(l.held) >= l.options.BatchMax+l.options.Concurrency {
+		return 0, 0 // they wait in their lanes
+	}
 	ahead = l.ahead
 	return max(0, min(l.options.Concurrency-l.running-len(l.waiting)+ahead, l.options.BatchMax)), ahead
 }
@@ -72,6 +75,9 @@ func (l *leased) claim(ctx context.Context, want int) (got int, err error) {
 		return 0, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
+	if l.options.Ordered != Unordered {
+		return l.claimInOrder(ctx, conn, want)
+	}
 	before := l.handledSoFar()
 	b := &batch{Endpoint: l.Endpoint}
 	claims, err := l.take(ctx, conn, b, want)
@@ -98,16 +104,20 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(l.bus.sql.Get("open"))
-	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.owner)).Query(func(rows pgx.Rows) error {
-		claims = collectClaims(rows, b)
-		return rows.Err()
-	})
+	l.queueClaim(pipeline, b, want, &claims)
 	pipeline.Queue("commit")
-	b.begun = time.Now()
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
 	}
 	return claims, nil
+}
+
+func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
+	b.begun = time.Now()
+	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.owner)).Query(func(rows pgx.Rows) error {
+		*claims = collectClaims(rows, b)
+		return rows.Err()
+	})
 }
 
 func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
@@ -124,6 +134,9 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		b.now, c.rows, c.number = r.Time(10), []time.Time{r.Time(11)}, int(r.Int(12))
 		if !r.Null(13) {
 			c.drop(cancelReason(r.Text(13)))
+		}
+		if len(r) > 14 {
+			c.key = r.Text(14)
 		}
 		claims = append(claims, c)
 		b.messages = append(b.messages, &c.message)

@@ -28,6 +28,11 @@
 // database was away for a lease, leaves nothing behind but the effects that the handler had elsewhere: the message
 // is due again by itself, and the old claim can neither be extended nor finished.
 //
+// An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The right to a key is
+// a lane: a row with an owner and the end of his lease. A message that comes to the head while its lane is
+// somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an endpoint go one
+// after another; that is what makes the order hold.
+//
 // # Failures
 //
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
@@ -50,6 +55,7 @@
 //	Warn   edda: a claim was lost                 endpoint, message_id, kind, attempt (of a leased endpoint)
 //	Warn   edda: leases were not extended         endpoint, error (another try follows, within the lease)
 //	Warn   edda: a finish was rolled back         endpoint, error (another try follows)
+//	Warn   edda: lanes were not swept             endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
@@ -62,5 +68,5 @@
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
 // instances.go for tools that look on. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
-// and cancel.go.
+// and cancel.go; ordered.go and lanes.go when it is ordered.
 package bus

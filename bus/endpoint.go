@@ -28,6 +28,7 @@ type EndpointOptions struct {
 	BatchBytes  int           // bodies in memory at a time; 0 is 4 MiB
 	Budget      time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
 	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
+	Ordered     Ordering      // of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
 	Lease       time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
 	Drain       time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
@@ -69,7 +70,7 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %q: the bus is nil", name)
 	}
-	h, err := collect(parts)
+	h, err := collect(parts, o.Ordered)
 	if nameErr := saga.CheckName(name); nameErr != nil {
 		err = errors.Join(nameErr, err)
 	}

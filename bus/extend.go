@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -99,6 +100,8 @@ func (l *leased) extend(ctx context.Context) error {
 		switch {
 		case err != nil:
 			c.rows = append(c.rows, moved)
+		case c.key != "" && !x.lanes[c.key]:
+			l.lose(c)
 		case x.extended[n]:
 			c.rows, c.renewed = []time.Time{moved}, x.begun
 		case !x.there[n]:
@@ -112,20 +115,26 @@ func (l *leased) extend(ctx context.Context) error {
 type extension struct {
 	claims   []*claimed
 	begun    time.Time
-	due      time.Time    // of the first; each other one is a microsecond after the one before
-	extended map[int]bool // by place in claims
-	there    map[int]bool // not extended and still ours: its row is locked at this moment, by somebody who cancels it
+	due      time.Time       // of the first; each other one is a microsecond after the one before
+	extended map[int]bool    // by place in claims
+	lanes    map[string]bool // extended
+	there    map[int]bool    // not extended and still ours: its row is locked at this moment, by somebody who cancels it
 }
 
-// toExtend lists the claims that are older than half a beat, and those whose place is unknown.
-func (l *leased) toExtend() (claims []*claimed) {
+// toExtend lists the claims that are older than half a beat. In an ordered endpoint all are extended together and in their
+// order, so that they would come back in it.
+func (l *leased) toExtend() []*claimed {
 	old := time.Now().Add(-l.options.Lease / beatsPerLease / 2)
-	for _, c := range l.snapshot() {
-		if c.renewed.Before(old) {
-			claims = append(claims, c)
-		}
+	isOld := func(c *claimed) bool { return c.renewed.Before(old) }
+	all := l.snapshot()
+	if l.options.Ordered == Unordered {
+		return slices.DeleteFunc(all, func(c *claimed) bool { return !isOld(c) })
 	}
-	return claims
+	if !slices.ContainsFunc(all, isOld) {
+		return nil
+	}
+	slices.SortFunc(all, byTurn)
+	return all
 }
 
 func (l *leased) sendExtension(ctx context.Context, x *extension) error {
@@ -157,6 +166,10 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 		}
 		return rows.Err()
 	})
+	x.lanes = map[string]bool{}
+	if keys := keysOf(x.claims); len(keys) > 0 {
+		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner), x.due).Query(collectKeys(x.lanes))
+	}
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("extend leases: %w", explain(err))

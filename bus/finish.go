@@ -113,28 +113,33 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	}
 	defer conn.Release()
 	f := l.newFinish(conn.Conn(), claims)
-	if err := f.recheck(ctx); err != nil {
-		return err
-	}
-	if err := f.end(ctx); err != nil {
+	if err := f.commit(ctx); err != nil {
 		f.batch.abandon(ctx)
 		for _, c := range claims {
-			c.tried = c.tried || !f.writes
+			c.tried = c.tried || f.sent
 		}
 		return err
-	}
-	if f.writes {
-		if err := f.write(ctx); err != nil {
-			f.batch.abandon(ctx)
-			for _, c := range claims {
-				c.tried = true
-			}
-			return err
-		}
 	}
 	l.settle(f)
 	f.batch.after(ctx)
 	return nil
+}
+
+// commit is the transaction.
+func (f *finishing) commit(ctx context.Context) error {
+	if err := f.recheck(ctx); err != nil {
+		return err
+	}
+	if err := f.lockLanes(ctx); err != nil {
+		return err
+	}
+	f.sent = !f.writes
+	if err := f.end(ctx); err != nil || !f.writes {
+		return err
+	}
+	f.planLanes()
+	f.sent = true
+	return f.write(ctx)
 }
 
 // finishing is one such transaction.
@@ -144,11 +149,14 @@ type finishing struct {
 	won    []bool
 	batch  *batch // of those that won
 	writes bool   // more than deletions is to be written
+	sent   bool   // the COMMIT was, so that an error leaves its outcome unknown
+	lanes  lanePlan
 }
 
 func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 	f := &finishing{leased: l, claims: claims, won: make([]bool, len(claims))}
 	f.batch = &batch{Endpoint: l.Endpoint, conn: conn, ended: true}
+	f.writes = l.options.Ordered != Unordered
 	for _, c := range claims {
 		f.writes = f.writes || !c.release && (c.fate != done || len(c.out) > 0)
 	}
@@ -187,33 +195,36 @@ func (f *finishing) end(ctx context.Context) error {
 	var deleted, released []*claimed
 	var deletedAt, releasedAt []int
 	for n, c := range f.claims {
-		if c.release {
+		switch {
+		case c.key != "" && !f.lanes.held[c.key]: // the lane is lost, and the claim with it
+		case c.release && c.key != "": // it is parked again, see planLanes
+			f.won[n] = true
+		case c.release:
 			released, releasedAt = append(released, c), append(releasedAt, n)
-		} else {
+		default:
 			deleted, deletedAt = append(deleted, c), append(deletedAt, n)
 		}
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(f.bus.sql.Get("open"))
+	if f.options.Ordered == Unordered {
+		pipeline.Queue(begin)
+		pipeline.Queue(f.bus.sql.Get("open"))
+	}
 	owner := [16]byte(f.owner)
 	if len(deleted) > 0 {
 		p := placesOf(deleted)
 		pipeline.Queue(f.queue.finish, p.due, p.id, p.number, p.place, owner).Query(f.collect(deletedAt))
 	}
 	if len(released) > 0 {
-		p, was := placesOf(released), pg.Timestamps()
-		for _, c := range released {
-			for range c.rows {
-				was.Time(c.due)
-			}
-		}
-		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner, was).Query(f.collect(releasedAt))
+		p := placesOf(released)
+		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner).Query(f.collect(releasedAt))
 	}
 	if !f.writes {
 		pipeline.Queue("commit")
 	}
-	f.batch.begun = time.Now()
+	if f.batch.begun = time.Now(); pipeline.Len() == 0 {
+		return nil
+	}
 	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("finish: %w", explain(err))
 	}
@@ -249,17 +260,29 @@ func (f *finishing) write(ctx context.Context) error {
 func (l *leased) settle(f *finishing) {
 	for n, c := range f.claims {
 		if f.won[n] || c.tried {
-			l.mu.Lock()
-			delete(l.held, c)
-			l.mu.Unlock()
+			l.letGo(c)
 			continue
 		}
 		l.lose(c)
 	}
+	l.settleLanes(f)
 	if !f.batch.now.IsZero() {
 		l.noteClock(f.batch.now, f.batch.begun)
 	}
 	wakeReleased(l, f)
+}
+
+// letGo forgets a message that has met its fate.
+func (l *leased) letGo(c *claimed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, c)
+	if n := l.lanes[c.key]; n != nil {
+		if n.running == c {
+			n.running = nil
+		}
+		n.waiting = slices.DeleteFunc(n.waiting, func(w *claimed) bool { return w == c })
+	}
 }
 
 // wakeReleased tells others of messages that wait for them now.

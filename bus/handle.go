@@ -21,7 +21,7 @@ import (
 //
 // Handlers of one endpoint are either leased or in transactions: Handle with Saga, HandleTx or HandleRaw is a
 // fault of NewEndpoint. Give them two endpoints.
-func Handle[M saga.Message](f func(*Context, M) error) Part {
+func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers) {
 		kind := kindOf[M]()
 		if f == nil {
@@ -29,15 +29,28 @@ func Handle[M saga.Message](f func(*Context, M) error) Part {
 			return
 		}
 		h.leased = true
-		ok := h.add(&consumer{kind: kind, what: "Handle of " + reflect.TypeFor[M]().String(),
+		var options handleOptions[M]
+		for _, set := range o {
+			set(&options)
+		}
+		c := &consumer{kind: kind, what: "Handle of " + reflect.TypeFor[M]().String(),
 			leased: func(ctx *Context, body []byte, codec saga.Codec) error {
 				var m M
 				if err := codec.Decode(body, &m); err != nil {
 					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
 				}
 				return f(ctx, m)
-			}})
-		if ok {
+			}}
+		if options.key != nil {
+			c.key = func(body []byte, codec saga.Codec) (string, error) {
+				var m M
+				if err := codec.Decode(body, &m); err != nil {
+					return "", fmt.Errorf("decode %s: %w", kind, err)
+				}
+				return options.key(m), nil
+			}
+		}
+		if h.add(c) {
 			h.subscribe(kind)
 		}
 	})

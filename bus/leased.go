@@ -28,14 +28,16 @@ type leased struct {
 	closed   chan struct{} // no handler runs any more, and none will
 	finished chan struct{} // and everything is finished
 
-	mu      sync.Mutex
-	held    map[*claimed]struct{} // every claim of this Run, from its taking to its finish
-	waiting []*claimed            // claimed, and no handler runs yet
-	running int
-	ended   []*claimed
-	handled int     // since Run began
-	ahead   int     // how many of them ended while the last claim was on its way
-	clock   reading // of the database's clock, the last one
+	mu       sync.Mutex
+	held     map[*claimed]struct{} // every claim of this Run, from its taking to its finish
+	waiting  []*claimed            // claimed, and no handler runs yet
+	running  int
+	ended    []*claimed
+	lanes    map[string]*lane // by key, of an ordered endpoint
+	stopping bool
+	handled  int     // since Run began
+	ahead    int     // how many of them ended while the last claim was on its way
+	clock    reading // of the database's clock, the last one
 }
 
 // reading is what the database's clock showed to a statement that was sent at a moment of ours.
@@ -59,6 +61,7 @@ type claimed struct {
 	message
 	batch *batch // what it was claimed with
 
+	key     string      // of its lane, "" when it has none
 	number  int         // of the claim
 	rows    []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
 	renewed time.Time   // by this process's clock, before the last statement that is known to have extended the lease
@@ -70,7 +73,7 @@ type claimed struct {
 
 func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
 	return &leased{
-		Endpoint: e, pool: pool, owner: newID(), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{},
+		Endpoint: e, pool: pool, owner: newID(), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
 		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), closed: make(chan struct{}), finished: make(chan struct{}),
 	}
 }
@@ -91,6 +94,9 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	side.Go(e.bus.clean)
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
+	}
+	if e.options.Ordered != Unordered {
+		side.Go(l.sweepLanes)
 	}
 	loops := run.NewGroup(ctx)
 	loops.Go(func(taking context.Context) error {
@@ -162,33 +168,77 @@ func (l *leased) end(c *claimed) {
 	}
 }
 
-// lose gives c up: it may be in other hands. Its handler, if one runs, is told to stop, and whatever it returns
-// is not written.
+// lose gives c up, and with it everything of its lane: it may be in other hands. A handler that runs is told to stop, and
+// whatever it returns is not written.
 func (l *leased) lose(c *claimed) {
+	for _, lost := range l.drop(c) {
+		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", lost.id.String(), "kind", lost.kind, "attempt", lost.delivery.Info.Attempt)
+		l.bus.emit(ClaimLost{Endpoint: l.name, Info: lost.delivery.Info})
+	}
+}
+
+// loseLane gives up what is left of a lane that is not ours any more.
+func (l *leased) loseLane(key string) {
 	l.mu.Lock()
-	_, ours := l.held[c]
-	delete(l.held, c)
-	l.waiting = slices.DeleteFunc(l.waiting, func(w *claimed) bool { return w == c })
-	l.ended = slices.DeleteFunc(l.ended, func(e *claimed) bool { return e == c })
-	if c.cancel != nil {
-		c.cancel(ErrClaimLost)
+	n := l.lanes[key]
+	var left []*claimed
+	if n != nil {
+		left = slices.Clone(n.waiting)
+		if n.running != nil {
+			left = append(left, n.running)
+		}
+		if len(left) == 0 {
+			delete(l.lanes, key)
+		}
+	}
+	l.mu.Unlock()
+	if len(left) > 0 {
+		l.lose(left[0])
+	}
+}
+
+func (l *leased) drop(c *claimed) (lost []*claimed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []*claimed{c}
+	if n := l.lanes[c.key]; n != nil {
+		all = append(all, n.waiting...)
+		if n.running != nil && n.running != c {
+			all = append(all, n.running)
+		}
+		delete(l.lanes, c.key)
+	}
+	for _, c := range all {
+		if _, ours := l.held[c]; !ours {
+			continue
+		}
+		delete(l.held, c)
+		lost = append(lost, c)
+		l.waiting = slices.DeleteFunc(l.waiting, func(w *claimed) bool { return w == c })
+		l.ended = slices.DeleteFunc(l.ended, func(e *claimed) bool { return e == c })
+		if c.cancel != nil {
+			c.cancel(ErrClaimLost)
+		}
 	}
 	signal(l.room)
-	l.mu.Unlock()
-	if ours {
-		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", c.kind, "attempt", c.delivery.Info.Attempt)
-		l.bus.emit(ClaimLost{Endpoint: l.name, Info: c.delivery.Info})
-	}
+	return lost
 }
 
 // endHandlers gives back what has not begun, and waits for the rest.
 func (l *leased) endHandlers() {
 	l.mu.Lock()
+	l.stopping = true
 	for _, c := range l.waiting {
 		c.release = true
 		l.ended = append(l.ended, c)
 	}
 	l.waiting = nil
+	for _, n := range l.lanes {
+		for _, c := range n.waiting {
+			c.release = true
+			l.ended = append(l.ended, c)
+		}
+	}
 	signal(l.over)
 	l.mu.Unlock()
 	_ = l.handling.Wait() // they return no errors

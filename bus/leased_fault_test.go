@@ -81,3 +81,30 @@ func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
 		t.Errorf("only %v broke", proxy.Fired())
 	}
 }
+
+// An extension may have moved the row or not when its connection breaks: the claim is looked for at both places, and
+// the handler runs once.
+func TestExtensionOfUnknownOutcome(t *testing.T) {
+	for name, fault := range map[string]faultproxy.Fault{
+		"rolled back": {Statement: "extend", N: 1, When: faultproxy.After},
+		"committed":   {Statement: "commit", N: 2, Do: faultproxy.DropReply}, // the first is that of the claim
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			var runs atomic.Int32
+			process, proxy := w.proxied()
+			w.startOn(process, "callers", bus.EndpointOptions{Lease: 2 * time.Second, Poll: time.Minute}, bus.Handle(func(*bus.Context, call) error {
+				runs.Add(1)
+				<-time.After(2500 * time.Millisecond)
+				return nil
+			}))
+			proxy.Set(fault)
+			w.send(call{})
+			w.until("it runs", func() bool { return runs.Load() > 0 })
+			w.untilEmpty("callers")
+			if lost := eventsOf[bus.ClaimLost](w); runs.Load() != 1 || len(lost) != 0 || len(proxy.Fired()) != 1 {
+				t.Errorf("ran %d times, %d claims were lost, after %v", runs.Load(), len(lost), proxy.Fired())
+			}
+		})
+	}
+}

@@ -51,6 +51,7 @@ type message struct {
 	took   time.Duration
 
 	conflicted bool // its instance lost the save
+	inLane     bool // its lane waits for its retry, see lanes.go
 }
 
 // leave makes m stay in the queue, with nothing of it.

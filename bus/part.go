@@ -38,6 +38,7 @@ type consumer struct {
 	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
 	raw    func(ctx *Context, d *saga.Delivery) error
 	leased func(ctx *Context, body []byte, codec saga.Codec) error
+	key    func(body []byte, codec saga.Codec) (string, error) // of a leased handler in an ordered endpoint
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
 }
@@ -215,7 +216,7 @@ func (h *handlers) checkAccept(kind string, c *consumer) {
 	}
 }
 
-func collect(parts []Part) (*handlers, error) {
+func collect(parts []Part, order Ordering) (*handlers, error) {
 	h := &handlers{consumers: map[string]*consumer{}, sagas: map[string]*saga.Definition{}}
 	for i, p := range parts {
 		if p == nil {
@@ -228,6 +229,7 @@ func collect(parts []Part) (*handlers, error) {
 		h.checkAccept(kind, c)
 	}
 	h.checkModes()
+	h.checkOrder(order)
 	if len(h.consumers) == 0 && h.raw == nil && len(h.faults) == 0 {
 		h.fault("it handles nothing: give it a Saga, a HandleTx or a Handle")
 	}

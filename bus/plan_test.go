@@ -89,7 +89,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
 		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
-		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, dues}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, dues}, most: 2},
+		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 	}
 	explain := func(state string, anew bool) {
 		for name, e := range explained {

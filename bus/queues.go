@@ -30,6 +30,8 @@ type QueueInfo struct {
 	Kinds    []string // that are sent or published to it, sorted
 	Ready    int64    // messages that are due, those that workers have in hand included
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
+	Claimed  int64    // messages that a leased endpoint has in hand, counted up to 10,000
+	Parked   int64    // messages of an ordered endpoint that wait behind others of their key
 	// Capped: one of the counts reached CountLimit, and is from there on the planner's estimate. That is good to some ten
 	// percent on a table that autovacuum has analysed, and may be far off before.
 	Capped    bool
@@ -101,8 +103,8 @@ func (b *Bus) depth(ctx context.Context, conn *pgxpool.Conn, q *queue, limit int
 	)
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(sql.Get("look"))
-	pipeline.Queue(sql.Get("depth"), limit).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&info.Ready, &info.Delayed, &oldest, &now)
+	pipeline.Queue(sql.Get("depth"), limit, q.id).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&info.Ready, &info.Delayed, &info.Claimed, &info.Parked, &oldest, &now)
 	})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return info, err
@@ -110,7 +112,10 @@ func (b *Bus) depth(ctx context.Context, conn *pgxpool.Conn, q *queue, limit int
 	if oldest != nil {
 		info.OldestDue, info.Lag = oldest.UTC(), now.Sub(*oldest)
 	}
-	info.Capped = info.Ready >= limit || info.Delayed >= limit
+	if info.Delayed < limit {
+		info.Delayed -= info.Claimed
+	}
+	info.Capped = max(info.Ready, info.Delayed, info.Claimed, info.Parked) >= limit
 	for number, estimate := range map[*int64]string{&info.Ready: sql.Get("estimate_ready"), &info.Delayed: sql.Get("estimate_delayed")} {
 		if *number < limit {
 			continue

@@ -85,7 +85,7 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 		if off := info.Ready - 700_000; state == "analysed" && (off < -70_000 || off > 70_000) {
 			t.Errorf("%s: %d are ready, want about 700,000", state, info.Ready)
 		}
-		w.probeTools(state, "depth", bus.CountLimit, "100000")
+		w.probeTools(state, "depth", bus.CountLimit, "100000", "1")
 		w.probeTools(state, "peek", 50, "50", "-infinity", "00000000-0000-0000-0000-000000000000", "100")
 	}
 }
@@ -105,7 +105,8 @@ func (w *world) probeTools(state, name string, most int, args ...string) {
 		if name == "peek" {
 			wanted = "Index Scan"
 		}
-		if scan.Node != wanted || scan.Rows+scan.Removed > most {
+		byRow := scan.Node == "Index Scan" && scan.Rows <= 10_000 // the claimed ones
+		if scan.Node != wanted && !byRow || scan.Rows+scan.Removed > most {
 			w.t.Errorf("%s, %s: %v", name, state, scan)
 		}
 	}

@@ -21,6 +21,7 @@ type queue struct {
 
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
 	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
+	enterLanes, park, nextParked, waitInLanes, staleLanes                                      string // of an ordered one
 	cancelWaiting, cancelClaimed                                                               string
 }
 
@@ -33,7 +34,8 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
 		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
 		claim: render("claim"), claimedBody: render("claimed_body"), extend: render("extend"), held: render("held"),
-		finish: render("finish"), release: render("release"), cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
+		finish: render("finish"), release: render("release"), enterLanes: render("enter_lanes"), park: render("park"), nextParked: render("next_parked"), waitInLanes: render("wait_in_lanes"), staleLanes: render("stale_lanes"),
+		cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
 	}
 }
 

@@ -155,9 +155,9 @@ WITH found AS MATERIALIZED (
     WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 numbered AS MATERIALIZED (SELECT f.tid, f.was, row_number() OVER () AS place FROM found f)
 UPDATE :queue q
-SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid
+SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid, turn = coalesce(q.turn, n.was)
 FROM numbered n WHERE q.ctid = n.tid
-RETURNING n.was, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
+RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
           CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.due, q.claim, q.cancelled;
 
 -- name: claimed_body
@@ -192,11 +192,11 @@ RETURNING f.place, now();
 -- name: release
 -- What was not begun goes back to where it was.
 WITH found AS MATERIALIZED (
-    SELECT u.place, u.was, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[], $6::timestamptz[]) u(due, id, claim, place, was)
+    SELECT u.place, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
     CROSS JOIN LATERAL (
         SELECT m.ctid AS tid FROM :queue m
         WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
-UPDATE :queue q SET due = f.was, claim = nullif(q.claim - 1, 0), owner = NULL
+UPDATE :queue q SET due = q.turn, turn = NULL, claim = nullif(q.claim - 1, 0), owner = NULL
 FROM found f WHERE q.ctid = f.tid
 RETURNING f.place, now();
 
@@ -206,5 +206,98 @@ DELETE FROM :queue q WHERE q.ctid = (
     SELECT x.ctid FROM :queue x WHERE x.id = $1 AND NOT (x.owner IS NOT NULL AND x.due > clock_timestamp()) LIMIT 1 FOR UPDATE)
 RETURNING q.kind;
 
+-- name: cancel_parked
+DELETE FROM :schema.parked p WHERE p.queue = $1 AND p.id = $2 RETURNING p.kind;
+
 -- name: cancel_claimed
 UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;
+
+-- name: lock_claims
+-- Claims of an ordered endpoint go one after another in the whole cluster: whoever comes first sees the head first.
+SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;
+
+-- name: enter_lanes
+-- A lane is entered when nobody has it, when its owner's lease is over, or by the message that it waits for, which may also be gone.
+-- The row is locked even where the answer is no: whoever leaves the lane waits for us, and then sees what we parked.
+INSERT INTO :schema.lane (queue, key, owner, until, waits_id)
+SELECT $1, u.key, $4::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id) ORDER BY u.key
+ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, until = excluded.until, waits_due = NULL, waits_id = NULL
+WHERE lane.owner IS NOT NULL AND lane.until <= clock_timestamp()
+   OR lane.owner IS NULL AND (lane.waits_id = excluded.waits_id
+                              OR NOT EXISTS (SELECT FROM :queue q WHERE q.due = lane.waits_due AND q.id = lane.waits_id))
+RETURNING key;
+
+-- name: park
+WITH gone AS (
+    DELETE FROM :queue q USING (
+        SELECT u.key, x.tid FROM unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[]) u(due, id, claim, key)
+        CROSS JOIN LATERAL (
+            SELECT m.ctid AS tid FROM :queue m
+            WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $6::uuid FOR UPDATE) x) f
+    WHERE q.ctid = f.tid
+    RETURNING f.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body)
+INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body)
+SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g;
+
+-- name: lock_lanes
+-- In the order of the keys, as everybody does who locks more than one.
+SELECT x.key FROM unnest($2::text[]) WITH ORDINALITY u(key, n)
+CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid FOR UPDATE) x
+ORDER BY u.n;
+
+-- name: parked_in
+SELECT u.key FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (SELECT FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key LIMIT 1) x;
+
+-- name: next_parked
+-- What waits for the lanes comes back to the queue as claimed by their owner.
+WITH next AS MATERIALIZED (
+    SELECT x.tid, u.key, row_number() OVER () AS place FROM unnest($2::text[]) u(key)
+    CROSS JOIN LATERAL (
+        SELECT p.ctid AS tid FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT $3) x),
+gone AS (
+    DELETE FROM :schema.parked p USING next n WHERE p.ctid = n.tid
+    RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+back AS (
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, turn)
+    SELECT clock_timestamp() + ($5::bigint + g.place) * interval '1 microsecond', g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
+           g.body, 1, $4::uuid, g.due FROM gone g
+    RETURNING due, id, turn)
+SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
+       g.body, octet_length(g.body), now(), b.due, 1, NULL::text, g.key
+FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
+ORDER BY g.place;
+
+-- name: leave_lanes
+DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
+
+-- name: give_up_lanes
+-- Messages wait for these lanes, and we do not go on: whoever looks next may have them.
+UPDATE :schema.lane l SET until = clock_timestamp() WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
+
+-- name: wait_in_lanes
+-- A message that failed goes back with its turn, and its lane waits for it.
+WITH again AS (
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, turn)
+    SELECT clock_timestamp() + o.delay * interval '1 microsecond', o.id, o.sent, o.first_failed, o.attempt, o.conflict, o.kind, o.header, o.body, o.turn
+    FROM unnest($2::bigint[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::bytea[], $10::bytea[], $11::timestamptz[])
+         o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, turn)
+    RETURNING due, id)
+UPDATE :schema.lane l SET owner = NULL, waits_due = a.due, waits_id = a.id
+FROM unnest($3::uuid[], $12::text[]) u(id, key) JOIN again a ON a.id = u.id
+WHERE l.queue = $1 AND l.key = u.key;
+
+-- name: extend_lanes
+WITH ours AS MATERIALIZED (
+    SELECT x.tid FROM unnest($2::text[]) u(key)
+    CROSS JOIN LATERAL (SELECT l.ctid AS tid FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid FOR UPDATE) x)
+UPDATE :schema.lane l SET until = $4 FROM ours o WHERE l.ctid = o.tid RETURNING l.key;
+
+-- name: stale_lanes
+-- Lanes of owners that are gone, and those that wait for a message that is gone: a window of them, from a key on. What
+-- a dead owner had claimed is due since its lease has ended, and comes before what is parked: its lane is not stale while the queue
+-- may still have it.
+SELECT l.key, l.owner IS NOT NULL AND l.until <= clock_timestamp()
+           AND NOT EXISTS (SELECT FROM :queue q WHERE q.due <= now() AND q.due <= l.until + interval '1 second' ORDER BY q.due LIMIT 1)
+           OR l.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.waits_due AND q.id = l.waits_id)
+FROM (SELECT * FROM :schema.lane x WHERE x.queue = $1 AND x.key > $2 ORDER BY x.key LIMIT $3) l;

@@ -34,6 +34,9 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueAgain(pipeline)
 	b.queueRecords(pipeline)
 	b.queueRemoval(pipeline)
+	if b.lanes != nil {
+		b.lanes(pipeline)
+	}
 	b.bus.ids.QueueForget(pipeline, b.forget)
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
@@ -127,7 +130,7 @@ func (b *batch) queueAgain(pipeline *pgx.Batch) {
 	delay, id, sent, first := pg.BigInts(), pg.UUIDs(), pg.Timestamps(), pg.Timestamps()
 	attempt, conflict, kind, header, body := pg.Ints(), pg.Ints(), pg.Texts(), pg.Byteas(), pg.Byteas()
 	for _, m := range b.messages {
-		if m.fate != again {
+		if m.fate != again || m.inLane {
 			continue
 		}
 		delay.BigInt((m.delay + time.Microsecond - 1).Microseconds())

@@ -20,12 +20,14 @@
 //	edda_messages_dead_lettered_total    counter    endpoint, kind
 //	edda_messages_discarded_total        counter    endpoint, kind
 //	edda_conflicts_total                 counter    endpoint, saga       saves that came second
+//	edda_claims_lost_total               counter    endpoint             messages of leased endpoints that may be in other hands
 //	edda_batches_total                   counter    endpoint, result     committed or rolled_back
 //	edda_batch_messages                  histogram  endpoint             messages that one transaction took
 //	edda_batch_seconds                   histogram  endpoint             from the take to the commit
 //	edda_processing_seconds              histogram  endpoint             the handler's own time for one message
 //	edda_critical_seconds                histogram  endpoint             from sent, or due, to committed
 //	edda_queue_ready, edda_queue_delayed gauge      endpoint             messages that are due now, or later
+//	edda_queue_claimed, _parked          gauge      endpoint             in hand by a lease; waiting behind others of their key
 //	edda_queue_oldest_due_seconds        gauge      endpoint             how long the first of them has been due
 //	edda_queue_read_errors_total         counter                         scrapes that could not read the queues
 //

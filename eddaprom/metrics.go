@@ -37,7 +37,7 @@ type Metrics struct {
 	options Options
 
 	handled, failed, retried, dead, discarded *prometheus.CounterVec
-	conflicts, batches                        *prometheus.CounterVec
+	conflicts, batches, lost                  *prometheus.CounterVec
 	size, took, processing, critical          *prometheus.HistogramVec
 	queues                                    *queues
 
@@ -63,6 +63,7 @@ func New(o Options) *Metrics {
 		dead:      counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
 		discarded: counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
 		conflicts: counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
+		lost:      counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
 		batches:   counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
 		size:      histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
 		took:      histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
@@ -90,6 +91,8 @@ func (m *Metrics) Observe(e bus.Event) {
 		m.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 	case bus.Conflicted:
 		m.conflicts.WithLabelValues(e.Endpoint, e.Saga).Inc()
+	case bus.ClaimLost:
+		m.lost.WithLabelValues(e.Endpoint).Inc()
 	case bus.BatchDone:
 		m.batches.WithLabelValues(e.Endpoint, "committed").Inc()
 		m.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
@@ -117,7 +120,7 @@ func (m *Metrics) kind(kind string) string {
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.batches,
+	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.lost, m.batches,
 		m.size, m.took, m.processing, m.critical, m.queues}
 }
 

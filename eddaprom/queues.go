@@ -13,6 +13,7 @@ import (
 type queues struct {
 	every, timeout         time.Duration
 	ready, delayed, oldest *prometheus.Desc
+	claimed, parked        *prometheus.Desc
 	errors                 prometheus.Counter
 
 	mu    sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
@@ -29,6 +30,8 @@ func newQueues(o Options) *queues {
 		every: o.QueueEvery, timeout: o.QueueTimeout,
 		ready:   desc("ready", "Messages that are due, those in the hands of workers included; an estimate beyond 100,000."),
 		delayed: desc("delayed", "Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000."),
+		claimed: desc("claimed", "Messages that a leased endpoint has in hand."),
+		parked:  desc("parked", "Messages of an ordered endpoint that wait behind others of their key; counted up to 100,000."),
 		oldest:  desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "queue_read_errors_total",
 			Help: "Scrapes that could not read the queues."}),
@@ -45,6 +48,8 @@ func (q *queues) watch(b *bus.Bus) {
 func (q *queues) Describe(to chan<- *prometheus.Desc) {
 	to <- q.ready
 	to <- q.delayed
+	to <- q.claimed
+	to <- q.parked
 	to <- q.oldest
 	q.errors.Describe(to)
 }
@@ -57,6 +62,8 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(q.ready, float64(info.Ready))
 		gauge(q.delayed, float64(info.Delayed))
+		gauge(q.claimed, float64(info.Claimed))
+		gauge(q.parked, float64(info.Parked))
 		gauge(q.oldest, info.Lag.Seconds())
 	}
 	q.errors.Collect(to)

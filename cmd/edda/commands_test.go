@@ -80,9 +80,9 @@ func TestQueues(t *testing.T) {
 	w.exec(`SELECT edda.send('order.place', '\xff00', '{}', 'orders', due => now() + interval '1 hour')`)
 	w.exec(`UPDATE edda.queue_2 SET due = now() - interval '90 minutes' WHERE due < now()`)
 	w.prints(w.want(exitDone, "queue", "list").out, `
-		| ENDPOINT READY DELAYED LAG KINDS
-		| billing 0 0 - order.paid order.place
-		| orders 1 1 1h30m order.paid order.place`)
+		| ENDPOINT READY DELAYED CLAIMED PARKED LAG KINDS
+		| billing 0 0 0 0 - order.paid order.place
+		| orders 1 1 0 0 1h30m order.paid order.place`)
 	var listed struct{ Queues []queueJSON }
 	w.decode(&listed, "queue", "list", "--json")
 	if q := listed.Queues[1]; q.Endpoint != "orders" || q.Ready != 1 || q.Delayed != 1 || q.Lag < 5400 || q.OldestDue == nil ||
@@ -109,6 +109,11 @@ func TestQueues(t *testing.T) {
 		second.Messages[0]["body_base64"] != "/wA=" || second.Messages[0]["ready"] != false {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
+	w.exec(`SELECT edda.send('order.place', '', '{}', 'billing', id => '00000000-0000-0000-0000-000000000007')`)
+	cancel := []string{"queue", "cancel", "billing", "00000000-0000-0000-0000-000000000007", "--reason", "ordered twice"}
+	says(t, w.want(exitDone, cancel...).out, "was taken out of the queue")
+	says(t, w.want(exitNotFound, cancel...).err, "no such message")
+	says(t, w.want(exitUsage, "queue", "cancel", "billing", "seven").err, "want a UUID")
 	if got := w.want(exitDone, "queue", "peek", "orders", "--json").out; strings.ContainsRune(got, 0x1b) || !strings.Contains(got, `acme\u001b[2J`) {
 		t.Error(got)
 	}

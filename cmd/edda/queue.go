@@ -15,12 +15,13 @@ import (
 
 func (t *tool) queueCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "queue", Short: "Show what waits for endpoints",
+		Use: "queue", Short: "Show what waits for endpoints, and cancel it",
 		Example: `  edda queue list
-  edda queue peek orders --limit 5 --body`,
+  edda queue peek orders --limit 5 --body
+  edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
 		RunE: group,
 	}
-	c.AddCommand(t.queueList(), t.queuePeek())
+	c.AddCommand(t.queueList(), t.queuePeek(), t.queueCancel())
 	return c
 }
 
@@ -28,6 +29,8 @@ type queueJSON struct {
 	Endpoint  string     `json:"endpoint"`
 	Ready     int64      `json:"ready"`
 	Delayed   int64      `json:"delayed"`
+	Claimed   int64      `json:"claimed"`
+	Parked    int64      `json:"parked"`
 	Capped    bool       `json:"capped"`
 	OldestDue *time.Time `json:"oldest_due"`
 	Lag       float64    `json:"lag_seconds"`
@@ -37,8 +40,8 @@ type queueJSON struct {
 func (t *tool) queueList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every queue: how many messages wait, and for how long",
-		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY) and how many are due later (DELAYED: delays, timeouts, retries), how long
-the first of the ready ones has been due (LAG), and the kinds that are sent or published to it.
+		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY), how many are due later (DELAYED: delays, timeouts, retries), how
+many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED, in ordered endpoints), how long the first of the ready ones has been due (LAG), and the kinds that are sent or published to it.
 
 Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`, bus.CountLimit),
 		Example: `  edda queue list
@@ -54,10 +57,10 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 				return causeOf(ctx, err)
 			}
 			all := []queueJSON{}
-			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "LAG", "KINDS"}}
+			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "CLAIMED", "PARKED", "LAG", "KINDS"}}
 			for _, i := range infos {
-				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), append([]string{}, i.Kinds...)})
-				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), span(i.Lag), strings.Join(i.Kinds, " ")})
+				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), append([]string{}, i.Kinds...)})
+				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), strings.Join(i.Kinds, " ")})
 			}
 			return t.print(result{value: map[string]any{"queues": all}, page: func(p *page) {
 				if len(infos) == 0 {
@@ -95,6 +98,42 @@ type messageJSON struct {
 	Size         int               `json:"size"`
 	Truncated    bool              `json:"truncated"` // the body is longer than what is shown of it
 	body
+}
+
+func (t *tool) queueCancel() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "cancel ENDPOINT ID", Short: "Cancel one message, waiting or running",
+		Long: `Cancel one message by its id. One that waits, also one that is due later, is taken out of the queue and recorded as discarded. One whose
+handler runs in a leased endpoint has that handler's context ended: it is discarded when the handler returns an error, and
+handled when it returns none. The queue is read from one end to the other, for it has no index of ids.`,
+		Example: `  edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
+		Args:    arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := saga.ParseID(args[1])
+			if err != nil {
+				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[1])))
+			}
+			ctx, b, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			did, err := b.Cancel(ctx, args[0], id, reason)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			running := did == bus.CancelledRunning
+			return t.print(result{value: map[string]any{"id": id, "running": running}, page: func(p *page) {
+				if running {
+					p.line("The handler of message %s is told to stop.", id)
+				} else {
+					p.line("Message %s was taken out of the queue and recorded as discarded.", id)
+				}
+			}})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c
 }
 
 func (t *tool) queuePeek() *cobra.Command {

@@ -1,0 +1,319 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Ordering is whether a leased endpoint handles the messages of one key one after another.
+type Ordering uint8
+
+// What becomes of the followers of a message that failed is the difference between the last two. In both, at most one
+// message of a key is in hand in the whole cluster, and they come in the order in which they are due.
+const (
+	Unordered  Ordering = iota // the default
+	Overtaking                 // they go on; the message takes its turn again when its retry is due
+	Strict                     // they wait until it succeeds, is discarded or is dead
+)
+
+// HandleOption is an option of Handle.
+type HandleOption[M saga.Message] func(*handleOptions[M])
+
+type handleOptions[M saga.Message] struct{ key func(M) string }
+
+// KeyedBy says what a message belongs to, for an endpoint that is Ordered. The key is at most 512 bytes of UTF-8, and not
+// empty: else the message is dead on its first attempt. The function must be quick and always give the same.
+func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
+	return func(o *handleOptions[M]) { o.key = key }
+}
+
+const (
+	mostKey     = 512
+	adoptAtOnce = 64 // messages of one key that come back from the parked ones at a time
+)
+
+// checkOrder: in an ordered endpoint every kind has a key, and in no other one has.
+func (h *handlers) checkOrder(o Ordering) {
+	if o > Strict {
+		h.fault("Ordered is %d: want Unordered, Overtaking or Strict", o)
+	}
+	if o != Unordered && !h.leased {
+		h.fault("Ordered is for endpoints with Handle: the steps of one saga instance never run at the same time anyway")
+		return
+	}
+	for kind, c := range h.consumers {
+		switch {
+		case c.leased == nil:
+		case o != Unordered && c.key == nil:
+			h.fault("%s has no key: an endpoint that is Ordered needs a KeyedBy for every Handle", kind)
+		case o == Unordered && c.key != nil:
+			h.fault("%s has a key and the endpoint no order: set EndpointOptions.Ordered to Overtaking or Strict", kind)
+		}
+	}
+}
+
+// lane is the right to handle the messages of one key, and what we have claimed of them.
+type lane struct {
+	running *claimed
+	waiting []*claimed // in the order of their turns
+}
+
+// byTurn is the order of delivery.
+func byTurn(a, b *claimed) int {
+	if c := a.due.Compare(b.due); c != 0 {
+		return c
+	}
+	return slices.Compare(a.id[:], b.id[:])
+}
+
+// keyOf asks the user's function, which may panic.
+func (c *claimed) keyOf() (key string, err error) {
+	defer recovered(&err)
+	key, err = c.consumer.key(c.delivery.Body, c.batch.bus.codec)
+	switch {
+	case err != nil:
+	case key == "" || len(key) > mostKey:
+		err = fmt.Errorf("the key has %d bytes, want 1 to %d", len(key), mostKey)
+	case strings.ToValidUTF8(key, "") != key || strings.ContainsRune(key, 0):
+		err = fmt.Errorf("the key is not UTF-8 text without NUL")
+	}
+	return key, err
+}
+
+// claimInOrder claims up to want messages in one transaction, which nobody else's can overlap, and parks those whose lanes are
+// somebody else's. It returns how many there were.
+func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int) (got int, err error) {
+	l.rows.Lock()
+	defer l.rows.Unlock()
+	b := &batch{Endpoint: l.Endpoint, conn: conn.Conn()}
+	defer b.abandon(ctx)
+	claims, err := l.takeAlone(ctx, conn, b, want)
+	if err != nil {
+		return 0, fmt.Errorf("claim: %w", explain(err))
+	}
+	if len(claims) == 0 {
+		b.abandon(ctx)
+		l.wakeForNext(ctx, conn.Conn())
+		return 0, nil
+	}
+	if err := l.readBodies(ctx, conn, claims); err != nil {
+		return 0, err
+	}
+	l.decodeInOrder(b, claims)
+	e, err := l.enterLanes(ctx, conn, claims)
+	if err != nil {
+		return 0, fmt.Errorf("enter lanes: %w", explain(err))
+	}
+	pipeline := &pgx.Batch{}
+	l.queuePark(pipeline, e.park)
+	adopted := l.queueAdoption(pipeline, e.adopt)
+	pipeline.Queue("commit")
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return 0, fmt.Errorf("park messages: %w", explain(err))
+	}
+	l.proceed(append(e.ours, l.adopt(adopted)...))
+	return len(claims), nil
+}
+
+// entered is what enterLanes found out.
+type entered struct {
+	ours  []*claimed // to be handled
+	park  []*claimed // to be parked: the lane is somebody else's, or others are parked in it before them
+	adopt []string   // keys of lanes that are ours now, and in which messages are parked
+}
+
+// takeAlone claims as take does, and leaves the transaction open.
+func (l *leased) takeAlone(ctx context.Context, conn *pgxpool.Conn, b *batch, want int) (claims []*claimed, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(begin)
+	pipeline.Queue(l.bus.sql.Get("open"))
+	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
+	l.queueClaim(pipeline, b, want, &claims)
+	return claims, conn.SendBatch(ctx, pipeline).Close()
+}
+
+// decodeInOrder decodes messages and reads their keys. What cannot be read has no key, and is finished out of order.
+func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
+	conn := b.conn
+	b.conn = nil // handlers have none
+	b.prepareTurn(l.work)
+	b.decode()
+	b.conn = conn
+	for _, c := range claims {
+		if c.fate != left || c.consumer == nil {
+			continue
+		}
+		key, err := c.keyOf()
+		if err != nil {
+			b.fail(&c.message, saga.Permanent(fmt.Errorf("key of %s: %w", c.kind, err)))
+			continue
+		}
+		c.key = key
+	}
+	slices.SortFunc(claims, byTurn)
+}
+
+// enterLanes asks for the lanes that we do not have.
+func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (e entered, err error) {
+	heads := map[string]saga.ID{}
+	for _, c := range claims {
+		if _, known := heads[c.key]; c.key != "" && !known && !l.inLane(c.key) {
+			heads[c.key] = c.id
+		}
+	}
+	granted, parked, err := l.askForLanes(ctx, conn, heads, keysOf(claims))
+	if err != nil {
+		return e, err
+	}
+	for key := range granted {
+		if parked[key] {
+			e.adopt = append(e.adopt, key)
+		}
+	}
+	for _, c := range claims {
+		if c.key == "" || (granted[c.key] || l.inLane(c.key)) && !parked[c.key] {
+			e.ours = append(e.ours, c)
+		} else {
+			e.park = append(e.park, c)
+		}
+	}
+	return e, nil
+}
+
+// askForLanes enters the lanes of heads. It tells which are ours now, and in which of all lanes messages are parked.
+func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, all []string) (granted, parked map[string]bool, err error) {
+	granted, parked = map[string]bool{}, map[string]bool{}
+	sorted := slices.Sorted(maps.Keys(heads))
+	ids := pg.UUIDs()
+	for _, key := range sorted {
+		ids.UUID(heads[key])
+	}
+	pipeline := &pgx.Batch{}
+	if len(sorted) > 0 {
+		pipeline.Queue(l.queue.enterLanes, l.queue.id, texts(sorted), ids, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(collectKeys(granted))
+	}
+	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(parked))
+	return granted, parked, conn.SendBatch(ctx, pipeline).Close()
+}
+
+func texts(all []string) *pg.Array {
+	a := pg.Texts()
+	for _, text := range all {
+		a.Text(text)
+	}
+	return a
+}
+
+// queueAdoption queues the return of what is parked in lanes that are ours. The batch has the messages when it was sent.
+func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string) *adoption {
+	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: time.Now()}}
+	if len(keys) > 0 {
+		pipeline.Queue(l.queue.nextParked, l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
+			a.claims = collectClaims(rows, a.batch)
+			return rows.Err()
+		})
+	}
+	return a
+}
+
+type adoption struct {
+	batch  *batch
+	claims []*claimed
+}
+
+// adopt decodes adopted messages. They keep their place in the lane, also when they are decided without a handler.
+func (l *leased) adopt(a *adoption) []*claimed {
+	if len(a.claims) == 0 {
+		return nil
+	}
+	a.batch.prepareTurn(l.work)
+	a.batch.decode()
+	return a.claims
+}
+
+func collectKeys(into map[string]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			into[pg.CurrentRow(rows).Text(0)] = true
+		}
+		return rows.Err()
+	}
+}
+
+func (l *leased) inLane(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lanes[key] != nil
+}
+
+// queuePark queues the move of claimed messages to the parked ones.
+func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed) {
+	if len(claims) == 0 {
+		return
+	}
+	due, id, number, key := pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Texts()
+	for _, c := range claims {
+		for _, at := range c.rows {
+			due.Time(at)
+			id.UUID(c.id)
+			number.Int(c.number)
+			key.Text(c.key)
+		}
+	}
+	pipeline.Queue(l.queue.park, l.queue.id, due, id, number, key, [16]byte(l.owner))
+}
+
+// proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or
+// started by itself.
+func (l *leased) proceed(claims []*claimed) {
+	var loose []*claimed
+	moved := map[string]bool{}
+	l.mu.Lock()
+	for _, c := range claims {
+		l.held[c] = struct{}{}
+		l.clock = reading{c.batch.now, c.batch.begun}
+		if c.key == "" {
+			loose = append(loose, c)
+			continue
+		}
+		n := l.lanes[c.key]
+		if n == nil {
+			n = &lane{}
+			l.lanes[c.key] = n
+		}
+		n.waiting = append(n.waiting, c)
+		moved[c.key] = true
+	}
+	for key := range moved {
+		slices.SortFunc(l.lanes[key].waiting, byTurn)
+	}
+	l.mu.Unlock()
+	l.sort(loose)
+	for key := range moved {
+		l.startNext(key)
+	}
+}
+
+// startNext starts the first message of a lane, unless one is under way.
+func (l *leased) startNext(key string) {
+	l.mu.Lock()
+	n := l.lanes[key]
+	if n == nil || n.running != nil || len(n.waiting) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	c := n.waiting[0]
+	n.waiting = n.waiting[1:]
+	n.running = c
+	l.mu.Unlock()
+	l.sort([]*claimed{c})
+}
