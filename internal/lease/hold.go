@@ -1,0 +1,146 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/run"
+)
+
+// hold is one term. Its fields belong to the goroutine of Keeper.Run; only end is also called by the alarm.
+type hold struct {
+	*Keeper
+	term     Term
+	life     context.Context // of the function
+	end      context.CancelCauseFunc
+	returned chan error // what the function returned
+
+	alarm   *time.Timer // ends life when trusted is past, whatever the loop is waiting for
+	trusted time.Time
+	next    *time.Timer // when to renew
+	retry   *backoff.ExponentialBackOff
+	lost    bool // the row says so
+	stuck   bool // the function did not return in time
+}
+
+// hold runs the function, renews the term meanwhile, and releases the lease when the function has returned. since is when
+// the bid that won was begun: from then on the database counts, at the earliest.
+func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
+	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: since.Add(k.options.TTL - k.options.Margin)}
+	h.retry = backoff.NewExponentialBackOff(backoff.WithInitialInterval(k.options.Renew/50),
+		backoff.WithMaxInterval(k.options.Renew/2), backoff.WithMaxElapsedTime(0))
+	h.life, h.end = context.WithCancelCause(ctx)
+	defer h.end(nil)
+	if !time.Now().Before(h.trusted) { // the answer came so late that nothing of the term is left
+		h.release(ctx)
+		return
+	}
+	h.alarm = time.AfterFunc(time.Until(h.trusted), h.doubt)
+	defer h.alarm.Stop()
+	h.next = time.NewTimer(time.Until(since.Add(k.options.Renew)))
+	defer h.next.Stop()
+
+	h.log.Info("edda: lease acquired", "holder", t.Holder, "epoch", t.Epoch)
+	k.current.Store(&t)
+	group := run.NewGroup(context.WithoutCancel(ctx))
+	group.Go(func(context.Context) error { h.returned <- k.job.Run(h.life, t); return nil }) //nolint:contextcheck // its own ends with the term, the group's never
+	err := h.watch(ctx)
+	_ = group.Wait() // its member has returned, and has no error to tell
+	k.current.Store(nil)
+	if err != nil && h.life.Err() == nil {
+		h.log.Warn("edda: the work under a lease failed", "holder", t.Holder, "epoch", t.Epoch, "error", err)
+	}
+	if !h.lost {
+		h.release(ctx)
+	}
+}
+
+func (h *hold) doubt() {
+	h.end(fmt.Errorf("%w: no renewal succeeded within %v", ErrLost, h.options.TTL-h.options.Margin))
+}
+
+// watch renews until the function has returned. There is no other way out of it, so that nothing is released while the
+// function may still be at work.
+func (h *hold) watch(ctx context.Context) error {
+	var stop <-chan time.Time
+	life := h.life.Done()
+	for {
+		select {
+		case err := <-h.returned:
+			return err
+		case <-life:
+			life, stop = nil, time.After(h.options.Stop)
+			h.log.Debug("edda: the work under a lease is to stop", "epoch", h.term.Epoch)
+		case <-stop:
+			h.stuck = true
+			h.log.Warn("edda: the work under a lease does not stop, and the lease is not renewed any more",
+				"holder", h.term.Holder, "epoch", h.term.Epoch, "waited", h.options.Stop)
+		case <-h.wakeups:
+			h.renew(ctx)
+		case <-h.next.C:
+			h.renew(ctx)
+		}
+	}
+}
+
+// renew makes one attempt. What it cannot know it tries again soon, within the time that is trusted.
+func (h *hold) renew(ctx context.Context) {
+	began := time.Now()
+	if h.lost || h.stuck || !began.Before(h.trusted) {
+		return
+	}
+	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(h.options.Renew, h.trusted.Sub(began)))
+	defer cancel()
+	answer, err := h.register.renew(attempt, h.term)
+	switch {
+	case err != nil:
+		pause := h.retry.NextBackOff()
+		h.log.Debug("edda: the renewal of a lease had no answer", "epoch", h.term.Epoch, "error", err, "again_in", pause)
+		h.next.Reset(pause)
+	case answer == Lost:
+		h.lost = true
+		h.log.Info("edda: lease lost", "holder", h.term.Holder, "epoch", h.term.Epoch)
+		h.end(ErrLost)
+	default:
+		h.extend(began)
+		if answer == Resigning {
+			h.end(ErrResigned)
+		}
+	}
+}
+
+// extend trusts the term anew. An alarm that has gone off cannot be called back: the function's context has ended.
+func (h *hold) extend(began time.Time) {
+	h.retry.Reset()
+	h.next.Reset(time.Until(began.Add(run.Jitter(h.options.Renew * 4 / 5)))) // never later than Renew
+	if !h.alarm.Stop() {
+		return
+	}
+	h.trusted = began.Add(h.options.TTL - h.options.Margin)
+	h.alarm.Reset(time.Until(h.trusted))
+	h.log.Debug("edda: lease renewed", "epoch", h.term.Epoch)
+}
+
+const (
+	releaseTries   = 3
+	releaseTimeout = 3 * time.Second
+)
+
+// release gives the lease back, for others to take it at once. When that does not work they take it when it has expired.
+func (h *hold) release(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // after a shutdown this is all that is left to do
+	var err error
+	for range releaseTries {
+		attempt, cancel := context.WithTimeout(ctx, releaseTimeout)
+		var ours bool
+		ours, err = h.register.release(attempt, h.term)
+		cancel()
+		if err == nil {
+			h.log.Info("edda: lease released", "holder", h.term.Holder, "epoch", h.term.Epoch, "was_ours", ours)
+			return
+		}
+	}
+	h.log.Warn("edda: lease not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch, "error", err)
+}

@@ -1,0 +1,52 @@
+package lease
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/google/uuid"
+)
+
+const (
+	mostBase    = 200 // bytes of an identity before its random part
+	randomBytes = 6
+)
+
+// Identity makes the name of a holder: override when there is one, else the host's name, else a UUID, and always a random
+// part behind it. A replica that is started again keeps its host's name and is another holder all the same: it must not take
+// the lease of its former life for its own.
+func Identity(override string) string {
+	base := override
+	if base == "" {
+		base, _ = os.Hostname() // a host without a name gets one below
+	}
+	if base == "" {
+		base = uuid.NewString()
+	}
+	var random [randomBytes]byte
+	_, _ = rand.Read(random[:]) // crypto/rand never fails
+	return base[:min(len(base), mostBase)] + "/" + hex.EncodeToString(random[:])
+}
+
+func checkHolder(override string) error {
+	if len(override) > mostBase || strings.ContainsFunc(override, unicode.IsControl) || strings.ToValidUTF8(override, "") != override {
+		return fmt.Errorf("Holder %.60q must be at most %d bytes of UTF-8 without control characters", override, mostBase)
+	}
+	return nil
+}
+
+// validName is that of the table's constraint.
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_./-]{0,126}$`)
+
+// CheckName tells what is wrong with the name of a lease.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("lease name %.60q: want 1 to 127 of a-z, 0-9 and _ . / -, beginning with a letter", name)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// short are times that a test can wait for, on a machine that is busy with other tests.
+var short = lease.Options{TTL: 1500 * time.Millisecond, Acquire: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+
+// diary is what the functions of several keepers did, by this process's clock.
+type diary struct {
+	mu    sync.Mutex
+	lines []line
+	news  chan struct{}
+}
+
+type line struct {
+	who, what string
+	epoch     int64
+	at        time.Time
+}
+
+func newDiary() *diary { return &diary{news: make(chan struct{}, 1)} }
+
+func (d *diary) note(who, what string, epoch int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, line{who, what, epoch, time.Now()})
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// find is the first line of that kind, once it is there.
+func (d *diary) find(t *testing.T, who, what string) line {
+	t.Helper()
+	for {
+		d.mu.Lock()
+		for _, l := range d.lines {
+			if l.who == who && l.what == what {
+				d.mu.Unlock()
+				return l
+			}
+		}
+		d.mu.Unlock()
+		select {
+		case <-d.news:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("waited in vain for: %s %s\n%+v", who, what, d.lines)
+		}
+	}
+}
+
+// keep runs a keeper whose function notes when it begins and when its context ends.
+func (w *world) keep(pool *pgxpool.Pool, d *diary, who string) (k *lease.Keeper, stop func()) {
+	w.t.Helper()
+	o := short
+	o.Holder = who
+	job := lease.Job{Name: "sweep", Run: func(ctx context.Context, term lease.Term) error {
+		d.note(who, "begins", term.Epoch)
+		<-ctx.Done()
+		d.note(who, "ends", term.Epoch)
+		return nil
+	}}
+	k, err := lease.NewKeeper(pool, w.store, job, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- k.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ran; err != nil {
+				w.t.Errorf("keeper %s: %v", who, err)
+			}
+		})
+	}
+	w.t.Cleanup(stop)
+	return k, stop
+}
+
+// faulty is a pool whose connections pass a proxy.
+func (w *world) faulty() (*faultproxy.Proxy, *pgxpool.Pool) {
+	w.t.Helper()
+	backend, err := faultproxy.Backend(pgdev.DSN(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	proxy, err := faultproxy.Listen(context.WithoutCancel(w.t.Context()), backend, faultproxy.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = proxy.Close() })
+	config, err := pgxpool.ParseConfig(proxy.DSN(pgdev.DSN(w.t)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pgtest.Become(config, w.pool.Config().ConnConfig.RuntimeParams["role"])
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(pool.Close)
+	return proxy, pool
+}
+
+// A holder whose renewals go nowhere has ended its work before anybody else begins.
+func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
+	for name, action := range map[string]faultproxy.Action{
+		"renewals swallowed":           faultproxy.Swallow,
+		"renewals done, answers lost":  faultproxy.DropReply,
+		"renewals hang in the network": faultproxy.Delay(time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, d := open(t), newDiary()
+			proxy, pool := w.faulty()
+			_, stopA := w.keep(pool, d, "a")
+			first := d.find(t, "a", "begins")
+			proxy.Set(faultproxy.Fault{Statement: "renew", Do: action},
+				faultproxy.Fault{Statement: "release"}, faultproxy.Fault{Statement: "acquire"}) // it comes back no more
+			w.keep(w.pool, d, "b")
+			second, ended := d.find(t, "b", "begins"), d.find(t, "a", "ends")
+			if second.at.Before(ended.at) || second.epoch <= first.epoch {
+				t.Errorf("b began %v before a had ended", ended.at.Sub(second.at))
+			}
+			if len(proxy.Fired()) == 0 {
+				t.Error("nothing was broken")
+			}
+			stopA()
+		})
+	}
+}
+
+// A crash gives the lease to another after TTL + Acquire; a clean end at once.
+func TestHandOver(t *testing.T) {
+	w, d := open(t), newDiary()
+	_, stopA := w.keep(w.pool, d, "a")
+	d.find(t, "a", "begins")
+	b, _ := w.keep(w.pool, d, "b")
+	stopA()
+	ended, began := d.find(t, "a", "ends"), d.find(t, "b", "begins")
+	if wait := began.at.Sub(ended.at); wait > short.TTL {
+		t.Errorf("b began %v after a had released", wait)
+	}
+	if term, ok := b.Holding(); !ok || term.Epoch != began.epoch {
+		t.Errorf("b holds %+v, %t", term, ok)
+	}
+	if ok, err := w.store.Resign(t.Context(), w.pool, "sweep"); !ok || err != nil {
+		t.Fatalf("resign: %t, %v", ok, err)
+	}
+	b.Wake()
+	d.find(t, "b", "ends")
+}
+
+// Work that has taken every connection does not keep the lease from being renewed.
+func TestRenewalsHaveAConnectionOfTheirOwn(t *testing.T) {
+	w, d := open(t), newDiary()
+	var taken []*pgxpool.Conn
+	for range w.pool.Config().MaxConns {
+		conn, err := w.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	_, stop := w.keep(w.pool, d, "a")
+	begun := d.find(t, "a", "begins")
+	<-time.After(time.Until(begun.at.Add(2 * short.TTL)))
+	stop()
+	if ended := d.find(t, "a", "ends"); ended.at.Sub(begun.at) < 2*short.TTL {
+		t.Errorf("the term ended after %v", ended.at.Sub(begun.at))
+	}
+	for _, conn := range taken {
+		conn.Release()
+	}
+	if list := w.list(); len(list) != 1 || list[0].Held || list[0].Epoch != 1 {
+		t.Errorf("the lease stands at %+v", list)
+	}
+}
+
+func TestRunEndsWhenItCannotGoOn(t *testing.T) {
+	t.Parallel()
+	schema, err := pg.ParseSchema(pgdev.Schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := lease.New(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := lease.NewKeeper(pgdev.Pool(t), store, lease.Job{Name: "sweep", Run: func(context.Context, lease.Term) error { return nil }}, short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Run(t.Context()); pg.ClassOf(err) != pg.Unprepared {
+		t.Errorf("Run in a schema that is not there: %v", err)
+	}
+}
+
+func TestOneRunAtATime(t *testing.T) {
+	w, d := open(t), newDiary()
+	k, _ := w.keep(w.pool, d, "a")
+	d.find(t, "a", "begins")
+	if err := k.Run(t.Context()); !errors.Is(err, lease.ErrRunning) {
+		t.Errorf("a second Run: %v", err)
+	}
+}

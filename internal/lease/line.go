@@ -1,0 +1,85 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Line is one connection that nothing else uses, made as those of a pool are: a renewal must not wait until work gives a connection back.
+// It is opened when it is first used, and again after it broke. One statement runs at a time; safe for concurrent use.
+type Line struct {
+	config *pgxpool.Config
+	turn   chan struct{} // of capacity 1: whoever has put something in has conn
+	conn   *pgx.Conn
+}
+
+// NewLine makes a Line. It does no I/O, and takes no connection of pool.
+func NewLine(pool *pgxpool.Pool) *Line {
+	return &Line{config: pool.Config(), turn: make(chan struct{}, 1)}
+}
+
+// QueryRow runs sql when the row is scanned.
+func (l *Line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return rowFunc(func(dest ...any) error {
+		select {
+		case l.turn <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		defer func() { <-l.turn }()
+		if err := l.connect(ctx); err != nil {
+			return err
+		}
+		return l.conn.QueryRow(ctx, sql, args...).Scan(dest...)
+	})
+}
+
+type rowFunc func(dest ...any) error
+
+func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
+
+// connect opens the connection if there is none. Caller has the turn.
+func (l *Line) connect(ctx context.Context) error {
+	if l.conn != nil && !l.conn.IsClosed() {
+		return nil
+	}
+	config := l.config.ConnConfig.Copy()
+	if l.config.BeforeConnect != nil {
+		if err := l.config.BeforeConnect(ctx, config); err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	if l.config.AfterConnect != nil {
+		if err := l.config.AfterConnect(ctx, conn); err != nil {
+			hangUp(ctx, conn)
+			return fmt.Errorf("connect: %w", err)
+		}
+	}
+	l.conn = conn
+	return nil
+}
+
+// Close closes the connection. The Line may be used again.
+func (l *Line) Close(ctx context.Context) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	if l.conn != nil {
+		hangUp(ctx, l.conn)
+		l.conn = nil
+	}
+}
+
+// hangUp closes a connection, whatever the server says to it.
+func hangUp(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

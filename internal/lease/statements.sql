@@ -1,0 +1,62 @@
+-- Every moment here is clock_timestamp(), the database's clock when the row is looked at. now() would be that of the
+-- transaction's begin, and older than the row.
+
+-- name: acquire
+-- One statement takes the lease or does not. A row that is locked is somebody's: another bidder's, or under a
+-- protected write of the last holder, for which a new term must wait. So it is passed over, and this bid is lost.
+-- FOR UPDATE is meant: the weaker lock of an UPDATE would not meet that of a protected write. Who holds it already and
+-- did not hear of it waits as everybody does: a holder that can bid and not renew would else keep it for ever.
+WITH free AS MATERIALIZED (
+    SELECT l.name FROM :schema.lease l
+    WHERE l.name = $1 AND (l.holder IS NULL OR l.expires <= clock_timestamp())
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE :schema.lease l
+    SET holder = $2, epoch = l.epoch + 1, acquired = clock_timestamp(), renewed = clock_timestamp(),
+        expires = clock_timestamp() + $3::bigint * interval '1 microsecond', resign = NULL
+    FROM free f WHERE l.name = f.name
+    RETURNING l.epoch
+), made AS (
+    INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
+    SELECT $1, $2, 1, clock_timestamp(), clock_timestamp(), clock_timestamp() + $3::bigint * interval '1 microsecond'
+    WHERE NOT EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1)
+    ON CONFLICT (name) DO NOTHING
+    RETURNING epoch
+)
+SELECT epoch FROM taken UNION ALL SELECT epoch FROM made;
+
+-- name: renew
+-- A term that has expired is over, also when nobody has taken the lease since. No row: lost for good.
+UPDATE :schema.lease l
+SET renewed = clock_timestamp(), expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
+WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3 AND l.expires > clock_timestamp()
+RETURNING l.resign IS NOT DISTINCT FROM l.epoch;
+
+-- name: release
+-- By update: a row that came back after a delete would begin its epochs anew. The notification is sent by the commit.
+WITH gone AS (
+    UPDATE :schema.lease l SET holder = NULL, resign = NULL, expires = clock_timestamp()
+    WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3
+    RETURNING l.name)
+SELECT pg_notify($4, 'lease:' || name)::text FROM gone;
+
+-- name: resign
+-- The request names the term it is for, so that the next one does not meet it.
+WITH asked AS (
+    UPDATE :schema.lease l SET resign = l.epoch WHERE l.name = $1 AND l.holder IS NOT NULL AND l.expires > clock_timestamp()
+    RETURNING l.name)
+SELECT pg_notify($2, 'lease:' || name)::text FROM asked;
+
+-- name: guard
+-- Until this transaction ends no new term begins: a bidder wants the row FOR UPDATE. A renewal does not wait for it. A
+-- term that has expired and was not followed by another is still the only writer.
+SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3 FOR KEY SHARE),
+                      'the lease ' || $1 || ' is in other hands');
+
+-- name: list
+SELECT l.name, coalesce(l.holder, ''), l.epoch, l.acquired, l.renewed, l.expires,
+       l.holder IS NOT NULL AND l.expires > clock_timestamp(), coalesce(l.resign = l.epoch, false), clock_timestamp()
+FROM :schema.lease l
+WHERE $1 = '' OR l.name = $1
+ORDER BY l.name
+LIMIT $2;
