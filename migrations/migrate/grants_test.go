@@ -105,13 +105,19 @@ func TestGrantsAreExact(t *testing.T) {
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
 		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all,
 		"lane": all, "parked": "SELECT INSERT DELETE",
-		"lease": "SELECT INSERT UPDATE",
+		"lease":             "SELECT INSERT UPDATE",
+		"concurrency_limit": "SELECT INSERT UPDATE",
+		"slot":              all,
+		"ticket":            all,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
 		"subscription": read, "subscription_generation": "SELECT UPDATE(column)",
 		"saga": "", "dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT", "lane": "", "parked": "",
-		"lease": "",
+		"lease":             "",
+		"concurrency_limit": "",
+		"slot":              "",
+		"ticket":            "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

@@ -1,0 +1,143 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Held tells which slots are still their holders', and locks those until the transaction ends: what it writes then is written by
+// the holder. It may wait for a heartbeat or a change of the limit, which are short, so it comes before anything that locks
+// rows for which others wait. A slot whose time is over is not held, whoever got it meanwhile.
+func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, error) {
+	if len(slots) == 0 {
+		return nil, nil
+	}
+	b := &pgx.Batch{}
+	held := s.QueueHeld(b, slots)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("compare slots: %w", err)
+	}
+	return held, nil
+}
+
+// QueueHeld is Held for a pipeline of the caller's. The answer, one for each slot, is there when the batch's results were read.
+func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
+	held := make([]bool, len(slots))
+	if len(slots) == 0 {
+		return held
+	}
+	c := inOrder(slots)
+	b.Queue(s.sql.Get("held"), c.name, c.no, c.holder, c.epoch).Query(func(rows pgx.Rows) error {
+		n := 0
+		_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+			held[c.at[n-1]] = true
+			return nil
+		})
+		return err
+	})
+	return held
+}
+
+// Released is what became of slots that were given back.
+type Released struct {
+	Slots   int      // that were still their holders', and are free now
+	Waiting []string // limits for whose slots somebody waits: give them to Call after the commit
+}
+
+// QueueRelease gives slots back. Those that have another holder meanwhile are left as they are. The answer is there
+// when the batch's results were read.
+func (s *Store) QueueRelease(b *pgx.Batch, slots []Slot) *Released {
+	r := &Released{}
+	if len(slots) == 0 {
+		return r
+	}
+	c := inOrder(slots)
+	b.Queue(s.sql.Get("release"), c.name, c.no, c.holder, c.epoch).Query(func(rows pgx.Rows) error {
+		var (
+			name    string
+			freed   int
+			waiting bool
+		)
+		_, err := pgx.ForEachRow(rows, []any{&name, &freed, &waiting}, func() error {
+			r.Slots += freed
+			if waiting {
+				r.Waiting = append(r.Waiting, name)
+			}
+			return nil
+		})
+		return err
+	})
+	return r
+}
+
+// Call tells those who wait for slots of the limits to ask now. It is a nudge, and a transaction of its own: one that
+// notifies is committed alone in the whole cluster.
+func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if _, err := db.Exec(ctx, s.sql.Get("call"), s.channel, names); err != nil {
+		return fmt.Errorf("call those who wait for limits %v: %w", names, err)
+	}
+	return nil
+}
+
+// Renew is the heartbeat: the slots are their holders' for ttl from now. lost are those that expired or have another
+// holder: whatever is done under them has to end. busy are those that somebody has locked at this moment, and that were not
+// renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error nothing is
+// known. It waits for no lock.
+func (s *Store) Renew(ctx context.Context, db Queryer, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
+	if len(slots) == 0 {
+		return nil, nil, nil
+	}
+	c := inOrder(slots)
+	rows, err := db.Query(ctx, s.sql.Get("renew"), c.name, c.no, c.holder, c.epoch, ttl.Microseconds())
+	if err != nil {
+		return nil, nil, fmt.Errorf("renew slots: %w", err)
+	}
+	var (
+		n     int
+		still bool
+	)
+	_, err = pgx.ForEachRow(rows, []any{&n, &still}, func() error {
+		if slot := slots[c.at[n-1]]; still {
+			busy = append(busy, slot)
+		} else {
+			lost = append(lost, slot)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("renew slots: %w", err)
+	}
+	return lost, busy, nil
+}
+
+// Withdraw gives up the holder's place in the line: it has nothing to do any more.
+func (s *Store) Withdraw(ctx context.Context, db Execer, name, holder string) error {
+	if _, err := db.Exec(ctx, s.sql.Get("withdraw"), name, holder); err != nil {
+		return fmt.Errorf("withdraw from limit %s: %w", name, err)
+	}
+	return nil
+}
+
+// Farewell gives back all that the holder has, slots and tickets, and calls those who wait. Nothing may go on under
+// its slots. It is a transaction of its own.
+func (s *Store) Farewell(ctx context.Context, db Execer, holder string) error {
+	if _, err := db.Exec(ctx, s.sql.Get("farewell"), holder, s.channel); err != nil {
+		return fmt.Errorf("give back the slots of %s: %w", holder, err)
+	}
+	return nil
+}
+
+// Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders are not coming back, and tells how many.
+func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
+	tag, err := db.Exec(ctx, s.sql.Get("prune"), olderThan.Microseconds(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune tickets: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

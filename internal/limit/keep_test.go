@@ -1,0 +1,243 @@
+package limit_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/jackc/pgx/v5"
+)
+
+func (w *world) held(tx limit.Sender, slots ...limit.Slot) []bool {
+	w.t.Helper()
+	held, err := w.store.Held(w.t.Context(), tx, slots)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return held
+}
+
+func (w *world) renew(slots ...limit.Slot) (lost, busy []limit.Slot) {
+	w.t.Helper()
+	lost, busy, err := w.store.Renew(w.t.Context(), w.pool, slots, time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lost, busy
+}
+
+// A holder that slept through the end of its time has a slot that is another's by now.
+func TestZombieNeitherFinishesNorFrees(t *testing.T) {
+	w := open(t)
+	w.set(2)
+	kept, lost := w.gets("a", 1, 1)[0], w.gets("a", 1, 1)[0]
+	w.exec("UPDATE :schema.slot SET expires = clock_timestamp() - interval '1 second' WHERE no = $1", lost.No)
+	now := w.gets("b", 1, 1)[0]
+	if now.No != lost.No || now.Epoch != lost.Epoch+1 {
+		t.Fatalf("b got %+v, and not the slot of %+v", now, lost)
+	}
+	if gone, busy := w.renew(lost, kept); !slices.Equal(gone, []limit.Slot{lost}) || len(busy) > 0 {
+		t.Errorf("renewed: lost %+v, busy %+v", gone, busy)
+	}
+	tx := w.begin()
+	if held := w.held(tx, lost, now, kept); !slices.Equal(held, []bool{false, true, true}) {
+		t.Errorf("held: %v", held)
+	}
+	_ = tx.Rollback(t.Context())
+	if r := w.release(lost); r.Slots != 0 {
+		t.Errorf("a zombie freed %+v", r)
+	}
+	w.gets("c", 1, 0)
+	// Under its own name, too: it is the epoch that counts.
+	w.expire("b")
+	w.exec("DELETE FROM :schema.ticket")
+	own := w.gets("a", 1, 1)[0]
+	if own.No != lost.No || w.held(w.begin(), lost)[0] {
+		t.Errorf("%+v is taken for %+v", lost, own)
+	}
+}
+
+// What was decided by Held stays so until the transaction ends, although the time is over meanwhile.
+func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
+	w := open(t)
+	w.set(1)
+	g, err := w.store.Grant(t.Context(), w.pool, limit.Request{Name: "billing", Holder: "a", Want: 1, TTL: 300 * time.Millisecond})
+	if err != nil || len(g.Slots) != 1 {
+		t.Fatal(g, err)
+	}
+	tx := w.begin()
+	if !w.held(tx, g.Slots[0])[0] {
+		t.Fatal("not held")
+	}
+	for over := false; !over; {
+		if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT expires <= clock_timestamp() FROM :schema.slot")).Scan(&over); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.gets("b", 1, 0)
+	b := &pgx.Batch{}
+	r := w.store.QueueRelease(b, g.Slots)
+	if err := tx.SendBatch(t.Context(), b).Close(); err != nil || r.Slots != 1 {
+		t.Fatal(r, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.gets("b", 1, 1)
+}
+
+// A disabled slot is given to nobody when its time is over, but another one is then: its holder must not finish.
+func TestHolderWhoseTimeIsOverDoesNotFinish(t *testing.T) {
+	w := open(t)
+	w.set(2)
+	slots := w.gets("a", 2, 2)
+	w.set(1)
+	w.release(slots[0])
+	w.gets("b", 1, 0)
+	w.expire("a")
+	w.gets("b", 1, 1)
+	if w.held(w.begin(), slots[1])[0] {
+		t.Errorf("two hold slots of a limit of one\n%s", w.story())
+	}
+	if lost, busy := w.renew(slots[1]); len(lost) != 1 || len(busy) != 0 {
+		t.Errorf("renewed a slot whose time is over: lost %+v, busy %+v", lost, busy)
+	}
+}
+
+func TestHeartbeatWaitsForNobody(t *testing.T) {
+	w := open(t)
+	w.set(2)
+	slots := w.gets("a", 2, 2)
+	w.held(w.begin(), slots[1])
+	if lost, busy := w.renew(slots...); len(lost) != 0 || !slices.Equal(busy, slots[1:]) {
+		t.Errorf("lost %+v, busy %+v", lost, busy)
+	}
+}
+
+// A release that meets a heartbeat of its own finds the row that the heartbeat wrote.
+func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
+	w := open(t)
+	w.set(1)
+	slot := w.gets("a", 1, 1)[0]
+	beat, finish := w.begin(), w.begin()
+	if lost, busy, err := w.store.Renew(t.Context(), beat, []limit.Slot{slot}, time.Hour); err != nil || len(lost)+len(busy) > 0 {
+		t.Fatal(lost, busy, err)
+	}
+	done := make(chan *limit.Released, 1)
+	go func() {
+		b := &pgx.Batch{}
+		r := w.store.QueueRelease(b, []limit.Slot{slot})
+		if err := finish.SendBatch(context.WithoutCancel(t.Context()), b).Close(); err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	pgtest.AwaitBlocked(t, w.pool, finish.Conn())
+	if err := beat.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; r.Slots != 1 {
+		t.Errorf("released %+v", r)
+	}
+}
+
+// Heartbeats in one order and finishes in the other, and a limit that changes under them: nobody waits in a circle.
+func TestNobodyDeadlocks(t *testing.T) {
+	w := open(t)
+	const slots, rounds = 6, 40
+	w.set(slots)
+	type actor func(held []limit.Slot, round int) error
+	ctx := context.WithoutCancel(t.Context())
+	beat := func(held []limit.Slot, _ int) error {
+		_, _, err := w.store.Renew(ctx, w.pool, held, time.Hour)
+		return err
+	}
+	finish := func(held []limit.Slot, round int) error {
+		held = slices.Clone(held)
+		if round%2 == 0 {
+			slices.Reverse(held)
+		}
+		return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+			_, err := w.store.Held(ctx, tx, held)
+			b := &pgx.Batch{}
+			w.store.QueueRelease(b, held[:2])
+			if err == nil {
+				err = tx.SendBatch(ctx, b).Close()
+			}
+			return err
+		})
+	}
+	ask := func(_ []limit.Slot, _ int) error {
+		_, err := w.store.Grant(ctx, w.pool, limit.Request{Name: "billing", Holder: "a", Want: 2, TTL: time.Hour})
+		return err
+	}
+	change := func(_ []limit.Slot, round int) error { return w.store.Set(ctx, w.pool, "billing", 1+round%slots) }
+	leave := func([]limit.Slot, int) error { return w.store.Farewell(ctx, w.pool, "a") }
+	held := w.gets("a", slots, slots)
+	for n := range held {
+		held[n].Epoch += int64(n % 2) // some are another's
+	}
+	failed := make(chan error, 9)
+	actors := []actor{beat, finish, finish, ask, change, leave}
+	for _, act := range actors {
+		go func() {
+			var err error
+			for round := 0; round < rounds && err == nil; round++ {
+				err = act(held, round)
+			}
+			failed <- err
+		}()
+	}
+	for range actors {
+		if err := <-failed; err != nil {
+			t.Errorf("%v (class %v)", err, pg.ClassOf(err))
+		}
+	}
+}
+
+// A process that ends gives back what it has without waiting for its time to be over.
+func TestFarewellGivesEverythingBack(t *testing.T) {
+	w := open(t)
+	w.set(2)
+	if err := w.store.Set(t.Context(), w.pool, "mail", 1); err != nil {
+		t.Fatal(err)
+	}
+	mine := w.gets("a", 1, 1)
+	other := w.gets("b", 1, 1)
+	w.gets("a", 1, 0)
+	w.gets("c", 1, 0)
+	heard := w.listen()
+	if err := w.store.Farewell(t.Context(), w.pool, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if payload := heard(); payload != limit.CallPrefix+"billing" {
+		t.Errorf("heard %q", payload)
+	}
+	if held := w.held(w.pool, mine[0], other[0]); !slices.Equal(held, []bool{false, true}) {
+		t.Errorf("held: %v", held)
+	}
+	w.gets("c", 1, 1)
+}
+
+func TestPruneDropsTicketsThatNobodyComesBackFor(t *testing.T) {
+	w := open(t)
+	w.set(1)
+	w.gets("a", 1, 1)
+	for _, who := range []string{"b", "c", "d"} {
+		w.gets(who, 1, 0)
+	}
+	w.expire("b")
+	w.expire("c")
+	for _, want := range []int64{1, 1, 0} {
+		if n, err := w.store.Prune(t.Context(), w.pool, 500*time.Millisecond, 1); err != nil || n != want {
+			t.Errorf("pruned %d, %v, want %d", n, err, want)
+		}
+	}
+	if i := w.info(); i.Waiting != 1 {
+		t.Errorf("it stands at %+v", i)
+	}
+}

@@ -1,0 +1,135 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// noLimitCode is the SQLSTATE of pause_limit and resume_limit for a limit that is not there.
+const noLimitCode = "ED005"
+
+// Info is how a limit stands, by the database's clock. It is a snapshot, read without a lock.
+type Info struct {
+	Name     string
+	Slots    int       // that may be held at once
+	Paused   time.Time // since when; zero when it is not
+	Reason   string    // of the pause
+	InForce  int       // slots that are enabled: Slots, or 0 while it is paused
+	Held     int       // draining ones and the seats of transactions included
+	Draining int       // held, and not to be granted again
+	Waiting  int       // holders in the line
+	Oldest   time.Time // when the first of them came; zero when nobody waits
+	Now      time.Time // the database's clock when it was read
+}
+
+// check says what the SQL function would say, before it is asked.
+func check(name string, slots int) error {
+	if slots < 1 || slots > Most {
+		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to let nobody work for a while, pause it", name, slots, Most)
+	}
+	return nil
+}
+
+// Set lets n slots of name be held at once, from its commit on; there is a limit from then on if there was none. It may be a part of the
+// caller's transaction. Lowering ends nobody's work. It waits for transactions that have a seat beyond the limit.
+func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
+	if err := check(name, n); err != nil {
+		return err
+	}
+	_, err := s.set(ctx, db, setting{name: name, slots: n})
+	return err
+}
+
+// Ensure makes a limit of n slots if there is none of that name, and returns the one in force: a number that an operator
+// has set is left alone.
+func (s *Store) Ensure(ctx context.Context, db DB, name string, n int) (inForce int, err error) {
+	if err := check(name, n); err != nil {
+		return 0, err
+	}
+	return s.set(ctx, db, setting{name: name, slots: n, keep: true})
+}
+
+type setting struct {
+	name  string
+	slots int
+	keep  bool
+}
+
+func (s *Store) set(ctx context.Context, db DB, to setting) (standing int, err error) {
+	if err := db.QueryRow(ctx, s.sql.Get("set"), to.name, to.slots, to.keep).Scan(&standing); err != nil {
+		return 0, fmt.Errorf("set the limit of %.80s to %d: %w", to.name, to.slots, err)
+	}
+	return standing, nil
+}
+
+// Pause lets nobody get a slot of name until Resume; who holds one goes on. ErrNoLimit when there is none. Pausing what is
+// paused changes the reason.
+func (s *Store) Pause(ctx context.Context, db DB, name, reason string) error {
+	return s.switched(name, "pause", db.QueryRow(ctx, s.sql.Get("pause"), name, reason))
+}
+
+// Resume ends a pause. ErrNoLimit when there is no such limit.
+func (s *Store) Resume(ctx context.Context, db DB, name string) error {
+	return s.switched(name, "resume", db.QueryRow(ctx, s.sql.Get("resume"), name))
+}
+
+func (s *Store) switched(name, what string, row pgx.Row) error {
+	void := ""
+	err := row.Scan(&void)
+	switch {
+	case pg.Code(err) == noLimitCode:
+		return fmt.Errorf("%s the limit of %.80s: %w", what, name, ErrNoLimit)
+	case err != nil:
+		return fmt.Errorf("%s the limit of %.80s: %w", what, name, err)
+	}
+	return nil
+}
+
+// Exists tells whether there is a limit of that name, by one probe of an index.
+func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err error) {
+	if err := db.QueryRow(ctx, s.sql.Get("exists"), name).Scan(&yes); err != nil {
+		return false, fmt.Errorf("look for the limit of %.80s: %w", name, err)
+	}
+	return yes, nil
+}
+
+// List tells how the limit of that name stands, or every limit when name is "", in the order of their names.
+func (s *Store) List(ctx context.Context, db Queryer, name string) ([]Info, error) {
+	rows, err := db.Query(ctx, s.sql.Get("list"), name)
+	if err != nil {
+		return nil, fmt.Errorf("list limits: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanInfo)
+	if err != nil {
+		return nil, fmt.Errorf("list limits: %w", err)
+	}
+	return list, nil
+}
+
+func scanInfo(row pgx.CollectableRow) (i Info, err error) {
+	var paused, oldest *time.Time
+	err = row.Scan(&i.Name, &i.Slots, &paused, &i.Reason, &i.InForce, &i.Held, &i.Draining, &i.Waiting, &oldest, &i.Now)
+	if paused != nil {
+		i.Paused = *paused
+	}
+	if oldest != nil {
+		i.Oldest = *oldest
+	}
+	return i, err
+}
+
+// Get is List for one limit; ErrNoLimit when there is none of that name.
+func (s *Store) Get(ctx context.Context, db Queryer, name string) (Info, error) {
+	list, err := s.List(ctx, db, name)
+	if err == nil && (len(list) == 0 || name == "") {
+		err = fmt.Errorf("get the limit of %.80q: %w", name, ErrNoLimit)
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return list[0], nil
+}

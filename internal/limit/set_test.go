@@ -1,0 +1,264 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+)
+
+// listen hears the next notification of the schema.
+func (w *world) listen() (heard func() string) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), pgdev.DSN(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(w.t.Context())) })
+	if _, err := conn.Exec(w.t.Context(), "LISTEN "+pgx.Identifier{w.schema.Channel()}.Sanitize()); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() string {
+		w.t.Helper()
+		n, err := conn.WaitForNotification(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return n.Payload
+	}
+}
+
+func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
+	w := open(t)
+	w.set(5)
+	all := w.gets("a", 5, 5)
+	w.set(2)
+	if lost, busy := w.renew(all...); len(lost)+len(busy) > 0 {
+		t.Fatalf("lowering ended the work under %+v", lost)
+	}
+	if i := w.info(); i.InForce != 2 || i.Held != 5 || i.Draining != 3 {
+		t.Errorf("lowered to 2 with 5 held: %+v", i)
+	}
+	// The first to end need not be those whose slots are disabled.
+	for n, slot := range all[:3] {
+		w.gets("b", 1, 0)
+		if r := w.release(slot); r.Slots != 1 {
+			t.Fatalf("release %d: %+v", n, r)
+		}
+	}
+	w.gets("b", 1, 0)
+	// Raised while it drains: new slots beside those that drain would be too many.
+	w.set(3)
+	b := w.gets("b", 3, 1)
+	if i := w.info(); i.Held != 3 || i.InForce != 3 {
+		t.Errorf("raised to 3 with two held of old: %+v\n%s", i, w.story())
+	}
+	w.release(append(b, all[3:]...)...)
+	w.gets("b", 9, 3)
+	w.gets("c", 1, 0)
+}
+
+// A slot's row that was deleted and came back must not be taken for the old one.
+func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
+	w := open(t)
+	w.set(3)
+	var old []limit.Slot
+	for range 4 {
+		old = w.gets("a", 3, 3)
+		w.release(old...)
+	}
+	w.set(1)
+	var rows int
+	if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.slot")).Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d slots are left of 3, %v: every grant would read them", rows, err)
+	}
+	w.set(3)
+	for n, slot := range w.gets("a", 3, 3) {
+		if slot.Epoch <= old[n].Epoch {
+			t.Errorf("%+v after %+v", slot, old[n])
+		}
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	w := open(t)
+	for _, err := range []error{w.store.Pause(t.Context(), w.pool, "billing", "why"), w.store.Resume(t.Context(), w.pool, "billing")} {
+		if !errors.Is(err, limit.ErrNoLimit) {
+			t.Errorf("there is no limit: %v", err)
+		}
+	}
+	w.set(2)
+	a := w.gets("a", 1, 1)
+	heard := w.listen()
+	if err := w.store.Pause(t.Context(), w.pool, "billing", "the bank is down"); err != nil {
+		t.Fatal(err)
+	}
+	if payload := heard(); payload != "limit:billing" {
+		t.Errorf("heard %q", payload)
+	}
+	w.gets("b", 1, 0)
+	i := w.info()
+	if i.InForce != 0 || i.Slots != 2 || i.Held != 1 || i.Draining != 1 || i.Paused.IsZero() || i.Reason != "the bank is down" {
+		t.Errorf("paused: %+v", i)
+	}
+	w.set(3) // counts from the resume on
+	w.gets("b", 1, 0)
+	if seat := w.seat(w.begin()); seat.Taken || !seat.Closed {
+		t.Errorf("paused, and %+v", seat)
+	}
+	if err := w.store.Resume(t.Context(), w.pool, "billing"); err != nil {
+		t.Fatal(err)
+	}
+	w.gets("b", 9, 2)
+	if lost, _ := w.renew(a...); len(lost) > 0 {
+		t.Error("the pause ended the work of who held a slot")
+	}
+	if i := w.info(); !i.Paused.IsZero() || i.InForce != 3 || i.Held != 3 {
+		t.Errorf("resumed: %+v", i)
+	}
+}
+
+// Numbers that cannot be meant, from Go and from psql.
+func TestSetRefuses(t *testing.T) {
+	w := open(t)
+	for _, n := range []int{0, -1, limit.Most + 1} {
+		err := w.store.Set(t.Context(), w.pool, "billing", n)
+		if err == nil || !strings.Contains(err.Error(), "billing") || !strings.Contains(err.Error(), "pause it") {
+			t.Errorf("set to %d: %v", n, err)
+		}
+		if _, err := w.store.Ensure(t.Context(), w.pool, "billing", n); err == nil {
+			t.Errorf("ensured %d", n)
+		}
+		_, err = w.pool.Exec(t.Context(), w.schema.Render("SELECT :schema.set_limit('billing', $1)"), n)
+		if pg.Code(err) != "22023" || !strings.Contains(err.Error(), "billing") {
+			t.Errorf("set_limit %d: %v", n, err)
+		}
+	}
+	for _, name := range []string{"", "Billing", "a b"} {
+		if err := w.store.Set(t.Context(), w.pool, name, 1); pg.Code(err) != "22023" {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	if _, err := w.store.Get(t.Context(), w.pool, "billing"); !errors.Is(err, limit.ErrNoLimit) {
+		t.Errorf("a limit that was refused is there: %v", err)
+	}
+	if yes, err := w.store.Exists(t.Context(), w.pool, "billing"); yes || err != nil {
+		t.Error(yes, err)
+	}
+}
+
+// A deploy brings the number of the program; an operator has set another.
+func TestEnsureLeavesALimitAlone(t *testing.T) {
+	w := open(t)
+	for _, c := range []struct{ ensure, want int }{{4, 4}, {7, 4}} {
+		if n, err := w.store.Ensure(t.Context(), w.pool, "billing", c.ensure); err != nil || n != c.want {
+			t.Errorf("ensured %d: %d, %v", c.ensure, n, err)
+		}
+	}
+	w.set(2)
+	if n, err := w.store.Ensure(t.Context(), w.pool, "billing", 7); err != nil || n != 2 || w.info().InForce != 2 {
+		t.Errorf("the operator's 2 became %d, %v", n, err)
+	}
+	if yes, err := w.store.Exists(t.Context(), w.pool, "billing"); !yes || err != nil {
+		t.Error(yes, err)
+	}
+}
+
+func TestLargestLimit(t *testing.T) {
+	w := open(t)
+	w.set(limit.Most)
+	if i := w.info(); i.InForce != limit.Most {
+		t.Errorf("%+v", i)
+	}
+	w.gets("a", 5000, 5000)
+	w.set(10)
+	if i := w.info(); i.InForce != 10 || i.Draining != 4990 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// Batches of transactional endpoints hold their slots by locks: raising passes them by, and lowering takes what is free
+// first, and waits only for as many as are too many.
+func TestChangesUnderSeats(t *testing.T) {
+	w := open(t)
+	w.set(3)
+	first, second := w.begin(), w.begin()
+	if !w.seat(first).Taken || !w.seat(second).Taken {
+		t.Fatal("no seats")
+	}
+	w.set(4)
+	w.set(2) // two are free
+	done := make(chan error, 1)
+	lower := w.begin()
+	go func() { done <- w.store.Set(context.WithoutCancel(t.Context()), lower, "billing", 1) }()
+	pgtest.AwaitBlocked(t, w.pool, lower.Conn())
+	for _, tx := range []pgx.Tx{second, first} {
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := lower.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !w.seat(w.begin()).Taken || w.seat(w.begin()).Taken {
+		t.Errorf("want one seat\n%s", w.story())
+	}
+}
+
+// Whoever calls set_limit from psql does not know the channel.
+func TestChannelIsThatOfTheProgram(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	for _, odd := range []string{"", `_x"y z'ä\`, "_Ω7"} {
+		schema, err := pg.ParseSchema(pgdev.Schema(t) + odd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if odd != "" {
+			t.Cleanup(func() {
+				_, _ = pool.Exec(context.WithoutCancel(t.Context()), schema.Render("DROP SCHEMA :schema CASCADE"))
+			})
+		}
+		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+			t.Fatal(err)
+		}
+		var channel string
+		if err := pool.QueryRow(t.Context(), schema.Render("SELECT :schema.channel()")).Scan(&channel); err != nil || channel != schema.Channel() {
+			t.Errorf("schema %q: channel %q, want %q, %v", schema.Name(), channel, schema.Channel(), err)
+		}
+	}
+}
+
+// A lock that a transaction holds is seen, and one that it has let go, or that is one's own to take, is not.
+func TestInHandSeesRunningTransactions(t *testing.T) {
+	w := open(t)
+	w.set(1)
+	see := func() (seen bool) {
+		t.Helper()
+		if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT bool_or(:schema.in_hand(xmax)) FROM :schema.slot")).Scan(&seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	for range 3 {
+		if see() {
+			t.Error("nobody has it")
+		}
+		tx := w.begin()
+		w.seat(tx)
+		if !see() {
+			t.Error("a seat goes unseen")
+		}
+		_ = tx.Rollback(t.Context())
+	}
+}
