@@ -2,14 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log"
 	"net/http"
+	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
+	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Charge asks for the money of an order. The answer is Charged.
@@ -71,7 +78,36 @@ func (p *provider) call(ctx *bus.Context, m Charge) (*http.Response, error) {
 	return p.client.Do(request)
 }
 
+// endpoint makes up to fifty calls at a time. A program that dies leaves its messages to others, fifteen seconds later.
+func endpoint(b *bus.Bus, p *provider) (*bus.Endpoint, error) {
+	return bus.NewEndpoint(b, "payments", bus.EndpointOptions{Concurrency: 50, StepTimeout: time.Minute}, bus.Handle(p.charge))
+}
+
+func run(ctx context.Context) error {
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	b, err := bus.New(pool, bus.Options{})
+	if err != nil {
+		return err
+	}
+	payments, err := endpoint(b, &provider{client: &http.Client{Timeout: 5 * time.Second}, url: os.Getenv("PAYMENT_URL")})
+	if err != nil {
+		return err
+	}
+	host, err := edda.NewHost(pool, payments)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx)
+}
+
 func main() {
-	p := &provider{client: &http.Client{Timeout: 5 * time.Second}, url: "https://pay.example.com/charges"}
-	run(p.charge)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
 }
