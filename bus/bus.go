@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -33,6 +34,7 @@ type Bus struct {
 	sagas    *persistence.Store
 	letters  *deadletter.Store
 	ids      *outbox.Store
+	limits   *limit.Store
 	routes   *router
 	hub      *hub
 	notifier *notifier
@@ -129,6 +131,9 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		return err
 	}
 	if b.ids, err = outbox.New(b.schema); err != nil {
+		return err
+	}
+	if b.limits, err = limit.New(b.schema); err != nil {
 		return err
 	}
 	b.routes = &router{bus: b, overrides: map[string]string{}}

@@ -13,6 +13,7 @@ const (
 	cleanMost     = 100  // statements in a row, so that a large table is cleaned over several turns
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
+	ticketKept    = time.Minute // after it expired, for a holder that was only slow
 )
 
 // clean deletes, now and then, what is kept for a time only: the ids that callers gave, and the records of discarded messages.
@@ -27,6 +28,7 @@ func (b *Bus) clean(ctx context.Context) error {
 
 func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
+	b.prune(ctx, "ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) })
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
 }
 

@@ -60,13 +60,14 @@
 //	Warn   edda: old rows were not deleted        table, error
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
+//	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
 //
 // What concerns a message is logged after the commit that made it true, and bodies never. saga and key are there
 // when the message was for an instance.
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
-// saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
+// saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go for tools that look on. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
+// instances.go for tools that look on; limits.go to turn the knob. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
 // and cancel.go; ordered.go and lanes.go when it is ordered.
 package bus

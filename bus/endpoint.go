@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -35,6 +36,12 @@ type EndpointOptions struct {
 	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
 
+	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
+	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not
+	// undo what an operator has set with SetLimit, "edda limit set" or the SQL function set_limit. 0 makes no limit, and leaves one
+	// alone that is there. See docs/limits.md.
+	ClusterConcurrency int
+
 	Policy recoverability.Policy // nil is recoverability.Default
 }
 
@@ -58,7 +65,8 @@ type Endpoint struct {
 	options  EndpointOptions
 	handlers *handlers
 
-	running sync.Mutex // held by Run
+	running sync.Mutex  // held by Run
+	limited atomic.Bool // batches need a seat, see seat.go; once true it stays so
 	ground
 	pump   *pump
 	memory *memory
@@ -101,6 +109,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 		faults = append(faults, fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
 	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
+	between("ClusterConcurrency", int64(o.ClusterConcurrency), 0, MostLimit)
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
@@ -217,6 +226,9 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	if err := e.subscribe(ctx); err != nil {
 		return ground{}, err
 	}
+	if err := e.findLimit(ctx); err != nil {
+		return ground{}, err
+	}
 	known, err := b.routes.reload(ctx, b.pool)
 	if err != nil {
 		return ground{}, err
@@ -287,6 +299,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
 	side.Go(e.bus.clean)
+	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
 	}

@@ -19,6 +19,8 @@ var (
 	ErrOtherDatabase = errors.New("the transaction belongs to another database or schema than the bus")
 	// ErrNotInstalled: the endpoint's queue does not exist and may not be created here.
 	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
+	// ErrNoLimit: the endpoint has no limit. SetLimit makes one.
+	ErrNoLimit = errors.New("the endpoint has no limit")
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = errors.New("handlers did not end in time and were cancelled")
 	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the

@@ -17,7 +17,10 @@ func (e *Endpoint) Install(ctx context.Context) error {
 	if _, err := e.createQueue(ctx); err != nil {
 		return fmt.Errorf("install endpoint %s: %w", e.name, err)
 	}
-	return e.subscribe(ctx)
+	if err := e.subscribe(ctx); err != nil {
+		return err
+	}
+	return e.findLimit(ctx)
 }
 
 func (e *Endpoint) createQueue(ctx context.Context) (id int, err error) {

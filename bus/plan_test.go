@@ -77,6 +77,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		most        int // rows that one node may read
 	}{
 		"take":            {empty: []string{"10", "-infinity", nobody}, full: []string{"10", "-infinity", nobody}, most: 10},
+		"take_seated":     {empty: []string{"10", "-infinity", nobody}, full: []string{"10", "-infinity", nobody}, most: 10},
 		"body":            {empty: []string{"(0,1)"}, full: []string{"(0,1)"}, most: 1},
 		"next_due":        {most: 1},
 		"insert":          {empty: []string{"{}", "{}", "{}", "{}", "{}"}, full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
@@ -115,6 +116,9 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		}
 	}
 	w.execTx(tx, statements.Get("open"))
+	if _, err := tx.Exec(t.Context(), `SET LOCAL edda.seat = '1'`); err != nil {
+		t.Fatal(err)
+	}
 	w.execTx(tx, `SET LOCAL plan_cache_mode = force_generic_plan`)
 	for name := range explained {
 		if _, err := tx.Prepare(t.Context(), name, statements.Get(name)); err != nil {

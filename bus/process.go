@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -35,6 +36,7 @@ type batch struct {
 	trouble    bool              // a smaller batch may go better
 	ended      bool              // its messages are deleted already, see finish.go
 	lanes      func(*pgx.Batch)  // queues what becomes of lanes, before the COMMIT
+	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
 	late       bool
 }
 
@@ -120,7 +122,7 @@ func (b *batch) blame(err error) {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late, failed: b.trouble}
+	r := report{taken: len(b.messages), late: b.late, failed: b.trouble, seat: b.seat}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:

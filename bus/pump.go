@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -30,6 +31,9 @@ type pump struct {
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
+
+	seats   chan struct{} // of capacity 1: the limit has changed
+	seeking bool          // a worker waits for a seat: one is enough
 }
 
 // position is a place in a queue's order. The zero position is before everything.
@@ -52,6 +56,7 @@ func newPump(o EndpointOptions) *pump {
 	p := &pump{
 		poll: o.Poll, batchMax: o.BatchMax, wakeups: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
 		limit: min(firstLimit, o.BatchMax), ceiling: float64(o.BatchMax), ended: make(chan struct{}),
+		seats: make(chan struct{}, 1),
 	}
 	p.wake()
 	return p
@@ -188,6 +193,7 @@ type report struct {
 	busy    int  // messages left because their instance was in other hands
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
+	seat    *limit.Seat
 }
 
 // finish is called after a batch.

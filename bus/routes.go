@@ -19,6 +19,7 @@ type queue struct {
 	id       int
 	endpoint string
 
+	takeSeated                                                                                 string
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
 	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
 	enterLanes, park, nextParked, waitInLanes, staleLanes                                      string // of an ordered one
@@ -30,7 +31,8 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", table) }
 	return &queue{
 		id: id, endpoint: endpoint,
-		take: render("take"), body: render("body"), nextDue: render("next_due"),
+		takeSeated: render("take_seated"),
+		take:       render("take"), body: render("body"), nextDue: render("next_due"),
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
 		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
 		claim: render("claim"), claimedBody: render("claimed_body"), extend: render("extend"), held: render("held"),

@@ -30,6 +30,17 @@ ORDER BY q.due, q.id
 LIMIT $1
 FOR UPDATE SKIP LOCKED;
 
+-- name: take_seated
+-- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had locked
+-- would be passed over by those who have one.
+SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
+       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now()
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1 * current_setting('edda.seat')::int
+FOR UPDATE SKIP LOCKED;
+
 -- name: body
 SELECT q.body FROM :queue q WHERE q.ctid = $1;
 

@@ -21,7 +21,7 @@ func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(b.bus.sql.Get("open"))
-	pipeline.Queue(b.queue.take, o.limit, after(o.after), [16]byte(o.after.id)).Query(b.collect)
+	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id)).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
@@ -36,7 +36,9 @@ func (b *batch) take(ctx context.Context, o order) error {
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("take: %w", explain(err))
 	}
-	b.pump.taken(o, len(b.messages), b.last())
+	if b.seat == nil || b.seat.Taken { // else it says nothing about the queue
+		b.pump.taken(o, len(b.messages), b.last())
+	}
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -278,6 +279,10 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 			if text, ok := strings.CutPrefix(text, beatPrefix); ok {
 				id, _ := strconv.Atoi(text) // 0 is nobody's
 				b.hub.beat(id)
+				continue
+			}
+			if strings.HasPrefix(text, limit.CallPrefix) {
+				b.hub.limitsChanged()
 				continue
 			}
 			if id, err := strconv.Atoi(text); err == nil {

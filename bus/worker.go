@@ -70,6 +70,8 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	switch {
 	case err != nil:
 		return true, err
+	case r.unseated():
+		return w.awaitSeat(taking, r.seat.Closed), nil
 	case r.taken == 0 && o.after != position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:

@@ -64,7 +64,8 @@ func (t *tool) complain(ctx context.Context, err error) int {
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled)
+	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, bus.ErrNotFound) ||
+		errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit)
 }
 
 // remedy is what to do about an error, "" when its text says that already.
@@ -87,6 +88,8 @@ func (t *tool) remedy(err error) string {
 		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. --timeout sets another limit.", t.timeout)
 	case errors.Is(err, bus.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
+	case errors.Is(err, bus.ErrNoLimit):
+		return `"edda limit list" shows those that are there, and "edda limit set ENDPOINT NUMBER" makes one.`
 	case errors.Is(err, bus.ErrNoRoute):
 		return `The endpoint it belongs to is not installed: "edda migrate install ENDPOINT" makes its queue.`
 	}

@@ -1,0 +1,131 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// A batch of a limited endpoint has a seat: a slot of the limit that it holds by a row lock in its own transaction. Nothing is
+// written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
+
+// queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
+func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
+	if !b.limited.Load() {
+		return b.queue.take
+	}
+	b.seat = b.bus.limits.QueueSeat(pipeline, b.name)
+	return b.queue.takeSeated
+}
+
+// unseated tells of a take that was not allowed.
+func (r report) unseated() bool { return r.seat != nil && !r.seat.Taken }
+
+const seekEvery = 50 * time.Millisecond
+
+// awaitSeat makes a worker wait that has found no seat: a little while, or, when the limit is paused, until the next poll.
+// A change of the limit ends the wait. One worker of a process does that, and tries again; it tells whether this is the one. The
+// others are idle, and are called when that one has found more than it can take.
+func (w *worker) awaitSeat(ctx context.Context, closed bool) (again bool) {
+	if !w.pump.seek() {
+		return false
+	}
+	defer w.pump.sought()
+	wait := seekEvery
+	if closed {
+		wait = max(wait, w.options.Poll)
+	}
+	timer := time.NewTimer(run.Jitter(wait))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.pump.seats:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// seek makes the caller the worker that waits for a seat, unless there is one.
+func (p *pump) seek() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.seeking
+	p.seeking = true
+	return first
+}
+
+func (p *pump) sought() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seeking = false
+}
+
+// limitChanged wakes those whom a limit keeps from working, or that do not know of theirs yet.
+func (p *pump) limitChanged() {
+	select {
+	case p.seats <- struct{}{}:
+	default:
+	}
+	p.wake()
+}
+
+func (h *hub) limitsChanged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, pumps := range h.pumps {
+		for _, p := range pumps {
+			p.limitChanged()
+		}
+	}
+}
+
+// findLimit makes the endpoint's limit if it is to have one and has none, and learns whether it has one.
+func (e *Endpoint) findLimit(ctx context.Context) error {
+	if e.options.ClusterConcurrency > 0 {
+		if _, err := e.bus.limits.Ensure(ctx, e.bus.pool, e.name, e.options.ClusterConcurrency); err != nil {
+			return explain(err)
+		}
+		e.limited.Store(true)
+		return nil
+	}
+	return e.lookForLimit(ctx, e.bus.pool)
+}
+
+func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
+	found, err := e.bus.limits.Exists(ctx, db, e.name)
+	if err != nil {
+		return fmt.Errorf("find its limit: %w", explain(err))
+	}
+	if found {
+		e.limited.Store(true)
+	}
+	return nil
+}
+
+// lookEvery bounds how long an endpoint that had no limit works on without one after its first was set.
+const lookEvery = time.Second
+
+// awaitLimit looks for a first limit now and then, so that no batch need look. An endpoint that has one keeps one, so that is
+// the end of it.
+func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
+	for !e.limited.Load() {
+		timer := time.NewTimer(run.Jitter(lookEvery))
+		select {
+		case <-timer.C:
+		case <-e.pump.seats:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := e.lookForLimit(ctx, db); err != nil && ctx.Err() == nil {
+			e.bus.log.Debug("edda: limit not looked for", "endpoint", e.name, "error", err) // next time
+		}
+	}
+	return nil
+}

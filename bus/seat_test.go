@@ -1,0 +1,189 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/jackc/pgx/v5"
+)
+
+// errand is handled by one transaction at a time for each message.
+type errand struct{ N int }
+
+func (errand) Kind() string { return "errand" }
+
+// crowd counts the handlers that are under way in all endpoints of a test.
+type crowd struct{ inside, most, done atomic.Int64 }
+
+// handle works for some milliseconds. The seat is held for longer than that: until the commit.
+func (c *crowd) handle(ctx *bus.Context, tx pgx.Tx, _ errand) error {
+	now := c.inside.Add(1)
+	defer c.inside.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); {
+		most = c.most.Load()
+	}
+	_, err := tx.Exec(ctx, "SELECT pg_sleep(0.004)")
+	c.done.Add(1)
+	return err
+}
+
+// servers runs the endpoint "errands" in so many buses of one schema, one message in a transaction.
+func (w *world) servers(n int, c *crowd, o bus.EndpointOptions) {
+	w.t.Helper()
+	o.BatchMax, o.Concurrency = 1, 2
+	for range n {
+		b := w.newBus(bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
+		w.startOn(b, "errands", o, bus.HandleTx(c.handle))
+	}
+}
+
+func (w *world) setLimit(n int) {
+	w.t.Helper()
+	if err := w.bus.SetLimit(w.t.Context(), "errands", n); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) limit() bus.LimitInfo {
+	w.t.Helper()
+	i, err := w.bus.Limit(w.t.Context(), "errands")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return i
+}
+
+// Three servers with two workers each, and a limit that changes while they work.
+func TestNoMoreBatchesThanTheLimit(t *testing.T) {
+	w, c := newWorld(t, bus.Options{}), &crowd{}
+	w.servers(3, c, bus.EndpointOptions{ClusterConcurrency: 2})
+	const messages = 600
+	for n := range messages {
+		w.send(errand{n})
+	}
+	for _, n := range []int{2, 1, 4, 3, 1, 2} {
+		w.setLimit(n)
+		c.most.Store(0)
+		from := c.done.Load()
+		w.until(fmt.Sprintf("it was busy under the limit %d", n), func() bool { return c.done.Load() > from+40 && c.most.Load() >= int64(n) })
+		if most := c.most.Load(); most > int64(n) {
+			t.Errorf("%d batches at once, and the limit is %d", most, n)
+		}
+		if i := w.limit(); i.Limit != n || i.InForce != n || i.Held > n {
+			t.Errorf("set to %d, it stands at %+v", n, i)
+		}
+	}
+	w.setLimit(10)
+	w.untilEmpty("errands")
+	if done := c.done.Load(); done != messages {
+		t.Errorf("%d of %d messages were handled", done, messages)
+	}
+}
+
+func TestPausedLimitLetsNothingBegin(t *testing.T) {
+	w, c := newWorld(t, bus.Options{}), &crowd{}
+	w.servers(2, c, bus.EndpointOptions{ClusterConcurrency: 1, Poll: time.Hour})
+	if err := w.bus.PauseLimit(t.Context(), "errands", "the bank is down"); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		w.send(errand{n})
+	}
+	if i := w.limit(); i.InForce != 0 || i.Limit != 1 || i.Reason != "the bank is down" || i.Paused.IsZero() {
+		t.Errorf("paused: %+v", i)
+	}
+	<-time.After(300 * time.Millisecond) // the workers have looked by now, and found it closed
+	if done := c.done.Load(); done != 0 {
+		t.Errorf("%d messages were handled during the pause", done)
+	}
+	if err := w.bus.ResumeLimit(t.Context(), "errands"); err != nil {
+		t.Fatal(err)
+	}
+	w.untilEmpty("errands")
+}
+
+// A limit that psql sets reaches processes that had none, and those who wait under one.
+func TestLimitIsSetWhileItRuns(t *testing.T) {
+	w, c := newWorld(t, bus.Options{}), &crowd{}
+	b, proxy := w.proxied()
+	w.startOn(b, "errands", bus.EndpointOptions{Concurrency: 2, BatchMax: 1}, bus.HandleTx(c.handle))
+	for n := range 10 {
+		w.send(errand{n})
+	}
+	w.untilEmpty("errands")
+	if n := proxy.Seen()["seat"]; n > 0 {
+		t.Errorf("an endpoint without a limit asked %d times for a seat", n)
+	}
+	w.exec("SELECT edda.set_limit('errands', 1)")
+	w.until("a seat is asked for", func() bool {
+		w.send(errand{})
+		return proxy.Seen()["seat"] > 0
+	})
+	c.most.Store(0)
+	for n := range 30 {
+		w.send(errand{n})
+	}
+	w.untilEmpty("errands")
+	if most := c.most.Load(); most != 1 {
+		t.Errorf("%d batches at once under a limit of 1", most)
+	}
+}
+
+func TestDeployLeavesTheOperatorsLimitAlone(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.makeQueue("errands")
+	e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: 3}, bus.HandleTx((&crowd{}).handle))
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if i := w.limit(); i.Limit != 3 {
+		t.Errorf("installed with 3: %+v", i)
+	}
+	w.setLimit(5)
+	for _, n := range []int{3, 8, 0} {
+		e = w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: n}, bus.HandleTx((&crowd{}).handle))
+		if err := errors.Join(e.Install(t.Context()), e.Check(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := w.bus.Limits(t.Context()); err != nil || len(all) != 1 || all[0].Limit != 5 {
+		t.Errorf("the operator's 5 became %+v, %v", all, err)
+	}
+}
+
+func TestLimitErrors(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.makeQueue("errands")
+	e := w.endpoint("errands", bus.EndpointOptions{}, bus.HandleTx((&crowd{}).handle))
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, get := w.bus.Limit(t.Context(), "errands")
+	for name, err := range map[string]error{
+		"get": get, "pause": w.bus.PauseLimit(t.Context(), "errands", ""), "resume": w.bus.ResumeLimit(t.Context(), "errands"),
+	} {
+		if !errors.Is(err, bus.ErrNoLimit) {
+			t.Errorf("%s without a limit: %v", name, err)
+		}
+	}
+	if err := w.bus.SetLimit(t.Context(), "erands", 1); !errors.Is(err, bus.ErrNotInstalled) {
+		t.Errorf("set the limit of a misspelt endpoint: %v", err)
+	}
+	for _, n := range []int{0, -1, 10_001} {
+		if err := w.bus.SetLimit(t.Context(), "errands", n); err == nil || !strings.Contains(err.Error(), "pause it") {
+			t.Errorf("set to %d: %v", n, err)
+		}
+	}
+	for _, n := range []int{-1, 10_001} {
+		_, err := bus.NewEndpoint(w.bus, "errands", bus.EndpointOptions{ClusterConcurrency: n}, bus.HandleTx((&crowd{}).handle))
+		if err == nil || !strings.Contains(err.Error(), "ClusterConcurrency") {
+			t.Errorf("ClusterConcurrency %d: %v", n, err)
+		}
+	}
+}
