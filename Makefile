@@ -4,7 +4,7 @@ GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash mutants lint fmt
+.PHONY: help demo test race roles bench crash limits mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -27,6 +27,9 @@ bench: ## measure Edda beside its peers, on this machine
 
 crash: ## kill workers and Postgres at every statement, and count the messages
 	$(GO) run ./internal/crash
+
+limits: ## change a cluster-wide limit at random while workers are killed and stopped, and count
+	$(GO) run ./internal/limits
 
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants

@@ -23,9 +23,13 @@ func (l *leased) claimAll(taking context.Context) error {
 				}
 				continue
 			}
-			got, err := l.claim(taking, want)
+			got, unseated, err := l.claim(taking, want)
 			if err == nil {
 				retry.Reset()
+				if unseated {
+					l.awaitSlot(taking)
+					continue
+				}
 				if got < want-ahead {
 					break
 				}
@@ -68,35 +72,45 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 	}
 }
 
-// claim takes up to want messages that are due and starts their handlers. It returns how many there were.
-func (l *leased) claim(ctx context.Context, want int) (got int, err error) {
+// claim takes up to want messages that are due and starts their handlers. It returns how many there were, or that there
+// was no slot for one.
+func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("connect: %w", err)
+		return 0, false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	if l.options.Ordered != Unordered {
-		return l.claimInOrder(ctx, conn, want)
+	switch {
+	case l.options.Ordered != Unordered:
+		got, err = l.claimInOrder(ctx, conn, want)
+		return got, false, err
+	case l.limited.Load():
+		return l.claimSlotted(ctx, conn, want)
 	}
 	before := l.handledSoFar()
 	b := &batch{Endpoint: l.Endpoint}
 	claims, err := l.take(ctx, conn, b, want)
 	if err != nil {
-		return 0, fmt.Errorf("claim: %w", explain(err))
+		return 0, false, fmt.Errorf("claim: %w", explain(err))
 	}
 	if len(claims) == 0 {
 		l.wakeForNext(ctx, conn.Conn())
-		return 0, nil
+		return 0, false, nil
 	}
+	return len(claims), false, l.beginAll(ctx, conn, b, claims, before)
+}
+
+// beginAll starts the handlers of what was claimed.
+func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed, before int) error {
 	l.hold(claims, before)
 	if err := l.readBodies(ctx, conn, claims); err != nil {
 		l.giveBack(claims)
-		return 0, err
+		return err
 	}
 	b.prepareTurn(l.work) //nolint:contextcheck // handlers outlive the context of taking
 	b.decode()
 	l.sort(claims)
-	return len(claims), nil
+	return nil
 }
 
 // take runs the statement. The transaction is over when it returns: nothing stays open while handlers run.

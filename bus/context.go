@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -22,6 +23,7 @@ type Context struct {
 	faults []error
 
 	outBytes int // of the bodies
+	slot     *limit.Slot
 	closed   atomic.Bool
 }
 

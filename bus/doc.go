@@ -61,6 +61,7 @@
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
+//	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //
 // What concerns a message is logged after the commit that made it true, and bodies never. saga and key are there
 // when the message was for an instance.

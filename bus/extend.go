@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
@@ -102,8 +103,13 @@ func (l *leased) extend(ctx context.Context) error {
 			c.rows = append(c.rows, moved)
 		case c.key != "" && !x.lanes[c.key]:
 			l.lose(c)
+		case c.slot != nil && x.lostSlots[*c.slot]:
+			l.lose(c)
 		case x.extended[n]:
-			c.rows, c.renewed = []time.Time{moved}, x.begun
+			c.rows = []time.Time{moved}
+			if c.slot == nil || !x.busySlots[*c.slot] {
+				c.renewed = x.begun
+			}
 		case !x.there[n]:
 			l.lose(c)
 		}
@@ -113,12 +119,13 @@ func (l *leased) extend(ctx context.Context) error {
 
 // extension is one statement that extends leases.
 type extension struct {
-	claims   []*claimed
-	begun    time.Time
-	due      time.Time       // of the first; each other one is a microsecond after the one before
-	extended map[int]bool    // by place in claims
-	lanes    map[string]bool // extended
-	there    map[int]bool    // not extended and still ours: its row is locked at this moment, by somebody who cancels it
+	claims               []*claimed
+	begun                time.Time
+	due                  time.Time           // of the first; each other one is a microsecond after the one before
+	extended             map[int]bool        // by place in claims
+	lanes                map[string]bool     // extended
+	lostSlots, busySlots map[limit.Slot]bool // somebody else's, and locked at this moment
+	there                map[int]bool        // not extended and still ours: its row is locked at this moment, by somebody who cancels it
 }
 
 // toExtend lists the claims that are older than half a beat. In an ordered endpoint all are extended together and in their
@@ -143,6 +150,9 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
+	if x.lostSlots, x.busySlots, err = l.renewSlots(ctx, conn, x.claims); err != nil {
+		return err
+	}
 	x.extended, x.there = map[int]bool{}, map[int]bool{}
 	p, again := placesOf(x.claims), placesOf(x.claims)
 	pipeline := &pgx.Batch{}

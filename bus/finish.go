@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -121,6 +122,7 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 		return err
 	}
 	l.settle(f)
+	l.callWaiting(ctx, f)
 	f.batch.after(ctx)
 	return nil
 }
@@ -130,7 +132,7 @@ func (f *finishing) commit(ctx context.Context) error {
 	if err := f.recheck(ctx); err != nil {
 		return err
 	}
-	if err := f.lockLanes(ctx); err != nil {
+	if err := f.lockRights(ctx); err != nil {
 		return err
 	}
 	f.sent = !f.writes
@@ -138,6 +140,7 @@ func (f *finishing) commit(ctx context.Context) error {
 		return err
 	}
 	f.planLanes()
+	f.batch.also = f.queueRights
 	f.sent = true
 	return f.write(ctx)
 }
@@ -151,12 +154,14 @@ type finishing struct {
 	writes bool   // more than deletions is to be written
 	sent   bool   // the COMMIT was, so that an error leaves its outcome unknown
 	lanes  lanePlan
+	slots  map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
+	freed  *limit.Released
 }
 
 func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 	f := &finishing{leased: l, claims: claims, won: make([]bool, len(claims))}
 	f.batch = &batch{Endpoint: l.Endpoint, conn: conn, ended: true}
-	f.writes = l.options.Ordered != Unordered
+	f.writes = f.guarded()
 	for _, c := range claims {
 		f.writes = f.writes || !c.release && (c.fate != done || len(c.out) > 0)
 	}
@@ -196,7 +201,7 @@ func (f *finishing) end(ctx context.Context) error {
 	var deletedAt, releasedAt []int
 	for n, c := range f.claims {
 		switch {
-		case c.key != "" && !f.lanes.held[c.key]: // the lane is lost, and the claim with it
+		case c.key != "" && !f.lanes.held[c.key] || c.slot != nil && !f.slots[*c.slot]: // the right is lost, and the claim with it
 		case c.release && c.key != "": // it is parked again, see planLanes
 			f.won[n] = true
 		case c.release:
@@ -206,7 +211,7 @@ func (f *finishing) end(ctx context.Context) error {
 		}
 	}
 	pipeline := &pgx.Batch{}
-	if f.options.Ordered == Unordered {
+	if !f.guarded() {
 		pipeline.Queue(begin)
 		pipeline.Queue(f.bus.sql.Get("open"))
 	}

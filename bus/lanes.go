@@ -21,25 +21,41 @@ type lanePlan struct {
 	giveUp  []string        // something does, and we stop
 	waits   []*claimed      // failed messages that their lanes wait for
 	parks   []*claimed      // what waits behind them, and what we had not begun
+	adopt   []string        // lanes whose parked messages are ours now
 	adopted *adoption
 }
 
-// lockLanes begins the transaction of an ordered endpoint: nobody can enter or park in these lanes until it ends.
-func (f *finishing) lockLanes(ctx context.Context) error {
-	if f.options.Ordered == Unordered {
+// guarded tells whether more than its claim gives us the right to end a message: a lane or a slot.
+func (f *finishing) guarded() bool {
+	return f.options.Ordered != Unordered || slices.ContainsFunc(f.claims, func(c *claimed) bool { return c.slot != nil })
+}
+
+// lockRights begins the transaction: until it ends nobody can take our slots, and nobody can enter our lanes or park in them.
+func (f *finishing) lockRights(ctx context.Context) error {
+	if !f.guarded() {
 		return nil
 	}
-	f.lanes.held, f.lanes.parked = map[string]bool{}, map[string]bool{}
-	keys := keysOf(f.claims)
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(f.bus.sql.Get("open"))
-	pipeline.Queue(f.bus.sql.Get("lock_lanes"), f.queue.id, texts(keys), [16]byte(f.owner)).Query(collectKeys(f.lanes.held))
-	pipeline.Queue(f.bus.sql.Get("parked_in"), f.queue.id, texts(keys)).Query(collectKeys(f.lanes.parked))
-	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("lock lanes: %w", explain(err))
+	held := f.lockSlots(pipeline)
+	if f.options.Ordered != Unordered {
+		f.lanes.held, f.lanes.parked = map[string]bool{}, map[string]bool{}
+		keys := keysOf(f.claims)
+		pipeline.Queue(f.bus.sql.Get("lock_lanes"), f.queue.id, texts(keys), [16]byte(f.owner)).Query(collectKeys(f.lanes.held))
+		pipeline.Queue(f.bus.sql.Get("parked_in"), f.queue.id, texts(keys)).Query(collectKeys(f.lanes.parked))
 	}
+	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("lock lanes and slots: %w", explain(err))
+	}
+	f.slots = held()
 	return nil
+}
+
+// queueRights queues what becomes of lanes and slots, before the COMMIT.
+func (f *finishing) queueRights(pipeline *pgx.Batch) {
+	f.queueLanes(pipeline)
+	f.queueSlots(pipeline)
 }
 
 // keysOf lists the lanes of messages, in the order in which lanes are locked.
@@ -60,7 +76,6 @@ func (f *finishing) planLanes() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var adopt []string
 	p := &f.lanes
 	for _, key := range keysOf(f.claims) {
 		n := f.leased.lanes[key]
@@ -77,12 +92,11 @@ func (f *finishing) planLanes() {
 		case f.stopping && (p.parked[key] || slices.ContainsFunc(p.parks, func(c *claimed) bool { return c.key == key })):
 			p.giveUp = append(p.giveUp, key)
 		case p.parked[key]:
-			adopt = append(adopt, key)
+			p.adopt = append(p.adopt, key)
 		default:
 			p.leave = append(p.leave, key)
 		}
 	}
-	f.batch.lanes = func(pipeline *pgx.Batch) { f.queueLanes(pipeline, adopt) }
 }
 
 // remaining lists what we still have of a lane after this finish, and the message that it will wait for. What is released
@@ -108,12 +122,12 @@ func (f *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 	return remain, failed
 }
 
-func (f *finishing) queueLanes(pipeline *pgx.Batch, adopt []string) {
+func (f *finishing) queueLanes(pipeline *pgx.Batch) {
 	p := &f.lanes
 	owner := [16]byte(f.owner)
 	f.queueWaits(pipeline)
 	f.queuePark(pipeline, p.parks)
-	p.adopted = f.queueAdoption(pipeline, adopt)
+	p.adopted = f.queueAdoption(pipeline, p.adopt)
 	if len(p.leave) > 0 {
 		pipeline.Queue(f.bus.sql.Get("leave_lanes"), f.queue.id, texts(p.leave), owner)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,6 +62,7 @@ type claimed struct {
 	message
 	batch *batch // what it was claimed with
 
+	slot    *limit.Slot // of the endpoint's limit, nil when it has none
 	key     string      // of its lane, "" when it has none
 	number  int         // of the claim
 	rows    []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
@@ -98,6 +100,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	if e.options.Ordered != Unordered {
 		side.Go(l.sweepLanes)
 	}
+	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	loops := run.NewGroup(ctx)
 	loops.Go(func(taking context.Context) error {
 		err := l.claimAll(taking)
@@ -105,7 +108,10 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 		cancel(nil)
 		return err
 	})
-	loops.Go(func(context.Context) error { return l.finishAll(context.WithoutCancel(ctx)) })
+	loops.Go(func(context.Context) error {
+		defer l.bidFarewell(context.WithoutCancel(ctx))
+		return l.finishAll(context.WithoutCancel(ctx))
+	})
 	loops.Go(func(context.Context) error { return l.extendAll(context.WithoutCancel(ctx)) })
 	loops.Go(func(taking context.Context) error { e.drain(taking, work, cancel); return nil })
 	err := loops.Wait()

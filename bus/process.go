@@ -35,7 +35,7 @@ type batch struct {
 	save       *persistence.Save // still to be queued by write
 	trouble    bool              // a smaller batch may go better
 	ended      bool              // its messages are deleted already, see finish.go
-	lanes      func(*pgx.Batch)  // queues what becomes of lanes, before the COMMIT
+	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
 	late       bool
 }

@@ -34,8 +34,8 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueAgain(pipeline)
 	b.queueRecords(pipeline)
 	b.queueRemoval(pipeline)
-	if b.lanes != nil {
-		b.lanes(pipeline)
+	if b.also != nil {
+		b.also(pipeline)
 	}
 	b.bus.ids.QueueForget(pipeline, b.forget)
 	if events {
