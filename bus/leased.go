@@ -157,9 +157,11 @@ func (l *leased) next() *claimed {
 func (l *leased) begin(c *claimed, cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ours := l.held[c]
+	if _, ours := l.held[c]; !ours || !time.Now().Before(l.trusted(c)) {
+		return false // the process stood still meanwhile; the loop that extends gives it up
+	}
 	c.cancel = cancel
-	return ours
+	return true
 }
 
 // end hands c to the loop that finishes.

@@ -76,6 +76,10 @@ func (c *crew) stop(ctx context.Context, m *member) error {
 	if err := c.blow(ctx, m, "stop"); err != nil {
 		return err
 	}
+	sleep(ctx, 200*time.Millisecond) // what it had sent before is done by then
+	if _, err := c.pool.Exec(ctx, witnessSQL("expiries"), m.name); err != nil {
+		return err
+	}
 	sleep(ctx, lease+time.Duration(rand.IntN(2000))*time.Millisecond)
 	return m.cmd.Process.Signal(syscall.SIGCONT)
 }

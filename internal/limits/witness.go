@@ -60,7 +60,7 @@ func (v verdict) broken() bool {
 
 // judge reads what the witness wrote down.
 func judge(ctx context.Context, pool *pgxpool.Pool) (v verdict, err error) {
-	rows, _ := pool.Query(ctx, witnessSQL("spans"), lease)
+	rows, _ := pool.Query(ctx, witnessSQL("spans"))
 	spans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s span, err error) {
 		return s, row.Scan(&s.slot, &s.epoch, &s.worker, &s.began, &s.ended)
 	})
@@ -92,7 +92,12 @@ func above(spans []span, changes []change) (n int) {
 		}
 		if running > allowed(changes, s.began) {
 			n++
-			fmt.Printf("above: slot %d epoch %d of %s began at %v as number %d\n", s.slot, s.epoch, s.worker, s.began, running)
+			fmt.Printf("above: slot %d epoch %d of %s began at %v as number %d of %d\n", s.slot, s.epoch, s.worker, s.began.Format(time.StampMicro), running, allowed(changes, s.began))
+			for _, other := range spans[:i] {
+				if other.ended.After(s.began) {
+					fmt.Printf("  beside slot %d epoch %d of %s from %v to %v\n", other.slot, other.epoch, other.worker, other.began.Format(time.StampMicro), other.ended.Format(time.StampMicro))
+				}
+			}
 		}
 	}
 	return n
