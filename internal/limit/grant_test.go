@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -42,11 +41,7 @@ func TestWhereThereIsNoLimitOneProbeTellsIt(t *testing.T) {
 	if g := w.ask("a", 3); g.Limited || g.Waiting || len(g.Slots) != 0 {
 		t.Fatalf("no limit, and got %+v", g)
 	}
-	text, err := os.ReadFile("statements.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements, err := pg.Load(string(text), w.schema)
+	statements, err := pg.Load(limit.Statements, w.schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,13 +167,9 @@ func TestWithdrawnTicketHoldsNobodyUp(t *testing.T) {
 // and has locked nothing yet.
 func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	w := open(t)
-	text, err := os.ReadFile("statements.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const gate = 7_410_023 // of this test's own
-	slowed := strings.Replace(string(text), "THEN least($3::bigint,", "AND pg_advisory_xact_lock_shared(7410023)::text = '' THEN least($3::bigint,", 1)
-	if slowed == string(text) {
+	slowed := strings.Replace(limit.Statements, "THEN least($3::bigint,", "AND pg_advisory_xact_lock_shared(7410023)::text = '' THEN least($3::bigint,", 1)
+	if slowed == limit.Statements {
 		t.Fatal("the statement has changed")
 	}
 	statements, err := pg.Load(slowed, w.schema)

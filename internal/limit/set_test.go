@@ -56,6 +56,9 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 	w.gets("b", 1, 0)
 	// Raised while it drains: new slots beside those that drain would be too many.
 	w.set(3)
+	if i := w.info(); i.Held != 2 || i.InForce != 3 || i.Draining != 1 {
+		t.Errorf("raised by one while two drain: one of them should drain no more: %+v\n%s", i, w.story())
+	}
 	b := w.gets("b", 3, 1)
 	if i := w.info(); i.Held != 3 || i.InForce != 3 {
 		t.Errorf("raised to 3 with two held of old: %+v\n%s", i, w.story())
