@@ -54,26 +54,26 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return 0, false, fmt.Errorf("claim: %w", explain(err))
 	}
-	for n, c := range claims {
-		c.slot = &granted.Slots[n]
-	}
-	return len(claims), len(granted.Slots) == 0, l.beginClaims(ctx, conn, b, claims, before, granted)
-}
-
-// beginClaims starts handlers, and leaves the line when there is nothing more to do.
-func (l *leased) beginClaims(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed, before int, granted *limit.Granted) error {
-	if granted.Waiting && len(claims) < len(granted.Slots) {
-		if err := l.bus.limits.Withdraw(ctx, conn, l.name, l.holder()); err != nil {
-			l.bus.log.Debug("edda: the line for slots was not left", "endpoint", l.name, "error", err) // the ticket expires
-		}
+	if granted.Waiting && len(idle) > 0 {
+		l.leaveLine(ctx, conn)
 	}
 	if len(claims) == 0 {
 		if len(granted.Slots) > 0 {
 			l.wakeForNext(ctx, conn.Conn())
 		}
-		return nil
+		return 0, len(granted.Slots) == 0, nil
 	}
-	return l.beginAll(ctx, conn, b, claims, before)
+	for n, c := range claims {
+		c.slot = &granted.Slots[n]
+	}
+	return len(claims), false, l.beginAll(ctx, conn, b, claims, before)
+}
+
+// leaveLine gives up our place among those who wait for slots: there is nothing to do.
+func (l *leased) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
+	if err := l.bus.limits.Withdraw(ctx, conn, l.name, l.holder()); err != nil {
+		l.bus.log.Debug("edda: the line for slots was not left", "endpoint", l.name, "error", err) // the ticket expires
+	}
 }
 
 func (l *leased) holder() string { return l.owner.String() }
