@@ -41,6 +41,7 @@
 //	Warn   edda: a batch was rolled back          endpoint, error
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
+//	Warn   edda: counters were not written        endpoint, error
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //
@@ -50,5 +51,5 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go for tools that look on.
+// instances.go and counters.go for tools that look on.
 package bus

@@ -32,6 +32,8 @@ type batch struct {
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
 	save       *persistence.Save // still to be queued by write
+	turned     holderWait        // for a worker of this process
+	waited     holderWait        // for another process
 	trouble    bool              // a smaller batch may go better
 	late       bool
 }
@@ -49,6 +51,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
 		}
 	}
+	b.count(err)
 	return b.report(err), err
 }
 
