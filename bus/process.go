@@ -24,6 +24,7 @@ type batch struct {
 	byID       bool      // a message names its instance by id
 	forget     []saga.ID // ids that were claimed for messages which are not sent after all
 	userReady  bool      // the transaction is as a user's handler expects it
+	hurried    bool      // its lock_timeout is that of handlers who share it
 	savepoint  int       // savepoints of this transaction
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
