@@ -29,7 +29,7 @@ var designs = map[string]design{
 }
 
 // stepMost is how many messages one step sends. What is left is sent by the next step, so that a batch stays small.
-const stepMost = 5000
+const stepMost = 250
 
 // Gathering is the state: what was asked for, how far that is, and what has come.
 type Gathering struct {

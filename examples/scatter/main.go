@@ -67,8 +67,8 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with commas, or all")
 	f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
 	f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet")
-	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long one scatter follows another; the last one is finished")
+	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns with the load")
+	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the last one is finished")
 	f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
 	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are gathered then, without unrelated messages; for flat and append")
 	if err := f.Parse(args); err != nil {

@@ -40,7 +40,7 @@ type line struct {
 	scatters      int
 	took          time.Duration // all of them together
 	saga          bus.SagaCounters
-	quiet, during []time.Duration
+	quiet, during lap
 	requests      int
 }
 
@@ -73,20 +73,23 @@ func (r *round) build(ctx context.Context) (err error) {
 	if r.street, err = r.newBus(nil); err != nil {
 		return err
 	}
-	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store))}
+	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store, "errand"))}
 	if r.design == appendDesign {
-		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store)), bus.HandleTx(keep), bus.HandleTx(countItems)}
+		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store, "errand")), bus.HandleTx(keep), bus.HandleTx(countItems)}
 	}
 	observe := r.errands.observe
 	if r.full {
 		observe = nil
 	}
 	for range r.workers {
-		if err := r.host(&r.servers, "desk", observe, parts...); err != nil {
+		if err := r.host(&r.servers, "desk", bus.EndpointOptions{}, observe, parts...); err != nil {
 			return err
 		}
 	}
-	if err := r.host(&r.others, "requests", nil, bus.HandleTx(answer)); err != nil {
+	if err := r.host(&r.others, "requests", bus.EndpointOptions{Concurrency: 1, BatchMax: 60}, nil, bus.HandleTx(answer)); err != nil {
+		return err
+	}
+	if err := r.host(&r.others, "elsewhere", bus.EndpointOptions{}, observe, bus.Saga(errands(r.store, "other-errand"))); err != nil {
 		return err
 	}
 	r.ended = make(chan struct{}, 1)
@@ -95,7 +98,7 @@ func (r *round) build(ctx context.Context) (err error) {
 			r.ended <- struct{}{}
 		}
 	}
-	if err := r.host(&r.others, "ledger", ended, bus.HandleTx(enter)); err != nil {
+	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended, bus.HandleTx(enter)); err != nil {
 		return err
 	}
 	for _, e := range append(r.servers, r.others...) {
@@ -106,12 +109,12 @@ func (r *round) build(ctx context.Context) (err error) {
 	return nil
 }
 
-func (r *round) host(to *[]*bus.Endpoint, name string, events func(bus.Event), parts ...bus.Part) error {
+func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, events func(bus.Event), parts ...bus.Part) error {
 	b, err := r.newBus(events)
 	if err != nil {
 		return err
 	}
-	e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
+	e, err := bus.NewEndpoint(b, name, o, parts...)
 	*to = append(*to, e)
 	return err
 }
@@ -136,26 +139,41 @@ func during(ctx context.Context, endpoints []*bus.Endpoint, f func(ctx context.C
 	return group.Wait()
 }
 
-// measure sends errands in quiet, and then while one scatter after another is gathered.
+// turns is how often quiet and load take turns, so that whatever else the machine does meanwhile befalls both.
+const turns = 5
+
+// measure sends errands in quiet, and while one scatter after another is gathered.
 func (r *round) measure(ctx context.Context) error {
 	return during(ctx, append(r.servers, r.others...), func(ctx context.Context) error {
-		if _, err := r.errandsDuring(ctx, rest(r.quiet/4)); err != nil { // connections, plans and first instances
+		if _, err := r.errandsDuring(ctx, rest(r.quiet/turns)); err != nil { // connections, plans and first instances
 			return err
 		}
-		var err error
-		if r.line.quiet, err = r.errandsDuring(ctx, rest(r.quiet)); err != nil {
-			return err
-		}
-		r.line.during, err = r.errandsDuring(ctx, func(ctx context.Context) error {
-			for begun := time.Now(); r.line.scatters == 0 || time.Since(begun) < r.lasts; {
-				if err := r.scatter(ctx); err != nil {
-					return err
-				}
+		for turn := range turns {
+			quiet, err := r.errandsDuring(ctx, rest(r.quiet/turns))
+			if err != nil {
+				return err
 			}
-			return nil
-		})
-		return err
+			if turn > 0 && r.line.took >= r.lasts { // one scatter was enough
+				break
+			}
+			busy, err := r.errandsDuring(ctx, r.scatters)
+			if err != nil {
+				return err
+			}
+			r.line.quiet.add(quiet)
+			r.line.during.add(busy)
+		}
+		return nil
 	})
+}
+
+// scatters is one turn of them.
+func (r *round) scatters(ctx context.Context) error {
+	for begun := time.Now(); ; {
+		if err := r.scatter(ctx); err != nil || time.Since(begun) >= r.lasts/turns {
+			return err
+		}
+	}
 }
 
 func rest(d time.Duration) func(ctx context.Context) error {
@@ -163,9 +181,9 @@ func rest(d time.Duration) func(ctx context.Context) error {
 }
 
 // errandsDuring sends errands while f runs, and returns their critical times when the last one has been run.
-func (r *round) errandsDuring(ctx context.Context, f func(ctx context.Context) error) ([]time.Duration, error) {
+func (r *round) errandsDuring(ctx context.Context, f func(ctx context.Context) error) (lap, error) {
 	group, sent := run.NewGroup(ctx), 0
-	r.errands.lap()
+	r.errands.take()
 	group.Go(func(ctx context.Context) (err error) {
 		sent, err = sendErrands(ctx, r.street, r.rate)
 		return err
@@ -175,17 +193,17 @@ func (r *round) errandsDuring(ctx context.Context, f func(ctx context.Context) e
 		return f(ctx)
 	})
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return lap{}, err
 	}
 	for deadline := time.Now().Add(r.within); r.errands.count() < sent; {
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%d of %d errands were run within %v (-within)", r.errands.count(), sent, r.within)
+			return lap{}, fmt.Errorf("%d of %d errands were run within %v (-within)", r.errands.count(), sent, r.within)
 		}
 		if err := run.Sleep(ctx, time.Millisecond); err != nil {
-			return nil, err
+			return lap{}, err
 		}
 	}
-	return r.errands.lap(), nil
+	return r.errands.take(), nil
 }
 
 // scatter begins one run and waits for its end.
