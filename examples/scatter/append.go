@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga. Whether
+// The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga, in an endpoint
+// of their own: each of them makes two trips to the database, and nobody should have to wait for a thousand of them. Whether
 // all of it is there is asked now and then, by a message that comes again until it is so. So the row of the saga is
 // written twice: when it begins, and when it ends.
 
@@ -29,7 +30,7 @@ func (c *Collecting) begin(ctx *saga.Context, m Gather) error {
 func (c *Collecting) scatter(ctx *saga.Context, _ More) error {
 	n := c.Asked.Last - c.Asked.First
 	for until := min(n, c.Sent+stepMost); c.Sent < until; c.Sent++ {
-		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Asked.First + c.Sent})
+		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Asked.First + c.Sent, To: "items"})
 	}
 	if c.Sent < n {
 		ctx.Timeout(0, More{})

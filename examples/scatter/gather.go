@@ -110,6 +110,11 @@ func gather(store saga.Store) *saga.Definition {
 
 // answer is the work: a plain handler, which runs beside others on any server.
 func answer(ctx *bus.Context, _ pgx.Tx, m Ask) error {
-	ctx.Reply(Answer{Run: m.Run, Number: m.Number, Value: answerTo(m.Number)})
+	reply := Answer{Run: m.Run, Number: m.Number, Value: answerTo(m.Number)}
+	if m.To != "" {
+		ctx.Send(reply, saga.To(m.To))
+	} else {
+		ctx.Reply(reply)
+	}
 	return nil
 }

@@ -70,7 +70,7 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns with the load")
 	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the last one is finished")
 	f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
-	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are gathered then, without unrelated messages; for flat and append")
+	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are gathered then, without unrelated messages; for flat")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			_, _ = fmt.Fprint(help, usage)
@@ -111,8 +111,8 @@ func (s settings) check(args []string) error {
 		switch {
 		case !slices.Contains(allDesigns, d):
 			return fmt.Errorf("-design %q: want some of %s, or all", d, strings.Join(allDesigns, ", "))
-		case s.full && d != "flat" && d != appendDesign:
-			return fmt.Errorf("-full with -design %s: in that one the requests depend on the replies; want flat or append", d)
+		case s.full && d != "flat":
+			return fmt.Errorf("-full with -design %s: want flat, where all requests are sent at once and all replies are for one saga", d)
 		}
 	}
 	return nil

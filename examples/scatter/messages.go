@@ -12,10 +12,11 @@ type Gather struct {
 // More is a timeout of a saga that has more requests than one step should send.
 type More struct{}
 
-// Ask is one request. The answer is Answer.
+// Ask is one request. The answer is Answer, to the saga that asked, or to another endpoint when one is named.
 type Ask struct {
 	Run    string
 	Number int
+	To     string
 }
 
 // Answer answers Ask.

@@ -75,7 +75,10 @@ func (r *round) build(ctx context.Context) (err error) {
 	}
 	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store, "errand"))}
 	if r.design == appendDesign {
-		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store, "errand")), bus.HandleTx(keep), bus.HandleTx(countItems)}
+		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store, "errand"))}
+		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(keep), bus.HandleTx(countItems)); err != nil {
+			return err
+		}
 	}
 	observe := r.errands.observe
 	if r.full {

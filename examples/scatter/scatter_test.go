@@ -84,7 +84,7 @@ func totalOf(number int) Total { return total(answerTo(number)) }
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
-	code := start([]string{"-requests", "23", "-quiet", "100ms", "-for", "100ms"}, &out, &complaints)
+	code := start([]string{"-requests", "23", "-quiet", "50ms", "-for", "1ms"}, &out, &complaints)
 	if code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
