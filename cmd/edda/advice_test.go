@@ -149,8 +149,10 @@ func TestAdvise(t *testing.T) {
 	if len(read.Sagas) != 1 {
 		t.Fatalf("%+v", read)
 	}
-	if c := read.Sagas[0]; c.Messages != 120 || !c.Judged || c.Contended || c.Handler < 120*0.006 || len(c.Findings) != 1 ||
-		c.Findings[0].Symptom != "slow-handler" || c.Findings[0].Value < 6 || c.Findings[0].Threshold != 5 || c.Since.IsZero() {
+	c := read.Sagas[0]
+	slowest := slices.IndexFunc(c.Findings, func(f findingJSON) bool { return f.Symptom == "slow-handler" }) // a slow machine may add others
+	if c.Messages != 120 || !c.Judged || c.Contended || c.Handler < 120*0.006 || c.Since.IsZero() ||
+		slowest < 0 || c.Findings[slowest].Value < 6 || c.Findings[slowest].Threshold != 5 {
 		t.Errorf("%+v", c)
 	}
 	says(t, w.want(exitUsage, "advise", "--period", "-1h").err, "want 0 (a day) or more")
