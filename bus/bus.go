@@ -23,13 +23,14 @@ var statements string
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
-	pool   *pgxpool.Pool
-	schema pg.Schema
-	sql    pg.Statements
-	codec  saga.Codec
-	log    *slog.Logger
-	events func(Event)
-	wakeup Wakeup
+	pool     *pgxpool.Pool
+	schema   pg.Schema
+	sql      pg.Statements
+	counters pg.Statements
+	codec    saga.Codec
+	log      *slog.Logger
+	events   func(Event)
+	wakeup   Wakeup
 
 	sagas    *persistence.Store
 	letters  *deadletter.Store
@@ -122,6 +123,9 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 
 func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.sql, err = pg.Load(statements, b.schema); err != nil {
+		return err
+	}
+	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {

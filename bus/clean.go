@@ -16,7 +16,8 @@ const (
 	ticketKept    = time.Minute // after it expired, for a holder that was only slow
 )
 
-// clean deletes, now and then, what is kept for a time only: the ids that callers gave, and the records of discarded messages.
+// clean deletes, now and then, what is kept for a time only: the ids that callers gave, the records of discarded messages,
+// and old counters.
 // Every process does it; nobody waits for anybody, and to delete what is gone is no error. Dead letters are kept
 // until somebody acts.
 func (b *Bus) clean(ctx context.Context) error {
@@ -30,6 +31,7 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
 	b.prune(ctx, "ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) })
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
+	b.prune(ctx, "saga_counter", func() (int64, error) { return b.pruneCounters(ctx) })
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

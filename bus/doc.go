@@ -58,6 +58,7 @@
 //	Warn   edda: lanes were not swept             endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
+//	Warn   edda: counters were not written        endpoint, error
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
@@ -69,6 +70,6 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go for tools that look on; limits.go to turn the knob. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
+// instances.go and counters.go for tools that look on; limits.go to turn the knob. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
 // and cancel.go; ordered.go and lanes.go when it is ordered.
 package bus

@@ -70,6 +70,7 @@ type Endpoint struct {
 	ground
 	pump   *pump
 	memory *memory
+	counts *counts
 }
 
 // NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
@@ -86,7 +87,7 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	if err = errors.Join(err, optionErr); err != nil {
 		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
-	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory()}, nil
+	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts()}, nil
 }
 
 func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {
@@ -300,6 +301,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	side.Go(e.pump.tick)
 	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
+	side.Go(e.writeCounters)
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
 	}
@@ -314,7 +316,9 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	cancel(nil)
 	side.Stop()
-	return errors.Join(err, side.Wait())
+	err = errors.Join(err, side.Wait())
+	e.flushCounters(ctx)
+	return err
 }
 
 // drain cancels the handlers when they have not ended in time after ctx has. It returns when work is over.

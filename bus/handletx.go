@@ -80,6 +80,7 @@ func (b *batch) openToUser(ctx context.Context) error {
 	p := b.planner
 	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
 	if len(b.messages) > 1 {
+		b.hurried = true
 		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
 	}
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {

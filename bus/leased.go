@@ -101,6 +101,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 		side.Go(l.sweepLanes)
 	}
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
+	side.Go(e.writeCounters)
 	loops := run.NewGroup(ctx)
 	loops.Go(func(taking context.Context) error {
 		err := l.claimAll(taking)

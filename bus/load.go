@@ -155,7 +155,10 @@ func (b *batch) awaitWorker(ctx context.Context) {
 		return
 	}
 	defer done()
-	if !b.pump.untilEnded(ctx, mostHolderWait, func() bool { return b.memory.hold(b, first.asked) }) {
+	begun := time.Now()
+	ready := b.pump.untilEnded(ctx, mostHolderWait, func() bool { return b.memory.hold(b, first.asked) })
+	b.turned = holderWait{def: first.def, took: time.Since(begun), failed: !ready}
+	if !ready {
 		return
 	}
 	for _, m := range b.messages {
@@ -193,7 +196,10 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 	if _, err := b.conn.Exec(ctx, b.bus.sql.Get("lock_timeout"), fmt.Sprint(wait.Milliseconds())); err != nil {
 		return fmt.Errorf("wait for a saga instance: %w", err)
 	}
-	if err := b.bus.sagas.Wait(ctx, b.conn, first.id); err != nil {
+	begun := time.Now()
+	err := b.bus.sagas.Wait(ctx, b.conn, first.id)
+	b.waited = holderWait{def: first.def, took: time.Since(begun), failed: err != nil}
+	if err != nil {
 		return b.stillBusy(ctx, err)
 	}
 	return b.askAgain(ctx, first)

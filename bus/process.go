@@ -25,6 +25,7 @@ type batch struct {
 	byID       bool      // a message names its instance by id
 	forget     []saga.ID // ids that were claimed for messages which are not sent after all
 	userReady  bool      // the transaction is as a user's handler expects it
+	hurried    bool      // its lock_timeout is that of handlers who share it
 	savepoint  int       // savepoints of this transaction
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
@@ -33,6 +34,8 @@ type batch struct {
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
 	save       *persistence.Save // still to be queued by write
+	turned     holderWait        // for a worker of this process
+	waited     holderWait        // for another process
 	trouble    bool              // a smaller batch may go better
 	ended      bool              // its messages are deleted already, see finish.go
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
@@ -53,6 +56,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
 		}
 	}
+	b.count(err)
 	return b.report(err), err
 }
 

@@ -21,6 +21,9 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	pipeline := &pgx.Batch{}
 	b.ownPlanner(pipeline)
+	if b.hurried {
+		pipeline.Queue(ownLockTimeout)
+	}
 	if b.save != nil {
 		b.save.QueueChanges(pipeline)
 		if err := b.save.Err(); err != nil {
@@ -50,6 +53,10 @@ func (b *batch) write(ctx context.Context) error {
 	}
 	return nil
 }
+
+// ownLockTimeout takes back what handlers that share a transaction have: nothing of ours is waited for from here on, but
+// Postgres locks a table for the moment in which it grows, and on a busy disk that is no reason to lose a batch.
+const ownLockTimeout = "set local lock_timeout to default"
 
 // rows collects what goes into one queue.
 type rows struct {

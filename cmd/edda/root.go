@@ -54,7 +54,7 @@ func (t *tool) root() *cobra.Command {
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
 	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; migrate up and install wait for ever unless it is given")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.sagaCommands(), t.deadCommands(), t.limitCommands(), t.versionCommand())
+	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.sagaCommands(), t.deadCommands(), t.limitCommands(), t.adviseCommand(), t.versionCommand())
 	return root
 }
 

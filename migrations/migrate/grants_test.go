@@ -109,6 +109,7 @@ func TestGrantsAreExact(t *testing.T) {
 		"concurrency_limit": "SELECT INSERT UPDATE",
 		"slot":              all,
 		"ticket":            all,
+		"saga_counter":      all,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -118,6 +119,7 @@ func TestGrantsAreExact(t *testing.T) {
 		"concurrency_limit": "",
 		"slot":              "",
 		"ticket":            "",
+		"saga_counter":      "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

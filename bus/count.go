@@ -1,0 +1,239 @@
+package bus
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+// count is one number of SagaCounters, in the order of the table's columns.
+type count int
+
+const (
+	countTaken count = iota
+	countSteps
+	countRetries
+	countDiscarded
+	countDead
+	countDeadConflicts
+	countConflicts
+	countBusy
+	countQueued
+	countBatches
+	countInstances
+	countWrites
+	countStarts
+	countLost
+	countLostStarts
+	countStateBytes
+	countWaits
+	countWaitTimeouts
+	countTurns
+	timeHandler // from here on nanoseconds, stored as microseconds
+	timeCritical
+	timeBatch
+	timeWait
+	timeTurn
+	countsOfSaga
+)
+
+// sums are the numbers of one saga.
+type sums [countsOfSaga]int64
+
+// stored is a number as the table has it.
+func (s *sums) stored(n count) int64 {
+	if n >= timeHandler {
+		return s[n] / int64(time.Microsecond)
+	}
+	return s[n]
+}
+
+// counts adds up what the batches of an endpoint did since that was last written to the database. A batch adds all it
+// has at once, from what it has in hand anyway. Safe for concurrent use.
+type counts struct {
+	mu    sync.Mutex
+	sagas map[*saga.Definition]*sums // nil is for handlers that are no saga
+	since time.Time
+}
+
+func newCounts() *counts { return &counts{sagas: map[*saga.Definition]*sums{}, since: time.Now()} }
+
+// of finds the numbers of a saga. The caller holds mu.
+func (c *counts) of(d *saga.Definition) *sums {
+	s := c.sagas[d]
+	if s == nil {
+		s = &sums{}
+		c.sagas[d] = s
+	}
+	return s
+}
+
+// sagaSums are the numbers of one saga, on their way to the database.
+type sagaSums struct {
+	saga, store string
+	sums
+}
+
+// collect returns what was counted since the last time, and how long ago that was, and begins anew.
+func (c *counts) collect() (counted []sagaSums, since time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for d, s := range c.sagas {
+		if *s == (sums{}) {
+			continue
+		}
+		one := sagaSums{sums: *s}
+		if d != nil {
+			one.saga, one.store = d.Name(), storeName(d.Store())
+		}
+		counted = append(counted, one)
+		*s = sums{}
+	}
+	since, c.since = time.Since(c.since), time.Now()
+	return counted, since
+}
+
+func storeName(s saga.Store) string {
+	if s == saga.Optimistic {
+		return "optimistic"
+	}
+	return "pessimistic"
+}
+
+// holderWait is how a batch waited for an instance that somebody else had.
+type holderWait struct {
+	def    *saga.Definition // nil: it did not wait
+	took   time.Duration
+	failed bool // it did not get it
+}
+
+// count adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
+// messages will be counted by the batch that decides about them.
+func (b *batch) count(err error) {
+	if len(b.messages) == 0 {
+		return
+	}
+	c := b.counts
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := &b.turned; w.def != nil {
+		s := c.of(w.def)
+		s[countTurns]++
+		s[timeTurn] += int64(w.took)
+	}
+	if w := &b.waited; w.def != nil {
+		s := c.of(w.def)
+		s[countWaits]++
+		s[timeWait] += int64(w.took)
+		if w.failed {
+			s[countWaitTimeouts]++
+		}
+	}
+	if err == nil {
+		b.countMessages(c)
+		b.countInstances(c)
+	}
+}
+
+// countMessages: the caller holds mu.
+func (b *batch) countMessages(c *counts) {
+	now, share := b.clock(), int64(time.Since(b.begun))/int64(len(b.messages))
+	var last *saga.Definition
+	s := c.of(nil)
+	for _, m := range b.messages {
+		if d := m.sagaOf(); d != last {
+			s, last = c.of(d), d
+		}
+		s[countTaken]++
+		s[timeBatch] += share
+		switch m.fate {
+		case done:
+			s[countSteps]++
+			s[timeHandler] += int64(m.took)
+			s[timeCritical] += int64(now.Sub(m.since()))
+		case again:
+			if !m.conflicted {
+				s[countRetries]++
+			}
+		case dead:
+			s[countDead]++
+			if m.conflicted {
+				s[countDeadConflicts]++
+			}
+		case dropped:
+			s[countDiscarded]++
+		case left:
+			b.countLeft(s, m)
+		}
+		if m.conflicted {
+			s[countConflicts]++
+		}
+	}
+	for _, a := range b.retried {
+		if a.of.fate != left { // what was lost to a conflict has not happened
+			c.of(a.of.sagaOf())[countRetries]++
+		}
+	}
+}
+
+func (b *batch) countLeft(s *sums, m *message) {
+	switch {
+	case m.instance == nil:
+	case m.instance.status == busyThere:
+		s[countBusy]++
+	case m.instance.status == busyHere:
+		s[countQueued]++
+	}
+}
+
+// countInstances: the caller holds mu.
+func (b *batch) countInstances(c *counts) {
+	var few [4]*sums
+	seen := few[:0]
+	for _, i := range b.instances {
+		if i.write < 0 {
+			continue
+		}
+		s := c.of(i.def)
+		if !slices.Contains(seen, s) {
+			seen = append(seen, s)
+			s[countBatches]++
+		}
+		s[countInstances]++
+		w := &b.writes[i.write]
+		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
+		won := i.won || b.save != nil // a save that goes with the second trip is sure
+		switch {
+		case !won:
+			s[countLost]++
+			if start {
+				s[countLostStarts]++
+			}
+		case w.Op != persistence.Check:
+			s[countWrites]++
+			s[countStateBytes] += int64(len(w.Instance.State))
+			if start {
+				s[countStarts]++
+			}
+		}
+	}
+}
+
+// sagaOf is the saga of m; nil when it has none, or is not known.
+func (m *message) sagaOf() *saga.Definition {
+	if m.consumer == nil {
+		return nil
+	}
+	return m.consumer.def
+}
+
+// since is from when the critical time of m counts: when it was sent, or due.
+func (m *message) since() time.Time {
+	if m.sent.After(m.due) {
+		return m.sent
+	}
+	return m.due
+}

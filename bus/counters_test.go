@@ -1,0 +1,242 @@
+package bus_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// counters are those of one saga of an endpoint.
+func (w *world) counters(endpoint, name string) bus.SagaCounters {
+	w.t.Helper()
+	all, err := w.bus.SagaCounters(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(c bus.SagaCounters) bool { return c.Endpoint == endpoint && c.Saga == name })
+	if at < 0 {
+		w.t.Fatalf("no counters of saga %q in endpoint %s: %+v", name, endpoint, all)
+	}
+	return all[at]
+}
+
+func (w *world) parsed() pg.Schema {
+	w.t.Helper()
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return schema
+}
+
+func TestCounterStatements(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	pgtest.Statements(t, w.owner, w.parsed(), "counters.sql")
+	add := append([]string{"e7", "s7", "optimistic", "3", "500", "10000000"}, slices.Repeat([]string{"1"}, 24)...)
+	pgtest.Probes{
+		File: "counters.sql", MaxRows: 1000, PlannedAnew: true,
+		Statements: map[string][]string{"add_counters": add, "prune_counters": {"1209600", "1000"}},
+		Fill: `INSERT INTO :schema.saga_counter
+			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500, now(), now(),
+			       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+			FROM generate_series(0, 400) h, generate_series(1, 20) s`,
+	}.Check(t, w.owner, w.parsed())
+}
+
+// What every column means is a matter of order in three places. A number that is in the wrong one is found here.
+func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for range 2 {
+		if _, err := w.owner.Exec(t.Context(), bus.CounterStatement(w.bus, "add_counters"),
+			"e", "s", "optimistic", 3, 500, time.Minute.Microseconds(),
+			1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.counters("e", "s")
+	if period := got.Last.Sub(got.Since); period < time.Minute || period > time.Hour {
+		t.Errorf("counted from %v to %v, want a minute or little more", got.Since, got.Last)
+	}
+	got.Since, got.Last = time.Time{}, time.Time{}
+	const us = 2 * time.Microsecond
+	want := bus.SagaCounters{
+		Endpoint: "e", Saga: "s", Store: "optimistic", Concurrency: 3, BatchMax: 500,
+		Taken: 2, Steps: 4, Retries: 6, Discarded: 8, Dead: 10, DeadConflicts: 12, Conflicts: 14, Busy: 16, Queued: 18,
+		Batches: 20, Instances: 22, Writes: 24, Starts: 26, Lost: 28, LostStarts: 30, StateBytes: 32, Waits: 34, WaitTimeouts: 36,
+		Turns: 38, Handler: 20 * us, Critical: 21 * us, Batch: 22 * us, Wait: 23 * us, Turn: 24 * us,
+	}
+	if got != want {
+		t.Errorf("read\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// The table must have for each number the name that the program has for it.
+func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	sql := bus.CounterStatement(w.bus, "add_counters")
+	_, list, _ := strings.Cut(sql, "first, last,")
+	list, _, _ = strings.Cut(list, ")")
+	_, read, _ := strings.Cut(bus.CounterStatement(w.bus, "read_counters"), "ARRAY[")
+	read, _, _ = strings.Cut(read, "]")
+	read = strings.NewReplacer("sum(", "", ")", "").Replace(read)
+	fields := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+	}
+	if !slices.Equal(fields(list), fields(read)) {
+		t.Errorf("written as %v\nand read as %v", fields(list), fields(read))
+	}
+	for _, name := range fields(list) {
+		if !strings.Contains(sql, name+" = c."+name+" + excluded."+name) {
+			t.Errorf("%s is not added to itself", name)
+		}
+	}
+}
+
+func TestCountersTellWhatASagaDid(t *testing.T) {
+	bothStores(t, func(t *testing.T, store saga.Store) {
+		w := newWorld(t, bus.Options{})
+		w.listener()
+		failed := false
+		sagas := tallies(store, func(m saga.Message) {
+			if m, ok := m.(add); ok && m.N == 3 && !failed {
+				failed = true
+				panic("once")
+			} else if ok && m.N == 4 {
+				panic("always")
+			}
+		})
+		plain := bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { return nil })
+		policy := func(f recoverability.Failure) recoverability.Decision {
+			if f.Info.Attempt == 1 {
+				return recoverability.RetryNow()
+			}
+			return recoverability.DeadLetter()
+		}
+		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Policy: policy}, bus.Saga(sagas), plain)
+		w.makeQueue("tallies")
+		if err := e.Install(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 4 {
+			w.send(add{Key: "a", N: n + 1})
+		}
+		w.send(ask{Key: "a"})
+		w.send(add{Key: "b", N: 1})
+		w.send(place{Order: "1"})
+		stop := w.run(e)
+		w.untilEmpty("tallies")
+		stop()
+		got := w.counters("tallies", "tally")
+		if got.Handler <= 0 || got.Critical <= 0 || got.Batch <= 0 || got.StateBytes <= 0 || got.Critical < got.Handler {
+			t.Errorf("times and sizes: %+v", got)
+		}
+		got.Handler, got.Critical, got.Batch, got.StateBytes, got.Since, got.Last = 0, 0, 0, 0, time.Time{}, time.Time{}
+		want := bus.SagaCounters{
+			Endpoint: "tallies", Saga: "tally", Store: bus.StoreName(store), Concurrency: 1, BatchMax: 32,
+			Taken: 6, Steps: 5, Retries: 2, Dead: 1, Batches: 1, Instances: 2, Writes: 2, Starts: 2,
+		}
+		if got != want {
+			t.Errorf("counted\n%+v\nwant\n%+v", got, want)
+		}
+		if p := w.counters("tallies", ""); p.Steps != 1 || p.Taken != 1 || p.Store != "" {
+			t.Errorf("plain handlers: %+v", p)
+		}
+	})
+}
+
+func TestCountersTellOfConflicts(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	g := newGate(t)
+	stop := w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Optimistic, stopAt(g, 2))))
+	w.send(add{Key: "a", N: 1})
+	w.untilEmpty("tallies")
+	w.send(add{Key: "a", N: 2})
+	await(w, "the second step", g.came)
+	w.exec(`UPDATE edda.saga SET version = version + 1, state = '{"Sum":100}'`)
+	g.open()
+	w.untilEmpty("tallies")
+	stop()
+	if c := w.counters("tallies", "tally"); c.Conflicts != 1 || c.Lost != 1 || c.LostStarts != 0 || c.Steps != 2 || c.Writes != 2 || c.Instances != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestCountersTellOfWaits(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	stop := w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)))
+	w.send(add{Key: "a", N: 1})
+	w.untilEmpty("tallies")
+	holder := w.begin()
+	w.execTx(holder, `SELECT FROM edda.saga FOR NO KEY UPDATE`)
+	w.send(ask{Key: "a"})
+	w.untilWaiting("wait")
+	w.until("a wait has ended in vain", func() bool { // its message is put down and taken again
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+			AND query LIKE '-- name: wait%' AND position($1 IN query) > 0`, w.schema) == 0
+	})
+	w.untilWaiting("wait")
+	w.commit(holder)
+	w.untilEmpty("tallies")
+	stop()
+	c := w.counters("tallies", "tally")
+	if c.Waits < 2 || c.WaitTimeouts < 1 || c.WaitTimeouts >= c.Waits || c.Busy < 1 || c.Wait < 50*time.Millisecond || c.Steps != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// An endpoint writes while it runs, not only at its end.
+func TestCountersAreWrittenNowAndThen(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)))
+	w.send(add{Key: "a", N: 1})
+	w.until("the counters are there", func() bool { return w.count(`SELECT coalesce(sum(steps), 0) FROM edda.saga_counter`) == 1 })
+	w.want(1, `SELECT count(*) FROM edda.saga_counter`) // nothing is written of what did nothing
+}
+
+// The table is for advice. Whoever holds it must not hold up an endpoint, its end included.
+func TestCountersNeverHoldUpAnEndpoint(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	stop := w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)))
+	holder := w.begin()
+	w.execTx(holder, `LOCK TABLE edda.saga_counter`)
+	w.send(add{Key: "a", N: 1})
+	w.untilEmpty("tallies")
+	begun := time.Now()
+	stop()
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("the endpoint ended after %v, waiting for its counters", took)
+	}
+	w.commit(holder)
+	w.want(0, `SELECT count(*) FROM edda.saga_counter`)
+}
+
+func TestOldCountersAreDeleted(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.exec(`INSERT INTO edda.saga_counter
+		SELECT date_trunc('hour', now(), 'UTC') - d * interval '1 day', 'e', 's', 'optimistic', 3, 500, now(), now(),
+		       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+		FROM generate_series(0, 20) d`)
+	bus.CleanNow(t.Context(), w.bus)
+	w.want(14, `SELECT count(*) FROM edda.saga_counter`)
+	for period, want := range map[time.Duration]int64{0: 2, time.Minute: 1, 60 * time.Hour: 3, 365 * 24 * time.Hour: 14} {
+		all, err := w.bus.SagaCounters(t.Context(), period)
+		if err != nil || len(all) != 1 || all[0].Steps != want {
+			t.Errorf("of the last %v: %+v %v, want %d steps", period, all, err, want)
+		}
+	}
+	if _, err := w.bus.SagaCounters(t.Context(), -1); err == nil || !strings.Contains(err.Error(), "want 0 (a day) or more") {
+		t.Errorf("a negative period: %v", err)
+	}
+}

@@ -1,0 +1,46 @@
+package bus_test
+
+import (
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/jackc/pgx/v5"
+)
+
+// The 5 ms that handlers wait for a lock at most stayed in force when the batch was written. There nothing of ours can be
+// waited for, but a table that grows is locked for a moment by whoever makes it longer, and on a busy disk that moment
+// is longer than 5 ms: batches of handlers that send into one queue were rolled back, again and again.
+func TestWritingABatchWaitsForATableThatGrows(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	sends := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
+		ctx.Send(told{Key: m.Key, Sum: m.N})
+		return nil
+	})
+	w.fill("tallies", sends, 1, 2, 3)
+	w.start("tallies", bus.EndpointOptions{Concurrency: 1}, sends)
+	w.untilEmpty("tallies") // its statements are prepared now, as they are in every batch but the first
+	holder := w.begin()
+	w.execTx(holder, `LOCK TABLE `+w.queue("listener")+` IN SHARE MODE`)
+	if err := w.bus.InTx(t.Context(), func(tx pgx.Tx) (err error) {
+		for n := range 3 {
+			if _, err = w.bus.SendTx(t.Context(), tx, add{Key: "a", N: n}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the write has waited for longer than a handler may", func() bool {
+		return len(eventsOf[bus.BatchFailed](w)) > 0 || w.count(`SELECT count(*) FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND query LIKE '-- name: insert%' AND position($1 IN query) > 0
+			AND clock_timestamp() - query_start > interval '30 ms'`, w.schema) > 0
+	})
+	w.commit(holder)
+	w.untilEmpty("tallies")
+	w.want(6, `SELECT count(*) FROM `+w.queue("listener"))
+	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+		t.Errorf("a batch was rolled back: %v", failed[0].Err)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/spf13/cobra"
+)
+
+const adviseHelp = `Say which sagas are contended and what would change that, from what endpoints have counted and from how the queues stand.
+
+Endpoints add their counters to the table saga_counter every ten seconds or so, and when they have drained; they are kept by the hour
+for fourteen days. Each sentence names the number that it was made from and the threshold from which on it is said. Sagas with fewer
+than %d messages in the period are not judged.
+
+Nothing is locked. The exit code is 0 whatever the advice is.`
+
+func (t *tool) adviseCommand() *cobra.Command {
+	var period time.Duration
+	c := &cobra.Command{
+		Use: "advise", Short: "Say which sagas are contended and what would help",
+		Long: fmt.Sprintf(adviseHelp, enoughMessages),
+		Example: `  edda advise
+  edda advise --period 2h
+  edda advise --json | jq '.sagas[] | select(.contended)'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if period < 0 {
+				return usage(c, fmt.Errorf("--period %v: want 0 (a day) or more", period))
+			}
+			ctx, b, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			counters, err := b.SagaCounters(ctx, period)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			queues, err := b.Queues(ctx)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			return t.print(advisedResult(advise(counters, queues), t.schemaName()))
+		},
+	}
+	c.Flags().DurationVar(&period, "period", bus.CounterPeriod, "look at so much of the past, and up to an hour more; at most fourteen days are kept")
+	return c
+}
+
+type findingJSON struct {
+	Symptom   string  `json:"symptom"`
+	Number    string  `json:"number"`
+	Value     float64 `json:"value"`
+	Threshold float64 `json:"threshold"`
+	Says      string  `json:"says"`
+}
+
+type advisedJSON struct {
+	Endpoint     string        `json:"endpoint"`
+	Saga         string        `json:"saga"` // "" for plain handlers
+	Store        string        `json:"store"`
+	Since        time.Time     `json:"since"`
+	Last         time.Time     `json:"last"`
+	Judged       bool          `json:"judged"`
+	Contended    bool          `json:"contended"`
+	Messages     int64         `json:"messages"`
+	Retries      int64         `json:"retries"`
+	Dead         int64         `json:"dead"`
+	Conflicts    int64         `json:"conflicts"`
+	PutDown      int64         `json:"put_down"`
+	Waits        int64         `json:"waits"`
+	WaitTimeouts int64         `json:"wait_timeouts"`
+	Writes       int64         `json:"writes"`
+	Handler      float64       `json:"handler_seconds"`
+	Critical     float64       `json:"critical_seconds"`
+	Batch        float64       `json:"batch_seconds"`
+	Wait         float64       `json:"wait_seconds"`
+	Findings     []findingJSON `json:"findings"`
+}
+
+func jsonOf(a advised) advisedJSON {
+	c := a.counters
+	j := advisedJSON{
+		Endpoint: c.Endpoint, Saga: c.Saga, Store: c.Store, Since: c.Since, Last: c.Last, Judged: a.enough, Contended: a.contended,
+		Messages: c.Steps, Retries: c.Retries, Dead: c.Dead, Conflicts: c.Conflicts, PutDown: c.Busy + c.Queued, Waits: c.Waits,
+		WaitTimeouts: c.WaitTimeouts, Writes: c.Writes, Handler: c.Handler.Seconds(), Critical: c.Critical.Seconds(),
+		Batch: c.Batch.Seconds(), Wait: (c.Wait + c.Turn).Seconds(), Findings: []findingJSON{},
+	}
+	for _, f := range a.findings {
+		j.Findings = append(j.Findings, findingJSON{f.symptom, f.number, f.value, f.threshold, f.says})
+	}
+	return j
+}
+
+func advisedResult(all []advised, schema string) result {
+	values := []advisedJSON{}
+	for _, a := range all {
+		values = append(values, jsonOf(a))
+	}
+	return result{value: map[string]any{"sagas": values}, page: func(p *page) {
+		if len(all) == 0 {
+			p.line("No endpoint of schema %q has counted anything in this time.", schema)
+		}
+		for _, a := range all {
+			a.print(p)
+		}
+	}}
+}
+
+// print writes a saga's headline, and below it each finding with its reason.
+func (a advised) print(p *page) {
+	s := subject{SagaCounters: a.counters}
+	name := fmt.Sprintf("saga %s in endpoint %s (%s)", s.Saga, s.Endpoint, s.Store)
+	if s.Saga == "" {
+		name = fmt.Sprintf("plain handlers of endpoint %s", s.Endpoint)
+	}
+	switch {
+	case !a.enough:
+		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Taken, enoughMessages)
+		return
+	case a.contended:
+		p.line("%s: contended.", name)
+	case len(a.findings) > 0:
+		p.line("%s: not contended.", name)
+	case s.Saga == "":
+		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name, s.Steps, shortSpan(s.critical()), longCritical)
+	default:
+		p.line("%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), critical time %s (at %.0f s).",
+			name, s.Steps, percent(s.conflictShare()), percent(manyConflicts), shortSpan(s.critical()), longCritical)
+	}
+	for _, f := range a.findings {
+		p.line("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number, digits(f.value), digits(f.threshold))
+	}
+}
+
+// digits is a number with three digits that count.
+func digits(v float64) string { return fmt.Sprintf("%.3g", v) }

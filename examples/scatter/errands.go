@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// Errands is the state of the other saga of the endpoint: how many errands somebody ran.
+type Errands struct{ Run int }
+
+const people = 50 // errands are for so many, in turn
+
+func errands(store saga.Store, name string) *saga.Definition {
+	return saga.Define(name, saga.Options{Store: store},
+		saga.StartedBy(func(m Errand) string { return strconv.Itoa(m.For) },
+			func(e *Errands, _ *saga.Context, _ Errand) error { e.Run++; return nil }))
+}
+
+// stopwatch collects the critical times of errands. Safe for concurrent use: workers emit at the same time.
+type stopwatch struct {
+	mu sync.Mutex // guards what follows
+	lap
+}
+
+// lap is the critical times of a while: of the errands of the endpoint with the hot saga, and of those of another one,
+// which tell what the machine's being busy costs alone.
+type lap struct{ here, elsewhere []time.Duration }
+
+func (l *lap) add(other lap) {
+	l.here, l.elsewhere = append(l.here, other.here...), append(l.elsewhere, other.elsewhere...)
+}
+
+// observe is the bus.Options.Events of the servers.
+func (s *stopwatch) observe(e bus.Event) {
+	if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Errand{}).Kind() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if h.Endpoint == "desk" {
+			s.here = append(s.here, h.Critical)
+		} else {
+			s.elsewhere = append(s.elsewhere, h.Critical)
+		}
+	}
+}
+
+// take returns the times since the last take.
+func (s *stopwatch) take() lap {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	times := s.lap
+	s.lap = lap{}
+	return times
+}
+
+func (s *stopwatch) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.here) + len(s.elsewhere)
+}
+
+func quantile(times []time.Duration, q float64) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	times = slices.Sorted(slices.Values(times))
+	return times[min(int(q*float64(len(times))), len(times)-1)]
+}
+
+// sendErrands sends so many a second to each of the two endpoints, in turn, until ctx ends, and returns how many it sent.
+func sendErrands(ctx context.Context, b *bus.Bus, perSecond int) (sent int, err error) {
+	begun := time.Now()
+	for {
+		next := begun.Add(time.Duration(sent) * time.Second / time.Duration(2*perSecond))
+		if run.Sleep(ctx, time.Until(next)) != nil {
+			return sent, nil
+		}
+		to := [2]string{"desk", "elsewhere"}[sent%2]
+		if _, err := b.Send(context.WithoutCancel(ctx), Errand{For: sent % people}, saga.To(to)); err != nil {
+			return sent, err
+		}
+		sent++
+	}
+}
