@@ -25,6 +25,7 @@ type Bus struct {
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	sql    pg.Statements
+	knobs  pg.Statements
 	codec  saga.Codec
 	log    *slog.Logger
 	events func(Event)
@@ -120,6 +121,9 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 
 func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.sql, err = pg.Load(statements, b.schema); err != nil {
+		return err
+	}
+	if b.knobs, err = pg.Load(knobStatements, b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {

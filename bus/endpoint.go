@@ -32,6 +32,16 @@ type EndpointOptions struct {
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
 
 	Policy recoverability.Policy // nil is recoverability.Default
+
+	// ConflictPolicy decides about a message that has lost more saves than Conflicts allows, each time it loses one more.
+	// What it decides costs no attempt, so it can keep a message out of the dead letters for as long as it likes. nil is
+	// that the message has failed: Policy decides, and the count of lost saves begins anew. See recoverability.CountConflicts.
+	ConflictPolicy recoverability.Policy
+
+	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them, this
+	// process tries one message at a time, with SlowPause after each failure, until one is handled. See docs/recoverability.md.
+	SlowAfter int           // 0 is 100; math.MaxInt32 is never
+	SlowPause time.Duration // 0 is 1 s, at most 1 h
 }
 
 const (
@@ -54,6 +64,8 @@ type Endpoint struct {
 	running sync.Mutex // held by Run
 	ground
 	pump   *pump
+	knobs  *knobs
+	brake  *brake
 	memory *memory
 }
 
@@ -96,6 +108,8 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(5*time.Minute))
 	between("Drain (ns)", int64(o.Drain), 0, int64(24*time.Hour))
 	between("Poll (ns)", int64(o.Poll), 0, int64(time.Hour))
+	between("SlowAfter", int64(o.SlowAfter), 0, math.MaxInt32)
+	between("SlowPause (ns)", int64(o.SlowPause), 0, int64(time.Hour))
 	between("UnknownFor (ns)", int64(o.UnknownFor), 0, int64(365*24*time.Hour))
 
 	setDefault(&o.Concurrency, min(max(2, runtime.NumCPU())+1, poolSize)) // one waits for the disk, see docs/decisions/0009
@@ -107,6 +121,8 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.UnknownFor, 10*time.Minute)
 	setDefault(&o.Conflicts, 10)
+	setDefault(&o.SlowAfter, 100)
+	setDefault(&o.SlowPause, time.Second)
 	return o, errors.Join(faults...)
 }
 
@@ -141,7 +157,14 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer pool.Close()
-	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.options.Concurrency)
+	e.knobs = newKnobs(e.options.Concurrency, int(pool.Config().MaxConns))
+	if err := e.lookAtKnob(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("run endpoint %s: read what is set for it: %w", e.name, err)
+	}
+	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.knobs.concurrency())
 	err = e.runWorkers(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	if err != nil {
@@ -161,8 +184,9 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections is how many connections Run opens beside those of the bus's pool: one for each worker. With PollOnly it
-// is 0, because what stands between is a pooler, whose connections are not ours to count.
+// Connections is how many connections Run opens beside those of the bus's pool: one for each worker, as many as
+// EndpointOptions.Concurrency says and not SetConcurrency. With PollOnly it is 0, because what stands between is a pooler,
+// whose connections are not ours to count.
 func (e *Endpoint) Connections() int {
 	if e.bus.wakeup == PollOnly {
 		return 0
@@ -206,7 +230,7 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 // that fill it.
 func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	config := e.bus.pool.Config()
-	config.MaxConns, config.MinConns, config.MinIdleConns = int32(e.options.Concurrency), 0, 0
+	config.MinConns, config.MinIdleConns = 0, 0                                               // MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a lost connection loses a batch, which is free
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -244,20 +268,21 @@ func (e *Endpoint) sessionTimeouts(params map[string]string) {
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.pump = newPump(e.options)
-	e.bus.hub.attach(e.queue.id, e.pump)
-	defer e.bus.hub.detach(e.queue.id, e.pump)
+	e.pump, e.brake = newPump(e.options), newBrake(e.options)
+	e.bus.hub.attach(e.queue.id, e.pump, e.knobs)
+	defer e.bus.hub.detach(e.queue.id, e.pump, e.knobs)
 
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
+	side.Go(e.follow)
 	side.Go(e.bus.clean)
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
 	}
 	workers := run.NewGroup(ctx)
-	for range e.options.Concurrency {
-		workers.Go(func(taking context.Context) error { return newWorker(e, pool).run(taking, work) })
-	}
+	c := &crew{knobs: e.knobs, group: workers, pump: e.pump, say: e.sayKnob,
+		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
+	workers.Go(c.run)
 	side.Go(func(context.Context) error { e.drain(ctx, work, cancel); return nil })
 	err := workers.Wait()
 	if err == nil && errors.Is(context.Cause(work), ErrDrain) {

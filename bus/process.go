@@ -34,6 +34,10 @@ type batch struct {
 	save       *persistence.Save // still to be queued by write
 	trouble    bool              // a smaller batch may go better
 	late       bool
+	slow       bool     // one message at a time: none is tried twice in this batch
+	failures   int      // failed attempts, but for conflicts
+	failure    error    // the last of them
+	pausing    *message // whose policy has paused the endpoint
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -118,12 +122,15 @@ func (b *batch) blame(err error) {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late, failed: b.trouble}
+	r := report{taken: len(b.messages), late: b.late, failed: b.trouble, failures: b.failures, failure: b.failure}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:
 		case m.fate != left:
 			r.handled++
+			if m.fate == done || m.fate == dropped && m.err == nil {
+				r.done++
+			}
 		case m.instance != nil && (m.instance.status == busyHere || m.instance.status == busyThere):
 			r.busy++
 		}

@@ -28,6 +28,7 @@ type pump struct {
 	cursorAt time.Time
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
+	halted     bool          // the endpoint is paused: no batch begins
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
 }
@@ -136,7 +137,11 @@ func (p *pump) await(ctx context.Context) bool {
 	}()
 	select {
 	case <-p.wakeups:
-		return ctx.Err() == nil
+		if ctx.Err() != nil {
+			p.wake() // it was meant for somebody who works on
+			return false
+		}
+		return true
 	case <-ctx.Done():
 		return false
 	}
@@ -149,10 +154,20 @@ type order struct {
 	helper bool // another worker of this process was at work when it began
 }
 
-// begin is called before a take. behind is where a helper goes on that left what it saw to others.
+// halt keeps every batch from beginning that has not begun, or ends that.
+func (p *pump) halt(halted bool) {
+	p.mu.Lock()
+	p.halted = halted
+	p.mu.Unlock()
+}
+
+// begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on that left what it saw to others.
 func (p *pump) begin(behind position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.halted {
+		return order{}
+	}
 	p.busy++
 	o := order{limit: max(1, min(p.limit, int(p.ceiling))), helper: p.busy > 1}
 	switch {
@@ -188,6 +203,10 @@ type report struct {
 	busy    int  // messages left because their instance was in other hands
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
+
+	done     int   // messages whose handlers have succeeded
+	failures int   // attempts that failed, those within the batch included
+	failure  error // the last of them
 }
 
 // finish is called after a batch.

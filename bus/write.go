@@ -35,6 +35,9 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueRecords(pipeline)
 	b.queueRemoval(pipeline)
 	b.bus.ids.QueueForget(pipeline, b.forget)
+	if b.pauses() {
+		pipeline.Queue(b.bus.knobs.Get("pause_in_batch"), b.name, deadletter.Storable(b.pausing.reason))
+	}
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
@@ -222,6 +225,9 @@ type wakeAfter struct {
 func (b *batch) after(ctx context.Context) {
 	for _, w := range b.wakes {
 		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
+	}
+	if b.pauses() {
+		b.bus.turned(ctx, b.queue.id)
 	}
 	b.memory.forget(b.messages)
 	b.logEnds(ctx)

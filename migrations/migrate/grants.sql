@@ -13,6 +13,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :schema TO :role;
 REVOKE INSERT, UPDATE, DELETE ON :schema.migration, :schema.settings, :schema.queue FROM :role;
 REVOKE INSERT, DELETE ON :schema.subscription_generation FROM :role;
 REVOKE UPDATE ON :schema.subscription, :schema.dead_letter FROM :role;
+REVOKE DELETE ON :schema.knob FROM :role;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
 -- The same for queues that are installed later, by whoever runs this script now.
 ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :role;
@@ -26,7 +27,7 @@ REVOKE CREATE ON SCHEMA :schema FROM :role;
 REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
 GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO :role;
 REVOKE INSERT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.discarded FROM :role;
+    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.knob FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;

@@ -141,6 +141,8 @@ func TestStatusOfNothing(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
+	const newest = migrations.Version
+	oneMissing := fmt.Sprintf("has %d of the %d migrations", newest-1, newest)
 	for _, c := range []struct {
 		name, change string // change is made to a complete schema
 		want         error
@@ -149,11 +151,11 @@ func TestCheck(t *testing.T) {
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
 		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
-		{"older", "DELETE FROM :schema.migration WHERE version = 6", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
-		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
-		{"newer", "INSERT INTO :schema.migration VALUES (7, 'more', false)", nil, ""},
-		{"newer and breaking", "INSERT INTO :schema.migration VALUES (7, 'less', true), (8, 'more', false)",
-			migrations.ErrTooNew, "is at version 8, and its version 7 forbids programs that know no more than 6"},
+		{"older", fmt.Sprintf("DELETE FROM :schema.migration WHERE version = %d", newest), migrations.ErrNotMigrated, oneMissing},
+		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, oneMissing},
+		{"newer", fmt.Sprintf("INSERT INTO :schema.migration VALUES (%d, 'more', false)", newest+1), nil, ""},
+		{"newer and breaking", fmt.Sprintf("INSERT INTO :schema.migration VALUES (%d, 'less', true), (%d, 'more', false)", newest+1, newest+2), migrations.ErrTooNew,
+			fmt.Sprintf("is at version %d, and its version %d forbids programs that know no more than %d", newest+2, newest+1, newest)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -19,15 +19,15 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 	sent, failed := pg.Timestamps(), pg.Timestamps()
 	for n := range letters {
 		l := &letters[n]
-		endpoint.Text(storable(l.Endpoint))
+		endpoint.Text(Storable(l.Endpoint))
 		id.UUID(l.MessageID)
-		kind.Text(storable(l.Kind))
+		kind.Text(Storable(l.Kind))
 		header.Bytes(l.Header)
 		body.Bytes(l.Body)
 		attempts.Int(min(l.Attempts, math.MaxInt32))
 		conflicts.Int(min(l.Conflicts, math.MaxInt32))
-		reason.Text(storable(l.Reason))
-		text.Text(storable(l.Error))
+		reason.Text(Storable(l.Reason))
+		text.Text(Storable(l.Error))
 		sent.Time(storableTime(l.Sent))
 		failed.Time(storableTime(l.FirstFailed))
 	}
@@ -44,12 +44,12 @@ func (s *Store) QueueDiscarded(b *pgx.Batch, discarded []Discarded) {
 	name, key, reason := pg.Texts(), pg.Texts(), pg.Texts()
 	for n := range discarded {
 		d := &discarded[n]
-		endpoint.Text(storable(d.Endpoint))
+		endpoint.Text(Storable(d.Endpoint))
 		id.UUID(d.MessageID)
-		kind.Text(storable(d.Kind))
-		name.Text(storable(d.Saga))
-		key.Text(storable(d.Key))
-		reason.Text(storable(d.Reason))
+		kind.Text(Storable(d.Kind))
+		name.Text(Storable(d.Saga))
+		key.Text(Storable(d.Key))
+		reason.Text(Storable(d.Reason))
 	}
 	b.Queue(s.sql.Get("insert_discarded"), endpoint, id, kind, name, key, reason)
 }

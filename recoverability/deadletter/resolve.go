@@ -38,7 +38,7 @@ var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadW
 // ErrNotFound like Retry.
 func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason string) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, s.sql.Get("discard"), number, storable(reason))
+		tag, err := tx.Exec(ctx, s.sql.Get("discard"), number, Storable(reason))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNotFound
 		}

@@ -8,9 +8,9 @@ import (
 // MaxText is how much of a reason or an error is kept, in bytes.
 const MaxText = 8 << 10
 
-// storable makes a text that Postgres stores whatever s is: NUL and bytes that are not UTF-8 become
+// Storable makes a text that Postgres stores whatever s is: NUL and bytes that are not UTF-8 become
 // U+FFFD, and at most MaxText bytes are kept, to the last whole rune.
-func storable(s string) string {
+func Storable(s string) string {
 	s = cut(s)
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
