@@ -13,9 +13,11 @@ const (
 	cleanMost     = 100  // statements in a row, so that a large table is cleaned over several turns
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
+	jobsKept      = 30 * 24 * time.Hour
 )
 
-// clean deletes, now and then, what is kept for a time only: the ids that callers gave, and the records of discarded messages.
+// clean deletes, now and then, what is kept for a time only: the ids that callers gave, the records of discarded messages, and
+// the jobs of dead letters that have ended.
 // Every process does it; nobody waits for anybody, and to delete what is gone is no error. Dead letters are kept
 // until somebody acts.
 func (b *Bus) clean(ctx context.Context) error {
@@ -28,6 +30,7 @@ func (b *Bus) clean(ctx context.Context) error {
 func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
+	b.prune(ctx, "dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) })
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

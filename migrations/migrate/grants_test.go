@@ -104,13 +104,13 @@ func TestGrantsAreExact(t *testing.T) {
 		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
 		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all,
-		"knob": "SELECT INSERT UPDATE",
+		"knob": "SELECT INSERT UPDATE", "dead_letter_job": all, "dead_letter_edit": "SELECT INSERT",
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
 		"subscription": read, "subscription_generation": "SELECT UPDATE(column)",
 		"saga": "", "dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT",
-		"knob": "",
+		"knob": "", "dead_letter_job": "", "dead_letter_edit": "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {
