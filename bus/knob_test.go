@@ -168,7 +168,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	a := &atWork{leave: make(chan struct{})}
 	w.start("crew", bus.EndpointOptions{Concurrency: 1, BatchMax: 1, Poll: 10 * time.Millisecond, StepTimeout: time.Minute}, bus.HandleTx(a.handle))
-	for range 30 {
+	for range 60 {
 		w.send(add{})
 	}
 	is := func(n int64) {
@@ -183,30 +183,30 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
 	}
 	set := func(n int) { t.Helper(); heard(w.bus.SetConcurrency(t.Context(), "crew", n)) }
+	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new number.
+	leave := func(n int) {
+		t.Helper()
+		for range n {
+			a.leave <- struct{}{}
+		}
+	}
 	is(1)
 	set(6)
 	is(6)
 	set(2)
-	for range 4 {
-		a.leave <- struct{}{} // of six that finish, the two who stay take the next
-	}
-	w.until("four are done", func() bool { return len(eventsOf[bus.Handled](w)) == 4 })
-	for range 10 {
-		a.leave <- struct{}{}
-	}
-	w.until("ten more are done, by two", func() bool { return len(eventsOf[bus.Handled](w)) == 14 && a.now.Load() == 2 })
+	leave(6)
+	is(2)
+	leave(10)
+	w.until("sixteen are done, and two at work", func() bool { return len(eventsOf[bus.Handled](w)) == 16 && a.now.Load() == 2 })
 	w.must(w.bus.PauseEndpoint(t.Context(), "crew", "and a pause"))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	set(4)
-	a.leave <- struct{}{}
-	a.leave <- struct{}{}
+	leave(2)
 	is(0)
 	w.must(w.bus.ResumeEndpoint(t.Context(), "crew"))
 	is(4)
 	heard(w.bus.ResetConcurrency(t.Context(), "crew"))
-	for range 3 {
-		a.leave <- struct{}{}
-	}
+	leave(4)
 	is(1)
 	set(500) // the pool of a test has ten connections
 	is(10)
