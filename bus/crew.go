@@ -13,7 +13,7 @@ type crew struct {
 	group *run.Group
 	work  func(taking context.Context) error // one worker, until taking ends and its batch is over
 	pump  *pump
-	say   func() // what is set holds from now on
+	say   func(now Knob) // what is set holds from now on
 
 	leave []context.CancelFunc // of the workers, in the order in which they came
 }
@@ -22,9 +22,17 @@ type crew struct {
 func (c *crew) run(ctx context.Context) error {
 	for {
 		changed := c.knobs.changed()
-		c.pump.halt(c.knobs.paused())
-		c.resize(ctx, c.knobs.workers())
-		c.say()
+		now := c.knobs.now()
+		quiet := c.pump.halt(now.Paused)
+		c.resize(ctx, c.knobs.workers(now))
+		if now.Paused && quiet != nil {
+			select {
+			case <-quiet:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		c.say(now)
 		select {
 		case <-changed:
 		case <-ctx.Done():

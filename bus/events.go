@@ -91,7 +91,8 @@ type Recovered struct {
 	SlowFor  time.Duration
 }
 
-// Paused: this process has seen that the endpoint is paused, and takes no more messages. Emitted at the start of a Run too.
+// Paused: this process has seen that the endpoint is paused, and takes no more messages; those that it has in hand are
+// finished. Emitted at the start of a Run too.
 type Paused struct {
 	Endpoint string
 	Reason   string

@@ -30,18 +30,17 @@ func newKnobs(own, most int) *knobs {
 	return &knobs{own: own, most: max(own, most), look: make(chan struct{}, 1), change: make(chan struct{})}
 }
 
-func (k *knobs) paused() bool {
+// now is what is set. A loop asks once and makes its workers as it says: the next moment it may be something else.
+func (k *knobs) now() Knob {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.set.Paused
+	return k.set
 }
 
+func (k *knobs) paused() bool { return k.now().Paused }
+
 // concurrency is how many workers the endpoint has in this process while it is not paused: at least 1.
-func (k *knobs) concurrency() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.count(k.set)
-}
+func (k *knobs) concurrency() int { return k.count(k.now()) }
 
 func (k *knobs) count(set Knob) int {
 	if set.Concurrency == 0 {
@@ -50,12 +49,12 @@ func (k *knobs) count(set Knob) int {
 	return min(set.Concurrency, k.most)
 }
 
-// workers is concurrency, and 0 while the endpoint is paused.
-func (k *knobs) workers() int {
-	if k.paused() {
+// workers is how many there are to be: 0 while the endpoint is paused.
+func (k *knobs) workers(set Knob) int {
+	if set.Paused {
 		return 0
 	}
-	return k.concurrency()
+	return k.count(set)
 }
 
 // changed is closed when something is set anew. Take it before asking what is set.
@@ -77,12 +76,21 @@ func (k *knobs) turn(now Knob) {
 	}
 }
 
-// news is what is set, and what was when it was asked for last.
-func (k *knobs) news() (before, now Knob) {
+// pause is for a process that has paused the endpoint itself, until it reads what others have set.
+func (k *knobs) pause(reason string, at time.Time) {
+	set := k.now()
+	if !set.Paused {
+		set.Paused, set.Reason, set.PausedAt = true, reason, at
+		k.turn(set)
+	}
+}
+
+// says takes over what the log is told, and returns what it was told last.
+func (k *knobs) says(now Knob) (before Knob) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	before, k.said = k.said, k.set
-	return before, k.set
+	before, k.said = k.said, now
+	return before
 }
 
 // nudge has the row looked at soon.
@@ -150,9 +158,9 @@ func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 	return nil
 }
 
-// sayKnob tells what has changed, once the workers are as it says.
-func (e *Endpoint) sayKnob() {
-	before, now := e.knobs.news()
+// sayKnob tells what has changed, once the workers are as now says.
+func (e *Endpoint) sayKnob(now Knob) {
+	before := e.knobs.says(now)
 	switch log := e.bus.log; {
 	case now.Paused && !before.Paused:
 		log.Warn("edda: endpoint is paused", "endpoint", e.name, "reason", now.Reason, "since", now.PausedAt,

@@ -1,9 +1,13 @@
 package bus
 
 import (
+	"context"
 	"time"
 
 	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // pauseWait is how long a message whose policy paused the endpoint is kept from workers that have not heard of it.
@@ -45,3 +49,20 @@ func (b *batch) pauseAfter(m *message, reason string, err error) {
 
 // pauses tells whether this batch pauses its endpoint: not when the message that asked for it was lost to a conflict.
 func (b *batch) pauses() bool { return b.pausing != nil && b.pausing.fate == again }
+
+// queuePause queues the pause. It stands in the transaction that puts the message back.
+func (b *batch) queuePause(pipeline *pgx.Batch) {
+	pipeline.Queue(b.bus.knobs.Get("pause_in_batch"), b.name, deadletter.Storable(b.pausing.reason)).Exec(func(tag pgconn.CommandTag) error {
+		b.paused = tag.RowsAffected() == 1
+		return nil
+	})
+}
+
+// haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.
+func (b *batch) haltAfterPause(ctx context.Context) {
+	if b.paused {
+		b.pump.halt(true)
+		b.knobs.pause(b.pausing.reason, b.clock())
+	}
+	b.bus.turned(ctx, b.queue.id)
+}

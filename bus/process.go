@@ -37,7 +37,8 @@ type batch struct {
 	slow       bool     // one message at a time: none is tried twice in this batch
 	failures   int      // failed attempts, but for conflicts
 	failure    error    // the last of them
-	pausing    *message // whose policy has paused the endpoint
+	pausing    *message // whose policy pauses the endpoint
+	paused     bool     // it did: nobody else held the row
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it

@@ -29,6 +29,8 @@ type pump struct {
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	halted     bool          // the endpoint is paused: no batch begins
+	taking     int           // batches that have begun and not taken yet
+	quiet      chan struct{} // closed when there is none of them; nil while nobody waits
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
 }
@@ -154,11 +156,16 @@ type order struct {
 	helper bool // another worker of this process was at work when it began
 }
 
-// halt keeps every batch from beginning that has not begun, or ends that.
-func (p *pump) halt(halted bool) {
+// halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed, or nil,
+// those that had begun have taken what they will.
+func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.halted = halted
-	p.mu.Unlock()
+	if halted && p.taking > 0 && p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	return p.quiet
 }
 
 // begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on that left what it saw to others.
@@ -169,6 +176,7 @@ func (p *pump) begin(behind position) order {
 		return order{}
 	}
 	p.busy++
+	p.taking++
 	o := order{limit: max(1, min(p.limit, int(p.ceiling))), helper: p.busy > 1}
 	switch {
 	case behind != position{}:
@@ -179,9 +187,13 @@ func (p *pump) begin(behind position) order {
 	return o
 }
 
-// taken is called after a take. A full one moves the cursor and asks for help.
+// taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
 func (p *pump) taken(o order, got int, last position) {
 	p.mu.Lock()
+	if p.taking--; p.taking == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
 	full := got >= o.limit
 	if full {
 		p.cursor, p.cursorAt = last, time.Now()

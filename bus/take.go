@@ -34,6 +34,7 @@ func (b *batch) take(ctx context.Context, o order) error {
 	}
 	b.begun = time.Now()
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		b.pump.taken(o, 0, position{})
 		return fmt.Errorf("take: %w", explain(err))
 	}
 	b.pump.taken(o, len(b.messages), b.last())

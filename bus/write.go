@@ -36,7 +36,7 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueRemoval(pipeline)
 	b.bus.ids.QueueForget(pipeline, b.forget)
 	if b.pauses() {
-		pipeline.Queue(b.bus.knobs.Get("pause_in_batch"), b.name, deadletter.Storable(b.pausing.reason))
+		b.queuePause(pipeline)
 	}
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
@@ -227,7 +227,7 @@ func (b *batch) after(ctx context.Context) {
 		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
 	}
 	if b.pauses() {
-		b.bus.turned(ctx, b.queue.id)
+		b.haltAfterPause(ctx)
 	}
 	b.memory.forget(b.messages)
 	b.logEnds(ctx)
