@@ -37,8 +37,6 @@ func (k *knobs) now() Knob {
 	return k.set
 }
 
-func (k *knobs) paused() bool { return k.now().Paused }
-
 // concurrency is how many workers the endpoint has in this process while it is not paused: at least 1.
 func (k *knobs) concurrency() int { return k.count(k.now()) }
 

@@ -49,8 +49,12 @@ func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 			ctx, over := context.WithCancel(t.Context())
 			dying, err := bus.New(w.openPool(pgdev.DSN(t)), bus.Options{Schema: w.schema, Wakeup: bus.PollOnly})
 			w.must(err)
+			heard := w.listen()
 			w.must(retry(ctx, w, dying))
 			over()
+			if len(heard()) == 0 {
+				t.Error("nobody was told")
+			}
 			if info := await(w, "the message", got); info.Attempt != 1 {
 				t.Errorf("attempt %d, want 1", info.Attempt)
 			}
