@@ -27,6 +27,7 @@ type Bus struct {
 	schema   pg.Schema
 	sql      pg.Statements
 	counters pg.Statements
+	knobs    pg.Statements
 	codec    saga.Codec
 	log      *slog.Logger
 	events   func(Event)
@@ -126,6 +127,9 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		return err
 	}
 	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {
+		return err
+	}
+	if b.knobs, err = pg.Load(knobStatements, b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {

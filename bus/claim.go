@@ -16,6 +16,9 @@ func (l *leased) claimAll(taking context.Context) error {
 	retry := newPatience()
 	for l.pump.await(taking) {
 		for taking.Err() == nil {
+			if !l.calm(taking) {
+				return nil
+			}
 			want, ahead := l.wanted()
 			if want == 0 {
 				if !l.awaitRoom(taking) {
@@ -56,11 +59,16 @@ func (l *leased) wanted() (want, ahead int) {
 	if len(l.ended) >= l.options.BatchMax {
 		return 0, 0 // the loop that finishes is behind
 	}
+	if l.brake.slow.Load() && len(l.held) > 0 || l.most == 0 {
+		return 0, 0 // one at a time while nothing succeeds, and none while the endpoint is paused
+	}
 	if l.options.Ordered != Unordered && len(l.held) >= l.options.BatchMax+l.options.Concurrency {
 		return 0, 0 // they wait in their lanes
 	}
-	ahead = l.ahead
-	return max(0, min(l.options.Concurrency-l.running-len(l.waiting)+ahead, l.options.BatchMax)), ahead
+	if ahead = l.ahead; l.brake.slow.Load() {
+		ahead = 0
+	}
+	return max(0, min(l.atOnce()-l.running-len(l.waiting)+ahead, l.options.BatchMax)), ahead
 }
 
 func (l *leased) awaitRoom(ctx context.Context) bool {
@@ -75,6 +83,8 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 // claim takes up to want messages that are due and starts their handlers. It returns how many there were, or that there
 // was no slot for one.
 func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, err error) {
+	l.claiming.Lock()
+	defer l.claiming.Unlock()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return 0, false, fmt.Errorf("connect: %w", err)

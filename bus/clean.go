@@ -14,10 +14,11 @@ const (
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
 	ticketKept    = time.Minute // after it expired, for a holder that was only slow
+	jobsKept      = 30 * 24 * time.Hour
 )
 
 // clean deletes, now and then, what is kept for a time only: the ids that callers gave, the records of discarded messages,
-// and old counters.
+// old counters, and the jobs of dead letters that have ended.
 // Every process does it; nobody waits for anybody, and to delete what is gone is no error. Dead letters are kept
 // until somebody acts.
 func (b *Bus) clean(ctx context.Context) error {
@@ -32,6 +33,7 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) })
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
 	b.prune(ctx, "saga_counter", func() (int64, error) { return b.pruneCounters(ctx) })
+	b.prune(ctx, "dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) })
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

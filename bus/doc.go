@@ -39,6 +39,8 @@
 // untouched. An instance that somebody else changed takes its messages out of the batch. A lost
 // connection loses the batch, and nothing else: the queue still has every message. An error of the
 // write that nobody can be blamed for makes the next batches smaller until the culprit stands alone.
+// While nothing at all succeeds the endpoint tries one message at a time; docs/recoverability.md has the whole way of a
+// failure.
 //
 // # Log
 //
@@ -46,6 +48,13 @@
 //
 //	Info   edda: endpoint started                 endpoint, concurrency
 //	Info   edda: endpoint stopped                 endpoint, error (nil after a clean drain)
+//	Warn   edda: endpoint is paused               endpoint, reason, since, remedy
+//	Info   edda: endpoint resumed                 endpoint
+//	Info   edda: concurrency set                  endpoint, concurrency, before
+//	Warn   edda: concurrency is cut to the pool's MaxConns  endpoint, wanted, concurrency
+//	Warn   edda: endpoint slowed down             endpoint, failures, pause, error
+//	Info   edda: endpoint recovered               endpoint, slow_for
+//	Warn   edda: what is set for the endpoint was not read  endpoint, error
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
 //	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
@@ -70,6 +79,7 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go and counters.go for tools that look on; limits.go to turn the knob. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
-// and cancel.go; ordered.go and lanes.go when it is ordered.
+// instances.go and counters.go for tools that look on; limits.go to turn the knob. What changes the pace of an endpoint while it runs is
+// knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). A leased endpoint
+// is leased.go, then claim.go, handle.go, finish.go, extend.go and cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited.
 package bus

@@ -43,6 +43,16 @@ type EndpointOptions struct {
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default
+
+	// ConflictPolicy decides about a message that has lost more saves than Conflicts allows, each time it loses one more.
+	// What it decides costs no attempt, so it can keep a message out of the dead letters for as long as it likes. nil is
+	// that the message has failed: Policy decides, and the count of lost saves begins anew. See recoverability.CountConflicts.
+	ConflictPolicy recoverability.Policy
+
+	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them, this
+	// process tries one message at a time, with SlowPause after each failure, until one is handled. See docs/recoverability.md.
+	SlowAfter int           // 0 is 100; math.MaxInt32 is never
+	SlowPause time.Duration // 0 is 1 s, at most 1 h
 }
 
 const (
@@ -69,6 +79,8 @@ type Endpoint struct {
 	limited atomic.Bool // batches need a seat, see seat.go; once true it stays so
 	ground
 	pump   *pump
+	knobs  *knobs
+	brake  *brake
 	memory *memory
 	counts *counts
 }
@@ -121,6 +133,8 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	}
 	between("Drain (ns)", int64(o.Drain), 0, int64(24*time.Hour))
 	between("Poll (ns)", int64(o.Poll), 0, int64(time.Hour))
+	between("SlowAfter", int64(o.SlowAfter), 0, math.MaxInt32)
+	between("SlowPause (ns)", int64(o.SlowPause), 0, int64(time.Hour))
 	between("UnknownFor (ns)", int64(o.UnknownFor), 0, int64(365*24*time.Hour))
 
 	setDefault(&o.Concurrency, workers)
@@ -133,6 +147,8 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.UnknownFor, 10*time.Minute)
 	setDefault(&o.Conflicts, 10)
+	setDefault(&o.SlowAfter, 100)
+	setDefault(&o.SlowPause, time.Second)
 	return o, errors.Join(faults...)
 }
 
@@ -167,7 +183,14 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer pool.Close()
-	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.options.Concurrency)
+	e.knobs = newKnobs(e.options.Concurrency, e.mostWorkers(pool))
+	if err := e.lookAtKnob(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("run endpoint %s: read what is set for it: %w", e.name, err)
+	}
+	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.knobs.concurrency())
 	work := e.runWorkers
 	if e.handlers.leased {
 		work = e.runLeased
@@ -191,8 +214,9 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections is how many connections Run opens beside those of the bus's pool: one for each worker, and three for a leased endpoint. With PollOnly it
-// is 0, because what stands between is a pooler, whose connections are not ours to count.
+// Connections is how many connections Run opens beside those of the bus's pool: one for each worker, as many as
+// EndpointOptions.Concurrency says and not SetConcurrency, or three for a leased endpoint. With PollOnly it is 0, because what stands
+// between is a pooler, whose connections are not ours to count.
 func (e *Endpoint) Connections() int {
 	if e.bus.wakeup == PollOnly {
 		return 0
@@ -243,11 +267,22 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	return g, nil
 }
 
+// mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
+func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
+	if e.handlers.leased {
+		return mostWorkers // its handlers need none
+	}
+	return int(pool.Config().MaxConns)
+}
+
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
 // that fill it.
 func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	config := e.bus.pool.Config()
-	config.MaxConns, config.MinConns, config.MinIdleConns = int32(e.connections()), 0, 0
+	config.MinConns, config.MinIdleConns = 0, 0 // MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
+	if e.handlers.leased {
+		config.MaxConns = leasedConns
+	}
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a lost connection loses a batch, which is free
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -293,12 +328,13 @@ func (e *Endpoint) idleInTx() time.Duration {
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.pump = newPump(e.options)
-	e.bus.hub.attach(e.queue.id, e.pump)
-	defer e.bus.hub.detach(e.queue.id, e.pump)
+	e.pump, e.brake = newPump(e.options), newBrake(e.options)
+	e.bus.hub.attach(e.queue.id, e.pump, e.knobs)
+	defer e.bus.hub.detach(e.queue.id, e.pump, e.knobs)
 
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
+	side.Go(e.follow)
 	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	side.Go(e.writeCounters)
@@ -306,9 +342,9 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 		side.Go(e.bus.listen)
 	}
 	workers := run.NewGroup(ctx)
-	for range e.options.Concurrency {
-		workers.Go(func(taking context.Context) error { return newWorker(e, pool).run(taking, work) })
-	}
+	c := &crew{knobs: e.knobs, group: workers, pump: e.pump, say: e.sayKnob,
+		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
+	workers.Go(c.run)
 	side.Go(func(context.Context) error { e.drain(ctx, work, cancel); return nil })
 	err := workers.Wait()
 	if err == nil && errors.Is(context.Cause(work), ErrDrain) {

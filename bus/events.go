@@ -85,11 +85,47 @@ type BatchFailed struct {
 	Err      error
 }
 
-func (Handled) event()      {}
-func (Retried) event()      {}
-func (DeadLettered) event() {}
-func (Discarded) event()    {}
-func (Conflicted) event()   {}
-func (ClaimLost) event()    {}
-func (BatchDone) event()    {}
-func (BatchFailed) event()  {}
+// Slowed: nothing has succeeded for a while, so the endpoint of this process now tries one message at a time. Emitted by
+// the worker whose batch was the last of the failures.
+type Slowed struct {
+	Endpoint string
+	Failures int   // attempts that have failed since the last success
+	Err      error // the last of them
+}
+
+// Recovered: a message was handled, so the endpoint of this process that was slow goes on with all its workers.
+type Recovered struct {
+	Endpoint string
+	SlowFor  time.Duration
+}
+
+// Paused: this process has seen that the endpoint is paused, and takes no more messages; those that it has in hand are
+// finished. Emitted at the start of a Run too.
+type Paused struct {
+	Endpoint string
+	Reason   string
+}
+
+// Resumed: this process has seen that the endpoint is not paused any more.
+type Resumed struct{ Endpoint string }
+
+// ConcurrencySet: this process has seen that somebody set the endpoint's number of workers, or gave the program its own
+// number back. Emitted at the start of a Run too, when a number is set.
+type ConcurrencySet struct {
+	Endpoint    string
+	Concurrency int // that this process has from now on, while the endpoint is not paused
+}
+
+func (Handled) event()        {}
+func (Retried) event()        {}
+func (DeadLettered) event()   {}
+func (Discarded) event()      {}
+func (Conflicted) event()     {}
+func (ClaimLost) event()      {}
+func (BatchDone) event()      {}
+func (BatchFailed) event()    {}
+func (Slowed) event()         {}
+func (Recovered) event()      {}
+func (Paused) event()         {}
+func (Resumed) event()        {}
+func (ConcurrencySet) event() {}

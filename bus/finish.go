@@ -124,6 +124,7 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	l.settle(f)
 	l.callWaiting(ctx, f)
 	f.batch.after(ctx)
+	l.failing(f.batch.report(nil))
 	return nil
 }
 
@@ -163,6 +164,13 @@ func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 	f.batch = &batch{Endpoint: l.Endpoint, conn: conn, ended: true}
 	f.writes = f.guarded()
 	for _, c := range claims {
+		f.batch.failures += c.failures
+		if c.failure != nil {
+			f.batch.failure = c.failure
+		}
+		if c.pauses {
+			f.batch.pausing = &c.message
+		}
 		f.writes = f.writes || !c.release && (c.fate != done || len(c.out) > 0)
 	}
 	return f

@@ -117,7 +117,9 @@ func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		c.release = true
 	default:
-		c.batch.decide(&c.message, out)
+		own := batch{Endpoint: l.Endpoint, now: c.batch.now, begun: c.batch.begun} // others of the claim are judged at the same time
+		own.decide(&c.message, out)
+		c.failures, c.failure, c.pauses = own.failures, own.failure, own.pausing != nil
 	}
 	l.end(c)
 }

@@ -29,16 +29,20 @@ type leased struct {
 	closed   chan struct{} // no handler runs any more, and none will
 	finished chan struct{} // and everything is finished
 
-	mu       sync.Mutex
-	held     map[*claimed]struct{} // every claim of this Run, from its taking to its finish
-	waiting  []*claimed            // claimed, and no handler runs yet
-	running  int
-	ended    []*claimed
-	lanes    map[string]*lane // by key, of an ordered endpoint
-	stopping bool
-	handled  int     // since Run began
-	ahead    int     // how many of them ended while the last claim was on its way
-	clock    reading // of the database's clock, the last one
+	claiming sync.Mutex // held while a claim is on its way
+
+	mu         sync.Mutex
+	held       map[*claimed]struct{} // every claim of this Run, from its taking to its finish
+	waiting    []*claimed            // claimed, and no handler runs yet
+	running    int
+	ended      []*claimed
+	lanes      map[string]*lane // by key, of an ordered endpoint
+	stopping   bool
+	lastFailed bool    // the last finish had failures and no success
+	most       int     // handlers at a time, 0 while the endpoint is paused
+	handled    int     // since Run began
+	ahead      int     // how many of them ended while the last claim was on its way
+	clock      reading // of the database's clock, the last one
 }
 
 // reading is what the database's clock showed to a statement that was sent at a moment of ours.
@@ -62,20 +66,23 @@ type claimed struct {
 	message
 	batch *batch // what it was claimed with
 
-	slot    *limit.Slot // of the endpoint's limit, nil when it has none
-	key     string      // of its lane, "" when it has none
-	number  int         // of the claim
-	rows    []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
-	renewed time.Time   // by this process's clock, before the last statement that is known to have extended the lease
-	begun   time.Time
-	cancel  context.CancelCauseFunc // while its handler runs
-	release bool                    // it goes back as it was, with nothing known against it
-	tried   bool                    // a finish was sent, and its outcome is unknown
+	slot     *limit.Slot // of the endpoint's limit, nil when it has none
+	key      string      // of its lane, "" when it has none
+	number   int         // of the claim
+	rows     []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
+	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease
+	begun    time.Time
+	cancel   context.CancelCauseFunc // while its handler runs
+	failures int                     // attempts of this claim that failed
+	failure  error                   // the last of them
+	pauses   bool                    // its policy pauses the endpoint
+	release  bool                    // it goes back as it was, with nothing known against it
+	tried    bool                    // a finish was sent, and its outcome is unknown
 }
 
 func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
 	return &leased{
-		Endpoint: e, pool: pool, owner: newID(), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
+		Endpoint: e, pool: pool, owner: newID(), most: e.knobs.workers(e.knobs.now()), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
 		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), closed: make(chan struct{}), finished: make(chan struct{}),
 	}
 }
@@ -84,15 +91,17 @@ func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
 func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.pump = newPump(e.options)
+	e.pump, e.brake = newPump(e.options), newBrake(e.options)
 	l := newLeased(work, e, pool)
-	e.bus.hub.attach(e.queue.id, e.pump)
-	defer e.bus.hub.detach(e.queue.id, e.pump)
+	e.bus.hub.attach(e.queue.id, e.pump, e.knobs)
+	defer e.bus.hub.detach(e.queue.id, e.pump, e.knobs)
 	e.bus.hub.attachBeat(e.queue.id, l.beat)
 	defer e.bus.hub.detachBeat(e.queue.id, l.beat)
 
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
+	side.Go(e.follow)
+	side.Go(l.followKnobs)
 	side.Go(e.bus.clean)
 	if e.bus.wakeup == Notify {
 		side.Go(e.bus.listen)
@@ -120,7 +129,9 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 		err = ErrDrain
 	}
 	side.Stop()
-	return errors.Join(err, side.Wait())
+	err = errors.Join(err, side.Wait())
+	e.flushCounters(ctx)
+	return err
 }
 
 // start hands messages to handlers, as many as may run, and keeps the others for those that end.
@@ -128,7 +139,7 @@ func (l *leased) start(claims []*claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, claims...)
-	for range min(l.options.Concurrency-l.running, len(l.waiting)) {
+	for range min(l.atOnce()-l.running, len(l.waiting)) {
 		l.running++
 		l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work); return nil })
 	}
@@ -144,7 +155,7 @@ func (l *leased) runOneAfterAnother(work context.Context) {
 func (l *leased) next() *claimed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
+	if len(l.waiting) == 0 || l.running > max(l.atOnce(), 1) {
 		l.running--
 		signal(l.room)
 		return nil

@@ -41,6 +41,11 @@ type batch struct {
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
 	late       bool
+	slow       bool     // one message at a time: none is tried twice in this batch
+	failures   int      // failed attempts, but for conflicts
+	failure    error    // the last of them
+	pausing    *message // whose policy pauses the endpoint
+	paused     bool     // it did: nobody else held the row
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -126,12 +131,15 @@ func (b *batch) blame(err error) {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late, failed: b.trouble, seat: b.seat}
+	r := report{taken: len(b.messages), late: b.late, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:
 		case m.fate != left:
 			r.handled++
+			if m.fate == done || m.fate == dropped && m.err == nil {
+				r.done++
+			}
 		case m.instance != nil && (m.instance.status == busyHere || m.instance.status == busyThere):
 			r.busy++
 		}

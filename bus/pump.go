@@ -29,6 +29,9 @@ type pump struct {
 	cursorAt time.Time
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
+	halted     bool          // the endpoint is paused: no batch begins
+	taking     int           // batches that have begun and not taken yet
+	quiet      chan struct{} // closed when there is none of them; nil while nobody waits
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
 
@@ -141,7 +144,11 @@ func (p *pump) await(ctx context.Context) bool {
 	}()
 	select {
 	case <-p.wakeups:
-		return ctx.Err() == nil
+		if ctx.Err() != nil {
+			p.wake() // it was meant for somebody who works on
+			return false
+		}
+		return true
 	case <-ctx.Done():
 		return false
 	}
@@ -154,11 +161,27 @@ type order struct {
 	helper bool // another worker of this process was at work when it began
 }
 
-// begin is called before a take. behind is where a helper goes on that left what it saw to others.
+// halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed, or nil,
+// those that had begun have taken what they will.
+func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.halted = halted
+	if halted && p.taking > 0 && p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	return p.quiet
+}
+
+// begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on that left what it saw to others.
 func (p *pump) begin(behind position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.halted {
+		return order{}
+	}
 	p.busy++
+	p.taking++
 	o := order{limit: max(1, min(p.limit, int(p.ceiling))), helper: p.busy > 1}
 	switch {
 	case behind != position{}:
@@ -169,9 +192,10 @@ func (p *pump) begin(behind position) order {
 	return o
 }
 
-// taken is called after a take. A full one moves the cursor and asks for help.
+// taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
 func (p *pump) taken(o order, got int, last position) {
 	p.mu.Lock()
+	p.endTaking()
 	full := got >= o.limit
 	if full {
 		p.cursor, p.cursorAt = last, time.Now()
@@ -186,6 +210,20 @@ func (p *pump) taken(o order, got int, last position) {
 	}
 }
 
+// unseated is called in place of taken when the take was not allowed, which says nothing about the queue.
+func (p *pump) unseated() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endTaking()
+}
+
+func (p *pump) endTaking() {
+	if p.taking--; p.taking == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
 // report is how a batch ended.
 type report struct {
 	taken   int
@@ -194,6 +232,10 @@ type report struct {
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
 	seat    *limit.Seat
+
+	done     int   // messages whose handlers have succeeded
+	failures int   // attempts that failed, those within the batch included
+	failure  error // the last of them
 }
 
 // finish is called after a batch.

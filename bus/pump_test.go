@@ -199,3 +199,26 @@ func TestDrainCancelsOnlyWhenItsTimeIsOver(t *testing.T) {
 		}
 	})
 }
+
+// Whoever says that an endpoint is paused has waited for takes that were on their way.
+func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
+	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+		if quiet := p.halt(true); quiet != nil {
+			t.Error("nobody has begun, and there is somebody to wait for")
+		}
+		if o := p.begin(position{}); o.limit != 0 || p.busy != 0 {
+			t.Errorf("a batch began: %+v", o)
+		}
+		p.halt(false)
+		first, second := p.begin(position{}), p.begin(position{})
+		quiet := p.halt(true)
+		p.taken(first, 1, position{})
+		select {
+		case <-quiet:
+			t.Error("quiet while another is taking")
+		default:
+		}
+		p.taken(second, 0, position{})
+		<-quiet
+	})
+}

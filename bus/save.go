@@ -110,8 +110,7 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 		if m.conflict <= b.options.Conflicts {
 			m.putBack(0, ErrConflict)
 		} else {
-			m.conflict = 0
-			b.fail(m, ErrConflict)
+			b.lose(m)
 		}
 	}
 }

@@ -125,6 +125,7 @@ func TestLimitIsSetWhileItRuns(t *testing.T) {
 		w.send(errand{})
 		return proxy.Seen()["seat"] > 0
 	})
+	w.untilEmpty("errands") // a batch that began before the limit was known may still run
 	c.most.Store(0)
 	for n := range 30 {
 		w.send(errand{n})

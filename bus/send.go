@@ -8,7 +8,6 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/outbox"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -279,21 +278,4 @@ func nonNil(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-// Resend writes a dead letter back into the queue it came from, in tx. It serves deadletter.Store.Retry.
-func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, l deadletter.Letter) error {
-	known, err := b.routes.reload(ctx, tx)
-	if err != nil {
-		return err
-	}
-	q := known.endpoints[l.Endpoint]
-	if q == nil {
-		return fmt.Errorf("resend message %s to endpoint %q: %w", l.MessageID, l.Endpoint, ErrNoRoute)
-	}
-	if _, err := tx.Exec(ctx, q.insertOne, nil, [16]byte(l.MessageID), l.Kind, nonNil(l.Header), nonNil(l.Body), int64(0)); err != nil {
-		return fmt.Errorf("resend message %s: %w", l.MessageID, err)
-	}
-	b.nudgeLater(ctx, tx, []*queue{q}, saga.Outgoing{})
-	return nil
 }

@@ -36,7 +36,7 @@ func (b *batch) step(ctx context.Context) error {
 		if written += m.written(fresh); written > mostWritten {
 			b.late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
 		}
-		if m.retryNow() {
+		if m.retryNow() && !b.slow {
 			again = append(again, m)
 		}
 		if len(queue) == 0 {
@@ -292,14 +292,16 @@ func (b *batch) fail(m *message, err error) {
 		m.firstFailed = b.clock()
 	}
 	m.delivery.Info.Attempt = m.attempt + 1
-	failure := recoverability.Failure{
-		Info: m.delivery.Info, Err: err, Endpoint: b.name, First: m.firstFailed, Conflicts: m.conflict,
-	}
-	if m.consumer != nil && m.consumer.def != nil {
-		failure.Sagas = []string{m.consumer.def.Name()}
-	}
-	verdict := recoverability.Resolve(b.options.Policy, failure)
+	verdict := recoverability.Resolve(b.options.Policy, b.failureOf(m, err))
 	m.attempt = min(m.attempt+1, math.MaxInt32) // the column is an int4
+	if !errors.Is(err, ErrConflict) {
+		b.failures, b.failure = b.failures+1, err
+	}
+	b.carryOut(m, err, verdict)
+}
+
+// carryOut makes a verdict the fate of m.
+func (b *batch) carryOut(m *message, err error, verdict recoverability.Verdict) {
 	switch verdict.Action {
 	case recoverability.ActionRetryNow:
 		m.putBack(0, err)
@@ -308,6 +310,8 @@ func (b *batch) fail(m *message, err error) {
 	case recoverability.ActionDiscard:
 		m.err = err
 		m.drop(verdict.Reason)
+	case recoverability.ActionPause:
+		b.pauseAfter(m, verdict.Reason, err)
 	default:
 		m.die(deathReason(err, verdict), errors.Join(err, verdict.Err))
 	}

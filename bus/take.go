@@ -34,10 +34,13 @@ func (b *batch) take(ctx context.Context, o order) error {
 	}
 	b.begun = time.Now()
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		b.pump.taken(o, 0, position{})
 		return fmt.Errorf("take: %w", explain(err))
 	}
-	if b.seat == nil || b.seat.Taken { // else it says nothing about the queue
+	if b.seat == nil || b.seat.Taken {
 		b.pump.taken(o, len(b.messages), b.last())
+	} else {
+		b.pump.unseated()
 	}
 	if len(b.messages) == 0 {
 		b.abandon(ctx)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -21,24 +20,36 @@ import (
 type hub struct {
 	mu        sync.Mutex
 	pumps     map[int][]*pump         // by queue
+	knobs     map[int][]*knobs        // by queue
 	beats     map[int][]chan struct{} // of leased endpoints, by queue
 	listening chan struct{}           // held by the one endpoint of the bus that listens for all
 }
 
 func newHub() *hub {
-	return &hub{pumps: map[int][]*pump{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
+	return &hub{pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
 }
 
-func (h *hub) attach(queue int, p *pump) {
+func (h *hub) attach(queue int, p *pump, k *knobs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pumps[queue] = append(h.pumps[queue], p)
+	h.knobs[queue] = append(h.knobs[queue], k)
 }
 
-func (h *hub) detach(queue int, p *pump) {
+func (h *hub) detach(queue int, p *pump, k *knobs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pumps[queue] = slices.DeleteFunc(h.pumps[queue], func(q *pump) bool { return q == p })
+	h.knobs[queue] = slices.DeleteFunc(h.knobs[queue], func(q *knobs) bool { return q == k })
+}
+
+// turned has the endpoints of this process that consume a queue look at their knob.
+func (h *hub) turned(queue int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range h.knobs[queue] {
+		k.nudge()
+	}
 }
 
 // wake nudges the workers of this process, now or at a time by this process's clock. It tells whether one
@@ -64,6 +75,11 @@ func (h *hub) wakeAll() {
 	for _, pumps := range h.pumps {
 		for _, p := range pumps {
 			p.wake()
+		}
+	}
+	for _, knobs := range h.knobs {
+		for _, k := range knobs {
+			k.nudge()
 		}
 	}
 }
@@ -276,18 +292,7 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 			return err
 		}
 		for text := range strings.SplitSeq(n.Payload, ",") {
-			if text, ok := strings.CutPrefix(text, beatPrefix); ok {
-				id, _ := strconv.Atoi(text) // 0 is nobody's
-				b.hub.beat(id)
-				continue
-			}
-			if strings.HasPrefix(text, limit.CallPrefix) {
-				b.hub.limitsChanged()
-				continue
-			}
-			if id, err := strconv.Atoi(text); err == nil {
-				b.hub.wake(id, time.Time{})
-			}
+			b.hub.heard(text)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type worker struct {
 
 	idling time.Duration // how long it waited after the last such take
 	behind position      // where to go on, after a take that was all for instances of other workers
+	tries  bool          // it is the one who tries while the endpoint is slow
+	failed bool          // its last batch had failures and no success
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
@@ -32,7 +34,7 @@ func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
 func (w *worker) run(taking, work context.Context) error {
 	for w.pump.await(taking) {
 		for taking.Err() == nil {
-			more, err := w.turn(taking, work)
+			more, err := w.admitted(taking, work)
 			if err == nil && !more {
 				break
 			}
@@ -55,6 +57,19 @@ func (w *worker) run(taking, work context.Context) error {
 	return nil
 }
 
+// admitted is turn, once the brake lets this worker take.
+func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
+	tries, ok := w.brake.admit(taking)
+	if !ok {
+		return false, nil
+	}
+	w.tries, w.failed = tries, false
+	if tries {
+		defer func() { w.brake.release(taking, w.failed) }()
+	}
+	return w.turn(taking, work)
+}
+
 // turn processes one batch. It tells whether there may be more to take at once.
 func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	conn, err := w.pool.Acquire(work)
@@ -63,15 +78,25 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	}
 	defer conn.Release()
 	o := w.pump.begin(w.behind)
+	if o.limit == 0 {
+		return false, nil
+	}
 	w.behind = position{}
 	b := w.newBatch(conn.Conn())
+	if b.slow = w.tries; b.slow {
+		o.limit = 1
+	}
 	r, err := b.process(work, o)
 	w.pump.finish(r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return true, err
-	case r.unseated():
+	}
+	if r.unseated() {
 		return w.awaitSeat(taking, r.seat.Closed), nil
+	}
+	w.pace(r)
+	w.failed = r.done == 0 && r.failures > 0
+	switch {
 	case r.taken == 0 && o.after != position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:

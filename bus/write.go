@@ -41,6 +41,9 @@ func (b *batch) write(ctx context.Context) error {
 		b.also(pipeline)
 	}
 	b.bus.ids.QueueForget(pipeline, b.forget)
+	if b.pauses() {
+		b.queuePause(pipeline)
+	}
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
@@ -235,6 +238,9 @@ type wakeAfter struct {
 func (b *batch) after(ctx context.Context) {
 	for _, w := range b.wakes {
 		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
+	}
+	if b.pauses() {
+		b.haltAfterPause(ctx)
 	}
 	b.memory.forget(b.messages)
 	b.logEnds(ctx)

@@ -26,13 +26,15 @@
 //	edda_batch_seconds                   histogram  endpoint             from the take to the commit
 //	edda_processing_seconds              histogram  endpoint             the handler's own time for one message
 //	edda_critical_seconds                histogram  endpoint             from sent, or due, to committed
+//	edda_endpoint_slow                   gauge      endpoint             1 while it tries one message at a time, see bus.Slowed
+//	edda_endpoint_paused                 gauge      endpoint             1 while somebody has paused it
 //	edda_queue_ready, edda_queue_delayed gauge      endpoint             messages that are due now, or later
 //	edda_queue_claimed, _parked          gauge      endpoint             in hand by a lease; waiting behind others of their key
 //	edda_queue_oldest_due_seconds        gauge      endpoint             how long the first of them has been due
 //	edda_queue_read_errors_total         counter                         scrapes that could not read the queues
 //
 // Every process counts what it did itself: add the counters up over processes. The queues are the same for all: take
-// the maximum.
+// the maximum. The gauges of an endpoint come with the first time that it is slow or paused.
 //
 // # Failures
 //

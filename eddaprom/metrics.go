@@ -39,6 +39,7 @@ type Metrics struct {
 	handled, failed, retried, dead, discarded *prometheus.CounterVec
 	conflicts, batches, lost                  *prometheus.CounterVec
 	size, took, processing, critical          *prometheus.HistogramVec
+	slow, paused                              *prometheus.GaugeVec
 	queues                                    *queues
 
 	mu    sync.Mutex // guards kinds
@@ -55,7 +56,12 @@ func New(o Options) *Metrics {
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: o.Namespace, Name: name, Help: help, Buckets: buckets}, []string{"endpoint"})
 	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: o.Namespace, Name: name, Help: help}, []string{"endpoint"})
+	}
 	return &Metrics{
+		slow:    gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
+		paused:  gauge("endpoint_paused", "1 while the endpoint is paused."),
 		options: o, kinds: map[string]bool{}, queues: newQueues(o),
 		handled:   counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
 		failed:    counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
@@ -97,6 +103,14 @@ func (m *Metrics) Observe(e bus.Event) {
 		m.batches.WithLabelValues(e.Endpoint, "committed").Inc()
 		m.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
 		m.took.WithLabelValues(e.Endpoint).Observe(e.Took.Seconds())
+	case bus.Slowed:
+		m.slow.WithLabelValues(e.Endpoint).Set(1)
+	case bus.Recovered:
+		m.slow.WithLabelValues(e.Endpoint).Set(0)
+	case bus.Paused:
+		m.paused.WithLabelValues(e.Endpoint).Set(1)
+	case bus.Resumed:
+		m.paused.WithLabelValues(e.Endpoint).Set(0)
 	case bus.BatchFailed:
 		m.batches.WithLabelValues(e.Endpoint, "rolled_back").Inc()
 	}
@@ -120,7 +134,7 @@ func (m *Metrics) kind(kind string) string {
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.lost, m.batches,
+	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
 		m.size, m.took, m.processing, m.critical, m.queues}
 }
 

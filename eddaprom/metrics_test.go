@@ -230,3 +230,20 @@ func TestDocListsEveryMetric(t *testing.T) {
 		t.Errorf("events were counted as %v, want 12 metrics", names)
 	}
 }
+
+func TestMetricsTellThePaceOfAnEndpoint(t *testing.T) {
+	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
+	for _, e := range []bus.Event{bus.Slowed{Endpoint: "van"}, bus.Paused{Endpoint: "van"}, bus.Slowed{Endpoint: "bike"}, bus.Recovered{Endpoint: "bike"}, bus.Resumed{Endpoint: "bike"}} {
+		l.metrics.Observe(e)
+	}
+	l.expect(t, `
+		# HELP edda_endpoint_paused 1 while the endpoint is paused.
+		# TYPE edda_endpoint_paused gauge
+		edda_endpoint_paused{endpoint="bike"} 0
+		edda_endpoint_paused{endpoint="van"} 1
+		# HELP edda_endpoint_slow 1 while nothing succeeds, and one message at a time is tried.
+		# TYPE edda_endpoint_slow gauge
+		edda_endpoint_slow{endpoint="bike"} 0
+		edda_endpoint_slow{endpoint="van"} 1
+	`, "edda_endpoint_slow", "edda_endpoint_paused")
+}

@@ -17,12 +17,14 @@ type Failure struct {
 	First     time.Time // when the message first failed
 	Conflicts int       // lost saves; not counted in Info.Attempt
 	Sagas     []string  // the sagas that were stepping
+	Now       time.Time // by the database's clock, when the message was taken
+	Handled   int64     // messages that this process has handled in the endpoint since its Run began
 }
 
 // Policy decides about one failure. It is called by many goroutines at once, after the failed step was undone.
 type Policy func(Failure) Decision
 
-// Decision is sealed: RetryNow, RetryIn, DeadLetter and DiscardBecause make one. Its zero value is not a
+// Decision is sealed: RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure make one. Its zero value is not a
 // decision and is refused, so that a forgotten return cannot lose a message.
 type Decision interface{ verdict() Verdict }
 
@@ -52,6 +54,20 @@ func DiscardBecause(reason string) Decision {
 	return decision{Action: ActionDiscard, Reason: reason}
 }
 
+// PauseEndpoint stops the endpoint in all processes, until somebody resumes it by its name. The message stays: it is
+// written back with this attempt counted, and tried again after that. It is for failures that no message of the endpoint
+// can escape, such as a password that has expired. reason is what the person who looks is shown.
+func PauseEndpoint(reason string) Decision {
+	if reason == "" {
+		reason = "no reason given"
+	}
+	return decision{Action: ActionPause, Reason: reason}
+}
+
+// CountAsFailure makes a conflict a failed attempt, about which the endpoint's policy then decides. It is for policies of
+// conflicts; for a failure it is no decision.
+func CountAsFailure() Decision { return decision{Action: ActionCountAsFailure} }
+
 // Action is what a runtime does with a failed message. Its zero value is no action.
 type Action uint8
 
@@ -60,9 +76,11 @@ const (
 	ActionRetryIn
 	ActionDeadLetter
 	ActionDiscard
+	ActionPause
+	ActionCountAsFailure
 )
 
-var actionNames = [...]string{"no action", "retry now", "retry in", "dead letter", "discard"}
+var actionNames = [...]string{"no action", "retry now", "retry in", "dead letter", "discard", "pause the endpoint", "count as a failure"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {
@@ -75,21 +93,37 @@ func (a Action) String() string {
 type Verdict struct {
 	Action Action
 	Delay  time.Duration // with ActionRetryIn: > 0
-	Reason string        // with ActionDiscard
+	Reason string        // with ActionDiscard and ActionPause
 	Err    error         // the policy itself failed: it panicked, or returned no decision
 }
 
 // Resolve asks p about f; a nil p is Default. When the policy itself fails, the verdict is a dead letter whose
 // Err says so: another attempt would ask the same policy.
-func Resolve(p Policy, f Failure) (v Verdict) {
+func Resolve(p Policy, f Failure) Verdict {
+	if p == nil {
+		p = Default
+	}
+	v := ask(p, f)
+	if v.Action == ActionCountAsFailure {
+		return broken(errors.New("it counts a failure as a failure, which decides nothing"))
+	}
+	return v
+}
+
+// ResolveConflict is Resolve for a conflict. A nil p is Always(CountAsFailure()).
+func ResolveConflict(p Policy, f Failure) Verdict {
+	if p == nil {
+		return Verdict{Action: ActionCountAsFailure}
+	}
+	return ask(p, f)
+}
+
+func ask(p Policy, f Failure) (v Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
 			v = broken(&saga.PanicError{Value: r, Stack: debug.Stack()})
 		}
 	}()
-	if p == nil {
-		p = Default
-	}
 	d, ok := p(f).(decision)
 	if !ok || d.Action == 0 {
 		return broken(errors.New("it returned no decision"))

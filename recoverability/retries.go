@@ -23,7 +23,8 @@ type Retries struct {
 	Delayed   int           // rounds after the first, each begun after a delay
 	Step      time.Duration // the first delay
 	Growth    Growth        // how the delays go on
-	Max       time.Duration // no delay is longer; 0 is ten years
+	Max       time.Duration // no delay is longer, but for the jitter; 0 is ten years
+	Jitter    Jitter        // how the delays are spread
 }
 
 // Growth is how delays follow each other.
@@ -32,6 +33,15 @@ type Growth uint8
 const (
 	Linear      Growth = iota // Step, 2 Step, 3 Step, …
 	Exponential               // Step, 2 Step, 4 Step, …
+)
+
+// Jitter is how far a delay may be from its number, so that messages that failed together do not come back together.
+// Where in that range it is follows from the message's id and the attempt: a decision that is computed again is the same.
+type Jitter uint8
+
+const (
+	Tenth Jitter = iota // ± 10 %
+	Full                // anything from nothing to the delay: the widest spread, and half the delay on average
 )
 
 // mostAttempts keeps every count far inside the 32 bits of the attempt column.
@@ -71,6 +81,9 @@ func (r Retries) check() error {
 	if r.Growth > Exponential {
 		fault("Growth %d is neither Linear nor Exponential", r.Growth)
 	}
+	if r.Jitter > Full {
+		fault("Jitter %d is neither Tenth nor Full", r.Jitter)
+	}
 	return errors.Join(faults...)
 }
 
@@ -90,7 +103,11 @@ func (r Retries) decide(f Failure) Decision {
 	case attempt%round != 0:
 		return RetryNow()
 	}
-	return RetryIn(jitter(r.delay(attempt/round), f.Info.ID, attempt))
+	delay := r.delay(attempt / round)
+	if r.Jitter == Full {
+		return RetryIn(upTo(delay, f.Info.ID, attempt))
+	}
+	return RetryIn(jitter(delay, f.Info.ID, attempt))
 }
 
 // delay is the nth delay, n from 1, before jitter. It saturates instead of overflowing.
@@ -109,7 +126,12 @@ func (r Retries) delay(n int) time.Duration {
 	return time.Duration(d)
 }
 
-// jitter moves d by up to 10 % either way, so that messages that failed together do not come back together.
+// upTo is between 1 ns and d: a delay of nothing would be a retry at once.
+func upTo(d time.Duration, id saga.ID, attempt int) time.Duration {
+	return time.Duration(spread(id, attempt)%uint64(max(d, 1))) + 1
+}
+
+// jitter moves d by up to 10 % either way.
 func jitter(d time.Duration, id saga.ID, attempt int) time.Duration {
 	tenth := int64(d / 10)
 	if tenth == 0 {

@@ -211,6 +211,7 @@ func TestDeadLetters(t *testing.T) {
 		| attempts 24
 		| conflicts 0
 		| reason policy
+		| group old
 		| body 10 bytes
 		| error:
 		|  card refused\x1b[31m

@@ -15,15 +15,17 @@ import (
 
 func (t *tool) deadCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "dead", Short: "Show, retry and discard dead letters",
+		Use: "dead", Short: "Show, retry, edit and discard dead letters",
 		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a number of its own,
 and ends exactly once, however many people try at the same time.`,
-		Example: `  edda dead list --endpoint orders
+		Example: `  edda dead group
+  edda dead list --endpoint orders
   edda dead retry 17 18
+  edda dead retry --group 373371abe806 --rate 10 --yes
   edda dead discard 19 --reason "test data of the load test"`,
 		RunE: group,
 	}
-	c.AddCommand(t.deadList(), t.deadShow(), t.deadRetry(), t.deadDiscard())
+	c.AddCommand(t.deadList(), t.deadGroup(), t.deadShow(), t.deadRetry(), t.deadEdit(), t.deadDiscard(), t.deadJobs())
 	return c
 }
 
@@ -37,6 +39,7 @@ type letterJSON struct {
 	Conflicts   int               `json:"conflicts"`
 	Reason      string            `json:"reason"`
 	Error       string            `json:"error"`
+	Group       string            `json:"group"`
 	Sent        *time.Time        `json:"sent"`
 	FirstFailed *time.Time        `json:"first_failed"`
 	Headers     map[string]string `json:"headers"`
@@ -48,7 +51,7 @@ type letterJSON struct {
 func letterOf(l deadletter.Letter) letterJSON {
 	j := letterJSON{
 		Number: l.Number, Died: l.Died, Endpoint: l.Endpoint, Message: l.MessageID, Kind: l.Kind, Attempts: l.Attempts,
-		Conflicts: l.Conflicts, Reason: l.Reason, Error: l.Error, Sent: jsonTime(l.Sent), FirstFailed: jsonTime(l.FirstFailed),
+		Conflicts: l.Conflicts, Reason: l.Reason, Error: l.Error, Group: l.Group, Sent: jsonTime(l.Sent), FirstFailed: jsonTime(l.FirstFailed),
 		Headers: map[string]string{},
 	}
 	headers, err := l.Headers()
@@ -62,23 +65,23 @@ func letterOf(l deadletter.Letter) letterJSON {
 }
 
 func (t *tool) deadList() *cobra.Command {
-	var (
-		f       deadletter.Filter
-		message string
-	)
+	flags := &letterFlags{}
 	c := &cobra.Command{
 		Use: "list", Short: "Show dead letters in the order of their numbers",
 		Example: `  edda dead list
   edda dead list --endpoint orders --kind order.place --after 17
+  edda dead list --group 373371abe806 --since 2h
   edda dead list --message 0198c0de-0000-7000-8000-000000000001`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if message != "" {
-				if f.MessageID, err = saga.ParseID(message); err != nil {
-					return usage(c, fmt.Errorf("--message %s: %w", escape(message), err))
-				}
+			if err := flags.check(c); err != nil {
+				return err
 			}
 			ctx, b, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			f, err := flags.read(ctx, t)
 			if err != nil {
 				return err
 			}
@@ -93,11 +96,9 @@ func (t *tool) deadList() *cobra.Command {
 			return t.print(letterList(letters, next))
 		},
 	}
-	c.Flags().StringVar(&f.Endpoint, "endpoint", "", "only those that died in this endpoint")
-	c.Flags().StringVar(&f.Kind, "kind", "", "only those of this kind")
-	c.Flags().StringVar(&message, "message", "", "only those of the message with this id")
-	c.Flags().Int64Var(&f.After, "after", 0, "go on behind this number")
-	c.Flags().IntVar(&f.Limit, "limit", deadletter.DefaultLimit, "dead letters, at most 200")
+	flags.add(c)
+	c.Flags().Int64Var(&flags.filter.After, "after", 0, "go on behind this number")
+	c.Flags().IntVar(&flags.filter.Limit, "limit", deadletter.DefaultLimit, "dead letters, at most 200")
 	return c
 }
 
@@ -159,7 +160,7 @@ retried or discarded.`,
 func showLetter(p *page, l deadletter.Letter, withBody bool) {
 	p.fields("number", strconv.FormatInt(l.Number, 10), "endpoint", l.Endpoint, "kind", l.Kind, "message", l.MessageID.String(),
 		"sent", moment(l.Sent), "first failed", moment(l.FirstFailed), "died", moment(l.Died),
-		"attempts", strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "body", fmt.Sprintf("%d bytes", len(l.Body)))
+		"attempts", strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "group", l.Group, "body", fmt.Sprintf("%d bytes", len(l.Body)))
 	p.line("error:")
 	p.block(l.Error)
 	headers, err := l.Headers()
@@ -196,34 +197,57 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 }
 
 func (t *tool) deadRetry() *cobra.Command {
-	return &cobra.Command{
-		Use: "retry NUMBER...", Short: "Put dead letters back into their queues, with all attempts before them",
+	m := &many{action: deadletter.ActionRetry}
+	c := &cobra.Command{
+		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with all attempts before them",
 		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with no attempts
-counted. Each is a transaction of its own: when one fails the others are retried all the same, and the exit code tells.`,
-		Example: `  edda dead retry 17
-  edda dead retry 17 18 19`,
-		Args: arguments(cobra.MinimumNArgs(1)),
+counted. Workers are woken when that is committed.
+
+With numbers each letter is a transaction of its own: when one fails the others are retried all the same, and the exit code
+tells. With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A job that is
+interrupted, or killed, goes on with --resume, and retries no letter twice.`,
+		Example: `  edda dead retry 17 18 19
+  edda dead retry --group 373371abe806 --rate 10 --yes
+  edda dead retry --endpoint orders --since 2h --yes
+  edda dead retry --resume 7`,
 		RunE: func(c *cobra.Command, args []string) error {
+			job, err := m.isJob(c, args)
+			if err != nil {
+				return err
+			}
+			if job {
+				return t.endMany(c, m, "")
+			}
 			return t.endLetters(c, args, "retried", func(l ending) error { return l.store.Retry(l.ctx, t.pool, l.bus, l.number) })
 		},
 	}
+	m.add(c)
+	return c
 }
 
 func (t *tool) deadDiscard() *cobra.Command {
 	reason := ""
+	m := &many{action: deadletter.ActionDiscard}
 	c := &cobra.Command{
-		Use: "discard NUMBER... --reason TEXT", Short: "End dead letters without an effect, and keep the reason",
+		Use: "discard [NUMBER...] --reason TEXT", Short: "End dead letters without an effect, and keep the reason",
 		Long: `End dead letters without an effect. The reason is kept in the table discarded for 30 days; the body is gone at once, and
-nothing brings it back. Each is a transaction of its own.`,
-		Example: `  edda dead discard 17 18 --reason "sent twice by the import of May"`,
-		Args:    arguments(cobra.MinimumNArgs(1)),
+nothing brings it back. With numbers each is a transaction of its own; with a filter, or --all, it is a job as with retry.`,
+		Example: `  edda dead discard 17 18 --reason "sent twice by the import of May"
+  edda dead discard --group 373371abe806 --reason "the load test" --yes`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if strings.TrimSpace(reason) == "" {
+			job, err := m.isJob(c, args)
+			switch {
+			case err != nil:
+				return err
+			case strings.TrimSpace(reason) == "" && m.resume == 0:
 				return usage(c, errors.New(`--reason is missing: say why, for those who ask where the message went`))
+			case job:
+				return t.endMany(c, m, reason)
 			}
 			return t.endLetters(c, args, "discarded", func(l ending) error { return l.store.Discard(l.ctx, t.pool, l.number, reason) })
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record (required)")
+	m.add(c)
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record (required, but with --resume)")
 	return c
 }

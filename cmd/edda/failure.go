@@ -64,8 +64,8 @@ func (t *tool) complain(ctx context.Context, err error) int {
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, bus.ErrNotFound) ||
-		errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit)
+	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, deadletter.ErrNoJob) ||
+		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit)
 }
 
 // remedy is what to do about an error, "" when its text says that already.

@@ -11,11 +11,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // whoever interrupts twice does not wait for the first
-	os.Exit(run(ctx, os.Args[1:], streams{out: os.Stdout, err: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
-// streams are where a command writes: its results, and what it says about them.
-type streams struct{ out, err io.Writer }
+// streams are where a command reads, and where it writes: its results, and what it says about them.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
 
 // run is the whole program: it returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {

@@ -52,6 +52,7 @@ func TestPageNamesEveryField(t *testing.T) {
 	lines := map[string]reflect.Type{
 		"| `migrate status` | `schema`": reflect.TypeFor[migrationJSON](), "| `queue list` | `queues`": reflect.TypeFor[queueJSON](),
 		"| `queue peek` | `next`": reflect.TypeFor[messageJSON](), "| `saga show` | `saga`": reflect.TypeFor[instanceJSON](),
+		"| `dead group` | `next`": reflect.TypeFor[groupJSON](), "| `dead jobs` | `jobs`": reflect.TypeFor[jobJSON](), "| `endpoint list` | `endpoints`": reflect.TypeFor[endpointJSON](),
 		"| `dead show` | `number`": reflect.TypeFor[letterJSON](), "| `advise` | `sagas`": reflect.TypeFor[advisedJSON](),
 	}
 	for begin, fields := range lines {

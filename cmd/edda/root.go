@@ -40,7 +40,7 @@ Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named d
 
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "edda", Short: "Look after Edda's schema: migrations, queues, limits, sagas, dead letters", Long: rootHelp,
+		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, sagas, dead letters", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -52,9 +52,9 @@ func (t *tool) root() *cobra.Command {
 	flags.StringVar(&t.database, "database", "", "connection string, postgres://… or host=… (default $DATABASE_URL, else $PGHOST and its kin)")
 	flags.StringVar(&t.schema, "schema", "", `schema that holds Edda's tables (default $EDDA_SCHEMA, else "edda")`)
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
-	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; migrate up and install wait for ever unless it is given")
+	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that may have to wait for others, or for you, wait for ever unless it is given")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.sagaCommands(), t.deadCommands(), t.limitCommands(), t.adviseCommand(), t.versionCommand())
+	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.sagaCommands(), t.deadCommands(), t.adviseCommand(), t.versionCommand())
 	return root
 }
 
@@ -120,7 +120,11 @@ func (t *tool) close() {
 
 // open connects and makes a bus on a schema that is up to date.
 func (t *tool) open(ctx context.Context) (context.Context, *bus.Bus, error) {
-	ctx, err := t.connect(ctx, t.timeout)
+	return t.openWithin(ctx, t.timeout)
+}
+
+func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.Context, *bus.Bus, error) {
+	ctx, err := t.connect(ctx, timeout)
 	if err != nil {
 		return ctx, nil, err
 	}

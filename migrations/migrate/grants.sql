@@ -15,6 +15,8 @@ REVOKE INSERT, DELETE ON :schema.subscription_generation FROM :role;
 REVOKE UPDATE ON :schema.subscription, :schema.dead_letter, :schema.parked FROM :role;
 -- A row that was deleted and came back would begin its epochs anew.
 REVOKE DELETE ON :schema.lease, :schema.concurrency_limit FROM :role;
+REVOKE DELETE ON :schema.knob FROM :role;
+REVOKE UPDATE, DELETE ON :schema.dead_letter_edit FROM :role;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
 -- The same for queues that are installed later, by whoever runs this script now.
 ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :role;
@@ -28,7 +30,7 @@ REVOKE CREATE ON SCHEMA :schema FROM :role;
 REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
 GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO :role;
 REVOKE INSERT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter FROM :role;
+    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter, :schema.knob, :schema.dead_letter_job, :schema.dead_letter_edit FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;

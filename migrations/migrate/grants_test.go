@@ -110,6 +110,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"slot":              all,
 		"ticket":            all,
 		"saga_counter":      all,
+		"knob":              "SELECT INSERT UPDATE",
+		"dead_letter_job":   all,
+		"dead_letter_edit":  "SELECT INSERT",
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -120,6 +123,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"slot":              "",
 		"ticket":            "",
 		"saga_counter":      "",
+		"knob":              "",
+		"dead_letter_job":   "",
+		"dead_letter_edit":  "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

@@ -3,9 +3,12 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // How many rows a list returns.
@@ -18,9 +21,39 @@ const (
 type Filter struct {
 	Endpoint  string
 	Kind      string
+	Group     string // the name of a Group; reads as "of this endpoint, this kind and this error"
 	MessageID saga.ID
 	After     int64 // continue behind this number; numbers of open transactions may still appear before it
 	Limit     int   // 0 is DefaultLimit; at most MaxLimit
+
+	DiedFrom   time.Time // died then or later, by the database's clock
+	DiedBefore time.Time // died earlier than that
+}
+
+// check refuses what no letter can meet, since it is more likely a mistake.
+func (f Filter) check() error {
+	for _, t := range []time.Time{f.DiedFrom, f.DiedBefore} {
+		if year := t.Year(); year < 1 || year > 9999 {
+			return fmt.Errorf("the year %d is none of a dead letter", year)
+		}
+	}
+	if !f.DiedBefore.IsZero() && !f.DiedFrom.Before(f.DiedBefore) {
+		return fmt.Errorf("nothing dies from %v and before %v", f.DiedFrom, f.DiedBefore)
+	}
+	return nil
+}
+
+// period is from when, and before when, a letter died; an end that is open is infinite.
+func (f Filter) period() (from, before pgtype.Timestamptz) {
+	from = pgtype.Timestamptz{Time: f.DiedFrom, Valid: true}
+	before = pgtype.Timestamptz{Time: f.DiedBefore, Valid: true}
+	if f.DiedFrom.IsZero() {
+		from = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	}
+	if f.DiedBefore.IsZero() {
+		before = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return from, before
 }
 
 func (f Filter) limit() int {
@@ -30,31 +63,43 @@ func (f Filter) limit() int {
 	return min(f.Limit, MaxLimit)
 }
 
-// List returns dead letters without their bodies, in the order of their numbers.
+// List returns dead letters without their bodies, in the order of their numbers: fewer than f.Limit when there are no more.
+// It looks at 10,000 in one statement, and at one after another until it has enough.
 func (s *Store) List(ctx context.Context, q Queryer, f Filter) ([]Letter, error) {
-	sql, args := s.listing(f)
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list dead letters: %w", err)
-	}
-	letters, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Letter, error) { return scanLetter(row) })
+	letters, err := s.list(ctx, q, f)
 	if err != nil {
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
 	return letters, nil
 }
 
-// listing has a statement planned anew for each call: a plan that a connection kept from the time of an empty
-// table would read and sort the whole of it.
-func (s *Store) listing(f Filter) (sql string, args []any) {
-	args = []any{pgx.QueryExecModeExec, f.After, f.Kind, f.limit()}
-	switch {
-	case !f.MessageID.IsZero():
-		return s.sql.Get("list_of_message"), append(args, f.Endpoint, f.MessageID.String())
-	case f.Endpoint != "":
-		return s.sql.Get("list_of_endpoint"), append(args, f.Endpoint)
+func (s *Store) list(ctx context.Context, q Queryer, f Filter) (letters []Letter, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
 	}
-	return s.sql.Get("list"), args
+	limit := f.limit()
+	w := walk{filter: f, after: f.After, last: math.MaxInt64, rows: limit}
+	for len(letters) < limit { // again too for those that have gone since they were found
+		w.most = limit - len(letters)
+		found, err := s.walk(ctx, q, w)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := q.Query(ctx, s.sql.Get("letters"), pgx.QueryExecModeExec, numbers(found.letters))
+		if err != nil {
+			return nil, err
+		}
+		more, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Letter, error) { return scanLetter(row) })
+		if err != nil {
+			return nil, err
+		}
+		letters = append(letters, more...)
+		if found.over {
+			break
+		}
+		w.after, w.rows = found.mark, min(10*w.rows, walkRows)
+	}
+	return letters, nil
 }
 
 // Show returns one dead letter with its body, or ErrNotFound.
@@ -72,12 +117,7 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 	if err != nil {
 		return Letter{}, err
 	}
-	letters, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Letter, err error) {
-		var body []byte
-		l, err = scanLetter(row, &body)
-		l.Body = body
-		return l, err
-	})
+	letters, err := pgx.CollectRows(rows, scanWithBody)
 	if err == nil && len(letters) == 0 {
 		err = ErrNotFound
 	}

@@ -17,7 +17,7 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 		return
 	}
 	endpoint, id, kind, header, body := pg.Texts(), pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Byteas()
-	attempts, conflicts, reason, text := pg.Ints(), pg.Ints(), pg.Texts(), pg.Texts()
+	attempts, conflicts, reason, text, group := pg.Ints(), pg.Ints(), pg.Texts(), pg.Texts(), pg.Texts()
 	sent, failed := pg.Timestamps(), pg.Timestamps()
 	for n := range letters {
 		l := &letters[n]
@@ -32,8 +32,9 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 		text.Text(Storable(l.Error))
 		sent.Time(storableTime(l.Sent))
 		failed.Time(storableTime(l.FirstFailed))
+		group.Text(GroupOf(l))
 	}
-	b.Queue(s.sql.Get("insert"), endpoint, id, kind, header, body, attempts, conflicts, reason, text, sent, failed)
+	b.Queue(s.sql.Get("insert"), endpoint, id, kind, header, body, attempts, conflicts, reason, text, sent, failed, group)
 }
 
 // QueueDiscarded queues one insert of messages that were consumed without effect, or nothing when there are

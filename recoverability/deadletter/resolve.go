@@ -8,26 +8,45 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Resender puts a dead letter back into the queue of its endpoint, in tx: with its id, header and body, due
-// now, and with no attempts counted.
+// Resender puts dead letters back into the queues of their endpoints, in tx: with their ids, headers and bodies, due now
+// in the order given, and with no attempts counted. All of them or none; ErrUndeliverable says that a queue is missing.
+//
+// A Resender that has a method Wake(ctx, endpoints...) is told of the endpoints after the commit, to wake their workers.
 type Resender interface {
-	Resend(ctx context.Context, tx pgx.Tx, l Letter) error
+	Resend(ctx context.Context, tx pgx.Tx, letters ...Letter) error
+}
+
+// wake tells r that messages for endpoints have been committed.
+func wake(ctx context.Context, r Resender, endpoints ...string) {
+	if w, ok := r.(interface {
+		Wake(ctx context.Context, endpoints ...string)
+	}); ok && len(endpoints) > 0 {
+		w.Wake(ctx, endpoints...)
+	}
 }
 
 // Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at
 // the same time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
+	endpoint := ""
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
-		l, err := one(ctx, tx, s.sql.Get("take"), number)
+		l, err := s.takeOne(ctx, tx, number)
 		if err != nil {
 			return err
 		}
+		endpoint = l.Endpoint
 		return r.Resend(ctx, tx, l)
 	})
 	if err != nil {
 		return fmt.Errorf("retry dead letter %d: %w", number, err)
 	}
+	wake(ctx, r, endpoint)
 	return nil
+}
+
+// takeOne removes a dead letter and returns it. Whoever comes second gets ErrNotFound.
+func (s *Store) takeOne(ctx context.Context, tx pgx.Tx, number int64) (Letter, error) {
+	return one(ctx, tx, s.sql.Get("take"), number)
 }
 
 // committed is asked for because a database may default to another isolation, in which the second caller
@@ -48,6 +67,15 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 		return fmt.Errorf("discard dead letter %d: %w", number, err)
 	}
 	return nil
+}
+
+// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and tells how many.
+func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
+	tag, err := db.Exec(ctx, s.sql.Get("prune_jobs"), pgx.QueryExecModeExec, olderThan.Seconds(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune jobs of dead letters: %w", err)
+	}
+	return tag.RowsAffected(), nil
 }
 
 // Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and

@@ -20,14 +20,21 @@ type resender struct {
 	before func(tx pgx.Tx) error
 }
 
-func (r resender) Resend(ctx context.Context, tx pgx.Tx, l deadletter.Letter) error {
+func (r resender) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Letter) error {
 	if r.before != nil {
 		if err := r.before(tx); err != nil {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, r.insert, l.Endpoint, l.MessageID.String(), l.Header, l.Body)
-	return err
+	for _, l := range letters {
+		if l.Endpoint == "nowhere" {
+			return fmt.Errorf("endpoint %s: %w", l.Endpoint, deadletter.ErrUndeliverable)
+		}
+		if _, err := tx.Exec(ctx, r.insert, l.Endpoint, l.MessageID.String(), l.Header, l.Body); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stage is a schema with one dead letter and a queue that retries go to.
@@ -60,7 +67,7 @@ func newStage(t *testing.T) stage {
 	}
 	return stage{
 		pool: pool, store: store, letter: letter,
-		resend: resender{insert: schema.Render("INSERT INTO :schema.resent VALUES ($1, $2, $3, $4)")},
+		resend: resender{insert: schema.Render("-- name: resend\nINSERT INTO :schema.resent VALUES ($1, $2, $3, $4)")},
 		count:  schema.Render("SELECT count(*) FROM :schema.resent WHERE id = $1 AND endpoint = 'orders' AND header = $2 AND body = $3"),
 	}
 }

@@ -15,7 +15,7 @@ func scanLetter(row pgx.CollectableRow, more ...any) (l Letter, err error) {
 	)
 	err = row.Scan(append([]any{
 		&l.Number, &l.Endpoint, &id, &l.Kind, &l.Header, &l.Attempts, &l.Conflicts,
-		&l.Reason, &l.Error, &sent, &failed, &l.Died,
+		&l.Reason, &l.Error, &sent, &failed, &l.Died, &l.Group,
 	}, more...)...)
 	if err != nil {
 		return Letter{}, err
@@ -28,6 +28,13 @@ func scanLetter(row pgx.CollectableRow, more ...any) (l Letter, err error) {
 	}
 	l.Died = l.Died.UTC()
 	l.MessageID, err = saga.ParseID(id)
+	return l, err
+}
+
+func scanWithBody(row pgx.CollectableRow) (l Letter, err error) {
+	var body []byte
+	l, err = scanLetter(row, &body)
+	l.Body = body
 	return l, err
 }
 

@@ -2,9 +2,9 @@
 -- died is stamped by the database. Nothing here can fail on data: the row's key is its own, and the
 -- caller has made the texts storable.
 INSERT INTO :schema.dead_letter
-    (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent, first_failed)
+    (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent, first_failed, error_group)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::int[], $7::int[],
-                     $8::text[], $9::text[], $10::timestamptz[], $11::timestamptz[]);
+                     $8::text[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::text[]);
 
 -- name: insert_discarded
 INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
@@ -13,45 +13,162 @@ SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[],
 -- name: insert_one_discarded
 INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason) VALUES ($1, $2, $3, $4, $5, $6);
 
--- name: list
--- Three statements instead of one with optional conditions, which a generic plan answers by reading
--- everything. A kind is a filter: it has no index of its own.
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died
-FROM :schema.dead_letter
-WHERE id > $1 AND ($2 = '' OR kind = $2)
-ORDER BY id LIMIT $3;
+-- name: letters
+SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group
+FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) ORDER BY id;
 
--- name: list_of_endpoint
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died
-FROM :schema.dead_letter
-WHERE endpoint = $4 AND id > $1 AND ($2 = '' OR kind = $2)
-ORDER BY id LIMIT $3;
+-- name: walk
+-- Four statements instead of one with optional conditions, which a generic plan answers by reading everything. Each looks
+-- at $3 letters at most, whatever the filter leaves of them, and tells how many it saw and up to which number. A kind and a
+-- time have no index of their own. The upper end stands outside, where there is no other condition: two ends look
+-- narrow to a planner that knows nothing, and it would read all between them.
+WITH seen AS MATERIALIZED (
+    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    WHERE id > $1 ORDER BY id LIMIT $3)
+SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
+FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
+LEFT JOIN LATERAL (
+    SELECT * FROM seen
+    WHERE id <= $2 AND ($5 = '' OR kind = $5) AND ($6 = '' OR endpoint = $6) AND died >= $7::timestamptz AND died < $8::timestamptz
+    ORDER BY id LIMIT $4) c ON true
+ORDER BY c.id;
 
--- name: list_of_message
+-- name: walk_of_endpoint
+WITH seen AS MATERIALIZED (
+    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    WHERE endpoint = $6 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
+SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
+FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
+LEFT JOIN LATERAL (
+    SELECT * FROM seen WHERE ($5 = '' OR kind = $5) AND died >= $7::timestamptz AND died < $8::timestamptz
+    ORDER BY id LIMIT $4) c ON true
+ORDER BY c.id;
+
+-- name: walk_of_group
+WITH seen AS MATERIALIZED (
+    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    WHERE error_group = $9 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
+SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
+FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
+LEFT JOIN LATERAL (
+    SELECT * FROM seen
+    WHERE ($5 = '' OR kind = $5) AND ($6 = '' OR endpoint = $6) AND died >= $7::timestamptz AND died < $8::timestamptz
+    ORDER BY id LIMIT $4) c ON true
+ORDER BY c.id;
+
+-- name: walk_of_message
 -- One message may have died in several endpoints. MATERIALIZED keeps the plan to the index of message
 -- ids, where the order by number would look cheaper to a planner that knows nothing.
-WITH m AS MATERIALIZED (
-    SELECT id, endpoint, message_id, kind, header, attempts, conflicts, reason, error, sent, first_failed, died
-    FROM :schema.dead_letter WHERE message_id = $5::text::uuid)
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died
-FROM m
-WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($4 = '' OR endpoint = $4)
-ORDER BY id LIMIT $3;
+WITH m AS MATERIALIZED (SELECT * FROM :schema.dead_letter WHERE message_id = $10::text::uuid),
+seen AS MATERIALIZED (
+    SELECT id, endpoint, kind, died, error_group, octet_length(body) AS size FROM m
+    WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3)
+SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
+FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
+LEFT JOIN LATERAL (
+    SELECT * FROM seen
+    WHERE ($5 = '' OR kind = $5) AND ($6 = '' OR endpoint = $6) AND ($9 = '' OR error_group = $9)
+      AND died >= $7::timestamptz AND died < $8::timestamptz
+    ORDER BY id LIMIT $4) c ON true
+ORDER BY c.id;
+
+-- name: groups
+-- From one group to the next by the index, and three probes of it for each: the first letter, the last, and a count that
+-- ends at its limit. Grouping would read the whole table.
+WITH RECURSIVE g(error_group) AS (
+    (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > $1 ORDER BY d.error_group LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > g.error_group ORDER BY d.error_group LIMIT 1)
+    FROM g WHERE g.error_group IS NOT NULL
+), page AS MATERIALIZED (SELECT g.error_group FROM g WHERE g.error_group IS NOT NULL LIMIT $2)
+SELECT p.error_group, l.endpoint, l.kind, c.n, f.died, l.died, l.id, l.reason, l.error
+FROM page p
+CROSS JOIN LATERAL (SELECT d.died FROM :schema.dead_letter d WHERE d.error_group = p.error_group ORDER BY d.id LIMIT 1) f
+CROSS JOIN LATERAL (
+    SELECT d.id, d.endpoint, d.kind, d.died, d.reason, d.error FROM :schema.dead_letter d
+    WHERE d.error_group = p.error_group ORDER BY d.id DESC LIMIT 1) l
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM (
+        SELECT FROM :schema.dead_letter d WHERE d.error_group = p.error_group ORDER BY d.id LIMIT $3) counted) c
+ORDER BY p.error_group;
 
 -- name: show
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, body
+SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body
 FROM :schema.dead_letter WHERE id = $1;
 
 -- name: take
 -- Whoever comes second waits here for the end of the first, and then finds nothing.
 DELETE FROM :schema.dead_letter WHERE id = $1
-RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, body;
+RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body;
 
 -- name: discard
 WITH gone AS (
     DELETE FROM :schema.dead_letter WHERE id = $1 RETURNING endpoint, message_id, kind)
 INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
 SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
+
+-- name: take_many
+DELETE FROM :schema.dead_letter WHERE id = ANY ($1::bigint[])
+RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body;
+
+-- name: discard_many
+WITH gone AS (
+    DELETE FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) RETURNING endpoint, message_id, kind)
+INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
+SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
+
+-- name: new_job
+-- It goes up to the last letter that there is now.
+INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason, rate, last)
+SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8, $9::double precision,
+       coalesce((SELECT d.id FROM :schema.dead_letter d ORDER BY d.id DESC LIMIT 1), 0)
+RETURNING id;
+
+-- name: job
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+FROM :schema.dead_letter_job WHERE id = $1;
+
+-- name: jobs
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+FROM :schema.dead_letter_job ORDER BY id DESC LIMIT $1;
+
+-- name: cancel_job
+UPDATE :schema.dead_letter_job SET state = 'cancelled', changed = clock_timestamp() WHERE id = $1 AND state = 'open';
+
+-- name: lock_job
+-- Two who run one job take turns, step by step.
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: job_wait
+-- A statement of its own, after the lock: it must see the step that the lock waited for.
+SELECT extract(epoch FROM due - clock_timestamp())::double precision FROM :schema.dead_letter_job WHERE id = $1;
+
+-- name: advance_job
+-- A job that nobody ran for a while does not catch up: its rate counts from now.
+UPDATE :schema.dead_letter_job
+SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' THEN error ELSE $5 END,
+    due = greatest(due, clock_timestamp()) + $6 * interval '1 second', changed = clock_timestamp(),
+    state = CASE WHEN $2 >= last THEN 'done' ELSE state END
+WHERE id = $1
+RETURNING id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed;
+
+-- name: prune_jobs
+DELETE FROM :schema.dead_letter_job
+WHERE id = ANY (ARRAY(
+    SELECT j.id FROM :schema.dead_letter_job j
+    WHERE j.state <> 'open' AND j.changed < now() - make_interval(secs => $1)
+    ORDER BY j.id LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: keep_edited
+INSERT INTO :schema.dead_letter_edit (letter, endpoint, message_id, sent_as, kind, header, body, reason)
+VALUES ($1, $2, $3::text::uuid, $4::text::uuid, $5, $6, $7, $8);
+
+-- name: list_edited
+SELECT id, letter, endpoint, message_id::text, sent_as::text, kind, header, body, reason, by_role, at
+FROM :schema.dead_letter_edit
+WHERE id > $1 AND ($2 = '' OR message_id = nullif($2, '')::uuid)
+ORDER BY id LIMIT $3;
 
 -- name: list_discarded
 SELECT id, endpoint, message_id::text, kind, saga, key, reason, at

@@ -16,6 +16,9 @@ import (
 //go:embed statements.sql
 var statements string
 
+// ErrUndeliverable is wrapped by what a Resender returns for letters that have nowhere to go. It has written nothing then.
+var ErrUndeliverable = errors.New("the queue of a dead letter does not exist")
+
 // ErrNotFound: there is no such dead letter, or it has been retried or discarded.
 var ErrNotFound = errors.New("no such dead letter")
 
@@ -33,7 +36,8 @@ type Letter struct {
 	Error       string    // the last error, at most MaxText bytes
 	Sent        time.Time // zero when unknown, as is FirstFailed
 	FirstFailed time.Time
-	Died        time.Time // by the database's clock, whatever is given to QueueLetters
+	Died        time.Time // by the database's clock, whatever is given to QueueLetters, as is Group
+	Group       string    // of dead letters with the same endpoint, kind, reason and shape of the error
 }
 
 // Discarded says that a message was consumed without effect, and why. Number and At are the table's.

@@ -1,0 +1,135 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// brake slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
+// pause after each failure. The first message that is handled ends it, and all go on at once. The count is of batches:
+// one in which a message was handled has succeeded, whatever else failed in it. Safe for concurrent use.
+//
+// While messages are handled it costs an atomic addition and two atomic loads for each batch.
+type brake struct {
+	after int64         // failed attempts with no success between
+	pause time.Duration // and no sooner than this after the first of them
+
+	handled atomic.Int64 // messages, since Run began
+	failed  atomic.Int64 // attempts, since a message was handled
+	slow    atomic.Bool
+	turn    chan struct{} // of capacity 1: held by the worker that tries
+
+	mu    sync.Mutex
+	first time.Time     // guarded by mu, as is what follows: when the first of failed was
+	since time.Time     // when the slowness began
+	over  chan struct{} // closed when it ends
+}
+
+func newBrake(o EndpointOptions) *brake {
+	return &brake{after: int64(o.SlowAfter), pause: o.SlowPause, turn: make(chan struct{}, 1)}
+}
+
+// admit waits until the caller may take. It tells whether he is the one who tries, who calls release after it.
+func (b *brake) admit(ctx context.Context) (tries, ok bool) {
+	for b.slow.Load() {
+		select {
+		case b.turn <- struct{}{}:
+			if b.slow.Load() {
+				return true, true
+			}
+			<-b.turn
+		case <-b.ended():
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+	return false, true
+}
+
+func (b *brake) ended() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over
+}
+
+// release lets another one try. After a failure the pause comes first, unless something succeeds meanwhile.
+func (b *brake) release(ctx context.Context, failed bool) {
+	defer func() { <-b.turn }()
+	if !failed || !b.slow.Load() {
+		return
+	}
+	timer := time.NewTimer(b.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.ended():
+	case <-ctx.Done():
+	}
+}
+
+// change is what a batch did to the pace.
+type change uint8
+
+const (
+	samePace change = iota
+	slowedPace
+	recoveredPace
+)
+
+// note counts what a committed batch did. It tells whether the pace has changed by it: how many attempts have failed in a
+// row, or how long it was slow.
+func (b *brake) note(handled, failed int) (c change, failures int64, slowFor time.Duration) {
+	switch {
+	case handled > 0:
+		b.handled.Add(int64(handled))
+		if b.failed.Load() == 0 {
+			return samePace, 0, 0
+		}
+		return b.succeed()
+	case failed > 0:
+		return b.fail(int64(failed))
+	}
+	return samePace, 0, 0
+}
+
+func (b *brake) succeed() (change, int64, time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed.Store(0)
+	if !b.slow.Load() {
+		return samePace, 0, 0
+	}
+	b.slow.Store(false)
+	close(b.over)
+	return recoveredPace, 0, time.Since(b.since)
+}
+
+func (b *brake) fail(n int64) (change, int64, time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	failures := b.failed.Add(n)
+	if failures == n {
+		b.first = now
+	}
+	if failures < b.after || now.Sub(b.first) < b.pause || b.slow.Load() {
+		return samePace, 0, 0
+	}
+	b.since, b.over = now, make(chan struct{})
+	b.slow.Store(true)
+	return slowedPace, failures, 0
+}
+
+// pace counts a batch, and says when the endpoint slows down or recovers.
+func (e *Endpoint) pace(r report) {
+	switch c, failures, slowFor := e.brake.note(r.done, r.failures); c {
+	case slowedPace:
+		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause", e.brake.pause, "error", r.failure)
+		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.failure})
+	case recoveredPace:
+		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
+		e.bus.emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
+	}
+}

@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// knobs is what is set for an endpoint, as this process knows it. Whoever runs workers asks it how many, and again when
+// changed is closed. Safe for concurrent use.
+//
+// lookAtKnob reads it, follow keeps it up to date, and sayKnob tells the log: the loop that has made its workers as it
+// says calls that.
+type knobs struct {
+	own, most int           // the program's number of workers, and the most that its pool has connections for
+	look      chan struct{} // of capacity 1: somebody says that the row has changed
+
+	mu      sync.Mutex
+	set     Knob // guarded by mu, as is what follows
+	change  chan struct{}
+	said    Knob // what the log was told last
+	failing bool // the last look failed
+}
+
+func newKnobs(own, most int) *knobs {
+	return &knobs{own: own, most: max(own, most), look: make(chan struct{}, 1), change: make(chan struct{})}
+}
+
+// now is what is set. A loop asks once and makes its workers as it says: the next moment it may be something else.
+func (k *knobs) now() Knob {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.set
+}
+
+// concurrency is how many workers the endpoint has in this process while it is not paused: at least 1.
+func (k *knobs) concurrency() int { return k.count(k.now()) }
+
+func (k *knobs) count(set Knob) int {
+	if set.Concurrency == 0 {
+		return k.own
+	}
+	return min(set.Concurrency, k.most)
+}
+
+// workers is how many there are to be: 0 while the endpoint is paused.
+func (k *knobs) workers(set Knob) int {
+	if set.Paused {
+		return 0
+	}
+	return k.count(set)
+}
+
+// changed is closed when something is set anew. Take it before asking what is set.
+func (k *knobs) changed() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.change
+}
+
+// turn takes over what was read.
+func (k *knobs) turn(now Knob) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changed := k.set.Paused != now.Paused || k.set.Concurrency != now.Concurrency
+	k.set = now
+	if changed {
+		close(k.change)
+		k.change = make(chan struct{})
+	}
+}
+
+// pause is for a process that has paused the endpoint itself, until it reads what others have set.
+func (k *knobs) pause(reason string, at time.Time) {
+	set := k.now()
+	if !set.Paused {
+		set.Paused, set.Reason, set.PausedAt = true, reason, at
+		k.turn(set)
+	}
+}
+
+// says takes over what the log is told, and returns what it was told last.
+func (k *knobs) says(now Knob) (before Knob) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before, k.said = k.said, now
+	return before
+}
+
+// nudge has the row looked at soon.
+func (k *knobs) nudge() {
+	select {
+	case k.look <- struct{}{}:
+	default:
+	}
+}
+
+// fails notes whether a look failed, and tells whether that is news.
+func (k *knobs) fails(failed bool) (news bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	news = failed && !k.failing
+	k.failing = failed
+	return news
+}
+
+// follow looks at the knob at each poll, and when somebody has turned it.
+func (e *Endpoint) follow(ctx context.Context) error {
+	timer := time.NewTimer(run.Jitter(e.options.Poll))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.knobs.look:
+		case <-timer.C:
+		}
+		timer.Reset(run.Jitter(e.options.Poll))
+		if err := e.lookAtKnob(ctx); ctx.Err() == nil && e.knobs.fails(err != nil) {
+			e.bus.log.Warn("edda: what is set for the endpoint was not read", "endpoint", e.name, "error", err)
+		}
+	}
+}
+
+const lookTimeout = 5 * time.Second
+
+// lookAtKnob reads what is set for the endpoint, and makes its row when it has none. After an error the last setting holds.
+func (e *Endpoint) lookAtKnob(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var (
+		paused      *time.Time
+		reason      string
+		concurrency *int
+	)
+	sql := e.bus.knobs // of the statements; e.knobs is what they read
+	err := e.bus.pool.QueryRow(ctx, sql.Get("knob"), e.name).Scan(&paused, &reason, &concurrency)
+	if errors.Is(err, pgx.ErrNoRows) {
+		_, err = e.bus.pool.Exec(ctx, sql.Get("knob_row"), e.name)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	now := Knob{Endpoint: e.name}
+	if paused != nil {
+		now.Paused, now.PausedAt, now.Reason = true, paused.UTC(), reason
+	}
+	if concurrency != nil {
+		now.Concurrency = *concurrency
+	}
+	e.knobs.turn(now)
+	return nil
+}
+
+// sayKnob tells what has changed, once the workers are as now says.
+func (e *Endpoint) sayKnob(now Knob) {
+	before := e.knobs.says(now)
+	switch log := e.bus.log; {
+	case now.Paused && !before.Paused:
+		log.Warn("edda: endpoint is paused", "endpoint", e.name, "reason", now.Reason, "since", now.PausedAt,
+			"remedy", "edda endpoint resume "+e.name)
+		e.bus.emit(Paused{Endpoint: e.name, Reason: now.Reason})
+	case !now.Paused && before.Paused:
+		log.Info("edda: endpoint resumed", "endpoint", e.name)
+		e.bus.emit(Resumed{Endpoint: e.name})
+	}
+	if k := e.knobs; now.Concurrency != before.Concurrency {
+		e.bus.log.Info("edda: concurrency set", "endpoint", e.name, "concurrency", k.count(now), "before", k.count(before))
+		if now.Concurrency > k.most {
+			e.bus.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", e.name, "wanted", now.Concurrency, "concurrency", k.most)
+		}
+		e.bus.emit(ConcurrencySet{Endpoint: e.name, Concurrency: k.count(now)})
+	}
+}

@@ -1,0 +1,392 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+)
+
+func (w *world) knobs() []bus.Knob {
+	w.t.Helper()
+	knobs, err := w.bus.Knobs(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return knobs
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestKnobStatementsPrepareAndAreUsed(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "knobs.sql")
+}
+
+func TestKnobsAreRows(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("a", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
+	w.install("b", bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }))
+	steps := []struct {
+		do   func(ctx context.Context) error
+		want bus.Knob // of a
+	}{
+		{func(context.Context) error { return nil }, bus.Knob{}},
+		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
+		{func(ctx context.Context) error { return w.bus.SetConcurrency(ctx, "a", 7) }, bus.Knob{Concurrency: 7}},
+		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "deploy\x00") }, bus.Knob{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
+		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "still") }, bus.Knob{Concurrency: 7, Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.bus.ResetConcurrency(ctx, "a") }, bus.Knob{Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
+	}
+	for n, step := range steps {
+		w.must(step.do(t.Context()))
+		step.want.Endpoint = "a"
+		got := w.knobs()
+		if diff := cmp.Diff([]bus.Knob{step.want, {Endpoint: "b"}}, got, cmpopts.IgnoreFields(bus.Knob{}, "PausedAt")); diff != "" {
+			t.Errorf("after step %d (-want +got):\n%s", n, diff)
+		}
+		if got[0].Paused == got[0].PausedAt.IsZero() {
+			t.Errorf("after step %d: paused %v since %v", n, got[0].Paused, got[0].PausedAt)
+		}
+	}
+	for _, err := range []error{
+		w.bus.PauseEndpoint(t.Context(), "nowhere", ""), w.bus.ResumeEndpoint(t.Context(), "nowhere"),
+		w.bus.SetConcurrency(t.Context(), "nowhere", 1), w.bus.ResetConcurrency(t.Context(), "nowhere"),
+	} {
+		if !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("%v, want ErrNotInstalled of nowhere", err)
+		}
+	}
+	for _, n := range []int{0, -1, 10_001} {
+		if err := w.bus.SetConcurrency(t.Context(), "a", n); err == nil || !strings.Contains(err.Error(), "want 1 to 10000") {
+			t.Errorf("concurrency %d: %v", n, err)
+		}
+	}
+}
+
+// Every process of the endpoint stops, whether it listens or polls; one that starts later does not begin; and what was sent
+// meanwhile is handled afterwards.
+func TestPauseHoldsForAllProcesses(t *testing.T) {
+	for _, poll := range []bool{false, true} {
+		t.Run(fmt.Sprintf("polling only %v", poll), func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			done := make(chan int, 100)
+			part := bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error { done <- m.N; return nil })
+			o, other := bus.EndpointOptions{Poll: time.Hour}, bus.Options{}
+			if poll {
+				o.Poll, other.Wakeup = 10*time.Millisecond, bus.PollOnly
+			}
+			w.install("stops", part)
+			process := w.process(pgdev.DSN(t), other)
+			w.startOn(process, "stops", o, part)
+			w.startOn(w.process(pgdev.DSN(t), other), "stops", o, part)
+			if !poll {
+				w.untilListening(2)
+			}
+			w.must(w.bus.PauseEndpoint(t.Context(), "stops", "the shop is closed"))
+			w.until("two processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
+			for n := range 20 {
+				w.send(add{N: n})
+			}
+			w.startOn(w.process(pgdev.DSN(t), other), "stops", o, part)
+			w.until("the third is too", func() bool { return len(eventsOf[bus.Paused](w)) == 3 })
+			w.want(20, `SELECT count(*) FROM `+w.queue("stops"))
+			if len(done) > 0 || len(eventsOf[bus.BatchDone](w)) > 0 {
+				t.Errorf("a paused endpoint took messages%s", w.story())
+			}
+			w.must(w.bus.ResumeEndpoint(t.Context(), "stops"))
+			w.untilEmpty("stops")
+		})
+	}
+}
+
+// untilListening waits until n processes hear notifications.
+func (w *world) untilListening(n int) {
+	w.t.Helper()
+	w.until("they listen", func() bool {
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE query = $1`, `listen "`+w.channel()+`"`) >= n
+	})
+}
+
+// A batch that was begun before the pause is finished.
+func TestPauseLetsABatchFinish(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	g := newGate(t)
+	w.start("stops", bus.EndpointOptions{Poll: 10 * time.Millisecond}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { g.pass(); return nil }))
+	w.send(add{N: 1})
+	await(w, "the handler", g.came)
+	w.must(w.bus.PauseEndpoint(t.Context(), "stops", ""))
+	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.send(add{N: 2})
+	g.open()
+	w.until("the batch is done", func() bool { return len(eventsOf[bus.Handled](w)) == 1 })
+	w.want(1, `SELECT count(*) FROM `+w.queue("stops"))
+	w.must(w.bus.ResumeEndpoint(t.Context(), "stops"))
+	w.untilEmpty("stops")
+}
+
+// atWork is a handler of which a test sees how many run at a time. They stay until the test lets them go.
+type atWork struct {
+	now   atomic.Int64
+	leave chan struct{}
+}
+
+func (a *atWork) handle(ctx *bus.Context, _ pgx.Tx, _ add) error {
+	a.now.Add(1)
+	defer a.now.Add(-1)
+	select {
+	case <-a.leave:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// More workers come without a restart; fewer, and those who leave finish what they have in hand.
+func TestConcurrencyChangesLive(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	a := &atWork{leave: make(chan struct{})}
+	w.start("crew", bus.EndpointOptions{Concurrency: 1, BatchMax: 1, Poll: 10 * time.Millisecond, StepTimeout: time.Minute}, bus.HandleTx(a.handle))
+	for range 60 {
+		w.send(add{})
+	}
+	is := func(n int64) {
+		t.Helper()
+		w.until(fmt.Sprintf("%d are at work", n), func() bool { return a.now.Load() == n })
+	}
+	seen := 0
+	heard := func(err error) {
+		t.Helper()
+		w.must(err)
+		seen++
+		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
+	}
+	set := func(n int) { t.Helper(); heard(w.bus.SetConcurrency(t.Context(), "crew", n)) }
+	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new number.
+	leave := func(n int) {
+		t.Helper()
+		for range n {
+			a.leave <- struct{}{}
+		}
+	}
+	is(1)
+	set(6)
+	is(6)
+	set(2)
+	leave(6)
+	is(2)
+	leave(10)
+	w.until("sixteen are done, and two at work", func() bool { return len(eventsOf[bus.Handled](w)) == 16 && a.now.Load() == 2 })
+	w.must(w.bus.PauseEndpoint(t.Context(), "crew", "and a pause"))
+	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	set(4)
+	leave(2)
+	is(0)
+	w.must(w.bus.ResumeEndpoint(t.Context(), "crew"))
+	is(4)
+	heard(w.bus.ResetConcurrency(t.Context(), "crew"))
+	leave(4)
+	is(1)
+	set(500) // the pool of a test has ten connections
+	is(10)
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	close(a.leave)
+	w.untilEmpty("crew")
+}
+
+// A worker that is sent home with work left in the queue leaves it to one who was idle, who would not look for an hour.
+func TestWhoLeavesHandsOver(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("crew", bus.EndpointOptions{Concurrency: 4, Poll: time.Hour, BatchMax: 1, Budget: time.Millisecond},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
+	w.untilListening(1)
+	for range 40 {
+		for range 5 {
+			w.send(add{})
+		}
+		w.must(w.bus.SetConcurrency(t.Context(), "crew", 1))
+		w.must(w.bus.SetConcurrency(t.Context(), "crew", 4))
+	}
+	w.untilEmpty("crew")
+}
+
+// What an alert is written on, and what whoever starts a paused program has to read.
+func TestLogOfKnobs(t *testing.T) {
+	var text bytes.Buffer // slog's handler serialises the writes, and it is read after the last one
+	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "since" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))})
+	e := w.install("logs", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
+	w.must(w.bus.PauseEndpoint(t.Context(), "logs", "no stock"))
+	w.must(w.bus.SetConcurrency(t.Context(), "logs", 500))
+	stop := w.run(e)
+	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.must(w.bus.ResumeEndpoint(t.Context(), "logs"))
+	w.until("it runs", func() bool { return len(eventsOf[bus.Resumed](w)) == 1 })
+	stop()
+	want := `
+level=INFO msg="edda: endpoint started" endpoint=logs concurrency=10
+level=WARN msg="edda: endpoint is paused" endpoint=logs reason="no stock" remedy="edda endpoint resume logs"
+level=INFO msg="edda: concurrency set" endpoint=logs concurrency=10 before=3
+level=WARN msg="edda: concurrency is cut to the pool's MaxConns" endpoint=logs wanted=500 concurrency=10
+level=INFO msg="edda: endpoint resumed" endpoint=logs
+level=INFO msg="edda: endpoint stopped" endpoint=logs error=<nil>
+`
+	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(text.String())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+var errPassword = errors.New("the password has expired")
+
+// The policy pauses the endpoint everywhere. The message has lost nothing, and is handled after the resume.
+func TestPolicyPausesTheEndpoint(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	policy, err := recoverability.Choose(once, recoverability.OnError(errPassword, recoverability.Always(recoverability.PauseEndpoint("renew the password"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var renewed atomic.Bool
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error {
+		if !renewed.Load() {
+			return errPassword
+		}
+		return nil
+	})
+	o := bus.EndpointOptions{Policy: policy, Poll: 10 * time.Millisecond, Concurrency: 1}
+	w.fill("calls", part, 1, 2, 3, 4, 5)
+	w.start("calls", o, part)
+	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "calls", o, part)
+	w.until("both processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
+	if k := w.knobs()[0]; !k.Paused || k.Reason != "renew the password" {
+		t.Errorf("%+v", k)
+	}
+	w.want(5, `SELECT count(*) FROM `+w.queue("calls"))
+	if n := w.count(`SELECT sum(attempt) FROM ` + w.queue("calls")); n < 1 || n > 2 { // the other process may have begun too
+		t.Errorf("%d attempts were made, want one in each process at most", n)
+	}
+	renewed.Store(true)
+	w.must(w.bus.ResumeEndpoint(t.Context(), "calls"))
+	w.untilEmptyHurrying("calls")
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+}
+
+// Somebody holds the row of the knob. A batch never waits for it: the message is put back, and the next failure asks again.
+func TestPauseByPolicyNeverWaits(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errPassword })
+	w.start("calls", bus.EndpointOptions{Policy: recoverability.Always(recoverability.PauseEndpoint("x")), Poll: 10 * time.Millisecond}, part)
+	w.until("it has a row", func() bool { return w.count(`SELECT count(*) FROM edda.knob`) == 1 })
+	holder := w.begin()
+	w.execTx(holder, `SELECT FROM edda.knob FOR UPDATE`)
+	w.send(add{N: 1})
+	w.until("the message is put back twice", func() bool {
+		w.hurry("calls")
+		return len(eventsOf[bus.Retried](w)) >= 2
+	})
+	if w.knobs()[0].Paused {
+		t.Error("paused, and somebody holds the row")
+	}
+	w.commit(holder)
+	w.until("it is paused", func() bool {
+		w.hurry("calls")
+		return w.knobs()[0].Paused
+	})
+}
+
+// A message that has lost too many saves had failed. A policy for conflicts keeps it out of the dead letters, at no attempt,
+// or gives it up in its own way.
+func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
+	decisions := map[string]struct {
+		decide recoverability.Decision
+		ends   string // what is true in the end
+	}{
+		"again":             {recoverability.RetryNow(), `SELECT count(*) FROM edda.saga WHERE state ->> 'Sum' = '1'`},
+		"later":             {recoverability.RetryIn(time.Hour), `SELECT count(*) FROM edda.queue_2 WHERE attempt = 0 AND conflict = 12 AND due > now() + interval '59 minutes'`},
+		"dead letter":       {recoverability.DeadLetter(), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND conflicts = 12 AND attempts = 0`},
+		"discard":           {recoverability.DiscardBecause("never mind"), `SELECT count(*) FROM edda.discarded WHERE reason = 'never mind'`},
+		"counts as failure": {recoverability.CountAsFailure(), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND attempts = 1`},
+		"pauses":            {recoverability.PauseEndpoint("hot"), `SELECT count(*) FROM edda.knob WHERE reason = 'hot' AND endpoint = 'tallies'`},
+		"decides nothing":   {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'`},
+	}
+	for name, test := range decisions {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.listener()
+			policy := func(f recoverability.Failure) recoverability.Decision {
+				if !errors.Is(f.Err, bus.ErrConflict) || f.First.IsZero() || f.Conflicts != 12 || f.Info.Attempt != 1 || f.Now.IsZero() {
+					t.Errorf("asked about %+v", f)
+				}
+				return test.decide
+			}
+			w.conflicting("tallies", bus.EndpointOptions{Policy: once, ConflictPolicy: policy})
+			w.until("it has ended", func() bool { return w.count(test.ends) == 1 })
+			if name != "dead letter" && name != "counts as failure" && name != "decides nothing" {
+				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+			}
+		})
+	}
+}
+
+// conflicting runs a saga whose one instance somebody changes during each step, unless it is locked, and sends it a
+// message that has lost ten saves already.
+func (w *world) conflicting(name string, o bus.EndpointOptions) {
+	w.t.Helper()
+	def := tallies(saga.Optimistic, nil)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
+	w.install(name, bus.Saga(def))
+	w.send(add{Key: "a", N: 1})
+	w.exec(`UPDATE ` + w.queue(name) + ` SET conflict = 10`)
+	changing := bus.Use(func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error {
+			if _, err := w.pool.Exec(ctx, w.sql(`UPDATE edda.saga SET version = version + 1
+				WHERE iid IN (SELECT iid FROM edda.saga FOR NO KEY UPDATE SKIP LOCKED)`)); err != nil {
+				return fmt.Errorf("change it first: %w", err)
+			}
+			return next(ctx, d)
+		}
+	})
+	w.start(name, o, bus.Saga(def), changing)
+}
+
+// A schema that grew: one probe a poll, whatever number of endpoints there are.
+func TestKnobsAreProbed(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	schema := pgtest.Migrated(t, pool)
+	fill := `WITH q AS (INSERT INTO :schema.queue (endpoint) SELECT 'e' || n FROM generate_series(1, 5000) n RETURNING endpoint)
+		SELECT count(*) FROM q`
+	pgtest.Probes{
+		File: "knobs.sql", Fill: fill + `; INSERT INTO :schema.knob (endpoint) SELECT endpoint FROM :schema.queue`, MaxRows: 2,
+		Settings: []string{"SET LOCAL enable_seqscan = off"},
+		Statements: map[string][]string{
+			"knob": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x"}, "resume": {"e7"}, "set_concurrency": {"e7", "3"},
+		},
+	}.Check(t, pool, schema)
+}

@@ -1,0 +1,93 @@
+package bus_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
+)
+
+func TestLeasedEndpointIsPausedAndResized(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	var g gauge
+	gate := make(chan struct{})
+	w.start("callers", bus.EndpointOptions{Concurrency: 2, Poll: 30 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
+		g.enter()
+		defer g.leave()
+		<-gate
+		return nil
+	}))
+	w.sendMany(12)
+	w.until("two run", func() bool { return g.now.Load() == 2 })
+	if err := w.bus.SetConcurrency(t.Context(), "callers", 5); err != nil {
+		t.Fatal(err)
+	}
+	w.until("five run", func() bool { return g.now.Load() == 5 })
+	if err := w.bus.PauseEndpoint(t.Context(), "callers", "by a test"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the pause is told", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	for range 5 {
+		gate <- struct{}{}
+	}
+	w.until("those in hand are handled", func() bool { return w.rows("callers") == 7 })
+	if n := g.now.Load(); n != 0 {
+		t.Errorf("%d run in a paused endpoint", n)
+	}
+	if err := w.bus.ResumeEndpoint(t.Context(), "callers"); err != nil {
+		t.Fatal(err)
+	}
+	close(gate)
+	w.untilEmpty("callers")
+}
+
+func TestLeasedPolicyPausesItsEndpoint(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	var runs atomic.Int32
+	w.start("callers", bus.EndpointOptions{Concurrency: 1, Poll: 30 * time.Millisecond,
+		Policy: func(recoverability.Failure) recoverability.Decision { return recoverability.PauseEndpoint("the provider is down") }},
+		bus.Handle(func(*bus.Context, call) error { runs.Add(1); return errors.New("no answer") }))
+	w.sendMany(3)
+	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.want(1, "SELECT count(*) FROM edda.knob WHERE endpoint = 'callers' AND reason = 'the provider is down'")
+	if n := runs.Load(); n > 3 || w.rows("callers") != 3 {
+		t.Errorf("%d attempts, %d messages are left", n, w.rows("callers"))
+	}
+}
+
+func TestLeasedEndpointSlowsDown(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	var g gauge
+	var healthy atomic.Bool
+	w.start("callers", bus.EndpointOptions{Concurrency: 4, Poll: 20 * time.Millisecond, SlowAfter: 5, SlowPause: 100 * time.Millisecond,
+		Policy: func(recoverability.Failure) recoverability.Decision { return recoverability.RetryIn(time.Millisecond) }},
+		bus.Handle(func(*bus.Context, call) error {
+			g.enter()
+			defer g.leave()
+			<-time.After(time.Millisecond)
+			if healthy.Load() {
+				return nil
+			}
+			return errors.New("no answer")
+		}))
+	w.sendMany(4)
+	w.until("it is slow", func() bool { return len(eventsOf[bus.Slowed](w)) == 1 })
+	w.until("nothing runs", func() bool { return g.now.Load() == 0 })
+	g.most.Store(0)
+	before := len(eventsOf[bus.Retried](w))
+	<-time.After(500 * time.Millisecond)
+	if tried := len(eventsOf[bus.Retried](w)) - before; tried > 7 || g.most.Load() > 1 {
+		t.Errorf("%d attempts in half a second, %d at a time", tried, g.most.Load())
+	}
+	healthy.Store(true)
+	w.untilEmpty("callers")
+	if got := len(eventsOf[bus.Recovered](w)); got != 1 {
+		t.Errorf("%d recoveries", got)
+	}
+}

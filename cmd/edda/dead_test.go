@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// morgue has n dead letters of orders in the group of stock and as many of billing in the group of cards.
+func morgue(t *testing.T, n int) *world {
+	t.Helper()
+	w := migrated(t)
+	w.want(exitDone, "migrate", "install", "orders", "billing")
+	for _, l := range []deadletter.Letter{
+		{Endpoint: "orders", Kind: "order.place", Reason: "given up by the policy", Error: "no stock of 7"},
+		{Endpoint: "billing", Kind: "card.charge", Reason: "permanent", Error: "card refused"},
+	} {
+		w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group)
+			SELECT $1, gen_random_uuid(), $2, '{"tenant":"acme","edda-from":"web"}', convert_to('{"N":' || n || '}', 'UTF8'), 24, 0, $3, $4, $5
+			FROM generate_series(1, $6::int) n`, l.Endpoint, l.Kind, l.Reason, l.Error, deadletter.GroupOf(&l), n)
+	}
+	return w
+}
+
+func TestDeadGroups(t *testing.T) {
+	w := morgue(t, 3)
+	w.exec(`DELETE FROM edda.dead_letter WHERE id = 1`)
+	w.prints(w.want(exitDone, "dead", "group").out, `
+		| GROUP COUNT ENDPOINT KIND FIRST LAST EXAMPLE REASON ERROR
+		| 9a8aabe2cfc9 3 billing card.charge TIME TIME 6 permanent card refused
+		| 3409b8cb9c59 2 orders order.place TIME TIME 3 given up by the policy no stock of 7`)
+	var found struct {
+		Groups []groupJSON
+		Next   string
+	}
+	w.decode(&found, "dead", "group", "--kind", "order.place", "--json")
+	if len(found.Groups) != 1 || found.Groups[0].Count != 2 || found.Next != "" {
+		t.Errorf("%+v", found)
+	}
+	group := found.Groups[0].Group
+	says(t, w.want(exitDone, "dead", "list", "--group", group, "--since", "1h").out, "order.place")
+	w.prints(w.want(exitDone, "dead", "list", "--group", group, "--until", "1h").out, `| No such dead letter.`)
+	w.prints(w.want(exitDone, "dead", "group", "--after", "ffff").out, `| No such dead letter.`)
+}
+
+func TestRetryAndDiscardByFilter(t *testing.T) {
+	w := morgue(t, 250)
+	s := w.want(exitUsage, "dead", "retry", "--endpoint", "orders")
+	says(t, s.err, "250 dead letters are chosen, and nothing was done", "--yes")
+	w.prints(w.want(exitDone, "dead", "jobs").out, `| No job has retried or discarded dead letters.`)
+	w.prints(w.want(exitDone, "dead", "retry", "--endpoint", "orders", "--yes").out, `| Job 1 is done: 250 dead letters were retried.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1`); n != 250 {
+		t.Errorf("%d messages are in the queue of orders, want 250", n)
+	}
+	w.exec(`UPDATE edda.dead_letter SET endpoint = 'nobody' WHERE id % 2 = 0`)
+	s = w.want(exitFailed, "dead", "retry", "--all", "--yes")
+	says(t, s.out, "Job 2 is done: 125 dead letters were retried.")
+	says(t, s.err, "125 could not be retried", "nobody")
+	says(t, w.want(exitUsage, "dead", "discard", "--all", "--yes").err, "--reason is missing")
+	var done jobJSON
+	w.decode(&done, "dead", "discard", "--all", "--reason", "a test", "--yes", "--json")
+	if done.Job != 3 || done.Ended != 125 || done.State != "done" || done.Filter != "--all" || done.Action != "discard" {
+		t.Errorf("%+v", done)
+	}
+	w.prints(w.want(exitDone, "dead", "jobs", "--limit", "2").out, `
+		| JOB ACTION STATE ENDED KEPT RATE CREATED CHANGED FILTER
+		| 3 discard done 125 0 - TIME TIME --all
+		| 2 retry done 125 125 - TIME TIME --all`)
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter`) + 1000*w.count(`SELECT count(*) FROM edda.discarded WHERE reason = 'a test'`); n != 125_000 {
+		t.Errorf("dead letters and 1,000 times the discarded: %d", n)
+	}
+}
+
+// Whoever interrupts a job is told how to go on; another may go on, and no letter is retried twice.
+func TestInterruptedRetryGoesOn(t *testing.T) {
+	w := morgue(t, 40)
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan said)
+	go func() { ended <- w.eddaIn(ctx, "dead", "retry", "--endpoint", "orders", "--rate", "10", "--yes") }()
+	for w.count(`SELECT count(*) FROM edda.queue_1`) < 3 {
+	}
+	interrupt()
+	s := <-ended
+	if s.code != exitInterrupted {
+		t.Fatalf("%+v", s)
+	}
+	says(t, s.err, `"edda dead retry --resume 1" goes on`)
+	says(t, w.want(exitFailed, "dead", "discard", "--resume", "1").err, "edda dead retry --resume 1")
+	w.exec(`UPDATE edda.dead_letter_job SET rate = NULL`)
+	w.prints(w.want(exitDone, "dead", "retry", "--resume", "1").out, `| Job 1 is done: 40 dead letters were retried.`)
+	if n := w.count(`SELECT count(DISTINCT id) FROM edda.queue_1`); n != 40 || w.count(`SELECT count(*) FROM edda.queue_1`) != 40 {
+		t.Errorf("%d different messages of 40 are in the queue", n)
+	}
+	w.want(exitNotFound, "dead", "retry", "--resume", "9")
+	w.want(exitNotFound, "dead", "jobs", "--cancel", "1")
+}
+
+func TestDeadCommandLinesThatAreWrong(t *testing.T) {
+	w := migrated(t)
+	for command, complaint := range map[string]string{
+		"retry":                    "give numbers of dead letters, or a filter",
+		"retry 1 --group a":        "numbers of dead letters, or a filter",
+		"retry --resume 1 --all":   "leave out",
+		"retry --resume -1":        "no number of a job",
+		"retry --all --kind a":     "--all chooses every",
+		"retry --since yesterday":  "want a time like",
+		"list --until -1h":         "in the future",
+		"list --message 7":         "--message 7",
+		"edit 1 --set tenant":      "want NAME=VALUE",
+		"edit one --set tenant=ab": "no number of a dead letter",
+	} {
+		says(t, w.want(exitUsage, append([]string{"dead"}, strings.Fields(command)...)...).err, complaint)
+	}
+	says(t, w.want(exitFailed, "dead", "retry", "--all", "--rate", "-1", "--yes").err, "Rate is -1")
+}
+
+func TestEdit(t *testing.T) {
+	w := morgue(t, 3)
+	body := func(id string) string {
+		t.Helper()
+		n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE body = convert_to('` + id + `', 'UTF8')`)
+		return map[int]string{1: "sent"}[n]
+	}
+	file := filepath.Join(t.TempDir(), "new.json")
+	if err := os.WriteFile(file, []byte(`{"N":10}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(t, w.want(exitDone, "dead", "edit", "1", "--body", file, "--reason", "ten").out, "Dead letter 1 is edited and retried as message")
+	if body(`{"N":10}`) != "sent" {
+		t.Error("the new body was not sent")
+	}
+	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "true").err, "nothing was changed")
+	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "false").err, "edit the body with false")
+	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "echo {> ").err, "the body is no JSON text")
+	w.want(exitDone, "dead", "edit", "2", "--editor", "sed -i s/2/20/")
+	if body(`{"N":20}`) != "sent" {
+		t.Error("what the editor left was not sent, packed")
+	}
+	var edited map[string]any
+	w.decode(&edited, "dead", "edit", "3", "--set", "tenant=b=c", "--remove", "none", "--new-id", "--json")
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE id = '` + edited["message"].(string) + `' AND convert_from(header, 'UTF8')::json ->> 'tenant' = 'b=c'
+		AND convert_from(header, 'UTF8')::json ->> 'edda-from' = 'web'`); n != 1 {
+		t.Errorf("%v", edited)
+	}
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter_edit WHERE body IN ('{"N":1}', '{"N":2}', '{"N":3}')`); n != 3 {
+		t.Errorf("%d old bodies are kept, want 3", n)
+	}
+	w.want(exitNotFound, "dead", "edit", "1", "--body", file)
+	var out, complaint bytes.Buffer
+	code := run(t.Context(), []string{"dead", "edit", "4", "--body", "-", "--raw", "--database", pgdev.DSN(t), "--schema", w.schema},
+		streams{in: strings.NewReader("\xff"), out: &out, err: &complaint})
+	if code != exitDone || w.count(`SELECT count(*) FROM edda.queue_2 WHERE body = '\xff'`) != 1 {
+		t.Errorf("exit code %d: %s%s", code, out.String(), complaint.String())
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+)
+
+// editing is the command line of edda dead edit.
+type editing struct {
+	edit   deadletter.Edit
+	body   string // a file; "-" is the standard input
+	editor string
+	set    []string
+	raw    bool
+	newID  bool
+}
+
+func (t *tool) deadEdit() *cobra.Command {
+	e := &editing{}
+	c := &cobra.Command{
+		Use: "edit NUMBER", Short: "Change a dead letter's body or headers, and retry it",
+		Long: `Change a dead letter's body or headers, and retry it, in one transaction. What it was before is kept in the table
+dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
+
+Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is set in
+for that and packed again; an editor that changes nothing leaves the letter as it was. A body must be JSON unless --raw is given.`,
+		Example: `  edda dead edit 17
+  edda dead edit 17 --body fixed.json --reason "the total was a text"
+  edda dead edit 17 --set tenant=acme --remove trace`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error { return t.runEdit(c, e, args) },
+	}
+	c.Flags().StringVar(&e.body, "body", "", `file with the new body; "-" is the standard input`)
+	c.Flags().StringVar(&e.editor, "editor", "", "command to edit with (default $VISUAL, else $EDITOR, else vi)")
+	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or to change, as NAME=VALUE; may be given again")
+	c.Flags().StringArrayVar(&e.edit.Remove, "remove", nil, "header to leave out; may be given again")
+	c.Flags().BoolVar(&e.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
+	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: whoever has seen the old one takes it for another")
+	c.Flags().StringVar(&e.edit.Reason, "reason", "", "why, for the record")
+	return c
+}
+
+func (t *tool) runEdit(c *cobra.Command, e *editing, args []string) error {
+	numbers, err := numbersOf(c, args)
+	if err != nil {
+		return err
+	}
+	if err := e.read(c); err != nil {
+		return err
+	}
+	byHand := e.body == "" && len(e.set)+len(e.edit.Remove) == 0 && !e.newID
+	timeout := t.timeout
+	if byHand {
+		timeout = t.unbounded(c) // a person edits
+	}
+	ctx, b, err := t.openWithin(c.Context(), timeout)
+	if err != nil {
+		return err
+	}
+	l, err := b.DeadLetters().Show(ctx, t.pool, numbers[0])
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	switch {
+	case byHand:
+		e.edit.Body, err = t.byHand(ctx, e, l)
+	case e.body != "":
+		e.edit.Body, err = t.bodyFrom(e.body)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.DeadLetters().Edit(ctx, t.pool, b, l.Number, e.edit); err != nil {
+		return causeOf(ctx, err)
+	}
+	id := l.MessageID
+	if !e.edit.ID.IsZero() {
+		id = e.edit.ID
+	}
+	return t.print(result{value: map[string]any{"edited": l.Number, "message": id}, page: func(p *page) {
+		p.line("Dead letter %d is edited and retried as message %s.", l.Number, id)
+	}})
+}
+
+// read reads what needs neither database nor file.
+func (e *editing) read(c *cobra.Command) error {
+	e.edit.JSON, e.edit.Set = !e.raw, map[string]string{}
+	for _, header := range e.set {
+		name, value, ok := strings.Cut(header, "=")
+		if !ok || name == "" {
+			return usage(c, fmt.Errorf("--set %s: want NAME=VALUE", escape(header)))
+		}
+		e.edit.Set[name] = value
+	}
+	if e.newID {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return fmt.Errorf("make an id: %w", err)
+		}
+		e.edit.ID = saga.ID(id)
+	}
+	return nil
+}
+
+func (t *tool) bodyFrom(file string) (body []byte, err error) {
+	if file != "-" {
+		body, err = os.ReadFile(file)
+	} else if t.in == nil {
+		err = errors.New("there is no standard input")
+	} else {
+		body, err = io.ReadAll(io.LimitReader(t.in, deadletter.MaxBody+1))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the new body: %w", err)
+	}
+	return append([]byte{}, body...), nil
+}
+
+var errUnchanged = errors.New("nothing was changed, and the dead letter is as it was; \"edda dead retry\" sends it as it is")
+
+// byHand has a person edit the body of l.
+func (t *tool) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {
+	shown := l.Body
+	if !e.raw {
+		shown = []byte(pretty(l.Body) + "\n")
+	}
+	dir, err := os.MkdirTemp("", "edda-edit-") // for its owner alone: a body may hold what is nobody else's business
+	if err != nil {
+		return nil, fmt.Errorf("edit the body: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, fmt.Sprintf("dead-letter-%d.json", l.Number))
+	if err := os.WriteFile(file, shown, 0o600); err != nil {
+		return nil, fmt.Errorf("edit the body: %w", err)
+	}
+	editor := cmp.Or(e.editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi")
+	command := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "edda", file)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("edit the body with %s: %w", escape(editor), err)
+	}
+	edited, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("edit the body: %w", err)
+	}
+	if bytes.Equal(edited, shown) {
+		return nil, errUnchanged
+	}
+	packed := bytes.Buffer{}
+	if e.raw || json.Compact(&packed, edited) != nil {
+		return edited, nil // the store says that it is no JSON
+	}
+	return packed.Bytes(), nil
+}

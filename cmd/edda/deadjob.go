@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/spf13/cobra"
+)
+
+// many ends dead letters by a filter: retry and discard have these flags in common.
+type many struct {
+	letterFlags
+	action deadletter.Action
+	all    bool
+	yes    bool
+	rate   float64
+	resume int64
+}
+
+func (m *many) add(c *cobra.Command) {
+	m.letterFlags.add(c)
+	c.Flags().BoolVar(&m.all, "all", false, "every dead letter, where no other flag chooses some")
+	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the letters that are chosen are counted, and nothing else is done")
+	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is as many as there can be")
+	c.Flags().Int64Var(&m.resume, "resume", 0, "go on with the job of this number, which was interrupted")
+}
+
+// isJob tells a command line with a filter from one with numbers.
+func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
+	filter := m.given() || m.all
+	switch {
+	case m.resume < 0:
+		return false, usage(c, fmt.Errorf("--resume %d is no number of a job", m.resume))
+	case m.resume > 0 && (filter || len(numbers) > 0):
+		return false, usage(c, errors.New("--resume goes on with a job that has its letters: leave out the numbers and the filter"))
+	case filter && len(numbers) > 0:
+		return false, usage(c, errors.New("give numbers of dead letters, or a filter"))
+	case m.given() && m.all:
+		return false, usage(c, errors.New("--all chooses every dead letter, and the other flags do not"))
+	case !filter && m.resume == 0 && len(numbers) == 0:
+		return false, usage(c, errors.New("give numbers of dead letters, or a filter such as --group, or --all"))
+	}
+	return filter || m.resume > 0, m.check(c)
+}
+
+type jobJSON struct {
+	Job     int64     `json:"job"`
+	Action  string    `json:"action"`
+	State   string    `json:"state"`
+	Ended   int64     `json:"ended"`
+	Kept    int64     `json:"kept"`
+	Error   string    `json:"error"`
+	Filter  string    `json:"filter"`
+	Rate    float64   `json:"rate"`
+	Created time.Time `json:"created"`
+	Changed time.Time `json:"changed"`
+}
+
+func jobOf(j deadletter.Job) jobJSON {
+	return jobJSON{Job: j.Number, Action: string(j.Action), State: string(j.State), Ended: j.Ended, Kept: j.Kept, Error: j.Error,
+		Filter: filterText(j.Filter), Rate: j.Rate, Created: j.Created, Changed: j.Changed}
+}
+
+// filterText is a filter as it stands on a command line.
+func filterText(f deadletter.Filter) string {
+	var parts []string
+	for _, flag := range [][2]string{{"endpoint", f.Endpoint}, {"kind", f.Kind}, {"group", f.Group}} {
+		if flag[1] != "" {
+			parts = append(parts, "--"+flag[0]+" "+flag[1])
+		}
+	}
+	if !f.MessageID.IsZero() {
+		parts = append(parts, "--message "+f.MessageID.String())
+	}
+	for name, at := range map[string]time.Time{"since": f.DiedFrom, "until": f.DiedBefore} {
+		if !at.IsZero() {
+			parts = append(parts, "--"+name+" "+at.Format(time.RFC3339Nano))
+		}
+	}
+	if len(parts) == 0 {
+		return "--all"
+	}
+	return strings.Join(parts, " ")
+}
+
+// endMany makes a job of the filter, or takes one up again, and runs it to its end. reason is of a job that discards.
+func (t *tool) endMany(c *cobra.Command, m *many, reason string) error {
+	ctx, b, err := t.openWithin(c.Context(), t.unbounded(c))
+	if err != nil {
+		return err
+	}
+	number := m.resume
+	if number == 0 {
+		if number, err = t.newJob(ctx, c, m, b.DeadLetters(), deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason}); err != nil {
+			return err
+		}
+	}
+	return t.runJob(ctx, b, number, m.action)
+}
+
+func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store, j deadletter.Job) (number int64, err error) {
+	if j.Filter, err = m.read(ctx, t); err != nil {
+		return 0, err
+	}
+	if !m.yes {
+		n, err := letters.Count(ctx, t.pool, j.Filter)
+		if err != nil {
+			return 0, causeOf(ctx, err)
+		}
+		count := strconv.FormatInt(n, 10)
+		if n >= deadletter.CountLimit {
+			count += " or more"
+		}
+		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was done: add --yes to %s them", count, m.action))
+	}
+	number, err = letters.NewJob(ctx, t.pool, j)
+	return number, causeOf(ctx, err)
+}
+
+const tellEvery = 2 * time.Second
+
+// runJob runs a job to its end and prints how it ended. While it runs it says how far it is, and how to go on with it.
+func (t *tool) runJob(ctx context.Context, b *bus.Bus, number int64, action deadletter.Action) error {
+	letters, said := b.DeadLetters(), time.Now()
+	before, err := letters.Job(ctx, t.pool, number)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	goOn := fmt.Sprintf(`"edda dead %s --resume %d" goes on with it`, before.Action, number)
+	if before.Action != action {
+		return fmt.Errorf("job %d does not %s its letters: %s", number, action, goOn)
+	}
+	j, err := letters.RunJob(ctx, t.pool, b, number, func(j deadletter.Job) {
+		if time.Since(said) >= tellEvery {
+			said = time.Now()
+			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended, goOn))
+		}
+	})
+	if err != nil {
+		t.say(fmt.Sprintf("Job %d is not done: %s.", number, goOn))
+		return causeOf(ctx, err)
+	}
+	printErr := t.print(result{value: jobOf(j), page: func(p *page) {
+		p.line("Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended, map[deadletter.Action]string{deadletter.ActionRetry: "retried", deadletter.ActionDiscard: "discarded"}[j.Action])
+	}})
+	if j.Kept > 0 {
+		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s", j.Kept, j.Error))
+	}
+	return printErr
+}
+
+func (t *tool) deadJobs() *cobra.Command {
+	cancel, limit := int64(0), 0
+	c := &cobra.Command{
+		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters, the newest first; --cancel ends one",
+		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that nobody runs goes on with
+"edda dead retry --resume N", or discard for retry. Jobs that have ended are kept for 30 days.`,
+		Example: `  edda dead jobs
+  edda dead jobs --cancel 7`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, b, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			if cancel != 0 {
+				if err := b.DeadLetters().CancelJob(ctx, t.pool, cancel); err != nil {
+					return causeOf(ctx, err)
+				}
+			}
+			jobs, err := b.DeadLetters().Jobs(ctx, t.pool, limit)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			return t.print(jobList(jobs))
+		},
+	}
+	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number before its time; what it has done stays done")
+	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
+	return c
+}
+
+func jobList(jobs []deadletter.Job) result {
+	all := []jobJSON{}
+	rows := [][]string{{"JOB", "ACTION", "STATE", "ENDED", "KEPT", "RATE", "CREATED", "CHANGED", "FILTER"}}
+	for _, j := range jobs {
+		all = append(all, jobOf(j))
+		rate := ""
+		if j.Rate > 0 {
+			rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
+		}
+		rows = append(rows, []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State), strconv.FormatInt(j.Ended, 10),
+			strconv.FormatInt(j.Kept, 10), rate, moment(j.Created), moment(j.Changed), filterText(j.Filter)})
+	}
+	return result{value: map[string]any{"jobs": all}, page: func(p *page) {
+		if len(jobs) == 0 {
+			p.line("No job has retried or discarded dead letters.")
+			return
+		}
+		p.table(rows)
+	}}
+}

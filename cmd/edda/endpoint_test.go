@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEndpoints(t *testing.T) {
+	w := migrated(t)
+	w.prints(w.want(exitDone, "endpoint", "list").out, `| No endpoint is installed in schema "SCHEMA".`)
+	w.want(exitDone, "migrate", "install", "orders", "billing")
+	w.prints(w.want(exitDone, "endpoint", "pause", "orders", "--reason", "closed\x1b[2J").out, `
+		| Endpoint orders is paused. "edda endpoint resume orders" ends that.`)
+	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out, `| Each process of endpoint orders has 2 workers.`)
+	w.prints(w.want(exitDone, "endpoint", "list").out, `
+		| ENDPOINT STATE SINCE REASON CONCURRENCY
+		| billing open - - program
+		| orders paused TIME closed\x1b[2J 2`)
+	var listed struct{ Endpoints []endpointJSON }
+	w.decode(&listed, "endpoint", "list", "--json")
+	if e := listed.Endpoints; len(e) != 2 || e[0].Paused || e[0].Concurrency != nil || !e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
+		t.Errorf("%+v", listed)
+	}
+	w.prints(w.want(exitDone, "endpoint", "resume", "orders").out, `| Endpoint orders is not paused.`)
+	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "--reset", "--json").out, `
+		| {
+		|  "concurrency": null,
+		|  "endpoint": "orders"
+		| }`)
+	w.prints(w.want(exitDone, "endpoint", "list").out, `
+		| ENDPOINT STATE SINCE REASON CONCURRENCY
+		| billing open - - program
+		| orders open - - program`)
+}
+
+func TestEndpointsRefuse(t *testing.T) {
+	w := migrated(t)
+	for command, complaint := range map[string]string{
+		"pause nowhere": "not installed", "resume nowhere": "not installed", "concurrency nowhere 3": "not installed", "concurrency nowhere --reset": "not installed",
+	} {
+		says(t, w.want(exitNotFound, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint, "nowhere")
+	}
+	for command, complaint := range map[string]string{
+		"concurrency a": "--reset", "concurrency a 2 --reset": "--reset", "concurrency a 0": "edda endpoint pause", "concurrency a two": "no number of workers", "pause": "arg",
+	} {
+		says(t, w.want(exitUsage, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint)
+	}
+	says(t, w.want(exitFailed, "endpoint", "concurrency", "a", "20000").err, "want 1 to 10000")
+}

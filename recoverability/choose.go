@@ -1,0 +1,161 @@
+package recoverability
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Chosen is what Choose and its rules take: a Policy, a function like Default, or the numbers of Retries.
+type Chosen interface {
+	~func(Failure) Decision | Retries
+}
+
+// Rule gives some failures a policy of their own. OnError, OnErrorAs, OnKind, When and Unrecoverable make one.
+type Rule struct {
+	name    string
+	matches func(Failure) bool
+	covers  func(Rule) bool // tells whether a later rule would never be asked
+	policy  Policy
+	fault   error
+
+	errors []error      // of OnError and Unrecoverable
+	as     reflect.Type // of OnErrorAs
+	kind   string       // of OnKind
+}
+
+// Choose makes one policy of several. The rules are asked in the order in which they are written, and the first that
+// matches decides; rest decides what no rule matches. A rule is asked before saga.Permanent and saga.RetryAfter are
+// looked at, which Default and Retries do: OnError(ErrNoStock, …) decides about saga.Permanent(ErrNoStock) too.
+//
+// Every fault is in the error: a policy that is nil, Retries with numbers that make no sense, a kind that is no name, and a
+// rule that is never asked because one before it matches all that it does.
+func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
+	last, err := chosen(rest)
+	var faults []error
+	fault := func(name string, err error) {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("choose: %s: %w", name, err))
+		}
+	}
+	fault("the rest", err)
+	for n, r := range rules {
+		if r.matches == nil && r.fault == nil {
+			r.name, r.fault = fmt.Sprintf("rule %d", n+1), errors.New("it is empty: make it with OnError or one of its sisters")
+		}
+		fault(r.name, r.fault)
+		if before := slices.IndexFunc(rules[:n], func(earlier Rule) bool { return earlier.covers != nil && earlier.covers(r) }); before >= 0 {
+			fault(r.name, fmt.Errorf("it is never asked, because %s before it matches the same: turn them round", rules[before].name))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	rules = slices.Clone(rules)
+	return func(f Failure) Decision {
+		for i := range rules {
+			if rules[i].matches(f) {
+				return rules[i].policy(f)
+			}
+		}
+		return last(f)
+	}, nil
+}
+
+// OnError gives the failures that are target, by errors.Is, to p.
+func OnError[P Chosen](target error, p P) Rule {
+	r := newRule(fmt.Sprintf("OnError(%v)", target), p)
+	if target == nil {
+		r.fault = errors.Join(r.fault, errors.New("the error is nil"))
+		return r
+	}
+	r.ofErrors(target)
+	return r
+}
+
+// OnErrorAs gives the failures that have a T in their chain, by errors.As, to p: OnErrorAs[*net.OpError](patient).
+func OnErrorAs[T error, P Chosen](p P) Rule {
+	as := reflect.TypeFor[T]()
+	r := newRule(fmt.Sprintf("OnErrorAs[%v]", as), p)
+	if as == reflect.TypeFor[error]() {
+		r.fault = errors.Join(r.fault, errors.New("every failure is an error: give that policy as the rest"))
+		return r
+	}
+	has := func(err error) bool {
+		var found T
+		return errors.As(err, &found)
+	}
+	r.as = as
+	r.matches = func(f Failure) bool { return has(f.Err) }
+	r.covers = func(later Rule) bool {
+		return later.as == as || len(later.errors) > 0 && !slices.ContainsFunc(later.errors, func(e error) bool { return !has(e) })
+	}
+	return r
+}
+
+// OnKind gives the failures of messages of one kind to p, whatever their errors.
+func OnKind[P Chosen](kind string, p P) Rule {
+	r := newRule(fmt.Sprintf("OnKind(%.80q)", kind), p)
+	r.fault = errors.Join(r.fault, saga.CheckName(kind))
+	r.kind = kind
+	r.matches = func(f Failure) bool { return f.Info.Kind == kind }
+	r.covers = func(later Rule) bool { return later.kind == kind }
+	return r
+}
+
+// When gives the failures for which match returns true to p. match is called by many goroutines at once.
+func When[P Chosen](match func(Failure) bool, p P) Rule {
+	r := newRule("When", p)
+	if match == nil {
+		r.fault = errors.Join(r.fault, errors.New("the function is nil"))
+	}
+	r.matches = match
+	return r
+}
+
+// Unrecoverable makes the failures that are one of targets, by errors.Is, dead letters on their first attempt. A type
+// of errors is OnErrorAs[T](Always(DeadLetter())).
+func Unrecoverable(targets ...error) Rule {
+	r := newRule(fmt.Sprintf("Unrecoverable(%v)", targets), Always(DeadLetter()))
+	if len(targets) == 0 || slices.Contains(targets, nil) {
+		r.fault = errors.New("name the errors; none may be nil")
+		return r
+	}
+	r.ofErrors(slices.Clone(targets)...)
+	return r
+}
+
+// Always is the policy that decides d about every failure.
+func Always(d Decision) Policy { return func(Failure) Decision { return d } }
+
+func newRule[P Chosen](name string, p P) Rule {
+	r := Rule{name: name}
+	r.policy, r.fault = chosen(p)
+	return r
+}
+
+func (r *Rule) ofErrors(targets ...error) {
+	one := func(err error) bool {
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+	}
+	r.errors = targets
+	r.matches = func(f Failure) bool { return one(f.Err) }
+	r.covers = func(later Rule) bool {
+		return len(later.errors) > 0 && !slices.ContainsFunc(later.errors, func(e error) bool { return !one(e) })
+	}
+}
+
+// chosen is the policy that p is.
+func chosen[P Chosen](p P) (Policy, error) {
+	if r, ok := any(p).(Retries); ok {
+		return r.Policy()
+	}
+	v := reflect.ValueOf(p)
+	if v.IsNil() {
+		return nil, errors.New("the policy is nil")
+	}
+	return v.Convert(reflect.TypeFor[Policy]()).Interface().(Policy), nil
+}

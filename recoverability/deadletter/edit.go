@@ -1,0 +1,192 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Edit is what is changed in a dead letter before it is retried.
+type Edit struct {
+	Body   []byte            // nil keeps the body; an empty one that is not nil makes it empty
+	JSON   bool              // refuse a Body that is no JSON text
+	Set    map[string]string // headers to add, or to change
+	Remove []string          // headers to leave out
+	ID     saga.ID           // of the message; zero keeps its id
+	Reason string            // for the record
+}
+
+// Limits of what an edited message may hold: those of a send.
+const (
+	MaxBody        = 1 << 20 // bytes
+	maxHeaders     = 64
+	maxHeaderValue = 8 << 10
+	maxHeaderBytes = 64 << 10
+)
+
+// ownHeaders begin the names of the bus's own headers, which say where a message came from and what it answers.
+const ownHeaders = "edda-"
+
+// Edited is what a dead letter was before an edit. At is by the database's clock.
+type Edited struct {
+	Number    int64 // its own
+	Letter    int64 // the number that the dead letter had
+	Endpoint  string
+	MessageID saga.ID
+	SentAs    saga.ID // the id of the message that was sent in its place
+	Kind      string
+	Header    []byte
+	Body      []byte
+	Reason    string
+	By        string // the database role
+	At        time.Time
+}
+
+// Edit changes a dead letter and retries it, in one transaction; what it was before is kept as a row that ListEdited
+// returns. The message keeps its id, so that whoever has seen it knows it again, unless e.ID gives it another.
+//
+// Errors: those of Retry; a body or headers over the limits of a send, headers of the bus's own, a body that is no JSON
+// though e.JSON asks for it. Nothing has changed then.
+func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64, e Edit) error {
+	if err := e.check(); err != nil {
+		return fmt.Errorf("edit dead letter %d: %w", number, err)
+	}
+	endpoint := ""
+	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
+		old, err := s.takeOne(ctx, tx, number)
+		if err != nil {
+			return err
+		}
+		now, err := e.apply(old)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.sql.Get("keep_edited"), pgx.QueryExecModeExec, number, old.Endpoint, old.MessageID.String(),
+			now.MessageID.String(), old.Kind, nonNil(old.Header), nonNil(old.Body), Storable(e.Reason)); err != nil {
+			return err
+		}
+		endpoint = old.Endpoint
+		return r.Resend(ctx, tx, now)
+	})
+	if err != nil {
+		return fmt.Errorf("edit dead letter %d: %w", number, err)
+	}
+	wake(ctx, r, endpoint)
+	return nil
+}
+
+func (e Edit) check() error {
+	var faults []error
+	if len(e.Body) > MaxBody {
+		faults = append(faults, fmt.Errorf("the body has %d bytes, the limit is %d", len(e.Body), MaxBody))
+	}
+	if e.JSON && e.Body != nil && !json.Valid(e.Body) {
+		faults = append(faults, errors.New("the body is no JSON text"))
+	}
+	for name, value := range e.Set {
+		switch {
+		case name == "" || strings.HasPrefix(name, ownHeaders):
+			faults = append(faults, fmt.Errorf("header %.80q is the bus's own", name))
+		case len(name) > maxHeaderValue || len(value) > maxHeaderValue:
+			faults = append(faults, fmt.Errorf("header %.80q has more than %d bytes", name, maxHeaderValue))
+		case !storableText(name) || !storableText(value):
+			faults = append(faults, fmt.Errorf("header %.80q is not UTF-8 text without NUL", name))
+		}
+	}
+	for _, name := range e.Remove {
+		if strings.HasPrefix(name, ownHeaders) {
+			faults = append(faults, fmt.Errorf("header %.80q is the bus's own", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func storableText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// apply makes the message that is sent in the place of l.
+func (e Edit) apply(l Letter) (Letter, error) {
+	if e.Body != nil {
+		l.Body = e.Body
+	}
+	if !e.ID.IsZero() {
+		l.MessageID = e.ID
+	}
+	if len(e.Set)+len(e.Remove) == 0 {
+		return l, nil
+	}
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(l.Header, &values); err != nil {
+		values = map[string]json.RawMessage{} // a header that nobody can read: it begins anew
+	}
+	for _, name := range e.Remove {
+		delete(values, name)
+	}
+	for name, value := range e.Set {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return Letter{}, err
+		}
+		values[name] = text
+	}
+	if err := withinLimits(values); err != nil {
+		return Letter{}, err
+	}
+	header, err := json.Marshal(values)
+	l.Header = header
+	return l, err
+}
+
+func withinLimits(values map[string]json.RawMessage) error {
+	entries, bytes := 0, 0
+	for name, value := range values {
+		if !strings.HasPrefix(name, ownHeaders) {
+			entries++
+			bytes += len(name) + len(value)
+		}
+	}
+	if entries > maxHeaders || bytes > maxHeaderBytes {
+		return fmt.Errorf("%d headers with %d bytes, the limits are %d and %d", entries, bytes, maxHeaders, maxHeaderBytes)
+	}
+	return nil
+}
+
+// ListEdited returns what was edited, in the order of the edits. Of f it reads MessageID, After and Limit.
+func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
+	id := ""
+	if !f.MessageID.IsZero() {
+		id = f.MessageID.String()
+	}
+	rows, err := q.Query(ctx, s.sql.Get("list_edited"), pgx.QueryExecModeExec, f.After, id, f.limit())
+	if err != nil {
+		return nil, fmt.Errorf("list edited dead letters: %w", err)
+	}
+	edited, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Edited, err error) {
+		var id, as string
+		if err = row.Scan(&e.Number, &e.Letter, &e.Endpoint, &id, &as, &e.Kind, &e.Header, &e.Body, &e.Reason, &e.By, &e.At); err != nil {
+			return Edited{}, err
+		}
+		e.At = e.At.UTC()
+		if e.MessageID, err = saga.ParseID(id); err == nil {
+			e.SentAs, err = saga.ParseID(as)
+		}
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list edited dead letters: %w", err)
+	}
+	return edited, nil
+}
+
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

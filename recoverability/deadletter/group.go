@@ -1,0 +1,196 @@
+package deadletter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Group is dead letters of one endpoint and one kind whose errors are alike.
+type Group struct {
+	Name     string // short, the same in every database and program
+	Endpoint string
+	Kind     string
+	Count    int64 // at most CountLimit
+	Capped   bool  // there are CountLimit or more
+	First    time.Time
+	Last     time.Time // when the letters with the lowest and the highest number died
+	Example  int64     // the number of the last one
+	Reason   string    // of the last one, as is Error
+	Error    string
+}
+
+// CountLimit is how far the letters of a group or a filter are counted.
+const CountLimit = 100_000
+
+// GroupFilter chooses groups. Every zero field is no condition.
+type GroupFilter struct {
+	Endpoint string
+	Kind     string
+	After    string // continue behind the group of this name
+	Limit    int    // groups that are looked at, those of other endpoints and kinds included; 0 or less is MaxGroups, the most
+}
+
+// MaxGroups is how many groups one call of Groups looks at.
+const MaxGroups = 1000
+
+// Groups tells which groups there are, in the order of their names, and the last name it looked at, "" when there are no
+// more. It probes an index for each group, and counts up to CountLimit entries of it.
+func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []Group, next string, err error) {
+	limit := f.Limit
+	if limit <= 0 || limit > MaxGroups {
+		limit = MaxGroups
+	}
+	rows, err := q.Query(ctx, s.sql.Get("groups"), pgx.QueryExecModeExec, f.After, limit, CountLimit)
+	if err != nil {
+		return nil, "", fmt.Errorf("list groups of dead letters: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Group, err error) {
+		err = row.Scan(&g.Name, &g.Endpoint, &g.Kind, &g.Count, &g.First, &g.Last, &g.Example, &g.Reason, &g.Error)
+		g.First, g.Last, g.Capped = g.First.UTC(), g.Last.UTC(), g.Count >= CountLimit
+		return g, err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list groups of dead letters: %w", err)
+	}
+	if len(all) == limit {
+		next = all[limit-1].Name
+	}
+	for _, g := range all {
+		if (f.Endpoint == "" || g.Endpoint == f.Endpoint) && (f.Kind == "" || g.Kind == f.Kind) {
+			groups = append(groups, g)
+		}
+	}
+	return groups, next, nil
+}
+
+// GroupOf is the name of the group of a dead letter: twelve hexadecimal digits that follow from its endpoint, its kind, its
+// reason and the shape of its error.
+func GroupOf(l *Letter) string {
+	h := sha256.New()
+	for _, part := range []string{l.Endpoint, l.Kind, l.Reason, Shape(l.Error)} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+// mostShape is how much of an error its shape is made of, and mostQuote how long a quoted text may be, in bytes.
+const (
+	mostShape = 2048
+	mostQuote = 512
+)
+
+// Shape is an error without what differs from one message to the next: every word with a digit in it, every long
+// hexadecimal word and every quoted text is "#", and so is a row of them with points, colons and the like between. Only the
+// first 2,048 bytes count.
+func Shape(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), mostShape)], "\uFFFD")
+	w := shaper{}
+	for before := ' '; text != ""; {
+		r, size := utf8.DecodeRuneInString(text)
+		switch end := quoted(text, before); {
+		case end > 0:
+			w.mark()
+			before, text = r, text[end:]
+		case isWord(r):
+			word := text[:len(text)-len(strings.TrimLeftFunc(text, isWord))]
+			w.word(word)
+			before, text = 'x', text[len(word):]
+		default:
+			w.other(r)
+			before, text = r, text[size:]
+		}
+	}
+	return strings.TrimSpace(w.out.String())
+}
+
+func isWord(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+// quoted is where the quoted text ends that text begins with, 0 when it begins with none. An apostrophe within a word is
+// no quote.
+func quoted(text string, before rune) (end int) {
+	quote := text[0]
+	if quote != '"' && quote != '\'' && quote != '`' || isWord(before) {
+		return 0
+	}
+	for i := 1; i < len(text) && i <= mostQuote && text[i] != '\n'; i++ {
+		switch {
+		case text[i] == '\\' && quote != '`':
+			i++
+		case text[i] == quote:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// shaper writes a shape. What stands between two marks is kept back, because it may join them.
+type shaper struct {
+	out    strings.Builder
+	marked bool
+	joint  string
+}
+
+func (w *shaper) mark() {
+	if !w.marked {
+		w.flush()
+		w.out.WriteByte('#')
+	}
+	w.marked, w.joint = true, ""
+}
+
+func (w *shaper) flush() {
+	w.out.WriteString(w.joint)
+	w.marked, w.joint = false, ""
+}
+
+func (w *shaper) word(word string) {
+	if variable(word) {
+		w.mark()
+		return
+	}
+	w.flush()
+	w.out.WriteString(word)
+}
+
+// joints may stand between the parts of one number, time, address, id or list of them.
+const joints = ".,:;-+/\\@% "
+
+func (w *shaper) other(r rune) {
+	switch {
+	case r == '#':
+		w.mark()
+	case w.marked && strings.ContainsRune(joints, r):
+		w.joint += string(r)
+	case unicode.IsSpace(r):
+		w.flush()
+		if s := w.out.String(); s != "" && !strings.HasSuffix(s, " ") {
+			w.out.WriteByte(' ')
+		}
+	default:
+		w.flush()
+		w.out.WriteRune(r)
+	}
+}
+
+// variable tells whether a word is likely to be another one in the next message.
+func variable(word string) bool {
+	hexadecimal := len(word) >= 8
+	for _, r := range word {
+		if unicode.IsDigit(r) {
+			return true
+		}
+		hexadecimal = hexadecimal && (r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F')
+	}
+	return hexadecimal
+}

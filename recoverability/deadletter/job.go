@@ -1,0 +1,169 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Action is what a job does with dead letters.
+type Action string
+
+// The actions of jobs.
+const (
+	ActionRetry   Action = "retry"
+	ActionDiscard Action = "discard"
+)
+
+// JobState is where a job is.
+type JobState string
+
+// The states of jobs. A job that nobody runs is open too.
+const (
+	JobOpen      JobState = "open"
+	JobDone      JobState = "done"
+	JobCancelled JobState = "cancelled"
+)
+
+// Job ends many dead letters: those that Filter chooses, in the order of their numbers, up to the last that there was when
+// the job was made. What dies while it runs is not part of it, so a letter that dies again is not retried in circles.
+type Job struct {
+	Number int64 // its own, given by the table
+	Action Action
+	Filter Filter  // After and Limit are not used
+	Rate   float64 // letters a second, over all who run it together; 0 is no limit
+	Reason string  // of ActionDiscard, for the record
+
+	State   JobState
+	Ended   int64     // letters that it has retried or discarded
+	Kept    int64     // letters that it could not retry; they are dead letters as before
+	Error   string    // why the last of them could not be retried
+	Mark    int64     // every letter up to this number has been decided about
+	Last    int64     // the number it goes up to
+	Created time.Time // by the database's clock, as is Changed
+	Changed time.Time
+}
+
+// NewJob stores a job, which RunJob then carries out. Of j only Action, Filter, Rate and Reason are read.
+func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err error) {
+	if err := j.check(); err != nil {
+		return 0, fmt.Errorf("new job: %w", err)
+	}
+	var id, rate any
+	if !j.Filter.MessageID.IsZero() {
+		id = j.Filter.MessageID.String()
+	}
+	if j.Rate > 0 {
+		rate = j.Rate
+	}
+	from, before := j.Filter.period()
+	rows, err := q.Query(ctx, s.sql.Get("new_job"), pgx.QueryExecModeExec, string(j.Action), Storable(j.Filter.Endpoint), Storable(j.Filter.Kind),
+		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate)
+	if err != nil {
+		return 0, fmt.Errorf("new job: %w", err)
+	}
+	number, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+	if err != nil {
+		return 0, fmt.Errorf("new job: %w", err)
+	}
+	return number, nil
+}
+
+// mostRate is far more than a database can do, and far below what is no number any more.
+const mostRate = 1e6
+
+func (j Job) check() error {
+	var faults []error
+	if j.Action != ActionRetry && j.Action != ActionDiscard {
+		faults = append(faults, fmt.Errorf("Action is %q, want %q or %q", j.Action, ActionRetry, ActionDiscard))
+	}
+	if j.Action == ActionDiscard && j.Reason == "" {
+		faults = append(faults, errors.New("a job that discards needs a Reason"))
+	}
+	if math.IsNaN(j.Rate) || j.Rate < 0 || j.Rate > mostRate || j.Rate > 0 && j.Rate < 1/mostRate {
+		faults = append(faults, fmt.Errorf("Rate is %v, want 0 for no limit, or up to %v letters a second", j.Rate, float64(mostRate)))
+	}
+	return errors.Join(append(faults, j.Filter.check())...)
+}
+
+// Job returns one job, or ErrNoJob.
+func (s *Store) Job(ctx context.Context, q Queryer, number int64) (Job, error) {
+	rows, err := q.Query(ctx, s.sql.Get("job"), pgx.QueryExecModeExec, number)
+	if err != nil {
+		return Job{}, fmt.Errorf("show job %d: %w", number, err)
+	}
+	j, err := oneJob(rows)
+	if err != nil {
+		return Job{}, fmt.Errorf("show job %d: %w", number, err)
+	}
+	return j, nil
+}
+
+// ErrNoJob: there is no job with this number.
+var ErrNoJob = errors.New("no such job of dead letters")
+
+// Jobs returns the newest jobs, the newest first: at most limit, 0 or less is DefaultLimit.
+func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
+	rows, err := q.Query(ctx, s.sql.Get("jobs"), pgx.QueryExecModeExec, Filter{Limit: limit}.limit())
+	if err != nil {
+		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
+	}
+	jobs, err := pgx.CollectRows(rows, scanJob)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
+	}
+	return jobs, nil
+}
+
+// CancelJob ends a job before its time. What it has done stays done; whoever runs it stops after the step in hand. It
+// returns ErrNoJob when there is none that is open.
+func (s *Store) CancelJob(ctx context.Context, db Execer, number int64) error {
+	tag, err := db.Exec(ctx, s.sql.Get("cancel_job"), number)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("%w that is open", ErrNoJob)
+	}
+	if err != nil {
+		return fmt.Errorf("cancel job %d: %w", number, err)
+	}
+	return nil
+}
+
+func oneJob(rows pgx.Rows) (Job, error) {
+	j, err := pgx.CollectExactlyOneRow(rows, scanJob)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNoJob
+	}
+	return j, err
+}
+
+func scanJob(row pgx.CollectableRow) (j Job, err error) {
+	var (
+		id           *string
+		from, before *time.Time
+		rate         *float64
+	)
+	err = row.Scan(&j.Number, &j.Action, &j.State, &j.Filter.Endpoint, &j.Filter.Kind, &j.Filter.Group, &id, &from, &before,
+		&j.Reason, &rate, &j.Mark, &j.Last, &j.Ended, &j.Kept, &j.Error, &j.Created, &j.Changed)
+	if err != nil {
+		return Job{}, err
+	}
+	j.Created, j.Changed = j.Created.UTC(), j.Changed.UTC()
+	if from != nil {
+		j.Filter.DiedFrom = from.UTC()
+	}
+	if before != nil {
+		j.Filter.DiedBefore = before.UTC()
+	}
+	if rate != nil {
+		j.Rate = *rate
+	}
+	if id != nil {
+		j.Filter.MessageID, err = saga.ParseID(*id)
+	}
+	return j, err
+}

@@ -1,0 +1,105 @@
+package deadletter_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+const always, never = "-infinity", "infinity"
+
+// An operator opens a list when things go wrong: the table is full, and nobody has analysed it.
+func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	fill := `WITH d AS (
+			INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
+			SELECT 'e1', gen_random_uuid(), 'k', '', '', 'no' FROM generate_series(1, 20000)),
+		e AS (
+			INSERT INTO :schema.dead_letter_edit (letter, endpoint, message_id, sent_as, kind, header, body, reason)
+			SELECT n, 'e1', gen_random_uuid(), gen_random_uuid(), 'k', '', '', '' FROM generate_series(1, 20000) n)
+		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group)
+		SELECT 'e' || n % 100, lpad(to_hex(n), 32, '0')::uuid, 'k', '', '', 1, 0, '', '', 'g' || n % 100 FROM generate_series(1, 20000) n`
+	message := "00000000-0000-0000-0000-000000000007"
+	pgtest.Probes{
+		File: "statements.sql", Fill: fill, MaxRows: 200, // the letters of one endpoint, or of one group
+		PlannedAnew: true,
+		Statements: map[string][]string{
+			"walk":             {"100", "15000", "100", "10", "", "", always, never},
+			"walk_of_endpoint": {"100", "15000", "100", "10", "", "e7", always, never},
+			"walk_of_group":    {"100", "15000", "100", "10", "", "", always, never, "g7"},
+			"walk_of_message":  {"0", "15000", "100", "10", "", "", always, never, "", message},
+			"groups":           {"g3", "10", "15"},
+			"letters":          {"{5,6,7}"}, "take_many": {"{5,6,7}"}, "discard_many": {"{5,6,7}", "no"},
+			"list_discarded": {"0", "", "50", "", ""}, "list_edited": {"0", "", "50"},
+			"prune_discarded": {"2592000", "1000"},
+			"new_job":         {"retry", "", "", "", message, always, never, "", "1"},
+		},
+	}.Check(t, pool, schema)
+	pgtest.Probes{
+		File: "statements.sql", Fill: fill, MaxRows: 1,
+		Statements: map[string][]string{"show": {"7"}, "take": {"7"}, "discard": {"7", "no longer wanted"}},
+	}.Check(t, pool, schema)
+}
+
+// What is done by hand stays quick with a million dead letters in three groups, which nobody has analysed.
+func TestAMillionDeadLetters(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Pool(t)
+	schema := pgtest.Migrated(t, owner)
+	store, err := deadletter.New(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Exec(t.Context(), schema.Render(`
+		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group, died)
+		SELECT 'e' || n % 3, lpad(to_hex(n), 32, '0')::uuid, 'k' || n % 3, '{}', '{}', 24, 0, 'given up by the policy', 'no ' || n, 'g' || n % 3,
+		       '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second'
+		FROM generate_series(1, 1000000) n`)); err != nil {
+		t.Fatal(err)
+	}
+	took := map[string]time.Duration{}
+	timed := func(what string, do func() error) {
+		t.Helper()
+		begun := time.Now()
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		took[what] = time.Since(begun)
+	}
+	timed("groups", func() error {
+		groups, next, err := store.Groups(t.Context(), owner, deadletter.GroupFilter{})
+		if err == nil && (len(groups) != 3 || next != "" || !groups[0].Capped || groups[2].Example != 999998) {
+			err = fmt.Errorf("%d groups, next %q: %+v", len(groups), next, groups)
+		}
+		return err
+	})
+	late := time.Date(2026, 1, 12, 13, 46, 30, 0, time.UTC) // ten seconds before the last
+	for what, f := range map[string]deadletter.Filter{
+		"list of a group": {Group: "g1"}, "list of a kind": {Kind: "k2"}, "list of the last ten seconds": {DiedFrom: late},
+	} {
+		timed(what, func() error { _, err := store.List(t.Context(), owner, f); return err })
+	}
+	for what, f := range map[string]deadletter.Filter{"count of a group": {Group: "g1"}, "count of a time": {DiedFrom: late}} {
+		timed(what, func() error { _, err := store.Count(t.Context(), owner, f); return err })
+	}
+	if n, err := store.Count(t.Context(), owner, deadletter.Filter{DiedFrom: late}); err != nil || n != 11 {
+		t.Errorf("%d letters died in the last ten seconds, %v; want 11", n, err)
+	}
+	number, err := store.NewJob(t.Context(), owner, deadletter.Job{Action: deadletter.ActionDiscard, Reason: "late", Filter: deadletter.Filter{DiedFrom: late}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	timed("a job for eleven of a million", func() error {
+		j, err := store.RunJob(t.Context(), owner, nil, number, func(deadletter.Job) { steps++ })
+		if err == nil && j.Ended != 11 {
+			err = fmt.Errorf("%+v", j)
+		}
+		return err
+	})
+	t.Logf("%d steps; %v", steps, took)
+}

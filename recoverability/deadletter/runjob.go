@@ -1,0 +1,206 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// RunJob carries out a job, or what is left of it, and returns how it stands. It works in steps, each of which is one
+// transaction: at most 100 letters and 8 MiB end in it, and the job's mark moves past them. A program that is killed has
+// lost nothing but the step in its hands: whoever calls RunJob with the number goes on where the last step ended. Several
+// may, at the same time too; each letter ends once, and the rate holds for all of them together.
+//
+// progress is called after each step, unless it is nil. RunJob returns when the job is done or cancelled, and with an error
+// when ctx ends, when there is no such job, or when the connection is lost; the job goes on with the next call.
+func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int64, progress func(Job)) (Job, error) {
+	for {
+		st := step{store: s, resend: r}
+		err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return st.run(ctx, tx, number) })
+		if pg.ClassOf(err) == pg.Race { // another job wants the same letters, and was first
+			if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return st.job, fmt.Errorf("run job %d: %w", number, err)
+		}
+		wake(ctx, r, st.touched...)
+		if progress != nil && st.wait == 0 {
+			progress(st.job)
+		}
+		if st.job.State != JobOpen {
+			return st.job, nil
+		}
+		if err := run.Sleep(ctx, st.wait); err != nil {
+			return st.job, fmt.Errorf("run job %d: %w", number, err)
+		}
+	}
+}
+
+const (
+	stepLetters = 100
+	stepBytes   = 8 << 20
+	stepRows    = 1000                   // that one step looks at, for a filter that chooses few of them
+	stepsPer    = 10                     // steps a second, at a rate that is high enough
+	longestWait = 500 * time.Millisecond // until a step looks whether the job was cancelled
+	raceWait    = 20 * time.Millisecond
+)
+
+// step is one transaction of a job.
+type step struct {
+	store  *Store
+	resend Resender
+
+	job     Job
+	wait    time.Duration // the job is not due yet
+	ended   int64
+	kept    int64
+	fault   string
+	touched []string // endpoints that got messages
+}
+
+func (st *step) run(ctx context.Context, tx pgx.Tx, number int64) error {
+	if err := st.begin(ctx, tx, number); err != nil || st.job.State != JobOpen || st.wait > 0 {
+		return err
+	}
+	chosen, mark, err := st.choose(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := st.end(ctx, tx, chosen); err != nil {
+		return err
+	}
+	return st.advance(ctx, tx, mark)
+}
+
+// begin locks the job, so that its steps come one after another whoever makes them.
+func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
+	rows, err := tx.Query(ctx, st.store.sql.Get("lock_job"), pgx.QueryExecModeExec, number)
+	if err != nil {
+		return err
+	}
+	if st.job, err = oneJob(rows); err != nil {
+		return err
+	}
+	rows, err = tx.Query(ctx, st.store.sql.Get("job_wait"), pgx.QueryExecModeExec, number)
+	if err != nil {
+		return err
+	}
+	seconds, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[float64])
+	if err != nil {
+		return err
+	}
+	st.wait = min(time.Duration(max(seconds, 0)*float64(time.Second)), longestWait)
+	return nil
+}
+
+// choose returns the next letters of the job, and how far it has then looked.
+func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark int64, err error) {
+	most := stepLetters
+	if j := st.job; j.Rate > 0 {
+		most = int(max(1, min(j.Rate/stepsPer, stepLetters)))
+	}
+	w := walk{filter: st.job.Filter, after: st.job.Mark, last: st.job.Last, most: most, rows: stepRows}
+	found, err := st.store.walk(ctx, tx, w)
+	if err != nil {
+		return nil, 0, err
+	}
+	bytes := 0
+	for n, c := range found.letters {
+		if bytes += c.size; n > 0 && bytes > stepBytes {
+			return found.letters[:n], found.letters[n-1].number, nil
+		}
+	}
+	return found.letters, found.mark, nil
+}
+
+// end ends the letters. Those that somebody else has ended meanwhile are not there any more.
+func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
+	if st.job.Action == ActionDiscard {
+		tag, err := tx.Exec(ctx, st.store.sql.Get("discard_many"), pgx.QueryExecModeExec, numbers(chosen), Storable(st.job.Reason))
+		st.ended = tag.RowsAffected()
+		return err
+	}
+	for len(chosen) > 0 {
+		missing := ""
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) (err error) {
+			missing, err = st.retry(ctx, tx, chosen)
+			return err
+		})
+		if !errors.Is(err, ErrUndeliverable) {
+			return err
+		}
+		// Its letters stay, and keep no other from being retried: the step begins anew without them.
+		before := len(chosen)
+		chosen = slices.DeleteFunc(chosen, func(c candidate) bool { return c.endpoint == missing })
+		st.kept += int64(before - len(chosen))
+		st.fault = err.Error()
+	}
+	return nil
+}
+
+// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. It tells which endpoint
+// could not get its letters.
+func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (missing string, err error) {
+	taken, err := st.store.takeMany(ctx, tx, numbers(chosen))
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(taken, func(a, b Letter) int {
+		return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Number, b.Number))
+	})
+	st.ended, st.touched = int64(len(taken)), nil
+	for len(taken) > 0 {
+		endpoint := taken[0].Endpoint
+		end := slices.IndexFunc(taken, func(l Letter) bool { return l.Endpoint != endpoint })
+		if end < 0 {
+			end = len(taken)
+		}
+		if err := st.resend.Resend(ctx, tx, taken[:end]...); err != nil {
+			st.ended, st.touched = 0, nil
+			return endpoint, err
+		}
+		st.touched = append(st.touched, endpoint)
+		taken = taken[end:]
+	}
+	return "", nil
+}
+
+func numbers(of []candidate) []int64 {
+	all := make([]int64, len(of))
+	for n, c := range of {
+		all[n] = c.number
+	}
+	return all
+}
+
+func (s *Store) takeMany(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Letter, error) {
+	rows, err := tx.Query(ctx, s.sql.Get("take_many"), pgx.QueryExecModeExec, numbers)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanWithBody)
+}
+
+// advance writes down what the step has done. It belongs to the same transaction: that is what makes each letter end once.
+func (st *step) advance(ctx context.Context, tx pgx.Tx, mark int64) error {
+	seconds := 0.0
+	if st.job.Rate > 0 {
+		seconds = float64(st.ended+st.kept) / st.job.Rate
+	}
+	rows, err := tx.Query(ctx, st.store.sql.Get("advance_job"), pgx.QueryExecModeExec, st.job.Number, mark, st.ended, st.kept, Storable(st.fault), seconds)
+	if err != nil {
+		return err
+	}
+	st.job, err = oneJob(rows)
+	return err
+}
