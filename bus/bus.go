@@ -19,6 +19,9 @@ import (
 //go:embed statements.sql
 var statements string
 
+//go:embed crashes.sql
+var crashStatements string
+
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
@@ -36,6 +39,7 @@ type Bus struct {
 	routes   *router
 	hub      *hub
 	notifier *notifier
+	session  *session
 
 	autoInstall bool
 	notifyInTx  bool
@@ -119,7 +123,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements, b.schema); err != nil {
+	if b.sql, err = pg.Load(statements+"\n"+crashStatements, b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {
@@ -143,6 +147,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	}
 	b.hub = newHub()
 	b.notifier = &notifier{bus: b}
+	b.session = newSession(b)
 	return nil
 }
 

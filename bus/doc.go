@@ -25,7 +25,9 @@
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
 // untouched. An instance that somebody else changed takes its messages out of the batch. A lost
 // connection loses the batch, and nothing else: the queue still has every message. An error of the
-// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone.
+// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone. A
+// process that dies makes its endpoints careful for ten minutes, and a message with which MaxCrashes processes died
+// a dead letter.
 //
 // # Log
 //
@@ -41,6 +43,13 @@
 //	Warn   edda: a batch was rolled back          endpoint, error
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
+//	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)
+//	Warn   edda: careful mode                     endpoint, until
+//	Info   edda: careful mode ended               endpoint
+//	Warn   edda: the session was not renewed      session, error (after 15 s others take this process for dead)
+//	Warn   edda: the session was not ended, which will look like a death  session, error
+//	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
+//	Debug  edda: strike out of the crash ledger   endpoint, error (of a batch that was rolled back)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //
@@ -50,5 +59,5 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go, load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go for tools that look on.
+// instances.go for tools that look on. session.go, careful.go and ledger.go are for messages that kill the process.
 package bus

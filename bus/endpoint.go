@@ -30,6 +30,7 @@ type EndpointOptions struct {
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
+	MaxCrashes  int           // processes that may die with a message before it is a dead letter; 0 is 3, see docs/crashes.md
 
 	Policy recoverability.Policy // nil is recoverability.Default
 }
@@ -92,6 +93,7 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
+	between("MaxCrashes", int64(o.MaxCrashes), 0, math.MaxInt32)
 	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
 	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(5*time.Minute))
 	between("Drain (ns)", int64(o.Drain), 0, int64(24*time.Hour))
@@ -107,6 +109,7 @@ func (o EndpointOptions) withDefaults(hasTx bool, poolSize int) (EndpointOptions
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.UnknownFor, 10*time.Minute)
 	setDefault(&o.Conflicts, 10)
+	setDefault(&o.MaxCrashes, 3)
 	return o, errors.Join(faults...)
 }
 
@@ -141,6 +144,14 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer pool.Close()
+	leave, err := e.bus.session.join(ctx, e.queue.id)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+	}
+	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.options.Concurrency)
 	err = e.runWorkers(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
@@ -251,9 +262,12 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
 	side.Go(e.bus.clean)
+	alive := run.NewGroup(work) // as long as handlers run, a drain included
+	alive.Go(e.bus.session.keep)
 	if e.bus.wakeup == Notify {
-		side.Go(e.bus.listen)
+		alive.Go(e.bus.listen)
 	}
+	e.bus.session.awaitLock(ctx)
 	workers := run.NewGroup(ctx)
 	for range e.options.Concurrency {
 		workers.Go(func(taking context.Context) error { return newWorker(e, pool).run(taking, work) })
@@ -265,7 +279,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	cancel(nil)
 	side.Stop()
-	return errors.Join(err, side.Wait())
+	return errors.Join(err, side.Wait(), alive.Wait())
 }
 
 // drain cancels the handlers when they have not ended in time after ctx has. It returns when work is over.

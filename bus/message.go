@@ -50,7 +50,8 @@ type message struct {
 	gone   []saga.Cancelled
 	took   time.Duration
 
-	conflicted bool // its instance lost the save
+	conflicted bool  // its instance lost the save
+	convicted  error // too many processes died with it: it is not run
 }
 
 // leave makes m stay in the queue, with nothing of it.

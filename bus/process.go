@@ -34,6 +34,9 @@ type batch struct {
 	save       *persistence.Save // still to be queued by write
 	trouble    bool              // a smaller batch may go better
 	late       bool
+	touched    bool       // somebody had one of its messages in hand before
+	listed     bool       // its messages are in the crash ledger
+	suspects   []position // that were taken out of it
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -54,6 +57,9 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 
 func (b *batch) run(ctx context.Context, o order) error {
 	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
+		return err
+	}
+	if err := b.beCareful(ctx, o); err != nil || len(b.messages) == 0 {
 		return err
 	}
 	b.prepareTurn(ctx)
@@ -92,6 +98,7 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect. A connection that is gone has done that by itself.
 func (b *batch) abandon(ctx context.Context) {
+	b.withdraw(ctx)
 	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
 		return
 	}

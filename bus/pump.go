@@ -147,6 +147,7 @@ type order struct {
 	limit  int
 	after  position
 	helper bool // another worker of this process was at work when it began
+	alone  bool // for one suspect, see careful.go
 }
 
 // begin is called before a take. behind is where a helper goes on that left what it saw to others.
@@ -166,6 +167,9 @@ func (p *pump) begin(behind position) order {
 
 // taken is called after a take. A full one moves the cursor and asks for help.
 func (p *pump) taken(o order, got int, last position) {
+	if o.alone {
+		return // it says nothing about the queue
+	}
 	p.mu.Lock()
 	full := got >= o.limit
 	if full {

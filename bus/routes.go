@@ -19,7 +19,7 @@ type queue struct {
 	id       int
 	endpoint string
 
-	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
+	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts, pruneLedger string
 }
 
 func (b *Bus) newQueue(id int, endpoint string) *queue {
@@ -30,6 +30,7 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 		take: render("take"), body: render("body"), nextDue: render("next_due"),
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
 		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
+		pruneLedger: render("prune_ledger"),
 	}
 }
 

@@ -21,9 +21,10 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: take
--- The row lock is the claim. A large body is left behind and read when its turn comes.
+-- The row lock is the claim. A large body is left behind and read when its turn comes. xmax is not 0 when somebody has
+-- had the row locked before: he let go of it, or is dead.
 SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now()
+       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.xmax
 FROM :queue q
 WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
 ORDER BY q.due, q.id

@@ -74,6 +74,7 @@ func (b *batch) collect(rows pgx.Rows) error {
 		}
 		b.messages = append(b.messages, m)
 		b.now = r.Time(11)
+		b.touched = b.touched || r.Int(12) != 0
 	}
 	return rows.Err()
 }
@@ -128,6 +129,8 @@ func (b *batch) decode() {
 		}
 		err := readHeader(m.header, &m.delivery.Info)
 		switch {
+		case m.convicted != nil:
+			m.die("process died", m.convicted)
 		case errors.Is(err, errNewerEnvelope):
 			b.awaitNewerProgram(m, err)
 		case err != nil:

@@ -22,6 +22,9 @@ type worker struct {
 
 	idling time.Duration // how long it waited after the last such take
 	behind position      // where to go on, after a take that was all for instances of other workers
+
+	suspects []position // that careful batches found, each to be taken alone
+	pace     int        // messages of the next careful batch
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
@@ -63,14 +66,20 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	o := w.pump.begin(w.behind)
+	release := w.bus.session.enter(len(w.suspects) > 0)
+	o := w.carefully(w.pump.begin(w.behind))
 	w.behind = position{}
 	b := w.newBatch(conn.Conn())
 	r, err := b.process(work, o)
+	release()
 	w.pump.finish(r)
+	w.suspects = append(w.suspects, b.suspects...)
+	w.pacing(o, r)
 	switch {
 	case err != nil:
 		return true, err
+	case len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
+		return true, nil
 	case r.taken == 0 && o.after != position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:

@@ -35,6 +35,7 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueRecords(pipeline)
 	b.queueRemoval(pipeline)
 	b.bus.ids.QueueForget(pipeline, b.forget)
+	b.queueLedger(pipeline)
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
@@ -45,6 +46,7 @@ func (b *batch) write(ctx context.Context) error {
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("write: %w", explain(err))
 	}
+	b.listed = false
 	return nil
 }
 

@@ -141,6 +141,7 @@ func TestStatusOfNothing(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
+	const last = migrations.Version
 	for _, c := range []struct {
 		name, change string // change is made to a complete schema
 		want         error
@@ -149,11 +150,11 @@ func TestCheck(t *testing.T) {
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
 		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
-		{"older", "DELETE FROM :schema.migration WHERE version = 6", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
-		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has 5 of the 6 migrations"},
-		{"newer", "INSERT INTO :schema.migration VALUES (7, 'more', false)", nil, ""},
-		{"newer and breaking", "INSERT INTO :schema.migration VALUES (7, 'less', true), (8, 'more', false)",
-			migrations.ErrTooNew, "is at version 8, and its version 7 forbids programs that know no more than 6"},
+		{"older", fmt.Sprintf("DELETE FROM :schema.migration WHERE version = %d", last), migrations.ErrNotMigrated, fmt.Sprintf("has %d of the %d migrations", last-1, last)},
+		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, fmt.Sprintf("has %d of the %d migrations", last-1, last)},
+		{"newer", fmt.Sprintf("INSERT INTO :schema.migration VALUES (%d, 'more', false)", last+1), nil, ""},
+		{"newer and breaking", fmt.Sprintf("INSERT INTO :schema.migration VALUES (%d, 'less', true), (%d, 'more', false)", last+1, last+2),
+			migrations.ErrTooNew, fmt.Sprintf("is at version %d, and its version %d forbids programs that know no more than %d", last+2, last+1, last)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
