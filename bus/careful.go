@@ -15,7 +15,7 @@ import (
 // hand in the whole process, and only what dies so is guilty. The others go on in full batches.
 const (
 	carefulFirst = 8   // messages of a careful batch: few suspects when its steps are slow
-	carefulMost  = 100 // and when they are fast
+	carefulMost  = 250 // and when they are fast
 	askAgain     = 3   // times, whether a session is dead whose messages came back: its connections end one by one
 	askGap       = 10 * time.Millisecond
 )
@@ -79,8 +79,8 @@ func (w *worker) pacing(o order, r report) {
 	}
 }
 
-// beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out what was there before.
-// A batch that cannot be entered is not run.
+// beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
+// cannot be entered is not run.
 func (b *batch) beCareful(ctx context.Context, o order) error {
 	if b.touched {
 		b.bus.session.lookAround(ctx)
@@ -88,38 +88,28 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 	if !b.bus.session.isCareful(b.queue.id) {
 		return nil
 	}
-	found, err := b.enterLedger(ctx)
-	if err == nil && len(found) > 0 {
-		err = b.chargeDeaths(ctx, found)
+	if len(b.messages) > carefulMost { // the death became known after the take
+		b.messages, b.late = b.messages[:carefulMost], true
 	}
-	switch {
-	case err != nil:
-	case o.alone:
-		err = b.face(ctx, found)
-	default:
-		err = b.setAside(ctx, found)
-	}
+	found, err := b.enterLedger(ctx, o.alone)
 	if err != nil {
 		return fmt.Errorf("crash ledger: %w", err)
+	}
+	switch {
+	case len(found) == 0:
+	case o.alone:
+		b.face(found[0])
+	default:
+		b.setAside(ctx, found)
 	}
 	return nil
 }
 
-// setAside takes the suspects out of a batch of many; they are left, and the worker comes back for each. The other entries were
-// left behind by processes that live.
-func (b *batch) setAside(ctx context.Context, found []*entry) error {
-	var ours []*entry
+// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch stands
+// in the ledger with them, which adds nothing to what counts against them.
+func (b *batch) setAside(ctx context.Context, found []suspect) {
 	for _, f := range found {
-		if f.deaths == 0 {
-			ours = append(ours, f)
-		} else {
-			b.suspects = append(b.suspects, f.position)
-		}
-	}
-	if len(ours) > 0 {
-		if err := b.takeOver(ctx, ours, false); err != nil {
-			return err
-		}
+		b.suspects = append(b.suspects, f.position)
 	}
 	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool {
 		return slices.Contains(b.suspects, position{due: m.due, id: m.id})
@@ -127,19 +117,20 @@ func (b *batch) setAside(ctx context.Context, found []*entry) error {
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
 	}
-	return nil
 }
 
-// face is for a batch of one, which is a suspect unless somebody else was faster. One that has died often enough does not run.
-// It needs to have died alone at least once: what died among others is as likely a neighbour of the guilty.
-func (b *batch) face(ctx context.Context, found []*entry) error {
-	if len(found) == 0 {
-		return nil
+// face is for a suspect that is alone. One that is guilty does not run.
+func (b *batch) face(f suspect) {
+	m := b.messages[0]
+	m.suspected = true
+	if f.guilty(b.options.MaxCrashes) {
+		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, f.deaths, f.alone)
 	}
-	f := found[0]
-	if f.deaths >= b.options.MaxCrashes && f.alone > 0 {
-		b.messages[0].convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, f.deaths, f.alone)
-		return nil
-	}
-	return b.takeOver(ctx, found, true)
+}
+
+// guilty: deaths in company count as one, for what died among others is more likely a neighbour of the guilty. So an
+// innocent is at risk only if it is in hand, and nothing else, in process after process that dies of something else.
+func (f suspect) guilty(most int) bool {
+	company := min(1, f.deaths-f.alone)
+	return f.alone > 0 && company+f.alone >= most
 }

@@ -28,12 +28,7 @@ func (b *Bus) clean(ctx context.Context) error {
 func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
-	b.prune(ctx, "session", func() (int64, error) { return b.session.pruneSessions(ctx) })
-	if known := b.routes.current.Load(); known != nil {
-		for _, q := range known.byID {
-			b.prune(ctx, "crash_ledger", func() (int64, error) { return b.session.pruneLedger(ctx, q) })
-		}
-	}
+	b.session.prune(ctx)
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

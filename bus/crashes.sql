@@ -59,53 +59,45 @@ DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
     SELECT s.id FROM :schema.session s WHERE s.ended IS NOT NULL AND s.ended < clock_timestamp() - $1::bigint * interval '1 microsecond'
     ORDER BY s.ended LIMIT $2 FOR UPDATE SKIP LOCKED));
 
--- name: enter_ledger
--- Before a careful batch runs anything. What is returned was there already, although we have its message in hand: somebody
--- had it before us, and could not strike it out.
-WITH entered AS (
-    INSERT INTO :schema.crash_ledger (queue, due, id, deaths, alone, session)
-    SELECT $1, u.due, u.id, 0, 0, $4 FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-    ON CONFLICT ON CONSTRAINT crash_ledger_pkey DO NOTHING)
-SELECT l.due, l.id, l.deaths, l.alone, l.session, l.solo
-FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
+-- name: enter_batch
+-- Before a careful batch runs anything.
+INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[], $6::uuid[]);
+
+-- name: leave_batch
+-- In the batch's own transaction, or before its rollback: a process that lives blames nobody.
+DELETE FROM :schema.crash_batch WHERE id = $1;
+
+-- name: old_batches
+-- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended well.
+SELECT h.id, h.session FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];
+
+-- name: charge_batches
+-- Each death is charged once: whoever deletes the row does it.
+WITH died AS (
+    DELETE FROM :schema.crash_batch h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
+fallen AS (
+    SELECT d.queue, u.due, u.id, count(*)::int AS deaths, sum(d.alone::int)::int AS alone
+    FROM died d CROSS JOIN LATERAL unnest(d.due, d.ids) u(due, id) GROUP BY d.queue, u.due, u.id)
+INSERT INTO :schema.crash_ledger AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone FROM fallen f
+ON CONFLICT ON CONSTRAINT crash_ledger_pkey DO UPDATE
+SET deaths = l.deaths + excluded.deaths, alone = l.alone + excluded.alone, at = clock_timestamp();
+
+-- name: suspects
+SELECT l.due, l.id, l.deaths, l.alone FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
 CROSS JOIN LATERAL (SELECT * FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id OFFSET 0) l;
 
--- name: charge_deaths
--- Once for each death, whoever finds it: a row that was charged names no session.
-UPDATE :schema.crash_ledger l
-SET deaths = l.deaths + 1, alone = l.alone + l.solo::int, session = NULL, solo = false, at = clock_timestamp()
-FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id AND l.session = ANY ($4::uuid[]);
-
--- name: take_over
-UPDATE :schema.crash_ledger l SET session = $4, solo = $5, at = clock_timestamp()
-FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id;
-
 -- name: strike_out
--- In the transaction of the batch: its messages met their fate, or are left with nothing known against them.
-DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
-    SELECT x.tid FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-    CROSS JOIN LATERAL (
-        SELECT l.ctid AS tid FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id FOR UPDATE SKIP LOCKED) x));
+-- In the transaction in which a suspect meets its fate.
+DELETE FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = $2 AND l.id = $3;
 
--- name: withdraw
--- Before the rollback of a process that lives: no death. What has deaths already keeps them.
-DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
-    SELECT x.tid FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-    CROSS JOIN LATERAL (
-        SELECT l.ctid AS tid FROM :schema.crash_ledger l
-        WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id AND l.session = $4 AND l.deaths = 0 FOR UPDATE SKIP LOCKED) x));
-
--- name: put_down
-UPDATE :schema.crash_ledger d SET session = NULL, solo = false, at = clock_timestamp() WHERE d.ctid = ANY (ARRAY(
-    SELECT x.tid FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-    CROSS JOIN LATERAL (
-        SELECT l.ctid AS tid FROM :schema.crash_ledger l
-        WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id AND l.session = $4 AND l.deaths > 0 FOR UPDATE SKIP LOCKED) x));
+-- name: prune_batches
+-- No batch lasts so long: its process could not delete the row, and nobody has asked for its messages since.
+DELETE FROM :schema.crash_batch d WHERE d.ctid = ANY (ARRAY(
+    SELECT h.ctid FROM :schema.crash_batch h
+    WHERE h.queue = $1 AND h.at < clock_timestamp() - $2::bigint * interval '1 microsecond' LIMIT $3 FOR UPDATE SKIP LOCKED));
 
 -- name: prune_ledger
--- Rows of messages that are gone: somebody deleted them, or what should have struck them out was lost.
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful.
 DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.crash_ledger l
     WHERE l.queue = $1 AND l.at < clock_timestamp() - interval '1 minute'

@@ -49,7 +49,7 @@
 //	Warn   edda: the session was not renewed      session, error (after 15 s others take this process for dead)
 //	Warn   edda: the session was not ended, which will look like a death  session, error
 //	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
-//	Debug  edda: strike out of the crash ledger   endpoint, error (of a batch that was rolled back)
+//	Debug  edda: leave the crash ledger           endpoint, error (of a batch that was rolled back)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //

@@ -5,23 +5,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-// entry is a row of the crash ledger that was there before us.
-type entry struct {
+// suspect is a message with which processes died.
+type suspect struct {
 	position
-	deaths  int
-	alone   int      // of these, with nothing else in hand
-	session *saga.ID // who had it in hand last; nil when that is settled
-	solo    bool     // and had nothing else
+	deaths int
+	alone  int // of these, with nothing else in hand
 }
 
-// side runs statements of the ledger in a transaction of their own, on another connection than the batch's: what they
-// write must be there when this process is not.
+// side runs statements in a transaction of their own, on another connection than the batch's: what they write must
+// be there when this process is not.
 func (b *batch) side(ctx context.Context, queue func(*pgx.Batch)) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(b.bus.sql.Get("open"))
@@ -30,18 +27,84 @@ func (b *batch) side(ctx context.Context, queue func(*pgx.Batch)) error {
 	return b.bus.pool.SendBatch(ctx, pipeline).Close()
 }
 
-// enterLedger says that this process has the messages in hand, and returns the entries of those that were in other hands.
-func (b *batch) enterLedger(ctx context.Context) (found []*entry, err error) {
-	due, id := b.keys()
-	b.listed = true
+// enterLedger says that this process has the batch in hand. Most messages never were in other hands, which their rows
+// show; for the rest it looks for batches of processes that died, and returns the suspects.
+func (b *batch) enterLedger(ctx context.Context, alone bool) ([]suspect, error) {
+	due, id := keysOf(b.messages)
+	returning := slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return !m.touched })
+	oldDue, oldID := keysOf(returning)
+	var found []oldBatch
+	b.entered = newID()
+	err := b.side(ctx, func(pipeline *pgx.Batch) {
+		pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.id, b.bus.session.id, alone, due, id)
+		if len(returning) > 0 {
+			pipeline.Queue(b.bus.sql.Get("old_batches"), b.queue.id, b.bus.session.id, oldID).Query(func(rows pgx.Rows) (err error) {
+				found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[oldBatch])
+				return err
+			})
+		}
+	})
+	if err != nil || len(returning) == 0 {
+		return nil, err
+	}
+	if len(found) > 0 {
+		if err := b.chargeBatches(ctx, found); err != nil {
+			return nil, err
+		}
+	}
+	return b.readSuspects(ctx, oldDue, oldID)
+}
+
+// oldBatch is a batch of another process that had some of our messages in hand.
+type oldBatch struct{ ID, Session saga.ID }
+
+// chargeBatches makes suspects of all messages of batches whose processes died. Rarely, one of these is alive: it lost its
+// connection, and could not say that its batch was over.
+func (b *batch) chargeBatches(ctx context.Context, found []oldBatch) error {
+	var sessions []saga.ID
+	for _, old := range found {
+		if !slices.Contains(sessions, old.Session) {
+			sessions = append(sessions, old.Session)
+		}
+	}
+	dead, err := b.whoDied(ctx, sessions)
+	if err != nil {
+		return err
+	}
+	var charged []saga.ID
+	for _, old := range found {
+		if dead[old.Session] {
+			charged = append(charged, old.ID)
+		}
+	}
+	if len(charged) == 0 {
+		return nil
+	}
+	return b.side(ctx, func(pipeline *pgx.Batch) { pipeline.Queue(b.bus.sql.Get("charge_batches"), uuidsOf(charged)) })
+}
+
+// whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
+// one after another.
+func (b *batch) whoDied(ctx context.Context, sessions []saga.ID) (dead map[saga.ID]bool, err error) {
+	for n := range askAgain {
+		if n > 0 && run.Sleep(ctx, askGap) != nil {
+			break
+		}
+		if dead, err = b.bus.session.dead(ctx, sessions, true); err != nil || len(dead) == len(sessions) {
+			break
+		}
+	}
+	return dead, err
+}
+
+func (b *batch) readSuspects(ctx context.Context, due []time.Time, id [][16]byte) (found []suspect, err error) {
 	err = b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("enter_ledger"), b.queue.id, due, id, b.bus.session.id).Query(func(rows pgx.Rows) error {
-			var err error
-			found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*entry, error) {
-				f := &entry{}
-				err := row.Scan(&f.due, &f.id, &f.deaths, &f.alone, &f.session, &f.solo)
+		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.id, due, id).Query(func(rows pgx.Rows) error {
+			f := suspect{}
+			_, err := pgx.ForEachRow(rows, []any{&f.due, &f.id, &f.deaths, &f.alone}, func() error {
 				f.due = f.due.UTC()
-				return f, err
+				found = append(found, f)
+				return nil
 			})
 			return err
 		})
@@ -49,113 +112,53 @@ func (b *batch) enterLedger(ctx context.Context) (found []*entry, err error) {
 	return found, err
 }
 
-// chargeDeaths counts the deaths of the sessions that had the messages in hand. Rarely, one of them is alive: it lost its
-// connection, and could not strike them out.
-func (b *batch) chargeDeaths(ctx context.Context, found []*entry) error {
-	var sessions []saga.ID
-	for _, f := range found {
-		if f.session != nil && *f.session != b.bus.session.id && !slices.Contains(sessions, *f.session) {
-			sessions = append(sessions, *f.session)
-		}
-	}
-	if len(sessions) == 0 {
-		return nil
-	}
-	dead, err := b.whoDied(ctx, sessions)
-	if err != nil || len(dead) == 0 {
-		return err
-	}
-	sessions = slices.DeleteFunc(sessions, func(id saga.ID) bool { return !dead[id] })
-	due, id := b.keys()
-	if err := b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("charge_deaths"), b.queue.id, due, id, uuidsOf(sessions))
-	}); err != nil {
-		return err
-	}
-	for _, f := range found {
-		if f.session == nil || !dead[*f.session] {
-			continue
-		}
-		if f.deaths++; f.solo {
-			f.alone++
-		}
-		f.session, f.solo = nil, false
-	}
-	return nil
-}
-
-// whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
-// one after another.
-func (b *batch) whoDied(ctx context.Context, sessions []saga.ID) (dead map[saga.ID]bool, err error) {
-	for n := range askAgain {
-		if dead, err = b.bus.session.dead(ctx, sessions, true); err != nil || len(dead) == len(sessions) {
-			return dead, err
-		}
-		if n+1 < askAgain && run.Sleep(ctx, askGap) != nil {
-			break
-		}
-	}
-	return dead, nil
-}
-
-// takeOver makes entries that were there before ours.
-func (b *batch) takeOver(ctx context.Context, entries []*entry, solo bool) error {
-	due, id := make([]time.Time, len(entries)), make([][16]byte, len(entries))
-	for i, f := range entries {
-		due[i], id[i] = f.due, f.id
-	}
-	return b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("take_over"), b.queue.id, due, id, b.bus.session.id, solo)
-	})
-}
-
-// queueLedger strikes the messages out in the batch's own transaction.
+// queueLedger says in the batch's own transaction that it is over, and acquits a suspect.
 func (b *batch) queueLedger(pipeline *pgx.Batch) {
-	if !b.listed {
+	if b.entered.IsZero() {
 		return
 	}
-	due, id := pg.Timestamps(), pg.UUIDs()
-	for _, m := range b.messages {
-		due.Time(m.due)
-		id.UUID(m.id)
+	pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered)
+	if m := b.messages[0]; m.suspected {
+		pipeline.Queue(b.bus.sql.Get("strike_out"), b.queue.id, m.due, m.id)
 	}
-	pipeline.Queue(b.bus.sql.Get("strike_out"), b.queue.id, due, id)
 }
 
-// withdraw strikes the messages out of a batch that is rolled back, which is no death. When that cannot be done, others
-// see that this process lives.
-func (b *batch) withdraw(ctx context.Context) {
-	if !b.listed {
+// leaveLedger says that a batch which is rolled back is over. When it cannot, others see that this process lives.
+func (b *batch) leaveLedger(ctx context.Context) {
+	if b.entered.IsZero() {
 		return
 	}
-	b.listed = false
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	due, id := b.keys()
-	if err := b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("withdraw"), b.queue.id, due, id, b.bus.session.id)
-		pipeline.Queue(b.bus.sql.Get("put_down"), b.queue.id, due, id, b.bus.session.id)
-	}); err != nil {
-		b.bus.log.Debug("edda: strike out of the crash ledger", "endpoint", b.name, "error", err)
+	if err := b.side(ctx, func(pipeline *pgx.Batch) { pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered) }); err != nil {
+		b.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.name, "error", err)
 	}
+	b.entered = saga.ID{}
 }
 
-// keys are for connections that do not know our own arrays.
-func (b *batch) keys() (due []time.Time, id [][16]byte) {
-	due, id = make([]time.Time, len(b.messages)), make([][16]byte, len(b.messages))
-	for i, m := range b.messages {
+// keysOf is for connections that do not know our own arrays.
+func keysOf(messages []*message) (due []time.Time, id [][16]byte) {
+	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
+	for i, m := range messages {
 		due[i], id[i] = m.due, m.id
 	}
 	return due, id
 }
 
-// pruneSessions and pruneLedger delete, a piece at a time, what tells nothing any more.
-func (s *session) pruneSessions(ctx context.Context) (int64, error) {
-	tag, err := s.bus.pool.Exec(ctx, s.bus.sql.Get("prune_sessions"), sessionKept.Microseconds(), cleanRows)
-	return tag.RowsAffected(), err
-}
-
-func (s *session) pruneLedger(ctx context.Context, q *queue) (int64, error) {
-	tag, err := s.bus.pool.Exec(ctx, q.pruneLedger, q.id, cleanRows)
-	return tag.RowsAffected(), err
+// prune deletes, a piece at a time, what tells nothing any more.
+func (s *session) prune(ctx context.Context) {
+	b, kept := s.bus, sessionKept.Microseconds()
+	delete := func(table, sql string, args ...any) {
+		b.prune(ctx, table, func() (int64, error) {
+			tag, err := b.pool.Exec(ctx, sql, args...)
+			return tag.RowsAffected(), err
+		})
+	}
+	delete("session", b.sql.Get("prune_sessions"), kept, cleanRows)
+	if known := b.routes.current.Load(); known != nil {
+		for _, q := range known.byID {
+			delete("crash_batch", b.sql.Get("prune_batches"), q.id, kept, cleanRows)
+			delete("crash_ledger", q.pruneLedger, q.id, cleanRows)
+		}
+	}
 }

@@ -51,7 +51,9 @@ type message struct {
 	took   time.Duration
 
 	conflicted bool  // its instance lost the save
-	convicted  error // too many processes died with it: it is not run
+	touched    bool  // somebody had its row in hand before
+	suspected  bool  // processes died with it
+	convicted  error // and too many of them: it is not run
 }
 
 // leave makes m stay in the queue, with nothing of it.

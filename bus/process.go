@@ -35,7 +35,7 @@ type batch struct {
 	trouble    bool              // a smaller batch may go better
 	late       bool
 	touched    bool       // somebody had one of its messages in hand before
-	listed     bool       // its messages are in the crash ledger
+	entered    saga.ID    // its row in the crash ledger, see careful.go
 	suspects   []position // that were taken out of it
 }
 
@@ -98,7 +98,7 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect. A connection that is gone has done that by itself.
 func (b *batch) abandon(ctx context.Context) {
-	b.withdraw(ctx)
+	b.leaveLedger(ctx)
 	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
 		return
 	}

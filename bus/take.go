@@ -74,7 +74,8 @@ func (b *batch) collect(rows pgx.Rows) error {
 		}
 		b.messages = append(b.messages, m)
 		b.now = r.Time(11)
-		b.touched = b.touched || r.Int(12) != 0
+		m.touched = r.Int(12) != 0
+		b.touched = b.touched || m.touched
 	}
 	return rows.Err()
 }

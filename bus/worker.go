@@ -28,7 +28,7 @@ type worker struct {
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
-	return &worker{Endpoint: e, pool: pool, retry: backoff.NewExponentialBackOff(
+	return &worker{Endpoint: e, pool: pool, pace: carefulFirst, retry: backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))}
 }
 

@@ -46,7 +46,7 @@ func (b *batch) write(ctx context.Context) error {
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("write: %w", explain(err))
 	}
-	b.listed = false
+	b.entered = saga.ID{}
 	return nil
 }
 

@@ -103,12 +103,12 @@ func TestGrantsAreExact(t *testing.T) {
 	runtime := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
-		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all, "session": all, "crash_ledger": all,
+		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all, "session": all, "crash_batch": all, "crash_ledger": all,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
 		"subscription": read, "subscription_generation": "SELECT UPDATE(column)",
-		"saga": "", "dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT", "session": "", "crash_ledger": "",
+		"saga": "", "dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT", "session": "", "crash_batch": "", "crash_ledger": "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

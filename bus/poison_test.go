@@ -1,0 +1,165 @@
+package bus_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+)
+
+// poisoned is a world with an endpoint for innocents and killers, and a table for the effects of innocents.
+func poisoned(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, bus.Options{})
+	owner, err := bus.New(w.owner, bus.Options{Schema: w.schema})
+	if err == nil {
+		err = owner.InstallQueue(t.Context(), "poisoned", innocent{}.Kind(), killer{}.Kind())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+	if w.role != "" {
+		w.exec(`GRANT INSERT ON edda.effect TO "` + w.role + `"`)
+	}
+	return w
+}
+
+// preload puts innocents into the queue that are due already, each a microsecond after the one before.
+func (w *world) preload(n int) {
+	w.t.Helper()
+	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
+		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}', '{}' FROM generate_series(1, $1) n`,
+		n, innocent{}.Kind())
+}
+
+// preloadKiller puts a killer behind the nth innocent.
+func (w *world) preloadKiller(n int, how string) {
+	w.t.Helper()
+	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
+		SELECT due, gen_random_uuid(), $2, '{"edda-test":"kept"}', $3::bytea
+		FROM `+w.queue("poisoned")+` ORDER BY due OFFSET $1 LIMIT 1`, n, killer{}.Kind(), []byte(fmt.Sprintf(`{"How":%q}`, how)))
+}
+
+func (w *world) deadOfProcess() int {
+	w.t.Helper()
+	return w.count(`SELECT count(*) FROM edda.dead_letter WHERE reason = 'process died'`)
+}
+
+// drained waits until the queue is empty, and returns how long that took.
+func (w *world) drained(what string) time.Duration {
+	w.t.Helper()
+	begun, table := time.Now(), w.queue("poisoned")
+	w.untilWithin(time.Minute, what, func() bool { return w.count(`SELECT count(*) FROM (SELECT FROM `+table+` LIMIT 1) x`) == 0 })
+	return time.Since(begun)
+}
+
+// checkInnocents: no innocent did anything twice or not at all, and the ledger is empty.
+func (w *world) checkInnocents(n int) {
+	w.t.Helper()
+	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`), w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
+		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
+	}
+	w.checkLedger()
+}
+
+func (w *world) checkLedger() {
+	w.t.Helper()
+	for _, table := range []string{"crash_batch", "crash_ledger"} {
+		if left := w.count(`SELECT count(*) FROM edda.` + table); left != 0 {
+			w.t.Errorf("%s has %d rows when all is quiet:\n%s", table, left, w.text(`SELECT string_agg(l::text, E'\n') FROM edda.`+table+` l`))
+		}
+	}
+}
+
+// A message that kills its process came back with its batch, and killed the next one, for ever.
+func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
+	for _, how := range []string{"exit", "fatal", "panic", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			w := poisoned(t)
+			w.preload(500)
+			w.preloadKiller(250, how)
+			s := w.supervise(1, workerSpec{})
+			w.drained("all messages met their fate")
+			s.stop()
+			if n := s.died(); n != 4 {
+				t.Errorf("%d processes died, want 4", n)
+			}
+			if n := w.deadOfProcess(); n != 1 {
+				t.Errorf("%d dead letters, want the killer", n)
+			}
+			w.checkInnocents(500)
+			if got := w.text(`SELECT kind || ' ' || attempts || ' ' || convert_from(header, 'UTF8') || ' ' || convert_from(body, 'UTF8') FROM edda.dead_letter`); got !=
+				`poison.killer 0 {"edda-test":"kept"} {"How":"`+how+`"}` {
+				t.Errorf("the dead letter is %s", got)
+			}
+		})
+	}
+}
+
+// Its neighbours go on meanwhile.
+func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
+	for name, spec := range map[string]workerSpec{"with SQL": {}, "without": {Bare: true}} {
+		t.Run(name, func(t *testing.T) {
+			w := poisoned(t)
+			n := 15_000
+			if spec.Bare {
+				n = 100_000
+			}
+			w.preload(n)
+			s := w.supervise(1, spec)
+			healthy := w.drained("the healthy run is over")
+			s.stop()
+			w.exec(`DELETE FROM edda.session`)
+			w.preload(n)
+			w.preloadKiller(n/4, "exit")
+			s = w.supervise(1, spec)
+			sick := w.drained("the run with a killer is over")
+			s.stop()
+			t.Logf("%d messages: healthy %v, with a killer %v, that is %.0f %% of the rate; %d processes died",
+				n, healthy.Round(time.Millisecond), sick.Round(time.Millisecond), 100*healthy.Seconds()/sick.Seconds(), s.died())
+			if s.died() > 4 || w.deadOfProcess() != 1 {
+				t.Errorf("%d processes died, %d dead letters", s.died(), w.deadOfProcess())
+			}
+		})
+	}
+}
+
+// Others learn of a death before they take what the dead one had.
+func TestPoisonAmongThreeProcesses(t *testing.T) {
+	w := poisoned(t)
+	w.preload(6000)
+	w.preloadKiller(100, "exit")
+	s := w.supervise(3, workerSpec{Concurrency: 2})
+	w.drained("all messages met their fate")
+	s.stop()
+	t.Logf("%d processes died", s.died())
+	if n := s.died(); n < 3 || n > 7 {
+		t.Errorf("%d processes died", n)
+	}
+	if n := w.deadOfProcess(); n != 1 {
+		t.Errorf("%d dead letters, want the killer", n)
+	}
+	w.checkInnocents(6000)
+}
+
+// Whoever is killed from outside had innocents in hand, and they are not to blame.
+func TestKilledWorkersBlameNobody(t *testing.T) {
+	w := poisoned(t)
+	w.preload(20_000)
+	s := w.supervise(3, workerSpec{Concurrency: 2})
+	for range 10 {
+		before := w.count(`SELECT count(*) FROM edda.effect`)
+		some := before + rand.N(800)
+		w.until("work goes on", func() bool { return w.count(`SELECT count(*) FROM edda.effect`) > some })
+		w.until("one is killed", s.kill)
+	}
+	w.drained("all messages are handled")
+	s.stop()
+	if n := w.deadOfProcess(); n != 0 {
+		t.Errorf("%d innocents are dead letters", n)
+	}
+	w.checkInnocents(20_000)
+}
