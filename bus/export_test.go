@@ -7,3 +7,9 @@ func Statement(b *Bus, name string) string { return b.sql.Get(name) }
 
 // CleanNow does at once what endpoints do now and then.
 func CleanNow(ctx context.Context, b *Bus) { b.cleanOnce(ctx) }
+
+// RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are careful.
+func RenewNow(ctx context.Context, b *Bus) error { return b.session.renew(ctx, renewTimeout) }
+
+// Session is the id of this process's session.
+func Session(b *Bus) string { return b.session.id.String() }

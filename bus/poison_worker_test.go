@@ -17,7 +17,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -51,8 +50,6 @@ func (k killer) die() {
 type workerSpec struct {
 	DSN, Schema, Role string
 	Wakeup            bus.Wakeup
-	Bare              bool // innocents are handled without SQL
-	Pause             time.Duration
 	Concurrency       int
 	MaxCrashes        int
 }
@@ -106,24 +103,9 @@ func (s workerSpec) run(ctx context.Context) error {
 }
 
 func (s workerSpec) parts() []bus.Part {
-	if s.Bare {
-		return []bus.Part{bus.HandleRaw(func(_ *bus.Context, d *saga.Delivery) error {
-			if d.Info.Kind == (killer{}).Kind() {
-				k := killer{}
-				if err := json.Unmarshal(d.Body, &k); err != nil {
-					return err
-				}
-				k.die()
-			}
-			return nil
-		}, innocent{}.Kind(), killer{}.Kind())}
-	}
 	effect := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (id) VALUES ($1)"
 	return []bus.Part{
 		bus.HandleTx(func(c *bus.Context, tx pgx.Tx, _ innocent) error {
-			if s.Pause > 0 {
-				<-time.After(s.Pause)
-			}
 			_, err := tx.Exec(c, effect, c.Info().ID)
 			return err
 		}),
@@ -149,7 +131,10 @@ const restartAfter = 50 * time.Millisecond
 // supervise starts n worker processes.
 func (w *world) supervise(n int, spec workerSpec) *supervised {
 	w.t.Helper()
-	spec.DSN, spec.Schema, spec.Role = pgdev.DSN(w.t), w.schema, w.role
+	spec.Schema, spec.Role = w.schema, w.role
+	if spec.DSN == "" {
+		spec.DSN = pgdev.DSN(w.t)
+	}
 	s := &supervised{w: w, spec: spec, over: make(chan struct{}), alive: map[*exec.Cmd]io.Closer{}}
 	for range n {
 		s.all.Go(s.keepOne)
