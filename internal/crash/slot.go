@@ -131,9 +131,6 @@ func (s *slot) kill(ctx context.Context, why reason) (killed, inFlight bool) {
 	s.mu.Unlock()
 	<-p.ended
 	_, _ = s.lab.pool.Exec(ctx, statements.Get("crash_death"), p.name, string(why)) // for the story only
-	if why != onlyInFlight {                                                        // random kills are for careful workers, too
-		_, _ = s.lab.pool.Exec(ctx, statements.Get("crash_forget"))
-	}
 	return true, inFlight
 }
 
