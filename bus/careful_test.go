@@ -390,6 +390,7 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 			"dead_sessions":  {"{" + some + "}", "true", "true"},
 			"old_batches":    {"1", some, "{" + some + "}"},
 			"leave_batch":    {some},
+			"leave_batches":  {"{" + some + "}"},
 			"charge_batches": {"{" + some + "}"},
 			"suspects":       {"1", "{now}", "{" + some + "}"},
 			"strike_out":     {"1", "now", some},

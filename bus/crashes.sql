@@ -68,6 +68,10 @@ INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1
 -- In the batch's own transaction, or before its rollback: a process that lives blames nobody.
 DELETE FROM :schema.crash_batch WHERE id = $1;
 
+-- name: leave_batches
+-- What could not be deleted then, for Postgres was not there.
+DELETE FROM :schema.crash_batch WHERE id = ANY ($1::uuid[]);
+
 -- name: old_batches
 -- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended well.
 SELECT h.id, h.session FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];

@@ -123,7 +123,8 @@ func (b *batch) queueLedger(pipeline *pgx.Batch) {
 	}
 }
 
-// leaveLedger says that a batch which is rolled back is over. When it cannot, others see that this process lives.
+// leaveLedger says that a batch which is rolled back is over. When it cannot, the next renewal of the session does, and others
+// see that this process lives.
 func (b *batch) leaveLedger(ctx context.Context) {
 	if b.entered.IsZero() {
 		return
@@ -132,6 +133,7 @@ func (b *batch) leaveLedger(ctx context.Context) {
 	defer cancel()
 	if err := b.side(ctx, func(pipeline *pgx.Batch) { pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered) }); err != nil {
 		b.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.name, "error", err)
+		b.bus.session.leaveLater(b.entered)
 	}
 	b.entered = saga.ID{}
 }

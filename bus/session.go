@@ -43,6 +43,7 @@ type session struct {
 	holds   bool          // the lock
 	ready   chan struct{} // closed while the lock is held and known
 	doubt   time.Time     // until then what looks like deaths may be our own lost connection
+	over    []saga.ID     // batches that are over, and still in the ledger
 }
 
 const (
@@ -96,7 +97,10 @@ func (s *session) leave(ctx context.Context, queue int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	if _, err := s.bus.pool.Exec(ctx, s.bus.sql.Get("end_session"), s.id); err != nil {
+	pipeline := &pgx.Batch{}
+	s.queueOver(pipeline)
+	pipeline.Queue(s.bus.sql.Get("end_session"), s.id)
+	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		s.bus.log.Warn("edda: the session was not ended, which will look like a death", "session", s.id.String(), "error", err)
 	}
 }
@@ -153,6 +157,7 @@ func (s *session) renew(ctx context.Context, within time.Duration) error {
 	pipeline.Queue(sql.Get("open"))
 	pipeline.Queue(sql.Get("lazily"))
 	pipeline.Queue(sql.Get("renew_session"), s.id, s.host, os.Getpid(), queues, holds, sessionFor.Microseconds())
+	over := s.queueOver(pipeline)
 	if trust {
 		pipeline.Queue(sql.Get("bury_sessions"), s.id).Query(found.readDead)
 	}
@@ -161,8 +166,27 @@ func (s *session) renew(ctx context.Context, within time.Duration) error {
 	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.over = s.over[over:]
+	s.mu.Unlock()
 	s.take(ctx, found)
 	return nil
+}
+
+// leaveLater remembers a batch that is over, and could not be taken out of the ledger.
+func (s *session) leaveLater(entered saga.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = append(s.over, entered)
+}
+
+func (s *session) queueOver(pipeline *pgx.Batch) (over int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.over) > 0 {
+		pipeline.Queue(s.bus.sql.Get("leave_batches"), uuidsOf(s.over))
+	}
+	return len(s.over)
 }
 
 // sighting is what one renewal saw.
