@@ -169,7 +169,7 @@ func (s *session) renew(ctx context.Context, within time.Duration) error {
 	s.mu.Lock()
 	s.over = s.over[over:]
 	s.mu.Unlock()
-	s.take(ctx, found)
+	s.learn(ctx, found)
 	return nil
 }
 
@@ -223,8 +223,8 @@ func (f *sighting) readCareful(rows pgx.Rows) error {
 	return err
 }
 
-// take makes what was seen the state of this process, and tells the others and the log.
-func (s *session) take(ctx context.Context, found sighting) {
+// learn makes what was seen the state of this process, and tells the others and the log.
+func (s *session) learn(ctx context.Context, found sighting) {
 	s.peers.Store(found.peers)
 	var old, now map[int]struct{}
 	if p := s.careful.Load(); p != nil {
