@@ -20,6 +20,9 @@ import (
 //go:embed statements.sql
 var statements string
 
+//go:embed crashes.sql
+var crashStatements string
+
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
@@ -40,6 +43,7 @@ type Bus struct {
 	routes   *router
 	hub      *hub
 	notifier *notifier
+	session  *session
 
 	autoInstall bool
 	notifyInTx  bool
@@ -123,7 +127,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements, b.schema); err != nil {
+	if b.sql, err = pg.Load(statements+"\n"+crashStatements, b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {
@@ -156,6 +160,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	}
 	b.hub = newHub()
 	b.notifier = &notifier{bus: b}
+	b.session = newSession(b)
 	return nil
 }
 

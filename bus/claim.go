@@ -29,6 +29,9 @@ func (l *leased) claimAll(taking context.Context) error {
 			got, unseated, err := l.claim(taking, want)
 			if err == nil {
 				retry.Reset()
+				if !l.faceSuspects(taking) {
+					return nil
+				}
 				if unseated {
 					l.awaitSlot(taking)
 					continue
@@ -111,7 +114,7 @@ func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, e
 }
 
 // beginAll starts the handlers of what was claimed.
-func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed, before int) error {
+func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed, before int) (err error) {
 	l.hold(claims, before)
 	if err := l.readBodies(ctx, conn, claims); err != nil {
 		l.giveBack(claims)
@@ -119,6 +122,10 @@ func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, cla
 	}
 	b.prepareTurn(l.work) //nolint:contextcheck // handlers outlive the context of taking
 	b.decode()
+	if claims, err = l.setSuspectsAside(ctx, claims); err != nil {
+		l.giveBack(claims)
+		return err
+	}
 	l.sort(claims)
 	return nil
 }
@@ -138,7 +145,7 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
 	b.begun = time.Now()
-	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.owner)).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.session())).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
 	})
@@ -159,8 +166,9 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		if !r.Null(13) {
 			c.drop(cancelReason(r.Text(13)))
 		}
-		if len(r) > 14 {
-			c.key = r.Text(14)
+		c.before = r.UUID(14)
+		if len(r) > 15 {
+			c.key = r.Text(15)
 		}
 		claims = append(claims, c)
 		b.messages = append(b.messages, &c.message)

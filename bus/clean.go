@@ -34,6 +34,7 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
 	b.prune(ctx, "saga_counter", func() (int64, error) { return b.pruneCounters(ctx) })
 	b.prune(ctx, "dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) })
+	b.session.prune(ctx)
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

@@ -38,9 +38,10 @@
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
 // untouched. An instance that somebody else changed takes its messages out of the batch. A lost
 // connection loses the batch, and nothing else: the queue still has every message. An error of the
-// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone.
-// While nothing at all succeeds the endpoint tries one message at a time; docs/recoverability.md has the whole way of a
-// failure.
+// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone. A
+// process that dies makes its endpoints careful for ten minutes, and a message with which MaxCrashes processes died
+// a dead letter. While nothing at all succeeds the endpoint tries one message at a time; docs/recoverability.md has the
+// whole way of a failure.
 //
 // # Log
 //
@@ -68,6 +69,13 @@
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
 //	Warn   edda: counters were not written        endpoint, error
+//	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)
+//	Warn   edda: careful mode                     endpoint, until
+//	Info   edda: careful mode ended               endpoint
+//	Warn   edda: the session was not renewed      session, error (after 15 s others take this process for dead)
+//	Warn   edda: the session was not ended, which will look like a death  session, error
+//	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
+//	Debug  edda: leave the crash ledger           endpoint, error (of a batch that was rolled back)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
@@ -80,6 +88,7 @@
 // saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
 // instances.go and counters.go for tools that look on; limits.go to turn the knob. What changes the pace of an endpoint while it runs is
-// knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). A leased endpoint
-// is leased.go, then claim.go, handle.go, finish.go, extend.go and cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited.
+// knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
+// and ledger.go are for messages that kill the process. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
+// cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs.
 package bus

@@ -35,6 +35,7 @@ type EndpointOptions struct {
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
+	MaxCrashes  int           // processes that may die with a message before it is a dead letter; 0 is 3, see docs/crashes.md
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
 	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not
@@ -126,6 +127,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
+	between("MaxCrashes", int64(o.MaxCrashes), 0, math.MaxInt32)
 	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
 	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(longestStep))
 	if o.Lease != 0 {
@@ -149,6 +151,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	setDefault(&o.Conflicts, 10)
 	setDefault(&o.SlowAfter, 100)
 	setDefault(&o.SlowPause, time.Second)
+	setDefault(&o.MaxCrashes, 3)
 	return o, errors.Join(faults...)
 }
 
@@ -190,6 +193,14 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("run endpoint %s: read what is set for it: %w", e.name, err)
 	}
+	leave, err := e.bus.session.join(ctx, e.queue.id)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+	}
+	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.knobs.concurrency())
 	work := e.runWorkers
 	if e.handlers.leased {
@@ -338,9 +349,12 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	side.Go(e.writeCounters)
+	alive := run.NewGroup(work) // as long as handlers run, a drain included
+	alive.Go(e.bus.session.keep)
 	if e.bus.wakeup == Notify {
-		side.Go(e.bus.listen)
+		alive.Go(e.bus.listen)
 	}
+	e.bus.session.awaitLock(ctx)
 	workers := run.NewGroup(ctx)
 	c := &crew{knobs: e.knobs, group: workers, pump: e.pump, say: e.sayKnob,
 		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
@@ -352,7 +366,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	cancel(nil)
 	side.Stop()
-	err = errors.Join(err, side.Wait())
+	err = errors.Join(err, side.Wait(), alive.Wait())
 	e.flushCounters(ctx)
 	return err
 }

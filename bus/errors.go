@@ -36,6 +36,8 @@ var (
 	ErrMissing = errors.New("there is no saga instance for it")
 	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownFor.
 	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
+	// ErrProcessDied is the error of a message with which processes died, again and again.
+	ErrProcessDied = errors.New("the process died while it handled the message")
 )
 
 // OutcomeUnknownError says that the connection broke while a send was being committed: it may be in the

@@ -13,3 +13,9 @@ func CounterStatement(b *Bus, name string) string { return b.counters.Get(name) 
 
 // StoreName is how the counters name a store.
 var StoreName = storeName
+
+// RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are careful.
+func RenewNow(ctx context.Context, b *Bus) error { return b.session.renew(ctx, renewTimeout) }
+
+// Session is the id of this process's session.
+func Session(b *Bus) string { return b.session.id.String() }

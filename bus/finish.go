@@ -223,7 +223,7 @@ func (f *finishing) end(ctx context.Context) error {
 		pipeline.Queue(begin)
 		pipeline.Queue(f.bus.sql.Get("open"))
 	}
-	owner := [16]byte(f.owner)
+	owner := [16]byte(f.leased.session())
 	if len(deleted) > 0 {
 		p := placesOf(deleted)
 		pipeline.Queue(f.queue.finish, p.due, p.id, p.number, p.place, owner).Query(f.collect(deletedAt))

@@ -35,6 +35,7 @@ type leased struct {
 	held       map[*claimed]struct{} // every claim of this Run, from its taking to its finish
 	waiting    []*claimed            // claimed, and no handler runs yet
 	running    int
+	suspects   []*claimed // their processes died, and each is to be run alone
 	ended      []*claimed
 	lanes      map[string]*lane // by key, of an ordered endpoint
 	stopping   bool
@@ -68,6 +69,7 @@ type claimed struct {
 
 	slot     *limit.Slot // of the endpoint's limit, nil when it has none
 	key      string      // of its lane, "" when it has none
+	before   saga.ID     // the session that had it when its lease ended; zero when none did
 	number   int         // of the claim
 	rows     []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
 	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease
@@ -103,9 +105,12 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	side.Go(e.follow)
 	side.Go(l.followKnobs)
 	side.Go(e.bus.clean)
+	alive := run.NewGroup(work) // as long as handlers run, a drain included
+	alive.Go(e.bus.session.keep)
 	if e.bus.wakeup == Notify {
-		side.Go(e.bus.listen)
+		alive.Go(e.bus.listen)
 	}
+	e.bus.session.awaitLock(ctx)
 	if e.options.Ordered != Unordered {
 		side.Go(l.sweepLanes)
 	}
@@ -129,7 +134,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 		err = ErrDrain
 	}
 	side.Stop()
-	err = errors.Join(err, side.Wait())
+	err = errors.Join(err, side.Wait(), alive.Wait())
 	e.flushCounters(ctx)
 	return err
 }

@@ -50,8 +50,11 @@ type message struct {
 	gone   []saga.Cancelled
 	took   time.Duration
 
-	conflicted bool // its instance lost the save
-	inLane     bool // its lane waits for its retry, see lanes.go
+	conflicted bool  // its instance lost the save
+	inLane     bool  // its lane waits for its retry, see lanes.go
+	touched    bool  // somebody had its row in hand before
+	suspected  bool  // processes died with it
+	convicted  error // and too many of them: it is not run
 }
 
 // leave makes m stay in the queue, with nothing of it.

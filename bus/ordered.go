@@ -217,7 +217,7 @@ func texts(all []string) *pg.Array {
 func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string) *adoption {
 	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: time.Now()}}
 	if len(keys) > 0 {
-		pipeline.Queue(l.queue.nextParked, l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(l.queue.nextParked, l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
 			a.claims = collectClaims(rows, a.batch)
 			return rows.Err()
 		})
@@ -269,7 +269,7 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed) {
 			key.Text(c.key)
 		}
 	}
-	pipeline.Queue(l.queue.park, l.queue.id, due, id, number, key, [16]byte(l.owner))
+	pipeline.Queue(l.queue.park, l.queue.id, due, id, number, key, [16]byte(l.session()))
 }
 
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or

@@ -50,7 +50,9 @@ func TestLeasedPolicyPausesItsEndpoint(t *testing.T) {
 	w.listener()
 	var runs atomic.Int32
 	w.start("callers", bus.EndpointOptions{Concurrency: 1, Poll: 30 * time.Millisecond,
-		Policy: func(recoverability.Failure) recoverability.Decision { return recoverability.PauseEndpoint("the provider is down") }},
+		Policy: func(recoverability.Failure) recoverability.Decision {
+			return recoverability.PauseEndpoint("the provider is down")
+		}},
 		bus.Handle(func(*bus.Context, call) error { runs.Add(1); return errors.New("no answer") }))
 	w.sendMany(3)
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })

@@ -41,11 +41,14 @@ type batch struct {
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
 	late       bool
-	slow       bool     // one message at a time: none is tried twice in this batch
-	failures   int      // failed attempts, but for conflicts
-	failure    error    // the last of them
-	pausing    *message // whose policy pauses the endpoint
-	paused     bool     // it did: nobody else held the row
+	slow       bool       // one message at a time: none is tried twice in this batch
+	failures   int        // failed attempts, but for conflicts
+	failure    error      // the last of them
+	pausing    *message   // whose policy pauses the endpoint
+	paused     bool       // it did: nobody else held the row
+	touched    bool       // somebody had one of its messages in hand before
+	entered    saga.ID    // its row in the crash ledger, see careful.go
+	suspects   []position // that were taken out of it
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -67,6 +70,9 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 
 func (b *batch) run(ctx context.Context, o order) error {
 	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
+		return err
+	}
+	if err := b.beCareful(ctx, o); err != nil || len(b.messages) == 0 {
 		return err
 	}
 	b.prepareTurn(ctx)
@@ -105,6 +111,7 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect. A connection that is gone has done that by itself.
 func (b *batch) abandon(ctx context.Context) {
+	b.leaveLedger(ctx)
 	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
 		return
 	}

@@ -159,6 +159,7 @@ type order struct {
 	limit  int
 	after  position
 	helper bool // another worker of this process was at work when it began
+	alone  bool // for one suspect, see careful.go
 }
 
 // halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed, or nil,
@@ -194,6 +195,9 @@ func (p *pump) begin(behind position) order {
 
 // taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
 func (p *pump) taken(o order, got int, last position) {
+	if o.alone {
+		return // it says nothing about the queue
+	}
 	p.mu.Lock()
 	p.endTaking()
 	full := got >= o.limit

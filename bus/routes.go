@@ -19,10 +19,10 @@ type queue struct {
 	id       int
 	endpoint string
 
-	takeSeated                                                                                 string
+	takeSeated, pruneLedger                                                                    string
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
 	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
-	enterLanes, park, nextParked, waitInLanes, staleLanes                                      string // of an ordered one
+	enterLanes, park, nextParked, waitInLanes, staleLanes, markAlone                           string // of an ordered one, and of one whose process died
 	cancelWaiting, cancelClaimed                                                               string
 }
 
@@ -36,8 +36,9 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
 		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
 		claim: render("claim"), claimedBody: render("claimed_body"), extend: render("extend"), held: render("held"),
-		finish: render("finish"), release: render("release"), enterLanes: render("enter_lanes"), park: render("park"), nextParked: render("next_parked"), waitInLanes: render("wait_in_lanes"), staleLanes: render("stale_lanes"),
+		finish: render("finish"), release: render("release"), enterLanes: render("enter_lanes"), park: render("park"), nextParked: render("next_parked"), waitInLanes: render("wait_in_lanes"), staleLanes: render("stale_lanes"), markAlone: render("mark_alone"),
 		cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
+		pruneLedger: render("prune_ledger"),
 	}
 }
 

@@ -21,9 +21,10 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: take
--- The row lock is the claim. A large body is left behind and read when its turn comes.
+-- The row lock is the claim. A large body is left behind and read when its turn comes. xmax is not 0 when somebody has
+-- had the row locked before: he let go of it, or is dead.
 SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now()
+       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.xmax
 FROM :queue q
 WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
 ORDER BY q.due, q.id
@@ -34,7 +35,7 @@ FOR UPDATE SKIP LOCKED;
 -- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had locked
 -- would be passed over by those who have one.
 SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now()
+       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.xmax
 FROM :queue q
 WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
 ORDER BY q.due, q.id
@@ -162,14 +163,14 @@ SELECT set_config('client_connection_check_interval', '2000', false);
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself. Each
 -- row gets a microsecond of its own: one message may be in a queue twice.
 WITH found AS MATERIALIZED (
-    SELECT x.ctid AS tid, x.due AS was FROM :queue x
+    SELECT x.ctid AS tid, x.due AS was, x.owner AS before FROM :queue x
     WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
-numbered AS MATERIALIZED (SELECT f.tid, f.was, row_number() OVER () AS place FROM found f)
+numbered AS MATERIALIZED (SELECT f.*, row_number() OVER () AS place FROM found f)
 UPDATE :queue q
 SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid, turn = coalesce(q.turn, n.was)
 FROM numbered n WHERE q.ctid = n.tid
 RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-          CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.due, q.claim, q.cancelled;
+          CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.due, q.claim, q.cancelled, n.before;
 
 -- name: claimed_body
 SELECT q.body FROM :queue q WHERE q.due = $1 AND q.id = $2 AND q.claim = $3;
@@ -207,7 +208,7 @@ WITH found AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT m.ctid AS tid FROM :queue m
         WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
-UPDATE :queue q SET due = q.turn, turn = NULL, claim = nullif(q.claim - 1, 0), owner = NULL
+UPDATE :queue q SET due = q.turn, turn = NULL, claim = NULL, owner = NULL
 FROM found f WHERE q.ctid = f.tid
 RETURNING f.place, now();
 
@@ -275,7 +276,7 @@ back AS (
            g.body, 1, $4::uuid, g.due FROM gone g
     RETURNING due, id, turn)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
-       g.body, octet_length(g.body), now(), b.due, 1, NULL::text, g.key
+       g.body, octet_length(g.body), now(), b.due, 1, NULL::text, NULL::uuid, g.key
 FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
 ORDER BY g.place;
 
@@ -312,3 +313,6 @@ SELECT l.key, l.owner IS NOT NULL AND l.until <= clock_timestamp()
            AND NOT EXISTS (SELECT FROM :queue q WHERE q.due <= now() AND q.due <= l.until + interval '1 second' ORDER BY q.due LIMIT 1)
            OR l.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.waits_due AND q.id = l.waits_id)
 FROM (SELECT * FROM :schema.lane x WHERE x.queue = $1 AND x.key > $2 ORDER BY x.key LIMIT $3) l;
+
+-- name: mark_alone
+UPDATE :queue q SET claim = q.claim + $5::int WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;

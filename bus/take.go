@@ -79,6 +79,8 @@ func (b *batch) collect(rows pgx.Rows) error {
 		}
 		b.messages = append(b.messages, m)
 		b.now = r.Time(11)
+		m.touched = r.Int(12) != 0
+		b.touched = b.touched || m.touched
 	}
 	return rows.Err()
 }
@@ -133,6 +135,8 @@ func (b *batch) decode() {
 		}
 		err := readHeader(m.header, &m.delivery.Info)
 		switch {
+		case m.convicted != nil:
+			m.die("process died", m.convicted)
 		case errors.Is(err, errNewerEnvelope):
 			b.awaitNewerProgram(m, err)
 		case err != nil:

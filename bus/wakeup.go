@@ -281,8 +281,15 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 		defer cancel()
 		_ = conn.Close(closing) // it is going away whatever the server says
 	}()
+	if err := b.session.lock(ctx, conn); err != nil {
+		return err
+	}
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{b.schema.Channel()}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
+	}
+	defer b.session.unlock(ctx)
+	if err := b.session.locked(ctx); err != nil {
+		return err
 	}
 	connected()
 	b.hub.wakeAll() // what was missed while nobody listened
@@ -292,7 +299,11 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 			return err
 		}
 		for text := range strings.SplitSeq(n.Payload, ",") {
-			b.hub.heard(text)
+			if text == diedPayload {
+				b.session.hear()
+			} else {
+				b.hub.heard(text)
+			}
 		}
 	}
 }

@@ -24,10 +24,13 @@ type worker struct {
 	behind position      // where to go on, after a take that was all for instances of other workers
 	tries  bool          // it is the one who tries while the endpoint is slow
 	failed bool          // its last batch had failures and no success
+
+	suspects []position // that careful batches found, each to be taken alone
+	portion  int        // messages of the next careful batch
 }
 
 func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
-	return &worker{Endpoint: e, pool: pool, retry: newPatience()}
+	return &worker{Endpoint: e, pool: pool, portion: carefulFirst, retry: newPatience()}
 }
 
 // run takes until taking ends; a batch that has begun may go on until work does.
@@ -77,17 +80,23 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
+	release := w.bus.session.enter(len(w.suspects) > 0)
 	o := w.pump.begin(w.behind)
 	if o.limit == 0 {
+		release()
 		return false, nil
 	}
+	o = w.carefully(o)
 	w.behind = position{}
 	b := w.newBatch(conn.Conn())
 	if b.slow = w.tries; b.slow {
 		o.limit = 1
 	}
 	r, err := b.process(work, o)
+	release()
 	w.pump.finish(r)
+	w.suspects = append(w.suspects, b.suspects...)
+	w.pacing(o, r)
 	if err != nil {
 		return true, err
 	}
@@ -97,6 +106,8 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	w.pace(r)
 	w.failed = r.done == 0 && r.failures > 0
 	switch {
+	case len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
+		return true, nil
 	case r.taken == 0 && o.after != position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:

@@ -22,6 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if isWorker() {
+		return
+	}
 	// Most of a test is waiting for Postgres, so more of them run at once than there are processors.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -201,7 +204,12 @@ func (w *world) text(sql string, args ...any) string {
 // until waits for a condition of the database, looking at it every few milliseconds.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	w.untilWithin(20*time.Second, what, done)
+}
+
+func (w *world) untilWithin(most time.Duration, what string, done func() bool) {
+	w.t.Helper()
+	deadline := time.NewTimer(most)
 	defer deadline.Stop()
 	look := time.NewTicker(3 * time.Millisecond)
 	defer look.Stop()

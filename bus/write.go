@@ -44,6 +44,7 @@ func (b *batch) write(ctx context.Context) error {
 	if b.pauses() {
 		b.queuePause(pipeline)
 	}
+	b.queueLedger(pipeline)
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
@@ -54,6 +55,7 @@ func (b *batch) write(ctx context.Context) error {
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("write: %w", explain(err))
 	}
+	b.entered = saga.ID{}
 	return nil
 }
 

@@ -64,7 +64,7 @@ BEGIN
     FOR q IN SELECT id FROM :schema.queue LOOP
         EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
     END LOOP;
-    TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded,
+    TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session, :schema.crash_batch, :schema.crash_ledger,
              crash.sent, crash.effect, crash.step, crash.version, crash.death, crash.tally;
     INSERT INTO crash.tally SELECT s, 0 FROM generate_series(0, 15) s;
 END $$;
@@ -93,6 +93,10 @@ UPDATE crash.tally SET n = n + 1 WHERE slot = $1;
 
 -- name: crash_death
 INSERT INTO crash.death (by, how) VALUES ($1, $2);
+
+-- name: crash_forget
+-- Without this every worker would be careful for ten minutes.
+DELETE FROM :schema.session;
 
 -- name: crash_in_flight
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ import (
 // workerVariable makes this program a worker; its value is the worker as JSON.
 const workerVariable = "EDDA_CRASH_WORKER"
 
-// worker is one process that runs every endpoint of a workload at defaults.
+// worker is one process that runs every endpoint of a workload at defaults, but for MaxCrashes.
 type worker struct {
 	Name     string // shows in the ledger and in pg_stat_activity
 	DSN      string // through the worker's own proxy
@@ -73,7 +74,8 @@ func (w *worker) open(ctx context.Context, log *slog.Logger) ([]*bus.Endpoint, *
 	}
 	var endpoints []*bus.Endpoint
 	for name, parts := range w.parts() { //nolint:contextcheck // a handler is given its own context
-		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
+		// A worker is killed wherever it is, and again and again at the same message: nobody is to be blamed for that.
+		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{MaxCrashes: math.MaxInt32}, parts...)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -113,6 +113,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"knob":              "SELECT INSERT UPDATE",
 		"dead_letter_job":   all,
 		"dead_letter_edit":  "SELECT INSERT",
+		"session":           all,
+		"crash_batch":       all,
+		"crash_ledger":      all,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -126,6 +129,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"knob":              "",
 		"dead_letter_job":   "",
 		"dead_letter_edit":  "",
+		"session":           "",
+		"crash_batch":       "",
+		"crash_ledger":      "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

@@ -1,0 +1,136 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Careful mode. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
+// written about messages in hand as long as all goes well. After a death the batches of the queues that the dead process ran
+// are careful for ten minutes: before a careful batch runs anything, its messages are entered into a ledger, in a
+// transaction of its own, and the batch's transaction strikes them out. What stands there although we have the message in hand
+// was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is handled alone, with nothing else in
+// hand in the whole process, and only what dies so is guilty. The others go on in full batches.
+const (
+	carefulFirst = 8   // messages of a careful batch: few suspects when its steps are slow
+	carefulMost  = 250 // and when they are fast
+	askAgain     = 3   // times, whether a session is dead whose messages came back: its connections end one by one
+	askGap       = 10 * time.Millisecond
+)
+
+// enter is called before a take, with no transaction open. In a careful process it waits until a suspect that another
+// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is over.
+func (s *session) enter(alone bool) (release func()) {
+	switch {
+	case s.careful.Load() == nil:
+		return func() {}
+	case alone:
+		s.gate.Lock()
+		return s.gate.Unlock
+	}
+	s.gate.RLock()
+	return s.gate.RUnlock
+}
+
+func (s *session) isCareful(queue int) bool {
+	careful := s.careful.Load()
+	if careful == nil {
+		return false
+	}
+	_, is := (*careful)[queue]
+	return is
+}
+
+// before is the place in a queue's order directly before p.
+func (p position) before() position {
+	for i := len(p.id) - 1; i >= 0; i-- {
+		p.id[i]--
+		if p.id[i] != 0xff {
+			return p
+		}
+	}
+	return position{due: p.due.Add(-time.Microsecond), id: p.id}
+}
+
+// carefully changes an order: a suspect that an earlier batch found is taken alone, and careful batches are small at first.
+func (w *worker) carefully(o order) order {
+	switch {
+	case !w.bus.session.isCareful(w.queue.id):
+		w.suspects, w.portion = nil, carefulFirst
+	case len(w.suspects) > 0:
+		o = order{limit: 1, after: w.suspects[0].before(), alone: true}
+		w.suspects = w.suspects[1:]
+	default:
+		o.limit = min(o.limit, w.portion)
+	}
+	return o
+}
+
+// pacing lets careful batches grow as long as they end in time.
+func (w *worker) pacing(o order, r report) {
+	switch {
+	case o.alone:
+	case r.late:
+		w.portion = max(1, min(w.portion, r.handled))
+	case r.taken >= o.limit:
+		w.portion = min(2*w.portion, carefulMost)
+	}
+}
+
+// beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
+// cannot be entered is not run.
+func (b *batch) beCareful(ctx context.Context, o order) error {
+	if b.touched {
+		b.bus.session.lookAround(ctx)
+	}
+	if !b.bus.session.isCareful(b.queue.id) {
+		return nil
+	}
+	if len(b.messages) > carefulMost { // the death became known after the take
+		b.messages, b.late = b.messages[:carefulMost], true
+	}
+	found, err := b.enterLedger(ctx, o.alone)
+	if err != nil {
+		return fmt.Errorf("crash ledger: %w", err)
+	}
+	switch {
+	case len(found) == 0:
+	case o.alone:
+		b.face(found[0])
+	default:
+		b.setAside(ctx, found)
+	}
+	return nil
+}
+
+// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch stands
+// in the ledger with them, which adds nothing to what counts against them.
+func (b *batch) setAside(ctx context.Context, found []suspect) {
+	for _, f := range found {
+		b.suspects = append(b.suspects, f.position)
+	}
+	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool {
+		return slices.Contains(b.suspects, position{due: m.due, id: m.id})
+	})
+	if len(b.messages) == 0 {
+		b.abandon(ctx)
+	}
+}
+
+// face is for a suspect that is alone. One that is guilty does not run.
+func (b *batch) face(f suspect) {
+	m := b.messages[0]
+	m.suspected = true
+	if f.guilty(b.options.MaxCrashes) {
+		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, f.deaths, f.alone)
+	}
+}
+
+// guilty: deaths in company count as one, for what died among others is more likely a neighbour of the guilty. So an
+// innocent is at risk only if it is in hand, and nothing else, in process after process that dies of something else.
+func (f suspect) guilty(most int) bool {
+	company := min(1, f.deaths-f.alone)
+	return f.alone > 0 && company+f.alone >= most
+}

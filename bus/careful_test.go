@@ -1,0 +1,405 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/jackc/pgx/v5"
+)
+
+// died writes down a session that died a while ago, and had the messages of these ids in hand.
+func (w *world) died(ago string, batches ...string) (session string) {
+	w.t.Helper()
+	session = w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended, died)
+		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false, clock_timestamp() - $1::text::interval, true RETURNING id::text`, ago)
+	for _, alone := range batches {
+		w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+			SELECT gen_random_uuid(), q.id, $1::text::uuid, $2::text::boolean, array_agg(m.due), array_agg(m.id)
+			FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaa%' GROUP BY q.id`, session, alone)
+	}
+	// Whoever had them in hand left its mark on the rows.
+	tx, err := w.owner.Begin(w.t.Context())
+	if err == nil {
+		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+` m WHERE m.id::text LIKE 'aaaa%' FOR UPDATE`))
+	}
+	if err == nil {
+		err = tx.Rollback(w.t.Context())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return session
+}
+
+// suspected puts n innocents into the queue that died works on.
+func (w *world) suspected(n int) {
+	w.t.Helper()
+	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
+		SELECT now() - interval '1 minute', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, $2, '{}', '{}' FROM generate_series(1, $1) n`,
+		n, innocent{}.Kind())
+}
+
+// takes is an endpoint whose handler tells what is in hand in this process whenever it handles a suspect.
+func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func() []string) {
+	handled = &atomic.Int64{}
+	var mu sync.Mutex
+	var seen []string
+	var inHand atomic.Int64
+	w.start("poisoned", o, bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
+		defer handled.Add(1)
+		defer inHand.Add(-1)
+		if n := inHand.Add(1); strings.HasPrefix(c.Info().ID.String(), "aaaa") {
+			batches := w.count(`SELECT count(*) FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
+			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, fmt.Sprintf("%d handlers, %d batches, %d messages", n, batches, messages))
+		}
+		return nil
+	}))
+	return handled, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return seen
+	}
+}
+
+// What a process died with is handled with nothing else in hand, and the others are not.
+func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
+	w := poisoned(t)
+	w.suspected(20)
+	w.preload(2000)
+	w.died("1 second", "false")
+	handled, crowd := w.takes(bus.EndpointOptions{Concurrency: 4})
+	w.untilEmpty("poisoned")
+	if n := handled.Load(); n != 2020 {
+		t.Errorf("%d messages were handled", n)
+	}
+	if got := crowd(); len(got) != 20 {
+		t.Errorf("%d suspects were handled", len(got))
+	}
+	for _, got := range crowd() {
+		if got != "1 handlers, 1 batches, 1 messages" {
+			t.Errorf("with a suspect in hand there were %s", got)
+		}
+	}
+	w.checkLedger()
+	if n := len(eventsOf[bus.BatchDone](w)); n > 500 {
+		t.Errorf("there were %d batches: the others went alone, too", n)
+	}
+}
+
+// Deaths in company count as one, and never convict by themselves.
+func TestWhoIsGuilty(t *testing.T) {
+	for _, c := range []struct {
+		deaths string // of processes, each with whether the message was alone
+		most   int
+		guilty bool
+	}{
+		{"false false false false", 0, false},
+		{"false true", 0, false},
+		{"false true true", 0, true},
+		{"false false false true", 0, false},
+		{"true true", 0, false},
+		{"true true true", 0, true},
+		{"false", 1, false},
+		{"false true", 1, true},
+		{"false true", 2, true},
+		{"false true true true", 5, false},
+	} {
+		t.Run(fmt.Sprintf("%s of %d", c.deaths, c.most), func(t *testing.T) {
+			w := poisoned(t)
+			w.suspected(1)
+			w.died("1 second", strings.Fields(c.deaths)...)
+			handled, _ := w.takes(bus.EndpointOptions{MaxCrashes: c.most})
+			w.untilEmpty("poisoned")
+			if ran, dead := handled.Load() == 1, w.deadOfProcess() == 1; ran == c.guilty || dead != c.guilty {
+				t.Errorf("it ran: %v, it is a dead letter: %v", ran, dead)
+			}
+			w.checkLedger()
+			if !c.guilty {
+				return
+			}
+			w.until("the event", func() bool { return len(eventsOf[bus.DeadLettered](w)) == 1 })
+			if e := eventsOf[bus.DeadLettered](w)[0]; e.Reason != "process died" || !strings.Contains(e.Err.Error(), bus.ErrProcessDied.Error()) || e.Info.Kind != (innocent{}).Kind() {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
+}
+
+// A batch that a living process could not strike out, because it lost its connection, is no death.
+func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
+	w := poisoned(t)
+	w.suspected(3)
+	w.died("1 second")
+	other := w.process(w.owner.Config().ConnString(), bus.Options{})
+	w.startOn(other, "alive", seldom, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
+	w.until("the other process is locked", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
+	w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+		SELECT gen_random_uuid(), q.id, $1::text::uuid, true, array_agg(m.due), array_agg(m.id)
+		FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' GROUP BY q.id`, bus.Session(other))
+	handled, crowd := w.takes(bus.EndpointOptions{})
+	w.untilEmpty("poisoned")
+	if handled.Load() != 3 || len(crowd()) != 3 || strings.Contains(crowd()[0], " 1 messages") {
+		t.Errorf("%d handled; with each in hand there were %v", handled.Load(), crowd())
+	}
+	if n := w.count(`SELECT count(*) FROM edda.crash_ledger`); n != 0 {
+		t.Errorf("%d messages are suspects", n)
+	}
+}
+
+// Careful mode is over ten minutes after the last death; nothing is written about messages in hand before and after.
+func TestCarefulModeEnds(t *testing.T) {
+	var texts lines
+	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
+	inHand := make(chan int, 1)
+	w.start("poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
+		inHand <- w.count(`SELECT count(*) FROM edda.crash_batch`)
+		return nil
+	}))
+	look := func() int {
+		t.Helper()
+		if err := bus.RenewNow(t.Context(), w.bus); err != nil {
+			t.Fatal(err)
+		}
+		w.send(innocent{})
+		return await(w, "the message", inHand)
+	}
+	for _, c := range []struct {
+		ago  string
+		want int
+	}{{"11 minutes", 0}, {"9 minutes", 1}, {"1 second", 1}} {
+		w.died(c.ago)
+		if got := look(); got != c.want {
+			t.Errorf("a process died %s ago: %d batches in the ledger, want %d", c.ago, got, c.want)
+		}
+	}
+	w.exec(`UPDATE edda.session SET ended = ended - interval '11 minutes' WHERE died`)
+	if got := look(); got != 0 {
+		t.Errorf("careful mode is over: %d batches in the ledger", got)
+	}
+	for text, want := range map[string]int{"edda: careful mode\"": 1, "edda: careful mode ended\"": 1} {
+		if got := strings.Count(texts.String(), text); got != want {
+			t.Errorf("%q was logged %d times, want %d:\n%s", text, got, want, texts.String())
+		}
+	}
+}
+
+// lines is a log that several goroutines write.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// A process that ends in order is no death, drained or not, and one that is alive is never taken for dead.
+func TestOrderlyEndIsNoDeath(t *testing.T) {
+	for name, drain := range map[string]bool{"clean": true, "ErrDrain": false} {
+		t.Run(name, func(t *testing.T) {
+			w := poisoned(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			begun, ended := make(chan bool, 1), make(chan error, 1)
+			o := bus.EndpointOptions{Drain: 1}
+			e := w.endpoint("poisoned", o, bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
+				begun <- true
+				if !drain {
+					<-c.Done()
+				}
+				return nil
+			}))
+			go func() { ended <- e.Run(ctx) }()
+			w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
+			w.send(innocent{})
+			await(w, "the handler", begun)
+			cancel()
+			_ = await(w, "the end", ended)
+			if got := w.text(`SELECT string_agg(died || ' ' || (ended IS NOT NULL), ' ') FROM edda.session`); got != "false true" {
+				t.Errorf("died and ended: %s", got)
+			}
+		})
+	}
+}
+
+// Others see at once that a process is gone, by its lock, or when its time is over, where there is none.
+func TestDeathIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		locked bool
+		left   string // of the session's time
+		dead   bool
+	}{
+		"lock free":             {locked: true, left: "10 s", dead: true},
+		"no lock, time left":    {left: "10 s"},
+		"no lock, time is over": {left: "-1 s", dead: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := poisoned(t)
+			w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
+				SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now() + $1::text::interval, $2`, c.left, c.locked)
+			w.takes(bus.EndpointOptions{})
+			w.until("it runs", func() bool {
+				return w.count(`SELECT count(*) FROM edda.session WHERE locked AND id = $1::text::uuid`, bus.Session(w.bus)) == 1
+			})
+			if n := w.count(`SELECT count(*) FROM edda.session WHERE died`); (n == 1) != c.dead {
+				t.Errorf("%d sessions are marked as dead, want %v", n, c.dead)
+			}
+		})
+	}
+}
+
+// A message that somebody had in hand a millisecond ago makes a process ask who has died, before it runs anything.
+func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
+	w := poisoned(t)
+	inHand := make(chan int, 1)
+	w.start("poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
+		inHand <- w.count(`SELECT count(*) FROM edda.crash_batch`)
+		return nil
+	}))
+	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
+	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
+		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now() + interval '1 hour', false`)
+	if err := bus.RenewNow(t.Context(), w.bus); err != nil { // it knows that it has a peer
+		t.Fatal(err)
+	}
+	w.exec(`UPDATE edda.session SET locked = true WHERE host = 'a host'`) // which is dead now
+	tx := w.begin()
+	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+	w.commit(tx)
+	if got := await(w, "a new message", inHand); got != 0 {
+		t.Errorf("a message that nobody had in hand was entered into the ledger")
+	}
+	w.lockedOnce()
+	if got := await(w, "a message that was in other hands", inHand); got != 1 {
+		t.Errorf("the death was not seen before the message was handled: %d batches in the ledger", got)
+	}
+}
+
+// lockedOnce commits a message whose row somebody has locked already, as one does that was given back.
+func (w *world) lockedOnce() {
+	w.t.Helper()
+	tx := w.begin()
+	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+` (due, id, kind, header, body) VALUES (now() + interval '300 ms', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+	w.commit(tx)
+	tx = w.begin()
+	w.execTx(tx, `SELECT FROM `+w.sql(w.queue("poisoned"))+` FOR UPDATE`)
+	if err := tx.Rollback(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// What tells nothing any more is cleaned away in bounded pieces, and the rest stays.
+func TestCleanCrashLedger(t *testing.T) {
+	w := poisoned(t)
+	w.suspected(2)
+	w.makeQueue("poisoned")
+	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'poisoned'`)
+	w.exec(`ALTER TABLE edda.crash_ledger ALTER queue SET DEFAULT ` + fmt.Sprint(queue) + `; ALTER TABLE edda.crash_batch ALTER queue SET DEFAULT ` + fmt.Sprint(queue))
+	w.exec(`INSERT INTO edda.crash_ledger (due, id, deaths, alone, at)
+		SELECT due, id, 1, 0, now() - interval '2 minutes' FROM ` + w.queue("poisoned") + `
+		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now() - interval '2 minutes' FROM generate_series(1, 2500)
+		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now()`)
+	w.exec(`INSERT INTO edda.crash_batch (id, session, alone, due, ids, at)
+		SELECT gen_random_uuid(), gen_random_uuid(), false, '{}', '{}', now() - n * interval '40 minutes' FROM generate_series(1, 2) n`)
+	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended)
+		SELECT gen_random_uuid(), '', 1, '{}', now(), false, now() - n * interval '40 minutes' FROM generate_series(1, 2) n`)
+	if _, err := w.bus.Send(t.Context(), innocent{}); err != nil { // it knows the queue
+		t.Fatal(err)
+	}
+	bus.CleanNow(t.Context(), w.bus)
+	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.crash_ledger), (SELECT count(*) FROM edda.crash_batch), (SELECT count(*) FROM edda.session))`)
+	if got != "3 1 1" {
+		t.Errorf("%s rows are left of the ledger, batches and sessions, want 3 1 1", got)
+	}
+}
+
+// Every statement of the file is used, and right.
+func TestCrashStatementsPrepareAndAreUsed(t *testing.T) {
+	w := poisoned(t)
+	text, err := os.ReadFile("crashes.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", strings.Replace(w.queue("poisoned"), "edda.", ":schema.", 1)), schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := ""
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {
+			code += string(text)
+		}
+	}
+	conn := w.begin().Conn()
+	for name, sql := range statements {
+		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("prepare %s: %v", name, err)
+		}
+		if !regexp.MustCompile(`(?:Get|render)\("` + name + `"\)`).MatchString(code) {
+			t.Errorf("nobody uses %s", name)
+		}
+	}
+}
+
+// After a day of crashes there are thousands of sessions, and every process looks every few seconds.
+func TestSessionsAreReachedByIndex(t *testing.T) {
+	w := poisoned(t)
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := "00000000-0000-0000-0000-000000000007"
+	pgtest.Probes{
+		File: "crashes.sql",
+		Statements: map[string][]string{
+			"renew_session":  {some, "h", "1", "{1}", "true", "1"},
+			"end_session":    {some},
+			"lock_session":   {some},
+			"bury_sessions":  {some},
+			"peers":          {some},
+			"careful_queues": {"{1,2}", "600000000"},
+			"dead_sessions":  {"{" + some + "}", "true", "true"},
+			"old_batches":    {"1", some, "{" + some + "}"},
+			"leave_batch":    {some},
+			"leave_batches":  {"{" + some + "}"},
+			"charge_batches": {"{" + some + "}"},
+			"suspects":       {"1", "{now}", "{" + some + "}"},
+			"strike_out":     {"1", "now", some},
+		},
+		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"},
+		Fill: `INSERT INTO :schema.session (id, host, pid, queues, expires, locked, ended, died)
+			SELECT gen_random_uuid(), 'h', 1, '{1}', now(), false, now() - n * interval '1 minute', true FROM generate_series(1, 5000) n;
+			INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) SELECT gen_random_uuid(), 2 + n, gen_random_uuid(), false, '{}', '{}' FROM generate_series(1, 5000) n;
+			INSERT INTO :schema.crash_ledger (queue, due, id, deaths, alone) SELECT 1, now() - n * interval '1 minute', gen_random_uuid(), 1, 0 FROM generate_series(1, 5000) n`,
+		MaxRows: 60,
+	}.Check(t, w.owner, schema)
+}

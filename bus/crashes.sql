@@ -1,0 +1,110 @@
+-- Sessions of processes, and the ledger of what careful ones have in hand.
+
+-- name: lazily
+-- Must survive the death of a process, and need not survive that of the server.
+SELECT set_config('synchronous_commit', 'off', true);
+
+-- name: renew_session
+-- One that was taken for dead, and is not, is there again.
+INSERT INTO :schema.session (id, host, pid, queues, locked, expires)
+VALUES ($1, $2, $3, $4::int[], $5, clock_timestamp() + $6::bigint * interval '1 microsecond')
+ON CONFLICT ON CONSTRAINT session_pkey DO UPDATE SET queues = excluded.queues, locked = excluded.locked,
+    renewed = clock_timestamp(), expires = excluded.expires, ended = NULL, died = false;
+
+-- name: end_session
+UPDATE :schema.session SET ended = clock_timestamp(), died = false, locked = false WHERE id = $1;
+
+-- name: lock_session
+-- Held by a connection as long as the process lives. Who tries it holds it for a moment only.
+SELECT pg_advisory_lock(hashtextextended(s.id::text, s.tableoid::bigint)) FROM :schema.session s WHERE s.id = $1;
+
+-- name: bury_sessions
+-- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who
+-- look marks it; nobody waits.
+WITH gone AS (
+    SELECT s.id FROM :schema.session s
+    WHERE s.ended IS NULL AND s.id <> $1
+      AND CASE WHEN s.expires < clock_timestamp() THEN true
+               WHEN s.locked THEN pg_try_advisory_xact_lock_shared(hashtextextended(s.id::text, s.tableoid::bigint))
+               ELSE false END
+    LIMIT 100 FOR UPDATE SKIP LOCKED)
+UPDATE :schema.session d SET ended = clock_timestamp(), died = true, locked = false
+FROM gone WHERE d.id = gone.id RETURNING d.id, d.host, d.pid, d.queues;
+
+-- name: peers
+SELECT EXISTS (SELECT FROM :schema.session s WHERE s.ended IS NULL AND s.id <> $1);
+
+-- name: careful_queues
+-- Which of the queues were in the hands of a process that died in the last while, and for how many microseconds that counts.
+-- By now(), which an index can be asked for: the transaction has just begun.
+SELECT u.queue, s.remaining FROM unnest($1::int[]) u(queue)
+CROSS JOIN LATERAL (
+    SELECT $2::bigint + (extract(epoch FROM s.ended - clock_timestamp()) * 1000000)::bigint AS remaining
+    FROM :schema.session s
+    WHERE s.ended > now() - $2::bigint * interval '1 microsecond' AND s.ended IS NOT NULL AND s.died AND u.queue = ANY (s.queues)
+    ORDER BY s.ended DESC LIMIT 1) s;
+
+-- name: dead_sessions
+-- Which of these died. One that is not there any more has been dead for long: a living one is always there. With
+-- presume, one that holds no lock is believed to have died before its time is over.
+SELECT u.id FROM unnest($1::uuid[]) u(id)
+LEFT JOIN LATERAL (SELECT s.*, s.tableoid AS place FROM :schema.session s WHERE s.id = u.id OFFSET 0) s ON true
+WHERE CASE WHEN s.id IS NULL OR s.died THEN true
+           WHEN s.ended IS NOT NULL OR NOT $2 THEN false
+           WHEN s.expires < clock_timestamp() THEN true
+           WHEN s.locked THEN pg_try_advisory_xact_lock_shared(hashtextextended(s.id::text, s.place::bigint))
+           ELSE $3 END;
+
+-- name: prune_sessions
+DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
+    SELECT s.id FROM :schema.session s WHERE s.ended IS NOT NULL AND s.ended < now() - $1::bigint * interval '1 microsecond'
+    ORDER BY s.ended LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: enter_batch
+-- Before a careful batch runs anything.
+INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[], $6::uuid[]);
+
+-- name: leave_batch
+-- In the batch's own transaction, or before its rollback: a process that lives blames nobody.
+DELETE FROM :schema.crash_batch WHERE id = $1;
+
+-- name: leave_batches
+-- What could not be deleted then, for Postgres was not there.
+DELETE FROM :schema.crash_batch WHERE id = ANY ($1::uuid[]);
+
+-- name: old_batches
+-- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended well.
+SELECT h.id, h.session FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];
+
+-- name: charge_batches
+-- Each death is charged once: whoever deletes the row does it.
+WITH died AS (
+    DELETE FROM :schema.crash_batch h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
+fallen AS (
+    SELECT d.queue, u.due, u.id, count(*)::int AS deaths, sum(d.alone::int)::int AS alone
+    FROM died d CROSS JOIN LATERAL unnest(d.due, d.ids) u(due, id) GROUP BY d.queue, u.due, u.id)
+INSERT INTO :schema.crash_ledger AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone FROM fallen f
+ON CONFLICT ON CONSTRAINT crash_ledger_pkey DO UPDATE
+SET deaths = l.deaths + excluded.deaths, alone = l.alone + excluded.alone, at = clock_timestamp();
+
+-- name: suspects
+SELECT l.due, l.id, l.deaths, l.alone FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
+CROSS JOIN LATERAL (SELECT * FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id OFFSET 0) l;
+
+-- name: strike_out
+-- In the transaction in which a suspect meets its fate.
+DELETE FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = $2 AND l.id = $3;
+
+-- name: prune_batches
+-- No batch lasts so long: its process could not delete the row, and nobody has asked for its messages since.
+DELETE FROM :schema.crash_batch d WHERE d.ctid = ANY (ARRAY(
+    SELECT h.ctid FROM :schema.crash_batch h
+    WHERE h.queue = $1 AND h.at < clock_timestamp() - $2::bigint * interval '1 microsecond' LIMIT $3 FOR UPDATE SKIP LOCKED));
+
+-- name: prune_ledger
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful.
+DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
+    SELECT l.ctid FROM :schema.crash_ledger l
+    WHERE l.queue = $1 AND l.at < clock_timestamp() - interval '1 minute'
+      AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.due AND q.id = l.id)
+    LIMIT $2 FOR UPDATE SKIP LOCKED));

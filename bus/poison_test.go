@@ -1,0 +1,257 @@
+package bus_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+// poisoned is a world with an endpoint for innocents and killers, and a table for the effects of innocents.
+func poisoned(t *testing.T) *world {
+	t.Helper()
+	return newPoisoned(t, bus.Options{})
+}
+
+// poisonedOn is poisoned on a server of the test's own.
+func poisonedOn(t *testing.T, dsn string) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{t: t, schema: "edda"}
+	w.owner = w.openPool(dsn)
+	w.pool = w.owner
+	if err := migrate.Up(t.Context(), w.owner, migrate.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.bus = w.newBus(bus.Options{})
+	return w.furnish()
+}
+
+func newPoisoned(t *testing.T, o bus.Options) *world {
+	t.Helper()
+	return newWorld(t, o).furnish()
+}
+
+func (w *world) furnish() *world {
+	t := w.t
+	t.Helper()
+	owner, err := bus.New(w.owner, bus.Options{Schema: w.schema})
+	if err == nil {
+		err = owner.InstallQueue(t.Context(), "poisoned", innocent{}.Kind(), killer{}.Kind())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+	if w.role != "" {
+		w.exec(`GRANT INSERT ON edda.effect TO "` + w.role + `"`)
+	}
+	return w
+}
+
+// mayCount is -1 while the server does not answer.
+func (w *world) mayCount(sql string) int {
+	n := -1
+	if err := w.owner.QueryRow(w.t.Context(), w.sql(sql)).Scan(&n); err != nil {
+		return -1
+	}
+	return n
+}
+
+// preload puts innocents into the queue that are due already, each a microsecond after the one before.
+func (w *world) preload(n int) {
+	w.t.Helper()
+	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
+		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}', '{}' FROM generate_series(1, $1) n`,
+		n, innocent{}.Kind())
+}
+
+// preloadKiller puts a killer behind the nth innocent.
+func (w *world) preloadKiller(n int, how string) {
+	w.t.Helper()
+	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
+		SELECT due, gen_random_uuid(), $2, '{"edda-test":"kept"}', $3::bytea
+		FROM `+w.queue("poisoned")+` ORDER BY due OFFSET $1 LIMIT 1`, n, killer{}.Kind(), []byte(fmt.Sprintf(`{"How":%q}`, how)))
+}
+
+func (w *world) deadOfProcess() int {
+	w.t.Helper()
+	return w.count(`SELECT count(*) FROM edda.dead_letter WHERE reason = 'process died'`)
+}
+
+// drained waits until the queue is empty, and returns how long that took.
+func (w *world) drained(what string) time.Duration {
+	w.t.Helper()
+	begun, table := time.Now(), w.queue("poisoned")
+	w.untilWithin(time.Minute, what, func() bool { return w.count(`SELECT count(*) FROM (SELECT FROM `+table+` LIMIT 1) x`) == 0 })
+	return time.Since(begun)
+}
+
+// checkInnocents: no innocent did anything twice or not at all, and the ledger is empty.
+func (w *world) checkInnocents(n int) {
+	w.t.Helper()
+	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`), w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
+		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
+	}
+	// Messages that were handled while nobody could tell that a process had died are cleaned away.
+	w.exec(`UPDATE edda.crash_ledger SET at = at - interval '2 minutes'`)
+	if _, err := w.bus.Send(w.t.Context(), killer{How: "nobody runs it"}); err != nil { // it knows the queue
+		w.t.Fatal(err)
+	}
+	bus.CleanNow(w.t.Context(), w.bus)
+	w.checkLedger()
+}
+
+func (w *world) checkLedger() {
+	w.t.Helper()
+	for _, table := range []string{"crash_batch", "crash_ledger"} {
+		if left := w.count(`SELECT count(*) FROM edda.` + table); left != 0 {
+			w.t.Errorf("%s has %d rows when all is quiet:\n%s", table, left, w.text(`SELECT string_agg(l::text, E'\n') FROM edda.`+table+` l`))
+		}
+	}
+}
+
+// A message that kills its process came back with its batch, and killed the next one, for ever.
+func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
+	for _, how := range []string{"exit", "fatal", "panic", "kill"} {
+		t.Run(how, func(t *testing.T) {
+			w := poisoned(t)
+			w.preload(500)
+			w.preloadKiller(250, how)
+			s := w.supervise(1, workerSpec{})
+			w.drained("all messages met their fate")
+			s.stop()
+			if n := s.died(); n < 3 || n > 4 {
+				t.Errorf("%d processes died, want 4 at most", n)
+			}
+			if n := w.deadOfProcess(); n != 1 {
+				t.Errorf("%d dead letters, want the killer", n)
+			}
+			w.checkInnocents(500)
+			if got := w.text(`SELECT kind || ' ' || attempts || ' ' || convert_from(header, 'UTF8') || ' ' || convert_from(body, 'UTF8') FROM edda.dead_letter`); got !=
+				`poison.killer 0 {"edda-test":"kept"} {"How":"`+how+`"}` {
+				t.Errorf("the dead letter is %s", got)
+			}
+		})
+	}
+}
+
+// Its neighbours go on meanwhile. The bound is far from what is measured, for machines that do other things, too: most of
+// what is lost is the time of four starts of a process.
+func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
+	const n = 6_000
+	w := poisoned(t)
+	w.preload(n)
+	s := w.supervise(1, workerSpec{})
+	healthy := w.drained("the healthy run is over")
+	s.stop()
+	w.preload(n)
+	w.preloadKiller(n/4, "exit")
+	s = w.supervise(1, workerSpec{})
+	sick := w.drained("the run with a killer is over")
+	s.stop()
+	rate := 100 * healthy.Seconds() / sick.Seconds()
+	t.Logf("%d messages: healthy %v, with a killer %v, that is %.0f %% of the rate", n, healthy.Round(time.Millisecond), sick.Round(time.Millisecond), rate)
+	if rate < 25 {
+		t.Errorf("the neighbours kept %.0f %% of their rate", rate)
+	}
+	if s.died() > 4 || w.deadOfProcess() != 1 {
+		t.Errorf("%d processes died, %d dead letters", s.died(), w.deadOfProcess())
+	}
+	w.checkInnocents(2 * n)
+}
+
+// Others learn of a death before they take what the dead one had.
+func TestPoisonAmongThreeProcesses(t *testing.T) {
+	w := poisoned(t)
+	w.preload(1500)
+	w.preloadKiller(100, "exit")
+	s := w.supervise(3, workerSpec{Concurrency: 2})
+	w.drained("all messages met their fate")
+	s.stop()
+	t.Logf("%d processes died", s.died())
+	if n := s.died(); n < 3 || n > 7 {
+		t.Errorf("%d processes died", n)
+	}
+	if n := w.deadOfProcess(); n != 1 {
+		t.Errorf("%d dead letters, want the killer", n)
+	}
+	w.checkInnocents(1500)
+}
+
+// Whoever is killed from outside had innocents in hand, and they are not to blame.
+func TestKilledWorkersBlameNobody(t *testing.T) {
+	w := poisoned(t)
+	w.preload(6000)
+	s := w.supervise(3, workerSpec{Concurrency: 2})
+	for range 10 {
+		before := w.count(`SELECT count(*) FROM edda.effect`)
+		some := before + rand.N(300)
+		w.until("work goes on", func() bool { return w.count(`SELECT count(*) FROM edda.effect`) > some })
+		w.until("one is killed", s.kill)
+	}
+	w.drained("all messages are handled")
+	s.stop()
+	if n := w.deadOfProcess(); n != 0 {
+		t.Errorf("%d innocents are dead letters", n)
+	}
+	w.checkInnocents(6000)
+}
+
+// PollOnly has no connection that others could see end: a death is seen when the session's time is over, which this test
+// makes short. What the dead process had in hand counts from then on.
+func TestPoisonWithoutListening(t *testing.T) {
+	w := poisoned(t)
+	w.preload(300)
+	w.preloadKiller(100, "exit")
+	s := w.supervise(1, workerSpec{Wakeup: bus.PollOnly})
+	table := w.queue("poisoned")
+	w.untilWithin(time.Minute, "all messages met their fate", func() bool {
+		w.exec(`UPDATE edda.session SET expires = now() WHERE ended IS NULL`)
+		return w.count(`SELECT count(*) FROM `+table) == 0
+	})
+	s.stop()
+	if n := s.died(); n > 5 {
+		t.Errorf("%d processes died", n)
+	}
+	if n := w.deadOfProcess(); n != 1 {
+		t.Errorf("%d dead letters, want the killer", n)
+	}
+	w.checkInnocents(300)
+}
+
+// Postgres is restarted, in order and as after a crash, while processes are careful: nothing is lost or doubled, and nobody
+// is blamed. What the ledger had is gone after a crash, so the killer needs more deaths.
+func TestRestartOfPostgresInCarefulMode(t *testing.T) {
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	w := poisonedOn(t, server.DSN())
+	table := w.queue("poisoned")
+	w.preload(3000)
+	w.preloadKiller(2500, "exit")
+	w.died("1 second")
+	s := w.supervise(2, workerSpec{DSN: server.DSN()})
+	for n, mode := range []pgdev.Mode{pgdev.Fast, pgdev.Immediate, pgdev.Immediate} {
+		w.until("work goes on", func() bool { return w.mayCount(`SELECT count(*) FROM edda.effect`) >= 500*(n+1) })
+		if err := server.Restart(t.Context(), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.untilWithin(time.Minute, "all messages met their fate", func() bool { return w.mayCount(`SELECT count(*) FROM `+table) == 0 })
+	s.stop()
+	if n := w.deadOfProcess(); n != 1 {
+		t.Errorf("%d dead letters, want the killer", n)
+	}
+	if n := s.died(); n > 8 {
+		t.Errorf("%d processes died", n)
+	}
+	w.exec(`UPDATE edda.crash_batch SET at = at - interval '2 hours'`) // of whoever died while the others believed in no death
+	w.checkInnocents(3000)
+}

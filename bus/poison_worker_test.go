@@ -1,0 +1,239 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// innocent is handled, and leaves one effect.
+type innocent struct{}
+
+// killer ends the process that handles it.
+type killer struct{ How string }
+
+func (innocent) Kind() string { return "poison.innocent" }
+func (killer) Kind() string   { return "poison.killer" }
+
+// die is what killers do.
+func (k killer) die() {
+	switch k.How {
+	case "exit":
+		os.Exit(7)
+	case "fatal":
+		log.SetOutput(io.Discard)
+		log.Fatal("this is the end")
+	case "panic":
+		go func() { panic("in a goroutine of the handler's own") }()
+	case "kill": // as the kernel does it that is out of memory
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	select {} // the process is about to be gone
+}
+
+// workerSpec makes this test binary a worker process.
+type workerSpec struct {
+	DSN, Schema, Role string
+	Wakeup            bus.Wakeup
+	Concurrency       int
+	MaxCrashes        int
+}
+
+const workerVariable = "EDDA_POISON_WORKER"
+
+// isWorker runs a worker when this process is to be one. It ends by a killer, by SIGTERM in order, or with its parent.
+func isWorker() bool {
+	text := os.Getenv(workerVariable)
+	if text == "" {
+		return false
+	}
+	spec := workerSpec{}
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := spec.run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	return true
+}
+
+func (s workerSpec) run(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig(s.DSN)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = 8
+	pgtest.Become(config, s.Role)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	logs := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Wakeup: s.Wakeup, Logger: logs})
+	if err != nil {
+		return err
+	}
+	e, err := bus.NewEndpoint(b, "poisoned", bus.EndpointOptions{MaxCrashes: s.MaxCrashes, Concurrency: s.Concurrency}, s.parts()...)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+func (s workerSpec) parts() []bus.Part {
+	effect := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (id) VALUES ($1)"
+	return []bus.Part{
+		bus.HandleTx(func(c *bus.Context, tx pgx.Tx, _ innocent) error {
+			_, err := tx.Exec(c, effect, c.Info().ID)
+			return err
+		}),
+		bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, k killer) error { k.die(); return nil }),
+	}
+}
+
+// supervised is worker processes that are started again when they end, as an orchestrator does.
+type supervised struct {
+	w    *world
+	spec workerSpec
+	over chan struct{}
+	all  sync.WaitGroup
+
+	mu     sync.Mutex // guards all below
+	alive  map[*exec.Cmd]io.Closer
+	deaths int
+	said   []string
+}
+
+const restartAfter = 50 * time.Millisecond
+
+// supervise starts n worker processes.
+func (w *world) supervise(n int, spec workerSpec) *supervised {
+	w.t.Helper()
+	spec.Schema, spec.Role = w.schema, w.role
+	if spec.DSN == "" {
+		spec.DSN = pgdev.DSN(w.t)
+	}
+	s := &supervised{w: w, spec: spec, over: make(chan struct{}), alive: map[*exec.Cmd]io.Closer{}}
+	for range n {
+		s.all.Go(s.keepOne)
+	}
+	w.t.Cleanup(s.stop)
+	return s
+}
+
+func (s *supervised) keepOne() {
+	for {
+		select {
+		case <-s.over:
+			return
+		default:
+		}
+		s.live()
+		select {
+		case <-s.over:
+			return
+		case <-time.After(restartAfter):
+		}
+	}
+}
+
+// live is the life of one process.
+func (s *supervised) live() {
+	spec, err := json.Marshal(s.spec)
+	if err != nil {
+		s.w.t.Error(err)
+		return
+	}
+	var out tail
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), workerVariable+"="+string(spec))
+	c.Stderr = &out
+	stdin, err := c.StdinPipe()
+	if err == nil {
+		s.mu.Lock()
+		if err = c.Start(); err == nil {
+			s.alive[c] = stdin
+		}
+		s.mu.Unlock()
+	}
+	if err != nil {
+		s.w.t.Error(err)
+		return
+	}
+	err = c.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.alive, c)
+	if err != nil {
+		s.deaths++
+	}
+	s.said = append(s.said, fmt.Sprintf("process %d ended: %v\n%s", c.Process.Pid, err, out.text))
+}
+
+// tail keeps the end of what is written.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-40000):]
+	return len(p), nil
+}
+
+// kill sends SIGKILL to some process.
+func (s *supervised) kill() (found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.alive {
+		return c.Process.Kill() == nil
+	}
+	return false
+}
+
+// died is how many processes ended otherwise than asked to.
+func (s *supervised) died() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deaths
+}
+
+// stop ends all processes in order.
+func (s *supervised) stop() {
+	select {
+	case <-s.over:
+	default:
+		close(s.over)
+	}
+	s.mu.Lock()
+	for c := range s.alive {
+		_ = c.Process.Signal(syscall.SIGTERM)
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+	if s.w.t.Failed() {
+		for _, line := range s.said {
+			s.w.t.Log(line)
+		}
+	}
+}
