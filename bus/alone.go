@@ -65,13 +65,13 @@ func (l *leased) faceSuspects(ctx context.Context) bool {
 		if c == nil {
 			return ctx.Err() == nil
 		}
-		if !l.awaitNobody(ctx) || l.markAlone(ctx, c) != nil {
+		if !l.awaitRest(ctx, 1) || l.markAlone(ctx, c) != nil {
 			c.release = true
 			l.end(c)
 			continue // at the end of ctx the others are released, too
 		}
 		l.sort([]*claimed{c})
-		l.awaitNobody(ctx)
+		l.awaitRest(ctx, 0)
 	}
 }
 
@@ -86,14 +86,15 @@ func (l *leased) nextSuspect() *claimed {
 	return c
 }
 
-// awaitNobody waits until no handler of the endpoint runs here. It returns false when ctx has ended before.
-func (l *leased) awaitNobody(ctx context.Context) bool {
+// awaitRest waits until nothing is in hand but the suspects that wait and so many more: what has been handled is
+// finished, too, or a death that follows would count against it. It returns false when ctx has ended before.
+func (l *leased) awaitRest(ctx context.Context, more int) bool {
 	for {
 		l.mu.Lock()
-		nobody := l.running == 0
+		rest := len(l.held) <= len(l.suspects)+more
 		l.mu.Unlock()
 		switch {
-		case nobody:
+		case rest:
 			return ctx.Err() == nil
 		case !l.awaitRoom(ctx):
 			return false

@@ -290,6 +290,7 @@ func (l *leased) letGo(c *claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, c)
+	signal(l.room)
 	if n := l.lanes[c.key]; n != nil {
 		if n.running == c {
 			n.running = nil

@@ -140,6 +140,22 @@ func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	}
 }
 
+// The same in a leased endpoint, where what ran beside the killer is claimed again with it, and is not to blame.
+func TestLeasedPoisonIsDeadAfterFourProcesses(t *testing.T) {
+	w := poisoned(t)
+	w.preload(300)
+	w.preloadKiller(100, "exit")
+	s := w.supervise(1, workerSpec{Leased: true, Concurrency: 8})
+	w.drained("all messages met their fate")
+	s.stop()
+	if n := s.died(); n < 3 || n > 4 {
+		t.Errorf("%d processes died, want 4 at most", n)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'process died' AND kind = 'poison.killer'`)
+	w.want(300, `SELECT count(DISTINCT id) FROM edda.effect`)
+}
+
 // Its neighbours go on meanwhile. The bound is far from what is measured, for machines that do other things, too: most of
 // what is lost is the time of four starts of a process.
 func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {

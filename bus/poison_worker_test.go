@@ -52,6 +52,7 @@ type workerSpec struct {
 	Wakeup            bus.Wakeup
 	Concurrency       int
 	MaxCrashes        int
+	Leased            bool // handlers outside of transactions, with a lease of a second
 }
 
 const workerVariable = "EDDA_POISON_WORKER"
@@ -95,7 +96,11 @@ func (s workerSpec) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := bus.NewEndpoint(b, "poisoned", bus.EndpointOptions{MaxCrashes: s.MaxCrashes, Concurrency: s.Concurrency}, s.parts()...)
+	o, parts := bus.EndpointOptions{MaxCrashes: s.MaxCrashes, Concurrency: s.Concurrency}, s.parts()
+	if s.Leased {
+		o.Lease, o.Poll, parts = time.Second, 50*time.Millisecond, s.leasedParts(pool)
+	}
+	e, err := bus.NewEndpoint(b, "poisoned", o, parts...)
 	if err != nil {
 		return err
 	}
@@ -110,6 +115,17 @@ func (s workerSpec) parts() []bus.Part {
 			return err
 		}),
 		bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, k killer) error { k.die(); return nil }),
+	}
+}
+
+func (s workerSpec) leasedParts(pool *pgxpool.Pool) []bus.Part {
+	effect := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (id) VALUES ($1)"
+	return []bus.Part{
+		bus.Handle(func(c *bus.Context, _ innocent) error {
+			_, err := pool.Exec(c, effect, c.Info().ID)
+			return err
+		}),
+		bus.Handle(func(_ *bus.Context, k killer) error { k.die(); return nil }),
 	}
 }
 
