@@ -78,6 +78,7 @@
 //	Debug  edda: leave the crash ledger           endpoint, error (of a batch that was rolled back)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
+//	Warn   edda: an ordered endpoint has a limit, which it does not heed  endpoint
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //

@@ -124,6 +124,9 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	}
 	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
 	between("ClusterConcurrency", int64(o.ClusterConcurrency), 0, MostLimit)
+	if o.Ordered != Unordered && o.ClusterConcurrency > 0 {
+		faults = append(faults, errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must be 0: what waits in a lane has no slot yet. Use Concurrency, or an endpoint without order"))
+	}
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)

@@ -223,6 +223,9 @@ func TestOrderIsCheckedAtOnce(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
+	if _, err := bus.NewEndpoint(w.bus, "turns", bus.EndpointOptions{Ordered: bus.Strict, ClusterConcurrency: 3}, bus.Handle(handler, key)); err == nil {
+		t.Error("a limit of an ordered endpoint was accepted")
+	}
 	w.start("turns", bus.EndpointOptions{Ordered: bus.Strict}, bus.Handle(handler, key))
 	w.send(turn{Key: ""})
 	w.untilEmpty("turns")

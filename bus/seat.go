@@ -100,8 +100,8 @@ func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 	if err != nil {
 		return fmt.Errorf("find its limit: %w", explain(err))
 	}
-	if found {
-		e.limited.Store(true)
+	if found && !e.limited.Swap(true) && e.options.Ordered != Unordered {
+		e.bus.log.Warn("edda: an ordered endpoint has a limit, which it does not heed", "endpoint", e.name)
 	}
 	return nil
 }
