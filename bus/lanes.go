@@ -127,7 +127,9 @@ func (f *finishing) queueLanes(pipeline *pgx.Batch) {
 	owner := [16]byte(f.owner)
 	f.queueWaits(pipeline)
 	f.queuePark(pipeline, p.parks)
-	p.adopted = f.queueAdoption(pipeline, p.adopt)
+	if p.adopted = f.queueAdoption(pipeline, p.adopt); len(p.adopt) > 0 {
+		pipeline.Queue(f.bus.sql.Get("keep_lanes"), f.queue.id, texts(p.adopt), owner, f.options.Lease.Microseconds())
+	}
 	if len(p.leave) > 0 {
 		pipeline.Queue(f.bus.sql.Get("leave_lanes"), f.queue.id, texts(p.leave), owner)
 	}

@@ -230,11 +230,13 @@ SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.s
 
 -- name: enter_lanes
 -- A lane is entered when nobody has it, when its owner's lease is over, or by the message that it waits for, which may also be gone.
+-- What a dead owner had claimed is due up to 20 ms after the end of his lane, and comes before us: when the lane is given away
+-- all of it was due at the claim of this transaction, hence now().
 -- The row is locked even where the answer is no: whoever leaves the lane waits for us, and then sees what we parked.
 INSERT INTO :schema.lane (queue, key, owner, until, waits_id)
 SELECT $1, u.key, $4::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id) ORDER BY u.key
 ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, until = excluded.until, waits_due = NULL, waits_id = NULL
-WHERE lane.owner IS NOT NULL AND lane.until <= clock_timestamp()
+WHERE lane.owner IS NOT NULL AND lane.until + interval '20 milliseconds' <= now()
    OR lane.owner IS NULL AND (lane.waits_id = excluded.waits_id
                               OR NOT EXISTS (SELECT FROM :queue q WHERE q.due = lane.waits_due AND q.id = lane.waits_id))
 RETURNING key;
@@ -279,6 +281,11 @@ SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.hea
        g.body, octet_length(g.body), now(), b.due, 1, NULL::text, NULL::uuid, g.key
 FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
 ORDER BY g.place;
+
+-- name: keep_lanes
+-- A lane must not end long before what was just claimed in it.
+UPDATE :schema.lane l SET until = now() + $4::bigint * interval '1 microsecond'
+WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 
 -- name: leave_lanes
 DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
