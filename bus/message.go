@@ -17,6 +17,7 @@ const (
 	again               // written back, to be due later
 	dead                // moved to the dead letters
 	dropped             // consumed without effect, with a reason
+	moved               // in another queue, as it was
 )
 
 // message is one taken row on its way through a batch.
@@ -52,6 +53,7 @@ type message struct {
 
 	conflicted bool // its instance lost the save
 	inLane     bool // its lane waits for its retry, see lanes.go
+	partition  int  // with moved
 }
 
 // leave makes m stay in the queue, with nothing of it.

@@ -24,7 +24,7 @@ func (w *world) statements(endpoint string) pg.Statements {
 		w.t.Fatal(err)
 	}
 	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
+	statements, err := pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -22,6 +23,7 @@ type hub struct {
 	mu        sync.Mutex
 	pumps     map[int][]*pump         // by queue
 	beats     map[int][]chan struct{} // of leased endpoints, by queue
+	watches   []*leaseWatch           // of partitioned endpoints
 	listening chan struct{}           // held by the one endpoint of the bus that listens for all
 }
 
@@ -270,6 +272,7 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 	}
 	connected()
 	b.hub.wakeAll() // what was missed while nobody listened
+	b.hub.leasesChanged("")
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -279,6 +282,10 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 			if text, ok := strings.CutPrefix(text, beatPrefix); ok {
 				id, _ := strconv.Atoi(text) // 0 is nobody's
 				b.hub.beat(id)
+				continue
+			}
+			if name, ok := strings.CutPrefix(text, lease.WakePrefix); ok {
+				b.hub.leasesChanged(name)
 				continue
 			}
 			if strings.HasPrefix(text, limit.CallPrefix) {
