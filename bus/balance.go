@@ -308,7 +308,7 @@ func (b *balance) start(ctx context.Context, n int) {
 	b.kept[n] = kept{end: end, ended: ended}
 	b.keepers.Go(func(context.Context) error {
 		defer close(ended)
-		if err := b.posts[n].keeper.Run(ctx); err != nil { //nolint:contextcheck // it ends with the partition, or with the group
+		if err := b.posts[n].keeper.Run(ctx); err != nil {
 			b.giveUp(err)
 		}
 		return nil

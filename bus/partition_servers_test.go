@@ -84,7 +84,7 @@ func serve(text string) error {
 		Schema: spec.Schema, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Events: func(e bus.Event) {
 			if e, ok := e.(bus.Conflicted); ok {
-				fmt.Printf("conflict: %s %+v\n", e.Endpoint, e)
+				fmt.Fprintf(os.Stdout, "conflict: %s %+v\n", e.Endpoint, e)
 			}
 		},
 	})
@@ -308,15 +308,7 @@ func (s *servers) wantInOrder(keys, rounds int) {
 // installPartitioned installs as the owner, who may create tables.
 func (w *world) installPartitioned(name string, o bus.PartitionOptions, parts ...bus.Part) {
 	w.t.Helper()
-	b, err := bus.New(w.owner, bus.Options{Schema: w.schema})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p, err := bus.NewPartitioned(b, name, o, parts...)
-	if err == nil {
-		err = p.Install(w.t.Context())
-	}
-	if err != nil {
+	if err := w.partitioned(w.ownersBus(), name, o, parts...).Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
