@@ -33,6 +33,14 @@
 // somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an endpoint go one
 // after another; that is what makes the order hold.
 //
+// # Partitioned endpoints
+//
+// NewPartitioned makes an endpoint of several queues. A distributor moves what arrives to the queue of its key; each partition is
+// consumed by one process at a time, one batch after another. The right to a partition is a lease, and every batch of it is
+// guarded by the lease's term in its own transaction: it fails when a later term has begun, and none begins while it is open. So
+// messages of a key are handled in order and without conflicts while processes come, go and die; a failing message is
+// overtaken while it waits for its retry, as everywhere. Processes share the partitions evenly without a leader, see balance.go.
+//
 // # Failures
 //
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
@@ -58,6 +66,11 @@
 //	Warn   edda: lanes were not swept             endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
+//	Info   edda: partitioned endpoint started     endpoint, partitions
+//	Info   edda: partitioned endpoint stopped     endpoint, error (nil after a clean drain)
+//	Warn   edda: partitions were not looked at    endpoint, error (another try follows)
+//	Debug  edda: a seat was not given back        endpoint, error (it expires)
+//	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
@@ -70,5 +83,6 @@
 // saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
 // instances.go for tools that look on; limits.go to turn the knob. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go
-// and cancel.go; ordered.go and lanes.go when it is ordered.
+// and cancel.go; ordered.go and lanes.go when it is ordered. A partitioned endpoint is partition.go, then distribute.go, balance.go
+// and gather.go.
 package bus

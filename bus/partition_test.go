@@ -162,7 +162,9 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	stop()
 
 	three := w.partitioned(w.bus, "chat", soon(3), parts...)
-	for call, err := range map[string]error{"Check": three.Check(t.Context()), "Run": three.Run(t.Context()), "Install": three.Install(t.Context())} {
+	soonOver, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for call, err := range map[string]error{"Check": three.Check(t.Context()), "Run": three.Run(soonOver), "Install": three.Install(t.Context())} {
 		if err == nil || !strings.Contains(err.Error(), "8, and the options say 3: set PartitionOptions.Partitions to 8, or") {
 			t.Errorf("%s with another number: %v", call, err)
 		}
@@ -220,8 +222,9 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 		}
 		return ok
 	}
+	defer stand.open()
 	if bid() {
-		t.Fatal("another has the partition, while a batch of it is open")
+		t.Error("another has the partition, while a batch of it is open")
 	}
 	stand.open()
 	w.untilHandled("turn.take", 1)
