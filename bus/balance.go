@@ -263,7 +263,7 @@ func (b *balance) act(ctx context.Context, v view) time.Duration {
 		b.start(ctx, n)
 	}
 	wait := b.every
-	if len(d.start)+len(d.stop) > 0 || count(mine, working) != want {
+	if len(d.start)+len(d.stop) > 0 || countOf(mine, working) != want {
 		wait = unsettled
 	}
 	return min(run.Jitter(wait), v.expires)
@@ -292,7 +292,7 @@ func (b *balance) roles() []role {
 	return mine
 }
 
-func count(roles []role, r role) (n int) {
+func countOf(roles []role, r role) (n int) {
 	for _, one := range roles {
 		if one == r {
 			n++
