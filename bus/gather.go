@@ -14,7 +14,7 @@ import (
 
 const (
 	gatherRows  = 1000            // in one transaction
-	gatherEvery = 5 * time.Second // from partitions of a former, larger number
+	gatherEvery = 2 * time.Second // from partitions of a former, larger number
 )
 
 // Gather moves everything that waits in the partitions back to the endpoint's own queue, timeouts included, and forgets how many partitions there are.
