@@ -22,6 +22,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if spec := os.Getenv(serverVariable); spec != "" { // a test of partitions has started a server
+		if err := serve(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if isWorker() {
 		return
 	}
