@@ -86,7 +86,7 @@ func serve(text string) error {
 		Schema: spec.Schema, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Events: func(e bus.Event) {
 			if e, ok := e.(bus.Conflicted); ok {
-				fmt.Fprintf(os.Stdout, "conflict: %s %+v\n", e.Endpoint, e)
+				_, _ = fmt.Fprintf(os.Stdout, "conflict: %s %+v\n", e.Endpoint, e)
 			}
 		},
 	})
