@@ -14,7 +14,7 @@ import (
 //go:embed host.sql
 var connectionsAllowed string
 
-// Runner is what a Host runs: a *bus.Endpoint, or a loop of your own. Run blocks, works until ctx ends, and returns
+// Runner is what a Host runs: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks, works until ctx ends, and returns
 // nil when it then ended in order.
 type Runner interface {
 	Run(ctx context.Context) error

@@ -3,6 +3,7 @@ package edda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,42 @@ func newEndpoint(t *testing.T, b *bus.Bus, name string, workers int, parts ...bu
 		t.Fatal(err)
 	}
 	return e
+}
+
+// A host runs a partitioned endpoint as it runs others: it installs and checks it, and counts its connections.
+func TestHostRunsPartitions(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, true, bus.Options{})
+	opened := make(chan int, 1)
+	handle := func(_ *bus.Context, _ pgx.Tx, m knock) error { opened <- m.Door; return nil }
+	doors, err := bus.NewPartitioned(b, "doors", bus.PartitionOptions{Partitions: 3}, bus.HandleTx(handle, bus.KeyedBy(func(m knock) string { return fmt.Sprint(m.Door) })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := edda.NewHost(pool, doors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) || doors.Connections() != 5 {
+		t.Errorf("Check before Install says %v; %d connections", err, doors.Connections())
+	}
+	if err := host.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- host.Run(ctx) }()
+	if _, err := b.Send(t.Context(), knock{Door: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if door := <-opened; door != 7 {
+		t.Errorf("door %d was opened", door)
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Errorf("Run says %v", err)
+	}
 }
 
 func TestHostRunsUntilItsContextEnds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/outbox"
@@ -40,6 +41,7 @@ type Bus struct {
 	letters  *deadletter.Store
 	ids      *outbox.Store
 	limits   *limit.Store
+	leases   *lease.Store
 	routes   *router
 	hub      *hub
 	notifier *notifier
@@ -146,6 +148,9 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		return err
 	}
 	if b.limits, err = limit.New(b.schema); err != nil {
+		return err
+	}
+	if b.leases, err = lease.New(b.schema); err != nil {
 		return err
 	}
 	b.routes = &router{bus: b, overrides: map[string]string{}}

@@ -33,6 +33,14 @@
 // somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an endpoint go one
 // after another; that is what makes the order hold.
 //
+// # Partitioned endpoints
+//
+// NewPartitioned makes an endpoint of several queues. A distributor moves what arrives to the queue of its key; each partition is
+// consumed by one process at a time, one batch after another. The right to a partition is a lease, and every batch of it is
+// guarded by the lease's term in its own transaction: it fails when a later term has begun, and none begins while it is open. So
+// messages of a key are handled in order and without conflicts while processes come, go and die; a failing message is
+// overtaken while it waits for its retry, as everywhere. Processes share the partitions evenly without a leader, see balance.go.
+//
 // # Failures
 //
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
@@ -76,6 +84,11 @@
 //	Warn   edda: the session was not ended, which will look like a death  session, error
 //	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
 //	Debug  edda: leave the crash ledger           endpoint, error (of a batch that was rolled back)
+//	Info   edda: partitioned endpoint started     endpoint, partitions
+//	Info   edda: partitioned endpoint stopped     endpoint, error (nil after a clean drain)
+//	Warn   edda: partitions were not looked at    endpoint, error (another try follows)
+//	Debug  edda: a seat was not given back        endpoint, error (it expires)
+//	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Warn   edda: an ordered endpoint has a limit, which it does not heed  endpoint
@@ -92,4 +105,5 @@
 // knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
 // and ledger.go are for messages that kill the process. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs.
+// A partitioned endpoint is partition.go, then distribute.go, balance.go and gather.go.
 package bus

@@ -31,6 +31,7 @@ type EndpointOptions struct {
 	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
 	Ordered     Ordering      // of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
 	Lease       time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
+	Addressed   bool          // the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See docs/partitions.md
 	Drain       time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
@@ -76,7 +77,10 @@ type Endpoint struct {
 	options  EndpointOptions
 	handlers *handlers
 
-	running sync.Mutex  // held by Run
+	running    sync.Mutex       // held by Run
+	fence      func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
+	partitions *spread          // of the queue in front of partitions: its batches move messages to them
+
 	limited atomic.Bool // batches need a seat, see seat.go; once true it stays so
 	ground
 	pump   *pump
@@ -97,10 +101,24 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 		err = errors.Join(nameErr, err)
 	}
 	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
-	if err = errors.Join(err, optionErr); err != nil {
+	if err = errors.Join(err, h.checkUnpartitioned(), optionErr); err != nil {
 		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
-	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts()}, nil
+	if o.Addressed {
+		h = h.unsubscribed()
+	}
+	return b.newEndpoint(name, o, h), nil
+}
+
+func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers) *Endpoint {
+	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts()}
+}
+
+// unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
+func (h *handlers) unsubscribed() *handlers {
+	addressed := *h
+	addressed.subscribed = nil
+	return &addressed
 }
 
 func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {
@@ -283,8 +301,11 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
-	if e.handlers.leased {
+	switch {
+	case e.handlers.leased:
 		return mostWorkers // its handlers need none
+	case e.fence != nil:
+		return 1 // batches of a partition come one after another, whatever SetConcurrency says
 	}
 	return int(pool.Config().MaxConns)
 }

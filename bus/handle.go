@@ -29,10 +29,6 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 			return
 		}
 		h.leased = true
-		var options handleOptions[M]
-		for _, set := range o {
-			set(&options)
-		}
 		c := &consumer{kind: kind, what: "Handle of " + reflect.TypeFor[M]().String(),
 			leased: func(ctx *Context, body []byte, codec saga.Codec) error {
 				var m M
@@ -40,16 +36,8 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
 				}
 				return f(ctx, m)
-			}}
-		if options.key != nil {
-			c.key = func(body []byte, codec saga.Codec) (string, error) {
-				var m M
-				if err := codec.Decode(body, &m); err != nil {
-					return "", fmt.Errorf("decode %s: %w", kind, err)
-				}
-				return options.key(m), nil
-			}
-		}
+			},
+			key: keyOption(kind, o)}
 		if h.add(c) {
 			h.subscribe(kind)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
@@ -118,6 +119,10 @@ func (b *Bus) tell(ctx context.Context, payload string) {
 func (h *hub) heard(text string) {
 	if strings.HasPrefix(text, limit.CallPrefix) {
 		h.limitsChanged()
+		return
+	}
+	if name, ok := strings.CutPrefix(text, lease.WakePrefix); ok {
+		h.leasesChanged(name)
 		return
 	}
 	number, knob := strings.CutPrefix(text, knobMark)

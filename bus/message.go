@@ -17,6 +17,7 @@ const (
 	again               // written back, to be due later
 	dead                // moved to the dead letters
 	dropped             // consumed without effect, with a reason
+	moved               // in another queue, as it was
 )
 
 // message is one taken row on its way through a batch.
@@ -55,6 +56,7 @@ type message struct {
 	touched    bool  // somebody had its row in hand before
 	suspected  bool  // processes died with it
 	convicted  error // and too many of them: it is not run
+	partition  int   // with moved
 }
 
 // leave makes m stay in the queue, with nothing of it.

@@ -25,15 +25,33 @@ const (
 	Strict                     // they wait until it succeeds, is discarded or is dead
 )
 
-// HandleOption is an option of Handle.
+// HandleOption is an option of Handle and HandleTx.
 type HandleOption[M saga.Message] func(*handleOptions[M])
 
 type handleOptions[M saga.Message] struct{ key func(M) string }
 
-// KeyedBy says what a message belongs to, for an endpoint that is Ordered. The key is at most 512 bytes of UTF-8, and not
-// empty: else the message is dead on its first attempt. The function must be quick and always give the same.
+// KeyedBy says what a message belongs to: of a Handle in an endpoint that is Ordered, or of a HandleTx in a partitioned one
+// (NewPartitioned). The key is at most 512 bytes of UTF-8, and not empty: else the message is dead on its first attempt. The function must be quick and always give the same.
 func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
+}
+
+// keyOption is the key of a consumer that was given these options, nil when it has none.
+func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byte, codec saga.Codec) (string, error) {
+	var options handleOptions[M]
+	for _, set := range o {
+		set(&options)
+	}
+	if options.key == nil {
+		return nil
+	}
+	return func(body []byte, codec saga.Codec) (string, error) {
+		var m M
+		if err := codec.Decode(body, &m); err != nil {
+			return "", fmt.Errorf("decode %s: %w", kind, err)
+		}
+		return options.key(m), nil
+	}
 }
 
 const (
@@ -76,9 +94,9 @@ func byTurn(a, b *claimed) int {
 }
 
 // keyOf asks the user's function, which may panic.
-func (c *claimed) keyOf() (key string, err error) {
+func (m *message) keyOf(codec saga.Codec) (key string, err error) {
 	defer recovered(&err)
-	key, err = c.consumer.key(c.delivery.Body, c.batch.bus.codec)
+	key, err = m.consumer.key(m.delivery.Body, codec)
 	switch {
 	case err != nil:
 	case key == "" || len(key) > mostKey:
@@ -152,7 +170,7 @@ func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
 		if c.fate != left || c.consumer == nil {
 			continue
 		}
-		key, err := c.keyOf()
+		key, err := c.keyOf(l.bus.codec)
 		if err != nil {
 			b.fail(&c.message, saga.Permanent(fmt.Errorf("key of %s: %w", c.kind, err)))
 			continue

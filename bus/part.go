@@ -38,7 +38,7 @@ type consumer struct {
 	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
 	raw    func(ctx *Context, d *saga.Delivery) error
 	leased func(ctx *Context, body []byte, codec saga.Codec) error
-	key    func(body []byte, codec saga.Codec) (string, error) // of a leased handler in an ordered endpoint
+	key    func(body []byte, codec saga.Codec) (string, error) // of a leased handler in an ordered endpoint, and of a HandleTx in a partitioned one
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
 }
@@ -101,7 +101,9 @@ func Saga(d *saga.Definition) Part {
 // Other handlers share the transaction. SET, SET LOCAL, roles and advisory locks of one stay for the next, also
 // after a savepoint (tx.Begin): leave them out. Row locks are waited for at most 5 ms while the
 // batch has other messages; a message that could not get one is tried again alone.
-func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error) Part {
+//
+// In a partitioned endpoint it needs a KeyedBy, and takes none elsewhere.
+func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers) {
 		kind := kindOf[M]()
 		if f == nil {
@@ -116,7 +118,8 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error) Part {
 					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
 				}
 				return f(ctx, tx, m)
-			}})
+			},
+			key: keyOption(kind, o)})
 		if ok {
 			h.subscribe(kind)
 		}

@@ -24,7 +24,7 @@ func (w *world) statements(endpoint string) pg.Statements {
 		w.t.Fatal(err)
 	}
 	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
+	statements, err := pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,6 +84,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"}, full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_again":    {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"}, full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
+		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
+		"gather":          {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"claim":           {empty: []string{"10", "1000", nobody}, full: []string{"10", "1000", nobody}, most: 10},
 		"claimed_body":    {empty: []string{"now", nobody, "1"}, full: []string{"now", nobody, "1"}, most: 1},

@@ -77,12 +77,23 @@ func (b *batch) run(ctx context.Context, o order) error {
 	}
 	b.prepareTurn(ctx)
 	b.decode()
+	if b.partitions != nil { // its messages are for other queues, see distribute.go
+		if err := b.distribute(ctx); err != nil {
+			return err
+		}
+		return b.commit(ctx)
+	}
 	if err := b.load(ctx); err != nil {
 		return err
 	}
 	if err := b.step(ctx); err != nil {
 		return err
 	}
+	return b.commit(ctx)
+}
+
+// commit writes what was decided, and ends the transaction.
+func (b *batch) commit(ctx context.Context) error {
 	if b.nothingToWrite() {
 		b.abandon(ctx)
 		return nil

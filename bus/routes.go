@@ -18,19 +18,21 @@ import (
 type queue struct {
 	id       int
 	endpoint string
+	table    string
 
 	takeSeated, pruneLedger                                                                    string
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
 	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
 	enterLanes, park, nextParked, waitInLanes, staleLanes, markAlone                           string // of an ordered one, and of one whose process died
 	cancelWaiting, cancelClaimed                                                               string
+	move, gather                                                                               string // with :target
 }
 
 func (b *Bus) newQueue(id int, endpoint string) *queue {
 	table := b.schema.Render(":schema.queue_" + strconv.Itoa(id))
 	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", table) }
 	return &queue{
-		id: id, endpoint: endpoint,
+		id: id, endpoint: endpoint, table: table,
 		takeSeated: render("take_seated"),
 		take:       render("take"), body: render("body"), nextDue: render("next_due"),
 		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
@@ -39,7 +41,13 @@ func (b *Bus) newQueue(id int, endpoint string) *queue {
 		finish: render("finish"), release: render("release"), enterLanes: render("enter_lanes"), park: render("park"), nextParked: render("next_parked"), waitInLanes: render("wait_in_lanes"), staleLanes: render("stale_lanes"), markAlone: render("mark_alone"),
 		cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
 		pruneLedger: render("prune_ledger"),
+		move:        render("move"), gather: render("gather"),
 	}
+}
+
+// to completes a statement that moves messages to another queue.
+func (q *queue) to(target *queue, statement string) string {
+	return strings.ReplaceAll(statement, ":target", target.table)
 }
 
 // routes is who consumes what, as it stood in one generation of the subscriptions. It never changes.

@@ -83,6 +83,38 @@ SELECT :schema.expect((SELECT count(*) FROM d) = $2, 'a taken message was gone')
        CASE WHEN $3 <> '' AND $3 <> pg_current_xact_id()::text
             THEN ('a handler ended the transaction that took its message, and this is ' || pg_current_xact_id())::int END;
 
+-- name: move
+-- Messages that this transaction has taken, to the queue of their partition. Nothing about them changes. All or nothing,
+-- as in delete.
+WITH gone AS (
+    DELETE FROM :queue q WHERE q.ctid = ANY ($1::tid[])
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+there AS (
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    RETURNING 1)
+SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was gone');
+
+-- name: gather
+-- Messages of a partition back to the queue that they came through, whenever they are due.
+WITH gone AS (
+    DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(SELECT x.ctid FROM :queue x ORDER BY x.due, x.id LIMIT $1 FOR UPDATE))
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+there AS (
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    RETURNING 1)
+SELECT count(*) FROM there;
+
+-- name: partitions
+SELECT value FROM :schema.settings WHERE name = $1;
+
+-- name: set_partitions
+INSERT INTO :schema.settings (name, value) VALUES ($1, $2) ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
+
+-- name: forget_partitions
+DELETE FROM :schema.settings WHERE name = $1;
+
 -- name: delete_timeouts
 -- A courtesy for timeouts that were cancelled: one that is firing at this moment is left alone, and will be
 -- discarded because its instance no longer lists it.

@@ -21,6 +21,9 @@ func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(b.bus.sql.Get("open"))
+	if b.fence != nil {
+		b.fence(pipeline)
+	}
 	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id)).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {

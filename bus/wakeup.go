@@ -22,6 +22,7 @@ type hub struct {
 	pumps     map[int][]*pump         // by queue
 	knobs     map[int][]*knobs        // by queue
 	beats     map[int][]chan struct{} // of leased endpoints, by queue
+	watches   []*leaseWatch           // of partitioned endpoints
 	listening chan struct{}           // held by the one endpoint of the bus that listens for all
 }
 
@@ -293,6 +294,7 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 	}
 	connected()
 	b.hub.wakeAll() // what was missed while nobody listened
+	b.hub.leasesChanged("")
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -25,6 +25,13 @@ func TestMain(m *testing.M) {
 	if isWorker() {
 		return
 	}
+	if spec := os.Getenv(serverVariable); spec != "" { // a test of partitions has started a server
+		if err := serve(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	// Most of a test is waiting for Postgres, so more of them run at once than there are processors.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

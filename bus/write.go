@@ -35,6 +35,9 @@ func (b *batch) write(ctx context.Context) error {
 		return err
 	}
 	b.queueAgain(pipeline)
+	if err := b.queueMoves(pipeline, known); err != nil {
+		return err
+	}
 	b.queueRecords(pipeline)
 	b.queueRemoval(pipeline)
 	if b.also != nil {
@@ -203,7 +206,7 @@ func (b *batch) queueRemoval(pipeline *pgx.Batch) {
 	tids := pg.TIDs()
 	due, id := pg.Timestamps(), pg.UUIDs()
 	for _, m := range b.messages {
-		if m.fate == left {
+		if m.fate == left || m.fate == moved {
 			continue
 		}
 		tids.TID(m.tid)

@@ -23,10 +23,10 @@ const (
 )
 
 // Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus. It
-// runs the endpoints of Endpoint and EndpointFrom: OnStart returns once all have passed their checks, OnStop once all
+// runs the endpoints of Endpoint, Partitioned and EndpointFrom: OnStart returns once all have passed their checks, OnStop once all
 // have drained. A Run that fails in between shuts the app down with exit code 1.
 //
-// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint raises it for a longer Drain; where several
+// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain; where several
 // differ, or where EndpointFrom has a longer one, put fx.StopTimeout behind them yourself.
 func Module(o bus.Options) fx.Option {
 	return fx.Options(
@@ -41,16 +41,34 @@ func Module(o bus.Options) fx.Option {
 	)
 }
 
-// Spec is an endpoint to be made: the arguments of bus.NewEndpoint.
+// Spec is an endpoint to be made: the arguments of bus.NewEndpoint, or, with Partitions, those of bus.NewPartitioned.
 type Spec struct {
-	Name    string
-	Options bus.EndpointOptions
-	Parts   []bus.Part
+	Name       string
+	Options    bus.EndpointOptions // zero with Partitions, which has its own
+	Partitions *bus.PartitionOptions
+	Parts      []bus.Part
+}
+
+func (s Spec) endpoint(b *bus.Bus) (edda.Runner, error) {
+	if s.Partitions == nil {
+		return bus.NewEndpoint(b, s.Name, s.Options, s.Parts...)
+	}
+	return bus.NewPartitioned(b, s.Name, *s.Partitions, s.Parts...)
 }
 
 // Endpoint adds an endpoint whose handlers need nothing from the graph.
 func Endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) fx.Option {
 	spec := fx.Supply(fx.Annotate(Spec{Name: name, Options: o, Parts: parts}, fx.ResultTags(specs)))
+	return drainedWithin(o, spec)
+}
+
+// Partitioned adds a partitioned endpoint whose handlers need nothing from the graph, see bus.NewPartitioned.
+func Partitioned(name string, o bus.PartitionOptions, parts ...bus.Part) fx.Option {
+	return drainedWithin(o.Endpoint, fx.Supply(fx.Annotate(Spec{Name: name, Partitions: &o, Parts: parts}, fx.ResultTags(specs))))
+}
+
+// drainedWithin raises fx.StopTimeout for a longer Drain.
+func drainedWithin(o bus.EndpointOptions, spec fx.Option) fx.Option {
 	if o.Drain <= drain {
 		return spec
 	}
@@ -71,7 +89,7 @@ func host(life fx.Lifecycle, app fx.Shutdowner, pool *pgxpool.Pool, b *bus.Bus, 
 		faults  []error
 	)
 	for _, s := range specs {
-		e, err := bus.NewEndpoint(b, s.Name, s.Options, s.Parts...)
+		e, err := s.endpoint(b)
 		runners, faults = append(runners, e), append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {

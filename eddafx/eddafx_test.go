@@ -100,6 +100,32 @@ func TestAppRunsItsEndpoints(t *testing.T) {
 	}
 }
 
+func TestAppRunsPartitions(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	var b *bus.Bus
+	reserved := make(chan string, 1)
+	app := build(pool,
+		fx.Supply(slog.New(slog.NewTextHandler(io.Discard, nil))),
+		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
+		eddafx.Partitioned("orders", bus.PartitionOptions{Partitions: 2}, bus.Saga(orders)),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx((&stock{reserved: reserved}).reserve)),
+		fx.Populate(&b),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Send(t.Context(), placeOrder{ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-reserved; got != "7" {
+		t.Errorf("order %q was reserved, want 7", got)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Errorf("Stop says %v", err)
+	}
+}
+
 func TestStartFailsWithTheChecks(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)

@@ -53,6 +53,13 @@ SELECT pg_notify($2, 'lease:' || name)::text FROM asked;
 SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3 FOR KEY SHARE),
                       'the lease ' || $1 || ' is in other hands');
 
+-- name: under
+-- One row, however many leases there are: a Line reads one. What nobody has, or what has expired, has no time left.
+SELECT coalesce(array_agg(l.name ORDER BY l.name), '{}'),
+       coalesce(array_agg(CASE WHEN l.holder IS NULL THEN 0
+                          ELSE greatest(0, extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint END ORDER BY l.name), '{}')
+FROM (SELECT x.name, x.holder, x.expires FROM :schema.lease x WHERE x.name >= $1 AND x.name < $2 ORDER BY x.name LIMIT $3) l;
+
 -- name: list
 SELECT l.name, coalesce(l.holder, ''), l.epoch, l.acquired, l.renewed, l.expires,
        l.holder IS NOT NULL AND l.expires > clock_timestamp(), coalesce(l.resign = l.epoch, false), clock_timestamp()

@@ -1,0 +1,37 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Standing is how one of several leases stands.
+type Standing struct {
+	Name string
+	Left time.Duration // of its term; 0: nobody holds it
+}
+
+// Held tells whether somebody held it when it was read.
+func (s Standing) Held() bool { return s.Left > 0 }
+
+// Under tells how the leases stand whose names begin with prefix, in the order of their names, up to 10,000. It is one
+// statement that a Line can run, for programs that share out work among them.
+func (s *Store) Under(ctx context.Context, db DB, prefix string) ([]Standing, error) {
+	if err := CheckName(prefix); err != nil {
+		return nil, fmt.Errorf("read the leases under a prefix: %w", err)
+	}
+	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
+	var (
+		names []string
+		left  []int64
+	)
+	if err := db.QueryRow(ctx, s.sql.Get("under"), prefix, end, mostListed).Scan(&names, &left); err != nil {
+		return nil, fmt.Errorf("read the leases under %s: %w", prefix, err)
+	}
+	found := make([]Standing, len(names))
+	for i, name := range names {
+		found[i] = Standing{Name: name, Left: time.Duration(left[i]) * time.Microsecond}
+	}
+	return found, nil
+}
