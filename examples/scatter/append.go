@@ -12,7 +12,7 @@ import (
 // The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga, in an endpoint
 // of their own: each of them makes two trips to the database, and nobody should have to wait for a thousand of them. Whether
 // all of it is there is asked now and then, by a message that comes again until it is so. So the row of the saga is
-// written twice: when it begins, and when it ends.
+// written while it sends and when it ends, and never for what comes in.
 
 const countEvery = 20 * time.Millisecond
 

@@ -106,6 +106,24 @@ func TestProgramWithAFullQueue(t *testing.T) {
 	}
 }
 
+// What comes in are rows of a table: the saga is written when it begins and when it ends, and nothing contends for it.
+func TestAppendLeavesTheSagaAlone(t *testing.T) {
+	t.Parallel()
+	var out, complaints bytes.Buffer
+	if code := start([]string{"-requests", "40", "-design", "append", "-quiet", "50ms", "-for", "1ms"}, &out, &complaints); code != 0 {
+		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		cells := strings.Fields(line)
+		if len(cells) > 10 && cells[1] == "-" && (cells[6] != "0" || cells[10] != "2.0") {
+			t.Errorf("%s conflicts and %s saga writes for each scatter, want 0 and 2.0:\n%s", cells[6], cells[10], out.String())
+		}
+	}
+	if !strings.Contains(out.String(), "append      -") {
+		t.Errorf("there is no line of the design:\n%s", out.String())
+	}
+}
+
 // The check must see what it says it sees.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()

@@ -199,6 +199,39 @@ func TestNobodyDeadlocks(t *testing.T) {
 	}
 }
 
+// Whatever somebody does to one limit, those who work under another neither wait for it nor fail: their rows are others.
+func TestLimitsDoNotMeet(t *testing.T) {
+	w := open(t)
+	w.set(2)
+	billing := w.gets("a", 1, 1)
+	busy := w.begin() // has changed the limit, and holds a slot of it until its end
+	if err := w.store.Set(t.Context(), busy, "billing", 3); err != nil || !w.held(busy, billing[0])[0] {
+		t.Fatal("the slot is not held", err)
+	}
+	other := w.begin()
+	if _, err := other.Exec(t.Context(), "SET LOCAL lock_timeout = '1s'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Set(t.Context(), other, "mail", 1); err != nil {
+		t.Fatal(err)
+	}
+	g, err := w.store.Grant(t.Context(), other, limit.Request{Name: "mail", Holder: "a", Want: 1, TTL: time.Hour})
+	if err != nil || len(g.Slots) != 1 {
+		t.Fatal(g, err)
+	}
+	if lost, passed, err := w.store.Renew(t.Context(), other, g.Slots, time.Hour); err != nil || len(lost)+len(passed) > 0 || !w.held(other, g.Slots[0])[0] {
+		t.Fatal(lost, passed, err)
+	}
+	b := &pgx.Batch{}
+	r := w.store.QueueRelease(b, g.Slots)
+	if err := other.SendBatch(t.Context(), b).Close(); err != nil || r.Slots != 1 {
+		t.Fatal(r, err)
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A process that ends gives back what it has without waiting for its time to be over.
 func TestFarewellGivesEverythingBack(t *testing.T) {
 	w := open(t)

@@ -1,0 +1,224 @@
+package edda_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sources of requirements, with the number of rows that each has. Every row needs one line on the page.
+var requirements = []struct {
+	source string
+	rows   int
+}{
+	{"S2", 34}, // tokens by row locking
+	{"S4", 66}, // saga concurrency
+}
+
+const conformancePage = "docs/conformance.md"
+
+// kindsOfReason begin what a row without a test says. The page explains them.
+var kindsOfReason = []string{"Otherwise: ", "Advice: ", "Not ours: ", "Open: "}
+
+// answer is a line of the page: what a row asks, how that is met, and the tests that show it.
+type answer struct {
+	row, asks, how string
+	tests          []string // "bus TestA": a package and a test of it, which may name a subtest
+}
+
+var (
+	answerLine = regexp.MustCompile(`^\|\s*(S\d+-\d+)\s*\|`)
+	testsCell  = regexp.MustCompile("^`[^`]+`(, `[^`]+`)*$")
+	testWord   = regexp.MustCompile(`^(Test|Example|Fuzz)(\w*)(/\S+)?$`)
+)
+
+// conformance lists the requirements with the tests that show them. A row that has neither a test nor a reason fails it, and so does a
+// test that is not there.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	answers, faults := readAnswers(read(t, conformancePage))
+	for _, fault := range faults {
+		t.Errorf("%s: %s", conformancePage, fault)
+	}
+	defined := remembering(testsIn) // many rows name tests of one package
+	shown := 0
+	for _, r := range requirements {
+		for n := range r.rows {
+			row := fmt.Sprintf("%s-%d", r.source, n+1)
+			t.Run(row, func(t *testing.T) {
+				a, ok := answers[row]
+				if !ok {
+					t.Fatalf("%s has no line for it", conformancePage)
+				}
+				for _, fault := range a.faults(defined) {
+					t.Errorf("%s: %s", conformancePage, fault)
+				}
+				if len(a.tests) > 0 {
+					shown++
+				}
+				t.Logf("%s\n%s\n%s", a.asks, a.how, strings.Join(a.tests, "\n"))
+			})
+			delete(answers, row)
+		}
+	}
+	for _, row := range slices.Sorted(maps.Keys(answers)) {
+		t.Errorf("%s answers %s, and there is no such requirement", conformancePage, row)
+	}
+	t.Logf("%d rows are shown by tests", shown)
+}
+
+// readAnswers reads the lines of the tables that begin with a row.
+func readAnswers(page string) (answers map[string]answer, faults []string) {
+	answers = map[string]answer{}
+	for line := range strings.Lines(page) {
+		m := answerLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		row := m[1]
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 {
+			faults = append(faults, fmt.Sprintf("the line of %s has %d columns, want 4: row, asks, how, tests", row, len(cells)))
+			continue
+		}
+		for n, cell := range cells {
+			if cells[n] = strings.TrimSpace(cell); cells[n] == "–" {
+				cells[n] = ""
+			}
+		}
+		if _, ok := answers[row]; ok {
+			faults = append(faults, row+" has two lines")
+		}
+		if cells[3] != "" && !testsCell.MatchString(cells[3]) {
+			faults = append(faults, fmt.Sprintf("the tests of %s are %q, want `package TestName`, and commas between", row, cells[3]))
+		}
+		answers[row] = answer{row, cells[1], cells[2], testsOf(cells[3])}
+	}
+	return answers, faults
+}
+
+// testsOf are the tests of a cell, each with its package, which is said once for several.
+func testsOf(cell string) (tests []string) {
+	for span := range strings.SplitSeq(strings.ReplaceAll(cell, "`", ""), ", ") {
+		words := strings.Fields(span)
+		for n := range words {
+			if n > 0 {
+				tests = append(tests, words[0]+" "+words[n])
+			}
+		}
+		if len(words) == 1 {
+			tests = append(tests, words[0])
+		}
+	}
+	return tests
+}
+
+// faults are what is wrong with an answer. defined returns the tests of a package.
+func (a answer) faults(defined func(folder string) (map[string]bool, error)) (faults []string) {
+	if a.asks == "" {
+		faults = append(faults, a.row+" does not say what it asks")
+	}
+	if reason := slices.ContainsFunc(kindsOfReason, func(kind string) bool {
+		return strings.HasPrefix(a.how, kind) && len(strings.Fields(a.how)) > 3
+	}); len(a.tests) == 0 && !reason {
+		faults = append(faults, fmt.Sprintf("%s has no test, and no reason that begins with one of %q", a.row, kindsOfReason))
+	}
+	for _, test := range a.tests {
+		folder, name, _ := strings.Cut(test, " ")
+		m := testWord.FindStringSubmatch(name)
+		if m == nil {
+			faults = append(faults, fmt.Sprintf("%s names %q, want a package and a test", a.row, test))
+			continue
+		}
+		if tests, err := defined(folder); err != nil {
+			faults = append(faults, fmt.Sprintf("%s names %q: %v", a.row, test, err))
+		} else if !tests[m[1]+m[2]] {
+			faults = append(faults, fmt.Sprintf("%s names %q, and package %s has no such test", a.row, test, folder))
+		}
+	}
+	return faults
+}
+
+// testsIn are the tests of the package in folder, as its files have them; "." is the root.
+func testsIn(folder string) (map[string]bool, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("there is no package %s with tests", folder)
+	}
+	tests := map[string]bool{}
+	for _, path := range paths {
+		file, e := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if e != nil {
+			return nil, e
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
+	return tests, err
+}
+
+// remembering reads each folder once.
+func remembering(read func(folder string) (map[string]bool, error)) func(folder string) (map[string]bool, error) {
+	known := map[string]map[string]bool{}
+	return func(folder string) (map[string]bool, error) {
+		if tests, ok := known[folder]; ok {
+			return tests, nil
+		}
+		tests, err := read(folder)
+		if err == nil {
+			known[folder] = tests
+		}
+		return tests, err
+	}
+}
+
+// The check must see what it says it sees.
+func TestConformanceFaultsAreSeen(t *testing.T) {
+	t.Parallel()
+	defined := func(folder string) (map[string]bool, error) {
+		if folder != "bus" {
+			return nil, fmt.Errorf("no package %s", folder)
+		}
+		return map[string]bool{"TestA": true, "ExampleB": true}, nil
+	}
+	for line, want := range map[string]string{
+		"| S2-1 | asks | how | `bus TestA` |":                              "",
+		"| S2-1 | asks | – | `bus TestA ExampleB`, `bus TestA/a_case` |":   "",
+		"| S2-1 | asks | Not ours: it is about another product. | – |":     "",
+		"| S2-1 | – | how | `bus TestA` |":                                 "does not say what it asks",
+		"| S2-1 | asks | – | – |":                                          "no test, and no reason",
+		"| S2-1 | asks | how it is | – |":                                  "no test, and no reason",
+		"| S2-1 | asks | Otherwise: | – |":                                 "no test, and no reason",
+		"| S2-1 | asks | how |":                                            "has 3 columns",
+		"| S2-1 | asks | how | bus TestA |":                                "commas between",
+		"| S2-1 | asks | how | `bus TestA`\n| S2-1 | asks | how | `bus` |": "two lines",
+		"| S2-1 | asks | how | `TestA` |":                                  "want a package and a test",
+		"| S2-1 | asks | how | `bus testA` |":                              "want a package and a test",
+		"| S2-1 | asks | how | `bus TestA TestC` |":                        `"bus TestC", and package bus has no such test`,
+		"| S2-1 | asks | how | `boat TestA` |":                             "no package boat",
+	} {
+		answers, faults := readAnswers(line)
+		for _, a := range answers {
+			faults = append(faults, a.faults(defined)...)
+		}
+		if got := strings.Join(faults, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s\nfaults: %q, want %q", line, got, want)
+		}
+	}
+	if tests, err := testsIn("."); err != nil || !tests["TestConformanceFaultsAreSeen"] {
+		t.Errorf("the tests of the root: %v %v", tests, err)
+	}
+	if _, err := testsIn("docs"); err == nil {
+		t.Error("a folder without tests was taken for a package")
+	}
+}
