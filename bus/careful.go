@@ -82,6 +82,9 @@ func (w *worker) pacing(o order, r report) {
 // beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
 // cannot be entered is not run.
 func (b *batch) beCareful(ctx context.Context, o order) error {
+	if b.partitions != nil {
+		return nil // no handler runs in it
+	}
 	if b.touched {
 		b.bus.session.lookAround(ctx)
 	}
@@ -108,6 +111,10 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch stands
 // in the ledger with them, which adds nothing to what counts against them.
 func (b *batch) setAside(ctx context.Context, found []suspect) {
+	if b.fence != nil {
+		b.stopBefore(ctx, found)
+		return
+	}
 	for _, f := range found {
 		b.suspects = append(b.suspects, f.position)
 	}
@@ -116,6 +123,22 @@ func (b *batch) setAside(ctx context.Context, found []suspect) {
 	})
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
+	}
+}
+
+// stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first suspect, and when that is the first
+// message, the worker comes back for it.
+func (b *batch) stopBefore(ctx context.Context, found []suspect) {
+	first := slices.IndexFunc(b.messages, func(m *message) bool {
+		return slices.ContainsFunc(found, func(f suspect) bool { return f.id == m.id && f.due.Equal(m.due) })
+	})
+	switch {
+	case first == 0:
+		b.suspects = append(b.suspects, position{due: b.messages[0].due, id: b.messages[0].id})
+		b.messages = b.messages[:0]
+		b.abandon(ctx)
+	case first > 0:
+		b.messages, b.late = b.messages[:first], true
 	}
 }
 

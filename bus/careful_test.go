@@ -175,7 +175,9 @@ func TestCarefulModeEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.send(innocent{})
-		return await(w, "the message", inHand)
+		n := await(w, "the message", inHand)
+		w.untilEmpty("poisoned") // the batch before may not have left the ledger yet
+		return n
 	}
 	for _, c := range []struct {
 		ago  string

@@ -301,8 +301,11 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
-	if e.handlers.leased {
+	switch {
+	case e.handlers.leased:
 		return mostWorkers // its handlers need none
+	case e.fence != nil:
+		return 1 // batches of a partition come one after another, whatever SetConcurrency says
 	}
 	return int(pool.Config().MaxConns)
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
@@ -16,28 +14,6 @@ import (
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-)
-
-// PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
-type PartitionOptions struct {
-	// Partitions is how many queues there are, and how many batches run at a time in all processes together; 0 is 8, at most 256. It is stored
-	// when the endpoint is installed, and another number is an error from then on: see Gather.
-	Partitions int
-
-	// Lease is how long a partition stays with a process that has died; 0 is 15 s, 2 s to 1 h. Processes look at each other every third of it, and
-	// at least every 5 s.
-	Lease time.Duration
-
-	Server   string          // the name of this process in the table lease, for people who look; "" is the host's name
-	Endpoint EndpointOptions // of each partition. Concurrency is 1; no ClusterConcurrency and no Ordered
-}
-
-const (
-	standardPartitions = 8
-	mostPartitions     = 256
-	shortestTTL        = 2 * time.Second
-	longestTTL         = time.Hour
-	stopSlack          = 5 * time.Second // for what follows the last handler of a partition
 )
 
 // Partitioned is an endpoint of several queues, each of which is consumed by one process at a time, one batch after another: a
@@ -90,61 +66,6 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)
 	}
 	return p, nil
-}
-
-func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOptions, error) {
-	var faults []error
-	if o.Partitions < 0 || o.Partitions > mostPartitions {
-		faults = append(faults, fmt.Errorf("Partitions is %d, want 1 to %d (0 is %d)", o.Partitions, mostPartitions, standardPartitions))
-		o.Partitions = 0
-	}
-	if o.Lease != 0 && (o.Lease < shortestTTL || o.Lease > longestTTL) {
-		faults = append(faults, fmt.Errorf("Lease is %v, want %v to %v (0 is 15s)", o.Lease, shortestTTL, longestTTL))
-	}
-	e := &o.Endpoint
-	if e.Concurrency > 1 {
-		faults = append(faults, fmt.Errorf("Endpoint.Concurrency is %d: a partition handles one batch at a time, so raise Partitions instead", e.Concurrency))
-	}
-	if e.ClusterConcurrency != 0 {
-		faults = append(faults, errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a time in the cluster"))
-	}
-	if e.Ordered != Unordered {
-		faults = append(faults, errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order as they are"))
-	}
-	setDefault(&o.Partitions, standardPartitions)
-	setDefault(&o.Lease, 15*time.Second)
-	setDefault(&e.Concurrency, 1)
-	var err error
-	o.Endpoint, err = e.withDefaults(h, poolSize)
-	return o, errors.Join(append(faults, err)...)
-}
-
-// checkPartitioned: every kind has a key, so that there is a promise for each.
-func (h *handlers) checkPartitioned() error {
-	var faults []error
-	if h.leased {
-		faults = append(faults, errors.New("Handle has no partitions: give it an endpoint of its own, with EndpointOptions.Ordered if the messages of a key must come one after another"))
-	}
-	if h.raw != nil {
-		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an endpoint of its own"))
-	}
-	for _, c := range h.consumers {
-		if c.tx != nil && c.key == nil {
-			faults = append(faults, fmt.Errorf("%s has no key: give it a KeyedBy, or an endpoint without partitions", c.kind))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-// checkUnpartitioned: a key that nobody looks at is a misunderstanding.
-func (h *handlers) checkUnpartitioned() error {
-	var faults []error
-	for _, c := range h.consumers {
-		if c.tx != nil && c.key != nil {
-			faults = append(faults, fmt.Errorf("%s has a key and the endpoint no partitions: make it one of NewPartitioned", c.kind))
-		}
-	}
-	return errors.Join(faults...)
 }
 
 func (p *Partitioned) makePosts(h *handlers) (err error) {
@@ -250,38 +171,6 @@ func (p *Partitioned) check(ctx context.Context) error {
 	}
 	_, err := p.front.endpoint.check(ctx)
 	return err
-}
-
-// settingName is where the number of partitions is stored.
-func (p *Partitioned) settingName() string { return "partitions/" + p.name }
-
-func (p *Partitioned) storeNumber(ctx context.Context) error {
-	b := p.bus
-	if err := p.checkNumber(ctx); !errors.Is(err, ErrNotInstalled) {
-		return err
-	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), p.settingName(), strconv.Itoa(len(p.posts))); err != nil {
-		return fmt.Errorf("store the number of partitions: %w", explain(err))
-	}
-	return p.checkNumber(ctx)
-}
-
-// errOtherNumber: the keys of messages that wait in the partitions would move away from them.
-var errOtherNumber = errors.New("another number of partitions is stored")
-
-func (p *Partitioned) checkNumber(ctx context.Context) error {
-	var stored string
-	err := p.bus.pool.QueryRow(ctx, p.bus.sql.Get("partitions"), p.settingName()).Scan(&stored)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install", ErrNotInstalled)
-	case err != nil:
-		return fmt.Errorf("read the number of partitions: %w", explain(err))
-	case stored != strconv.Itoa(len(p.posts)):
-		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all processes of the endpoint, call Partitioned.Gather and install it anew",
-			errOtherNumber, stored, len(p.posts))
-	}
-	return nil
 }
 
 // Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends. Processes that come and go change the
@@ -396,41 +285,5 @@ func (p *Partitioned) leaseChanged(what string) {
 	}
 	if what == "" || what == p.name {
 		p.front.keeper.Wake()
-	}
-}
-
-// leaseWatch is somebody who wants to know of leases whose names begin alike.
-type leaseWatch struct {
-	prefix string
-	wake   func(name string)
-}
-
-// watchLeases calls wake for notifications about leases under prefix, until stop is called. wake must not block.
-func (h *hub) watchLeases(prefix string, wake func(name string)) (stop func()) {
-	w := &leaseWatch{prefix: prefix, wake: wake}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.watches = append(h.watches, w)
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for i, other := range h.watches {
-			if other == w {
-				h.watches = append(h.watches[:i:i], h.watches[i+1:]...)
-				return
-			}
-		}
-	}
-}
-
-// leasesChanged tells of one lease, or with "" of all.
-func (h *hub) leasesChanged(name string) {
-	h.mu.Lock()
-	watches := h.watches
-	h.mu.Unlock()
-	for _, w := range watches {
-		if name == "" || strings.HasPrefix(name, w.prefix) {
-			w.wake(name)
-		}
 	}
 }

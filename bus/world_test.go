@@ -22,14 +22,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if isWorker() {
+		return
+	}
 	if spec := os.Getenv(serverVariable); spec != "" { // a test of partitions has started a server
 		if err := serve(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		return
-	}
-	if isWorker() {
 		return
 	}
 	// Most of a test is waiting for Postgres, so more of them run at once than there are processors.
