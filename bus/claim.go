@@ -53,9 +53,9 @@ func (l *leased) claimAll(taking context.Context) error {
 	return nil
 }
 
-// wanted is how many messages to claim: as many as handlers are free, and ahead of those as many as handlers ended
-// while the last claim was on its way. So a claim does not stand between handlers that take no time, and a message
-// does not wait here for a slow one while another process could run it.
+// wanted is how many messages to claim. Of what is in hand so many will have ended when the claim comes back (ahead), and so many
+// more can be begun while the next one is on its way. So a claim does not stand between handlers that take no time, and a
+// message does not wait here for a slow one while another process could run it.
 func (l *leased) wanted() (want, ahead int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *leased) wanted() (want, ahead int) {
 	if ahead = l.ahead; l.brake.slow.Load() {
 		ahead = 0
 	}
-	return max(0, min(l.atOnce()-l.running-len(l.waiting)+ahead, l.options.BatchMax)), ahead
+	return max(0, min(l.atOnce()-l.running-len(l.waiting)+2*ahead, l.options.BatchMax)), 2 * ahead
 }
 
 func (l *leased) awaitRoom(ctx context.Context) bool {
@@ -88,6 +88,8 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, err error) {
 	l.claiming.Lock()
 	defer l.claiming.Unlock()
+	l.depart(time.Now())
+	defer func() { l.arrive(time.Now()) }()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return 0, false, fmt.Errorf("connect: %w", err)
@@ -100,7 +102,6 @@ func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, e
 	case l.limited.Load():
 		return l.claimSlotted(ctx, conn, want)
 	}
-	before := l.handledSoFar()
 	b := &batch{Endpoint: l.Endpoint}
 	claims, err := l.take(ctx, conn, b, want)
 	if err != nil {
@@ -110,12 +111,12 @@ func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, e
 		l.wakeForNext(ctx, conn.Conn())
 		return 0, false, nil
 	}
-	return len(claims), false, l.beginAll(ctx, conn, b, claims, before)
+	return len(claims), false, l.beginAll(ctx, conn, b, claims)
 }
 
 // beginAll starts the handlers of what was claimed.
-func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed, before int) (err error) {
-	l.hold(claims, before)
+func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed) (err error) {
+	l.hold(claims)
 	if err := l.readBodies(ctx, conn, claims); err != nil {
 		l.giveBack(claims)
 		return err
@@ -176,21 +177,40 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 	return claims
 }
 
-// hold notes the claims, and how many handlers ended while they were on their way.
-func (l *leased) hold(claims []*claimed, before int) {
+// hold notes the claims.
+func (l *leased) hold(claims []*claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ahead = l.handled - before
 	l.clock = reading{claims[0].batch.now, claims[0].batch.begun}
 	for _, c := range claims {
 		l.held[c] = struct{}{}
 	}
 }
 
-func (l *leased) handledSoFar() int {
+// flight is what the last claim tells about the next: how long it was on its way, and how many handlers had ended when
+// it left.
+type flight struct {
+	left    time.Time
+	took    time.Duration
+	handled int
+}
+
+// depart notes that a claim leaves, and estimates how many handlers will end while it is on its way: as many as ended since
+// the last one left, for as long as that took. A handler of minutes makes that none.
+func (l *leased) depart(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.handled
+	last := l.last
+	if between := now.Sub(last.left); between > 0 && last.took > 0 {
+		l.ahead = int(int64(l.handled-last.handled) * int64(last.took) / int64(between))
+	}
+	l.last = flight{left: now, handled: l.handled}
+}
+
+func (l *leased) arrive(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last.took = now.Sub(l.last.left)
 }
 
 // readBodies reads the bodies that the claim left behind, one after another: a handler that waits for a large one

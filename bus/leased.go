@@ -39,10 +39,11 @@ type leased struct {
 	ended      []*claimed
 	lanes      map[string]*lane // by key, of an ordered endpoint
 	stopping   bool
-	lastFailed bool    // the last finish had failures and no success
-	most       int     // handlers at a time, 0 while the endpoint is paused
-	handled    int     // since Run began
-	ahead      int     // how many of them ended while the last claim was on its way
+	lastFailed bool // the last finish had failures and no success
+	most       int  // handlers at a time, 0 while the endpoint is paused
+	handled    int  // since Run began
+	ahead      int  // how many handlers will end while the next claim is on its way
+	last       flight
 	clock      reading // of the database's clock, the last one
 }
 

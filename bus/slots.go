@@ -29,7 +29,6 @@ func (c *Context) Slot() (no int, epoch int64) {
 func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got int, unseated bool, err error) {
 	b := &batch{Endpoint: l.Endpoint}
 	defer func() { (&batch{Endpoint: l.Endpoint, conn: conn.Conn()}).abandon(ctx) }()
-	before := l.handledSoFar()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(l.bus.sql.Get("open"))
@@ -66,7 +65,7 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	for n, c := range claims {
 		c.slot = &granted.Slots[n]
 	}
-	return len(claims), false, l.beginAll(ctx, conn, b, claims, before)
+	return len(claims), false, l.beginAll(ctx, conn, b, claims)
 }
 
 // leaveLine gives up our place among those who wait for slots: there is nothing to do.
