@@ -9,11 +9,15 @@ import (
 )
 
 // A leased message whose process died is claimed again when its lease has ended, and its row shows how often that
-// happened: the number of the claim. What ran beside it shows the same, so such a message is a suspect, and no more: it is
-// run alone in its endpoint, which is marked in its row before. What dies so is guilty; see suspect.guilty.
+// happened: the number of the claim. A process dies once in a while, and its messages run as before. After a second death in a
+// row a message is a suspect, and no more, for what ran beside it shows the same: it is run alone in its endpoint, which is
+// marked in its row before. What dies so is guilty; see suspect.guilty.
 
 // aloneMark is added to the number of a claim when its message is to be run alone.
 const aloneMark = 1000
+
+// mayDie is how many processes may die with a message in hand before it is run alone.
+const mayDie = 1
 
 // session is the owner of claims: it tells others whether the process that had one has died.
 func (l *leased) session() saga.ID { return l.bus.session.id }
@@ -37,7 +41,7 @@ func (l *leased) setSuspectsAside(ctx context.Context, claims []*claimed) ([]*cl
 	for _, c := range claims {
 		f := c.deaths()
 		switch {
-		case !dead[c.before] || c.fate != left:
+		case !dead[c.before] || c.fate != left || f.deaths <= mayDie:
 			kept = append(kept, c)
 		case f.guilty(l.options.MaxCrashes):
 			c.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand", ErrProcessDied, f.deaths, f.alone))
