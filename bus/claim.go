@@ -13,6 +13,7 @@ import (
 
 // claimAll claims until taking ends.
 func (l *leased) claimAll(taking context.Context) error {
+	l.taking = taking
 	retry := newPatience()
 	for l.pump.await(taking) {
 		for taking.Err() == nil {
@@ -85,9 +86,13 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 
 // claim takes up to want messages that are due and starts their handlers. It returns how many there were, or that there
 // was no slot for one.
-func (l *leased) claim(ctx context.Context, want int) (got int, unseated bool, err error) {
+//
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and nobody would know until its lease ends.
+func (l *leased) claim(taking context.Context, want int) (got int, unseated bool, err error) {
 	l.claiming.Lock()
 	defer l.claiming.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), commitTimeout)
+	defer cancel()
 	l.depart(time.Now())
 	defer func() { l.arrive(time.Now()) }()
 	conn, err := l.pool.Acquire(ctx)
@@ -236,13 +241,18 @@ func (l *leased) giveBack(claims []*claimed) {
 	}
 }
 
-// sort starts the handlers of what was claimed, and finishes what was decided without one.
+// sort starts the handlers of what was claimed, and finishes what was decided without one. What comes after the end of taking
+// goes back.
 func (l *leased) sort(claims []*claimed) {
 	start := make([]*claimed, 0, len(claims))
 	for _, c := range claims {
-		if c.fate != left || c.consumer == nil {
+		switch {
+		case c.fate != left || c.consumer == nil:
 			l.end(c)
-		} else {
+		case l.taking.Err() != nil:
+			c.release = true
+			l.end(c)
+		default:
 			start = append(start, c)
 		}
 	}

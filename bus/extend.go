@@ -42,6 +42,7 @@ func (l *leased) extendAll(ctx context.Context) error {
 			}
 		}
 		l.distrust()
+		l.tell()
 	}
 }
 

@@ -106,11 +106,24 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
+	f, err := l.commitFinish(ctx, claims)
+	if err != nil {
+		return err
+	}
+	l.callWaiting(ctx, f)
+	f.batch.after(ctx)
+	l.tell()
+	l.failing(f.batch.report(nil))
+	return nil
+}
+
+// commitFinish is the part of finish that moves rows. What follows the commit runs users' functions, and nobody waits for them.
+func (l *leased) commitFinish(ctx context.Context, claims []*claimed) (*finishing, error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
 	f := l.newFinish(conn.Conn(), claims)
@@ -119,13 +132,10 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 		for _, c := range claims {
 			c.tried = c.tried || f.sent
 		}
-		return err
+		return nil, err
 	}
 	l.settle(f)
-	l.callWaiting(ctx, f)
-	f.batch.after(ctx)
-	l.failing(f.batch.report(nil))
-	return nil
+	return f, nil
 }
 
 // commit is the transaction.

@@ -57,7 +57,9 @@ func (l *leased) handle(ctx context.Context, c *claimed) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !l.begin(c, cancel) {
-		return // it is lost or cancelled already
+		l.lose(c) // nobody else would: the loop that extends may find the row as it was, and keep it for ever
+		l.tell()
+		return
 	}
 	limited, end := context.WithTimeout(ctx, l.options.StepTimeout)
 	defer end()
@@ -98,6 +100,7 @@ func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
 	switch {
 	case errors.Is(cause, ErrClaimLost):
 		l.lose(c)
+		l.tell()
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
 		c.err = out.Err

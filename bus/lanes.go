@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
@@ -140,25 +139,15 @@ func (f *finishing) queueLanes(pipeline *pgx.Batch) {
 
 // queueWaits queues failed messages whose lanes wait for them.
 func (f *finishing) queueWaits(pipeline *pgx.Batch) {
-	delay, id, sent, first := pg.BigInts(), pg.UUIDs(), pg.Timestamps(), pg.Timestamps()
-	attempt, conflict, kind, header, body := pg.Ints(), pg.Ints(), pg.Texts(), pg.Byteas(), pg.Byteas()
-	turn, key := pg.Timestamps(), pg.Texts()
+	rows, turn, key := newBackRows(), pg.Timestamps(), pg.Texts()
 	for _, c := range f.lanes.waits {
-		delay.BigInt((c.delay + time.Microsecond - 1).Microseconds())
-		id.UUID(c.id)
-		sent.Time(c.sent)
-		first.Time(c.firstFailed)
-		attempt.Int(c.attempt)
-		conflict.Int(c.conflict)
-		kind.Text(c.kind)
-		header.Bytes(c.header)
-		body.Bytes(c.body)
+		rows.add(&c.message)
 		turn.Time(c.due)
 		key.Text(c.key)
 		f.batch.noteWake(f.queue, f.batch.clock().Add(c.delay))
 	}
-	if len(f.lanes.waits) > 0 {
-		pipeline.Queue(f.queue.waitInLanes, f.queue.id, delay, id, sent, first, attempt, conflict, kind, header, body, turn, key)
+	if r := rows; r.id.Len() > 0 {
+		pipeline.Queue(f.queue.waitInLanes, f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body, turn, key)
 	}
 }
 

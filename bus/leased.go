@@ -19,8 +19,9 @@ import (
 type leased struct {
 	*Endpoint
 	pool     *pgxpool.Pool
-	owner    saga.ID         // of this Run, in the rows that it claims
+	owner    saga.ID         // of this Run, in lanes and slots; rows have that of the session
 	work     context.Context // of the handlers
+	taking   context.Context // of the claims, set before the first
 	handling *run.Group
 	rows     sync.Mutex    // held while a statement may move rows that are claimed
 	over     chan struct{} // of capacity 1: something has ended
@@ -38,6 +39,7 @@ type leased struct {
 	suspects   []*claimed // their processes died, and each is to be run alone
 	ended      []*claimed
 	lanes      map[string]*lane // by key, of an ordered endpoint
+	untold     []*claimed       // lost, and nobody has been told
 	stopping   bool
 	lastFailed bool // the last finish had failures and no success
 	most       int  // handlers at a time, 0 while the endpoint is paused
@@ -176,7 +178,7 @@ func (l *leased) begin(c *claimed, cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ours := l.held[c]; !ours || !time.Now().Before(l.trusted(c)) {
-		return false // the process stood still meanwhile; the loop that extends gives it up
+		return false // lost already, or the process stood still meanwhile
 	}
 	c.cancel = cancel
 	return true
@@ -196,10 +198,24 @@ func (l *leased) end(c *claimed) {
 
 // lose gives c up, and with it everything of its lane: it may be in other hands. A handler that runs is told to stop, and
 // whatever it returns is not written.
+//
+// The log and the events are told by tell, with no lock held: a user's function must not hold up the extensions.
 func (l *leased) lose(c *claimed) {
-	for _, lost := range l.drop(c) {
-		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", lost.id.String(), "kind", lost.kind, "attempt", lost.delivery.Info.Attempt)
-		l.bus.emit(ClaimLost{Endpoint: l.name, Info: lost.delivery.Info})
+	lost := l.drop(c)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.untold = append(l.untold, lost...)
+}
+
+// tell tells of the claims that were lost.
+func (l *leased) tell() {
+	l.mu.Lock()
+	lost := l.untold
+	l.untold = nil
+	l.mu.Unlock()
+	for _, c := range lost {
+		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", c.kind, "attempt", c.delivery.Info.Attempt)
+		l.bus.emit(ClaimLost{Endpoint: l.name, Info: c.delivery.Info})
 	}
 }
 
@@ -242,6 +258,7 @@ func (l *leased) drop(c *claimed) (lost []*claimed) {
 		lost = append(lost, c)
 		l.waiting = slices.DeleteFunc(l.waiting, func(w *claimed) bool { return w == c })
 		l.ended = slices.DeleteFunc(l.ended, func(e *claimed) bool { return e == c })
+		l.suspects = slices.DeleteFunc(l.suspects, func(s *claimed) bool { return s == c })
 		if c.cancel != nil {
 			c.cancel(ErrClaimLost)
 		}

@@ -140,31 +140,46 @@ func (b *batch) cancelledTimeouts() map[saga.ID]bool {
 	return gone
 }
 
+// backRows are messages that are written back: everything about them is kept.
+type backRows struct {
+	delay, id, sent, first, attempt, conflict, kind, header, body *pg.Array
+}
+
+func newBackRows() *backRows {
+	return &backRows{
+		delay: pg.BigInts(), id: pg.UUIDs(), sent: pg.Timestamps(), first: pg.Timestamps(),
+		attempt: pg.Ints(), conflict: pg.Ints(), kind: pg.Texts(), header: pg.Byteas(), body: pg.Byteas(),
+	}
+}
+
+func (r *backRows) add(m *message) {
+	r.delay.BigInt((m.delay + time.Microsecond - 1).Microseconds())
+	r.id.UUID(m.id)
+	r.sent.Time(m.sent)
+	r.first.Time(m.firstFailed)
+	r.attempt.Int(m.attempt)
+	r.conflict.Int(m.conflict)
+	r.kind.Text(m.kind)
+	r.header.Bytes(m.header)
+	r.body.Bytes(m.body)
+}
+
 // queueAgain queues the messages that are written back.
 func (b *batch) queueAgain(pipeline *pgx.Batch) {
-	delay, id, sent, first := pg.BigInts(), pg.UUIDs(), pg.Timestamps(), pg.Timestamps()
-	attempt, conflict, kind, header, body := pg.Ints(), pg.Ints(), pg.Texts(), pg.Byteas(), pg.Byteas()
+	rows := newBackRows()
 	for _, m := range b.messages {
 		if m.fate != again || m.inLane {
 			continue
 		}
-		delay.BigInt((m.delay + time.Microsecond - 1).Microseconds())
-		id.UUID(m.id)
-		sent.Time(m.sent)
-		first.Time(m.firstFailed)
-		attempt.Int(m.attempt)
-		conflict.Int(m.conflict)
-		kind.Text(m.kind)
-		header.Bytes(m.header)
-		body.Bytes(m.body)
+		rows.add(m)
 		if m.delay > 0 {
 			b.noteWake(b.queue, b.clock().Add(m.delay))
 		} else {
 			b.noteWake(b.queue, time.Time{})
 		}
 	}
-	if id.Len() > 0 {
-		pipeline.Queue(b.queue.insertAgain, delay, id, sent, first, attempt, conflict, kind, header, body)
+	if r := rows; r.id.Len() > 0 {
+		pipeline.Queue(b.queue.insertAgain, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body)
 	}
 }
 
