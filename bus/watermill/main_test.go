@@ -4,9 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -19,43 +17,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// restartWord makes this binary the command line with which Watermill's suite restarts the service.
-const restartWord = "restart-postgres"
-
-// suiteLeaks never ends: the suite's reconnect test ranges over a channel that it does not close.
-const suiteLeaks = "github.com/ThreeDotsLabs/watermill/pubsub/tests.TestReconnect.func2"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == restartWord {
-		os.Exit(askForRestart(os.Args[2]))
-	}
 	if err := flag.Set("test.parallel", "6"); err != nil { // most of a test is waiting
 		panic(err)
 	}
 	code := pgdev.Main(m)
 	if code == 0 {
-		if err := goleak.Find(goleak.IgnoreAnyFunction(suiteLeaks)); err != nil {
+		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
-}
-
-// askForRestart asks the test that owns the server, and waits until it is up again.
-func askForRestart(address string) int {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ask for a restart:", err)
-		return 1
-	}
-	defer conn.Close()
-	answer, err := io.ReadAll(conn)
-	if err != nil || string(answer) != "ok" {
-		fmt.Fprintf(os.Stderr, "restart: %s %v\n", answer, err)
-		return 1
-	}
-	return 0
 }
 
 // world is a migrated schema with a bus.

@@ -273,7 +273,7 @@ func TestPublish(t *testing.T) {
 // Postgres crashes twice under a publisher and a subscriber: whatever Publish accepted arrives.
 func TestReconnects(t *testing.T) {
 	t.Parallel()
-	s, _ := newSuite(t)
+	s := newSuite(t)
 	server := s.server
 	p, sub := s.pubSub(t)
 	t.Cleanup(func() { _ = errors.Join(p.Close(), sub.Close()) })

@@ -1,10 +1,7 @@
 package watermill_test
 
 import (
-	"context"
 	"errors"
-	"net"
-	"os"
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -15,6 +12,10 @@ import (
 )
 
 // What a queue of Edda's promises to Watermill: everything but exactly-once outside the database.
+//
+// There is no RestartServiceCommand: Watermill 1.5.1's TestReconnect reads its list of published messages while a
+// goroutine of its own still appends to it (test_pubsub.go:1086 and 1120), and fails when a message is received before
+// it is in that list. TestReconnects shows the same for Edda, with two crashes of the server.
 var features = tests.Features{
 	ConsumerGroups: true,
 	Persistent:     true,
@@ -29,7 +30,7 @@ type suite struct {
 	server *pgdev.Server
 }
 
-func newSuite(t *testing.T) (suite, tests.Features) {
+func newSuite(t *testing.T) suite {
 	t.Helper()
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true, Settings: map[string]string{"max_connections": "600"}})
 	if err != nil {
@@ -50,36 +51,7 @@ func newSuite(t *testing.T) (suite, tests.Features) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	f := features
-	if suiteReconnects {
-		f.RestartServiceCommand = []string{os.Args[0], restartWord, restarts(t, server)}
-	}
-	return suite{worldOn(t, pool, "edda"), server}, f
-}
-
-// restarts listens for askForRestart, and returns where.
-func restarts(t *testing.T, server *pgdev.Server) (address string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			answer := "ok"
-			if err := server.Restart(context.Background(), pgdev.Immediate); err != nil {
-				answer = err.Error()
-			}
-			_, _ = conn.Write([]byte(answer))
-			_ = conn.Close()
-		}
-	}()
-	return listener.Addr().String()
+	return suite{worldOn(t, pool, "edda"), server}
 }
 
 func (s suite) pubSub(t *testing.T) (message.Publisher, message.Subscriber) {
@@ -108,19 +80,17 @@ func (s suite) make(t *testing.T, p watermill.PublisherOptions, o watermill.Subs
 	return publisher, subscriber
 }
 
-// Watermill's universal suite, with Postgres crashing twice in the middle of its reconnect test; under the race
-// detector that one is left to TestReconnects.
+// Watermill's universal suite.
 func TestPubSub(t *testing.T) {
 	t.Parallel()
-	s, f := newSuite(t)
-	tests.TestPubSub(t, f, s.pubSub, s.group)
+	s := newSuite(t)
+	tests.TestPubSub(t, features, s.pubSub, s.group)
 }
 
 // The suite ten times at once, in its short form.
 func TestPubSubStressTest(t *testing.T) {
 	t.Parallel()
-	s, f := newSuite(t)
-	f.RestartServiceCommand = nil // it would restart the server under its neighbours
+	s, f := newSuite(t), features
 	f.ForceShort = true
 	tests.TestPubSubStressTest(t, f, s.pubSub, s.group)
 }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package watermill_test
-
-const suiteReconnects = true
