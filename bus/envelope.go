@@ -28,6 +28,7 @@ const (
 	headerOrigin       = "edda-origin"
 	headerManifest     = "edda-manifest"
 	headerRun          = "edda-run"
+	headerRunAttempt   = "edda-run-attempt" // absent: 1
 	headerFireDue      = "edda-fire-due"
 	headerFireZone     = "edda-fire-zone"
 
@@ -81,8 +82,12 @@ func appendHeader(buf []byte, i *saga.Info) []byte {
 		id(headerOrigin, i.Origin)
 	}
 	if i.Fire != nil {
-		pair(headerManifest, i.Fire.Manifest)
+		pair(headerManifest, "")
+		buf = appendJSONString(buf[:len(buf)-2], i.Fire.Manifest)
 		id(headerRun, i.Fire.Run)
+		if i.Fire.Attempt > 1 {
+			pair(headerRunAttempt, strconv.Itoa(i.Fire.Attempt))
+		}
 		pair(headerFireDue, i.Fire.Due.Format(time.RFC3339Nano))
 		pair(headerFireZone, i.Fire.Due.Location().String())
 	}
@@ -153,7 +158,7 @@ func readHeader(header []byte, i *saga.Info) error {
 			i.Origin, err = saga.ParseID(value)
 		case headerFireZone:
 			zone = value
-		case headerManifest, headerRun, headerFireDue:
+		case headerManifest, headerRun, headerRunAttempt, headerFireDue:
 			err = readFire(i, name, value)
 		default:
 			i.AddHeader(name, value)
@@ -196,13 +201,15 @@ func deriveIDs(i *saga.Info, related bool) {
 
 func readFire(i *saga.Info, name, value string) (err error) {
 	if i.Fire == nil {
-		i.Fire = &saga.Fire{}
+		i.Fire = &saga.Fire{Attempt: 1}
 	}
 	switch name {
 	case headerManifest:
 		i.Fire.Manifest = value
 	case headerRun:
 		i.Fire.Run, err = saga.ParseID(value)
+	case headerRunAttempt:
+		i.Fire.Attempt, err = strconv.Atoi(value)
 	case headerFireDue:
 		if i.Fire.Due, err = time.Parse(time.RFC3339Nano, value); err != nil {
 			err = fmt.Errorf("%d bytes, want a time of the form %s", len(value), time.RFC3339Nano)

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func infos() *rapid.Generator[saga.Info] {
 				t.Fatal(err)
 			}
 			at := rapid.Int64Range(0, 4e18).Draw(t, "due")
-			i.Fire = &saga.Fire{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"), Due: time.Unix(0, at).In(zone)}
+			i.Fire = &saga.Fire{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"), Attempt: rapid.IntRange(1, 5).Draw(t, "run attempt"), Due: time.Unix(0, at).In(zone)}
 		}
 		text := rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
 		usable := func(s string) bool { return s != "" && !strings.HasPrefix(strings.ToLower(s), "edda-") }
@@ -58,7 +59,7 @@ func told(i saga.Info) map[string]any {
 	out := map[string]any{"ids": []saga.ID{i.ID, i.CorrelationID, i.ConversationID, i.RelatedTo, i.Instance, i.Origin},
 		"kind": i.Kind, "intent": i.Intent, "from": i.From}
 	if i.Fire != nil {
-		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
+		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), strconv.Itoa(i.Fire.Attempt), i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
 	}
 	headers := []string{}
 	for name, value := range i.Headers() {

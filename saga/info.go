@@ -31,7 +31,8 @@ type header struct{ name, value string }
 // Fire says which firing of which manifest emitted a message. Due is in the manifest's zone.
 type Fire struct {
 	Manifest string
-	Run      ID
+	Run      ID  // same on every attempt
+	Attempt  int // 1 for the first message that was sent for the run
 	Due      time.Time
 }
 

@@ -18,6 +18,7 @@ type SendSettings struct {
 	ID     ID            // zero unless WithID was given
 	To     string
 	Header map[string]string
+	Fire   *Fire // nil unless WithFire was given
 }
 
 // Settings reads options, for runtimes. An error names the option that is wrong.
@@ -91,6 +92,20 @@ func To(endpoint string) SendOption {
 		s.To = endpoint
 		if err := CheckName(endpoint); err != nil {
 			return fmt.Errorf("To: %w", err)
+		}
+		return nil
+	})
+}
+
+// WithFire says which firing emits the message. It is for schedulers: whoever handles the message reports to the run.
+func WithFire(f Fire) SendOption {
+	return sendOption(func(s *SendSettings) error {
+		s.Fire = &f
+		switch {
+		case f.Run.IsZero() || f.Attempt < 1:
+			return fmt.Errorf("WithFire: run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
+		case !validText(f.Manifest) || f.Manifest == "":
+			return fmt.Errorf("WithFire: manifest name of %d bytes: %w", len(f.Manifest), ErrInvalidText)
 		}
 		return nil
 	})

@@ -147,7 +147,7 @@ func (t *Turn) apply(o []SendOption, out *Outgoing) error {
 	if err := t.checkHeaders(s.Header); err != nil {
 		return err
 	}
-	out.Info.ID, out.GivenID, out.To = s.ID, !s.ID.IsZero(), s.To
+	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire
 	if len(s.Header) > 0 {
 		out.Info = out.Info.WithHeaders(s.Header)
 	}

@@ -30,7 +30,8 @@ REVOKE CREATE ON SCHEMA :schema FROM :role;
 REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
 GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO :role;
 REVOKE INSERT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter, :schema.knob, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.session, :schema.crash_batch, :schema.crash_ledger FROM :role;
+    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter, :schema.knob, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;

@@ -116,6 +116,10 @@ func TestGrantsAreExact(t *testing.T) {
 		"session":           all,
 		"crash_batch":       all,
 		"crash_ledger":      all,
+		"manifest":          all,
+		"manifest_group":    all,
+		"run":               all,
+		"run_attempt":       all,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -132,6 +136,10 @@ func TestGrantsAreExact(t *testing.T) {
 		"session":           "",
 		"crash_batch":       "",
 		"crash_ledger":      "",
+		"manifest":          "",
+		"manifest_group":    "",
+		"run":               "",
+		"run_attempt":       "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {
