@@ -22,6 +22,7 @@ type knobs struct {
 	mu      sync.Mutex
 	set     Knob // guarded by mu, as is what follows
 	change  chan struct{}
+	pauses  int  // that this process has made itself
 	said    Knob // what the log was told last
 	failing bool // the last look failed
 }
@@ -62,10 +63,25 @@ func (k *knobs) changed() <-chan struct{} {
 	return k.change
 }
 
-// turn takes over what was read.
-func (k *knobs) turn(now Knob) {
+// ownPauses is the mark that a look takes before it reads.
+func (k *knobs) ownPauses() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.pauses
+}
+
+// turn takes over what was read after mark. What was read before a pause of our own does not know of it: then somebody looks again.
+func (k *knobs) turn(now Knob, mark int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if mark == k.pauses {
+		k.become(now)
+	} else {
+		k.nudge()
+	}
+}
+
+func (k *knobs) become(now Knob) {
 	changed := k.set.Paused != now.Paused || k.set.Concurrency != now.Concurrency
 	k.set = now
 	if changed {
@@ -76,10 +92,12 @@ func (k *knobs) turn(now Knob) {
 
 // pause is for a process that has paused the endpoint itself, until it reads what others have set.
 func (k *knobs) pause(reason string, at time.Time) {
-	set := k.now()
-	if !set.Paused {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pauses++
+	if set := k.set; !set.Paused {
 		set.Paused, set.Reason, set.PausedAt = true, reason, at
-		k.turn(set)
+		k.become(set)
 	}
 }
 
@@ -137,6 +155,7 @@ func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 		reason      string
 		concurrency *int
 	)
+	mark := e.knobs.ownPauses()
 	sql := e.bus.knobs // of the statements; e.knobs is what they read
 	err := e.bus.pool.QueryRow(ctx, sql.Get("knob"), e.name).Scan(&paused, &reason, &concurrency)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -152,7 +171,7 @@ func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 	if concurrency != nil {
 		now.Concurrency = *concurrency
 	}
-	e.knobs.turn(now)
+	e.knobs.turn(now, mark)
 	return nil
 }
 
