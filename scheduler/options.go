@@ -48,13 +48,13 @@ const (
 
 func (o Options) withDefaults() (Options, error) {
 	faults := errors.Join(
-		duration("Evaluate", &o.Evaluate, span{defaultPoll, longestPoll}),
-		duration("Dispatch", &o.Dispatch, span{defaultPoll, longestPoll}),
-		duration("Reconcile", &o.Reconcile, span{time.Minute, longestPoll}),
-		duration("Clean", &o.Clean, span{time.Minute, longestPoll}),
-		duration("Retention", &o.Retention, span{30 * 24 * time.Hour, longestKept}),
-		duration("OrphanGrace", &o.OrphanGrace, span{5 * time.Minute, longestKept}),
-		duration("LostAfter", &o.LostAfter, span{5 * time.Minute, longestKept}),
+		duration("Evaluate", &o.Evaluate, bound{defaultPoll, longestPoll}),
+		duration("Dispatch", &o.Dispatch, bound{defaultPoll, longestPoll}),
+		duration("Reconcile", &o.Reconcile, bound{time.Minute, longestPoll}),
+		duration("Clean", &o.Clean, bound{time.Minute, longestPoll}),
+		duration("Retention", &o.Retention, bound{30 * 24 * time.Hour, longestKept}),
+		duration("OrphanGrace", &o.OrphanGrace, bound{5 * time.Minute, longestKept}),
+		duration("LostAfter", &o.LostAfter, bound{5 * time.Minute, longestKept}),
 		number("MaxActive", &o.MaxActive, 0, 1_000_000),
 		number("MaxConcurrentDispatch", &o.MaxConcurrentDispatch, 1, mostDispatchers),
 		number("MaxDispatchAttempts", &o.MaxDispatchAttempts, 5, 1000),
@@ -73,9 +73,9 @@ func (o Options) lease() lease.Options {
 	return lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica, Logger: o.Logger}
 }
 
-type span struct{ standard, most time.Duration }
+type bound struct{ standard, most time.Duration }
 
-func duration(name string, value *time.Duration, s span) error {
+func duration(name string, value *time.Duration, s bound) error {
 	if *value < 0 || *value > s.most {
 		return fmt.Errorf("%s is %v, want 0 (which is %v) to %v", name, *value, s.standard, s.most)
 	}

@@ -47,6 +47,9 @@ type Scheduler struct {
 	running sync.Mutex // held by Run
 }
 
+// noTerm is that of a scheduler that asks for no lease, as tests do.
+var noTerm lease.Term
+
 // guards are taken away by tests, to see that the unique indexes keep the promise without them.
 type guards struct {
 	noLease, noLock bool
@@ -154,7 +157,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		group.Go(s.listen)
 	}
 	if s.guards.noLease {
-		group.Go(func(ctx context.Context) error { return s.lead(ctx, lease.Term{}) })
+		group.Go(func(ctx context.Context) error { return s.lead(ctx, noTerm) })
 	} else {
 		group.Go(s.keeper.Run)
 	}

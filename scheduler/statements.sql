@@ -151,10 +151,10 @@ WITH held AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE f.due <= clock_timestamp()) FROM freed f;
 
 -- name: refuse
--- The message could not be sent. The run is still an entry of the queue, or at last it is dead.
+-- The message could not be sent, which counts ($8 is 1) or does not. The run is still an entry of the queue, or at last it is dead.
 UPDATE :schema.run r
-SET refused = r.refused + 1, error = $4,
-    state = CASE WHEN r.refused + 1 >= $5 THEN 'dead' ELSE 'waiting' END,
+SET refused = r.refused + $8, error = $4,
+    state = CASE WHEN r.refused + $8 >= $5 THEN 'dead' ELSE 'waiting' END,
     ready = clock_timestamp() + least($6::bigint * power(2, least(r.refused, 30)), $7::bigint) * interval '1 microsecond'
 WHERE r.id = $1 AND r.state = 'queued' AND r.attempt = $2 AND r.refused = $3
 RETURNING r.state = 'dead';
@@ -184,16 +184,17 @@ WITH behind AS MATERIALIZED (
 UPDATE :schema.manifest f SET due = b.due FROM behind b WHERE f.id = b.id;
 
 -- name: empty_orphan
--- The runs of a manifest that nobody declares any more go first, some at a time. One with a run that is not over stays, whoever
--- has declared it again in the meantime keeps it.
+-- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in the meantime keeps
+-- it, and what is not over stays.
 WITH alone AS MATERIALIZED (
     SELECT m.id FROM :schema.manifest m
     WHERE m.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
-      AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = m.id AND r.ended IS NULL)
-    ORDER BY m.orphaned_at, m.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
-), some AS MATERIALIZED (
-    SELECT r.id FROM alone a CROSS JOIN LATERAL (SELECT x.id FROM :schema.run x WHERE x.manifest_id = a.id LIMIT $3) r LIMIT $3)
-DELETE FROM :schema.run r USING some s WHERE r.id = s.id;
+    ORDER BY m.orphaned_at, m.id FOR NO KEY UPDATE SKIP LOCKED
+), old AS MATERIALIZED (
+    SELECT r.id FROM alone a CROSS JOIN LATERAL (
+        SELECT x.id FROM :schema.run x WHERE x.manifest_id = a.id AND x.ended IS NOT NULL LIMIT $2) r
+    LIMIT $2)
+DELETE FROM :schema.run r USING old o WHERE r.id = o.id;
 
 -- name: drop_orphan
 -- A second look: what was true when its runs went has to be true still.
