@@ -1,0 +1,3 @@
+package scheduler
+
+func (s *Scheduler) declare(m []Manifest) error { return nil }
