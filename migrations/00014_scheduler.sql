@@ -7,6 +7,7 @@ CREATE TABLE :schema.manifest_group (
     most      int CONSTRAINT manifest_group_most_valid CHECK (most BETWEEN 1 AND 1000000), -- null is no cap
     strict    boolean NOT NULL DEFAULT false,
     priority  smallint NOT NULL DEFAULT 0 CONSTRAINT manifest_group_priority_valid CHECK (priority BETWEEN 0 AND 31),
+    declared  jsonb, -- what its owner declared last: a declaration that says the same again leaves alone what an operator has set
     paused_at timestamptz, -- null while its manifests fire
     reason    text NOT NULL DEFAULT ''
 );
@@ -32,10 +33,11 @@ CREATE TABLE :schema.manifest (
     timeout     interval, -- of a run, from its dispatch; null is none
     kind        text NOT NULL,
     body        bytea NOT NULL,
+    stopped     boolean NOT NULL DEFAULT false, -- by its declaration
     paused_at   timestamptz, -- by an operator
     reason      text NOT NULL DEFAULT '',
     orphaned_at timestamptz, -- its owner no longer declares it
-    live        boolean NOT NULL DEFAULT true, -- neither paused by anybody, nor its group, nor an orphan
+    live        boolean NOT NULL DEFAULT true, -- what manifest_live says of it
     due         timestamptz CONSTRAINT manifest_due_finite CHECK (isfinite(due)),
     run         uuid,
     held        uuid,
@@ -55,6 +57,14 @@ CREATE INDEX manifest_parent_idx ON :schema.manifest (parent) WHERE parent IS NO
 CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name);
 CREATE INDEX manifest_orphaned_idx ON :schema.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
+
+-- manifest_live tells whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor with its group,
+-- and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that holds the lock of changes.
+CREATE FUNCTION :schema.manifest_live(stopped boolean, paused_at timestamptz, orphaned_at timestamptz, group_id int) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT NOT stopped AND paused_at IS NULL AND orphaned_at IS NULL
+        AND NOT EXISTS (SELECT FROM :schema.manifest_group g WHERE g.id = manifest_live.group_id AND g.paused_at IS NOT NULL)
+$$;
 
 -- A run is one firing. Until it is dispatched its row is an entry of the work queue:
 --
@@ -92,17 +102,19 @@ CREATE TABLE :schema.run (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
--- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, and one run of each due time.
+-- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, one run of each due time, and one
+-- open activation.
 CREATE UNIQUE INDEX run_entry_idx ON :schema.run (manifest_id)
     WHERE state IN ('waiting', 'queued') AND attempt = 0 AND origin IN ('schedule', 'dependent');
 CREATE UNIQUE INDEX run_due_idx ON :schema.run (manifest_id, due) WHERE origin IN ('schedule', 'backfill');
+CREATE UNIQUE INDEX run_activation_idx ON :schema.run (manifest_id) WHERE origin = 'activation' AND ended IS NULL;
 CREATE INDEX run_waiting_idx ON :schema.run (ready, id) WHERE state = 'waiting';
 CREATE INDEX run_queued_idx ON :schema.run (group_id, priority DESC, ready, id) WHERE state = 'queued';
 CREATE INDEX run_active_idx ON :schema.run (group_id) WHERE state = 'active';
 CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active';
 CREATE INDEX run_beat_idx ON :schema.run (beat, id) WHERE state = 'active' AND beat IS NOT NULL;
 CREATE INDEX run_ended_idx ON :schema.run (ended, id) WHERE ended IS NOT NULL;
-CREATE INDEX run_manifest_idx ON :schema.run (manifest_id, queued);
+CREATE INDEX run_manifest_idx ON :schema.run (manifest_id, id); -- ids are in the order of time
 CREATE INDEX run_dead_idx ON :schema.run (manifest_id) WHERE state = 'dead';
 
 -- An attempt is one message that was sent for a run. It is written when it is sent, and once more when it ends.

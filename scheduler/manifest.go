@@ -62,17 +62,17 @@ type Group struct {
 	Priority int    // 0 to 31: the group is dispatched before those with a lower one
 }
 
-// Exclusion leaves due times out, in the manifest's zone. Each field that is set must match; a due time is left out if any
-// Exclusion matches. It is not a misfire. Followers are not excluded.
+// Exclusion leaves due times out, in the zone of Cron, or in UTC for Every and Once. Each field that is set must match; a due time
+// is left out if any Exclusion matches. It is not a misfire. Only what a clock decides can be excluded: Cron, Every and Once.
 type Exclusion struct {
 	Days []time.Weekday // any of these
-	From time.Time      // dates, whose time of day is not looked at: from this one
+	From time.Time      // dates as they are written, whose time of day and zone are not looked at: from this one
 	To   time.Time      // to this one, both included; both zero is any date
 	Of   Window         // a part of the day
 }
 
-// Window is a part of the day, by the wall clock: from Start until before End, over midnight when End is not after Start. The zero Window is the
-// whole day.
+// Window is a part of the day, by the wall clock: from Start until before End, over midnight when End is not after Start. It
+// belongs to the day on which it starts: Friday's 22:00 to 06:00 holds 02:00 of Saturday. The zero Window is the whole day.
 type Window struct{ Start, End TimeOfDay }
 
 // TimeOfDay is what a wall clock shows.

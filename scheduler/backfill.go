@@ -1,0 +1,167 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Period is the time for which a backfill looks.
+type Period struct {
+	From, Until time.Time // due times from the first until before the second, and before the next one of the schedule
+	Max         int       // due times that are looked at; 0 is 1,000, at most MaxOccurrences
+}
+
+// Backfilled is what a backfill has done.
+type Backfilled struct {
+	Queued  int       // runs that are new
+	Present int       // due times that have a run already
+	Next    time.Time // the first due time that was not looked at, for another call; zero when there is none
+}
+
+const (
+	standardBackfill = 1000
+	backfillStep     = 500
+)
+
+// Backfill queues a run of origin "backfill" for each due time of a manifest in a period of the past that has none: what was
+// missed, or lay before it was declared. A due time has one run, whoever asks how often, as long as the record of
+// that is kept; what was cleaned up is not known any more. The runs do not wait for each other, nor does the schedule for
+// them: a group with a cap bounds how many are active.
+//
+// It queues in steps; an error comes with what was done, and calling again goes on. ErrNoManifest when there is none, or it is an
+// orphan.
+func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
+	if p.Max == 0 {
+		p.Max = standardBackfill
+	}
+	if p.Max < 0 || p.Max > MaxOccurrences {
+		return done, fmt.Errorf("backfill manifest %.140q: Max: %d: want 0 to %d", manifest, p.Max, MaxOccurrences)
+	}
+	b, err := s.schedule(ctx, s.pool, manifest)
+	if err == nil {
+		done, err = s.backfill(ctx, b, p)
+	}
+	if err != nil {
+		return done, fmt.Errorf("backfill manifest %.140q: %w", manifest, err)
+	}
+	return done, nil
+}
+
+// schedule is when a manifest is due.
+type schedule struct {
+	id       int64
+	plan     *plan
+	due      time.Time // zero: none
+	orphaned bool
+	now      time.Time
+}
+
+func (s *Store) schedule(ctx context.Context, db queryer, name string) (m schedule, err error) {
+	text, due := "", (*time.Time)(nil)
+	err = db.QueryRow(ctx, s.sql.Get("stored_schedule"), name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, ErrNoManifest
+	}
+	if err != nil {
+		return m, err
+	}
+	if due != nil {
+		m.due = *due
+	}
+	d, known := readDefinition(text)
+	if m.plan, err = d.compile(); err != nil || !known {
+		if err == nil {
+			err = errors.New("it has fields that this one does not know")
+		}
+		return m, fmt.Errorf("its definition is of another release: %w", err)
+	}
+	return m, nil
+}
+
+// times are the due times of the period, and the one after them if there are too many.
+func (m schedule) times(p Period) (times []time.Time, next time.Time, err error) {
+	until := p.Until
+	for _, end := range []time.Time{m.now, m.due} {
+		if !end.IsZero() && end.Before(until) {
+			until = end
+		}
+	}
+	anchor := m.due
+	if anchor.IsZero() {
+		anchor = until
+	}
+	if every := m.plan.Rule.Every; every > 0 && anchor.After(p.From) { // a grid begins at its anchor
+		anchor = anchor.Add(-(anchor.Sub(p.From)/every + 1) * every)
+	}
+	slots := m.plan.slots(anchor)
+	if slots == nil {
+		return nil, next, errors.New("no clock decides when it is due, so there is nothing to fill: trigger it instead")
+	}
+	for t := m.plan.open(slots.after(stored(p.From).Add(-time.Microsecond))); !t.IsZero() && t.Before(until); t = m.plan.open(slots.after(t)) {
+		if len(times) == p.Max {
+			return times, t, nil
+		}
+		times = append(times, t)
+	}
+	return times, next, nil
+}
+
+func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfilled, err error) {
+	switch {
+	case m.orphaned:
+		return done, fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+	case p.From.IsZero() || p.Until.IsZero() || !p.From.Before(p.Until):
+		return done, fmt.Errorf("from %v until %v: want two moments, the first before the second", p.From, p.Until)
+	}
+	times, next, err := m.times(p)
+	if err != nil {
+		return done, err
+	}
+	for len(times) > 0 {
+		step := times[:min(len(times), backfillStep)]
+		ids := make([]saga.ID, len(step))
+		for n := range ids {
+			ids[n] = newRunID()
+		}
+		queued, called := 0, ""
+		if err := s.pool.QueryRow(ctx, s.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
+			return done, fmt.Errorf("queue runs: %w", err)
+		}
+		done.Queued, done.Present = done.Queued+queued, done.Present+len(step)-queued
+		times = times[len(step):]
+	}
+	done.Next = next
+	return done, nil
+}
+
+// Next returns the next n due times of a stored manifest, the first being what it is due: what would fire if it were live, nothing
+// failed, and no run were late. Nobody knows those of a manifest that no clock decides. It writes nothing.
+func (s *Store) Next(ctx context.Context, manifest string, n int) (times []time.Time, err error) {
+	if n < 1 || n > MaxOccurrences {
+		return nil, fmt.Errorf("next of manifest %.140q: %d due times: want 1 to %d", manifest, n, MaxOccurrences)
+	}
+	err = pgx.BeginTxFunc(ctx, s.pool, readOnly, func(tx pgx.Tx) error {
+		m, err := s.schedule(ctx, tx, manifest)
+		if err == nil {
+			times = m.next(n)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("next of manifest %.140q: %w", manifest, err)
+	}
+	return times, nil
+}
+
+func (m schedule) next(n int) []time.Time {
+	if m.due.IsZero() {
+		return nil
+	}
+	due := m.due.In(m.plan.zone())
+	return append([]time.Time{due}, m.plan.next(due, n-1)...)
+}

@@ -1,0 +1,305 @@
+package scheduler
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// comparison is what a declaration changes, and with which rows.
+type comparison struct {
+	changes              Changes
+	newGroups, oldGroups []groupRow
+	insert, update       []toWrite
+	orphans              []int64
+	ids                  []int64 // of all manifests that change
+}
+
+// standing is a manifest as it stands in the table, with its message as a sum.
+type standing struct {
+	id    int64
+	owner string
+	row
+	sum      []byte
+	orphaned bool
+	due      *time.Time
+	known    bool // its definition is one that this program can read
+}
+
+type storedGroup struct {
+	groupRow
+	owner    string
+	declared *string
+}
+
+// compare reads what is stored of a declaration, and tells what there is to do.
+func (s *Store) compare(ctx context.Context, tx pgx.Tx, d declaration) (comparison, error) {
+	todo := comparison{}
+	groups, err := s.storedGroups(ctx, tx, d)
+	if err != nil {
+		return todo, err
+	}
+	manifests, err := s.storedManifests(ctx, tx, d)
+	if err != nil {
+		return todo, err
+	}
+	faults := append(todo.addGroups(d, groups), todo.addManifests(d, manifests)...)
+	if err := s.parentsFit(ctx, tx, d, todo.changes.Orphaned); err != nil {
+		faults = append(faults, err)
+	}
+	todo.changes.sort()
+	return todo, some(faults)
+}
+
+// storedGroups are the groups of the declaration that are stored, those its manifests name, and those of its owner.
+func (s *Store) storedGroups(ctx context.Context, tx pgx.Tx, d declaration) (map[string]storedGroup, error) {
+	var names []string
+	for _, g := range d.groups {
+		names = append(names, g.Name)
+	}
+	for _, r := range d.rows {
+		if r.group != "" {
+			names = append(names, r.group)
+		}
+	}
+	slices.Sort(names)
+	rows, err := tx.Query(ctx, s.sql.Get("stored_groups"), slices.Compact(names), d.owner)
+	if err != nil {
+		return nil, fmt.Errorf("read groups: %w", err)
+	}
+	found, g := map[string]storedGroup{}, storedGroup{}
+	_, err = pgx.ForEachRow(rows, []any{&g.Name, &g.owner, &g.Max, &g.Strict, &g.Priority, &g.declared}, func() error {
+		found[g.Name] = g
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read groups: %w", err)
+	}
+	return found, nil
+}
+
+func (g groupRow) text() string {
+	text, _ := json.Marshal(g) // of numbers and a boolean
+	return string(text)
+}
+
+// restates tells whether a group is declared as it was before, whatever an operator has made of it since.
+func (g groupRow) restates(declared *string) bool {
+	before := groupRow{}
+	return declared != nil && json.Unmarshal([]byte(*declared), &before) == nil && before.text() == g.text()
+}
+
+func (c *comparison) addGroups(d declaration, found map[string]storedGroup) (faults []error) {
+	declared := map[string]bool{}
+	for _, g := range d.groups {
+		declared[g.Name] = true
+		was, there := found[g.Name]
+		switch {
+		case !there:
+			c.newGroups, c.changes.Groups.Created = append(c.newGroups, g), append(c.changes.Groups.Created, g.Name)
+		case was.owner != "" && was.owner != d.owner:
+			faults = append(faults, ownedError("group", g.Name, was.owner, d.owner))
+		case g.restates(was.declared):
+			c.changes.Groups.Unchanged = append(c.changes.Groups.Unchanged, g.Name)
+		default:
+			c.oldGroups = append(c.oldGroups, g)
+			c.changes.Groups.Changed = append(c.changes.Groups.Changed, Change{g.Name, was.differs(g, d.owner)})
+		}
+	}
+	for name, g := range found {
+		if d.prune && g.owner == d.owner && d.owner != "" && !declared[name] {
+			c.changes.Groups.Orphaned = append(c.changes.Groups.Orphaned, name)
+		}
+	}
+	for _, r := range d.rows {
+		if _, there := found[r.group]; r.group != "" && !there && !declared[r.group] {
+			faults = append(faults, fmt.Errorf("manifest %q: Group: %q is neither declared nor stored", r.name, r.group))
+		}
+	}
+	return faults
+}
+
+func (g storedGroup) differs(now groupRow, owner string) (what []string) {
+	for name, differs := range map[string]bool{"Max": g.Max != now.Max, "Strict": g.Strict != now.Strict, "Priority": g.Priority != now.Priority, "owner": g.owner != owner} {
+		if differs {
+			what = append(what, name)
+		}
+	}
+	slices.Sort(what)
+	return what
+}
+
+func ownedError(what, name, owner, by string) error {
+	if owner == "" {
+		return fmt.Errorf("%s %q was made at run time, and %q declares it too: give it another name, or remove it first: %w", what, name, by, ErrOwned)
+	}
+	return fmt.Errorf("%s %q is declared by %q, and %q wants to: give it another name, or remove it there first: %w", what, name, owner, by, ErrOwned)
+}
+
+func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (map[string]standing, error) {
+	names := make([]string, 0, len(d.rows))
+	for _, r := range d.rows {
+		names = append(names, r.name)
+	}
+	rows, err := tx.Query(ctx, s.sql.Get("stored_manifests"), names, d.owner, d.prune)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	found := make(map[string]standing, len(names))
+	list, err := pgx.CollectRows(rows, scanStored)
+	if err != nil {
+		return nil, fmt.Errorf("read manifests: %w", err)
+	}
+	for _, m := range list {
+		found[m.name] = m
+	}
+	return found, nil
+}
+
+func scanStored(rows pgx.CollectableRow) (m standing, err error) {
+	var text string
+	var delay, most, timeout int64
+	err = rows.Scan(&m.id, &m.name, &m.owner, &text, &m.parent, &m.follows, &m.group, &m.priority, &m.overlap, &m.retries, &delay, &most, &timeout,
+		&m.kind, &m.sum, &m.stopped, &m.orphaned, &m.due)
+	m.retryDelay, m.retryMost, m.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
+	m.definition, m.known = readDefinition(text)
+	return m, err
+}
+
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// readDefinition tells too whether all of the text is known to this program: one that a newer program wrote may not be.
+func readDefinition(text string) (d definition, known bool) {
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	known = decoder.Decode(&d) == nil
+	return d, known
+}
+
+func (c *comparison) addManifests(d declaration, found map[string]standing) (faults []error) {
+	declared := make(map[string]bool, len(d.rows))
+	for _, r := range d.rows {
+		declared[r.name] = true
+		was, there := found[r.name]
+		if !there {
+			c.insert, c.changes.Created = append(c.insert, toWrite{r, true}), append(c.changes.Created, r.name)
+			continue
+		}
+		if was.owner != d.owner && !was.orphaned {
+			faults = append(faults, ownedError("manifest", r.name, was.owner, d.owner))
+			continue
+		}
+		what := was.differs(r, d.owner)
+		if len(what) == 0 {
+			c.changes.Unchanged = append(c.changes.Unchanged, r.name)
+			continue
+		}
+		c.update, c.ids = append(c.update, toWrite{r, was.begins(r)}), append(c.ids, was.id)
+		c.changes.Changed = append(c.changes.Changed, Change{r.name, what})
+	}
+	for name, was := range found {
+		if d.prune && was.owner == d.owner && !was.orphaned && !declared[name] {
+			c.orphans, c.ids = append(c.orphans, was.id), append(c.ids, was.id)
+			c.changes.Orphaned = append(c.changes.Orphaned, name)
+		}
+	}
+	return faults
+}
+
+// differs names the fields in which a declaration differs from what is stored.
+func (m standing) differs(r row, owner string) (what []string) {
+	sum := sha256.Sum256(r.body)
+	rest, restNow := m.definition, r.definition
+	rest.Rule, restNow.Rule = rule{}, rule{}
+	for _, field := range []struct {
+		name    string
+		differs bool
+	}{
+		{"owner", m.owner != owner},
+		{"orphan", m.orphaned},
+		{"When", !sameRule(m.definition.Rule, r.definition.Rule)},
+		{"definition", !m.known || !sameText(rest, restNow)},
+		{"Group", m.group != r.group},
+		{"Message", m.kind != r.kind || !bytes.Equal(m.sum, sum[:])},
+		{"Priority", m.priority != r.priority},
+		{"Overlap", m.overlap != r.overlap},
+		{"Timeout", m.timeout != r.timeout.Truncate(time.Microsecond)},
+		{"Retries", m.retries != r.retries},
+		{"RetryDelay", m.retryDelay != r.retryDelay.Truncate(time.Microsecond)},
+		{"RetryMost", m.retryMost != r.retryMost.Truncate(time.Microsecond)},
+		{"Paused", m.stopped != r.stopped},
+	} {
+		if field.differs {
+			what = append(what, field.name)
+		}
+	}
+	return what
+}
+
+// begins tells whether the schedule begins anew: when it is another one, and when it had come to its end and may go on.
+func (m standing) begins(r row) bool {
+	if !sameRule(m.definition.Rule, r.definition.Rule) {
+		return true
+	}
+	over := m.due == nil && (r.definition.Rule.Kind == cronRule || r.definition.Rule.Kind == everyRule)
+	return over && !sameText(m.definition, r.definition)
+}
+
+func sameRule(a, b rule) bool { return a.At.Equal(b.At) && sameText(withoutTime(a), withoutTime(b)) }
+
+func withoutTime(r rule) rule {
+	r.At = time.Time{}
+	return r
+}
+
+// sameText compares two definitions as they are stored.
+func sameText(a, b any) bool {
+	one, err := json.Marshal(a)
+	two, otherErr := json.Marshal(b)
+	return err == nil && otherErr == nil && bytes.Equal(one, two)
+}
+
+// parentsFit looks at parents that the declaration does not hold, and at those that they follow in turn.
+func (s *Store) parentsFit(ctx context.Context, tx pgx.Tx, d declaration, orphaned []string) error {
+	var outside []string
+	for _, r := range d.rows {
+		if r.parent != "" {
+			outside = append(outside, r.parent)
+		}
+	}
+	if outside == nil {
+		return nil
+	}
+	rows, err := tx.Query(ctx, s.sql.Get("ancestors"), outside)
+	if err != nil {
+		return fmt.Errorf("read parents: %w", err)
+	}
+	parents, name, parent := map[string]string{}, "", ""
+	if _, err := pgx.ForEachRow(rows, []any{&name, &parent}, func() error {
+		parents[name] = parent
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read parents: %w", err)
+	}
+	orphans := map[string]bool{}
+	for _, name := range orphaned {
+		orphans[name] = true
+	}
+	return checkParents(d.rows, parents, orphans)
+}
+
+func (c *Changes) sort() {
+	byName := func(a, b Change) int { return cmp.Compare(a.Name, b.Name) }
+	for _, names := range [][]string{c.Created, c.Orphaned, c.Unchanged, c.Groups.Created, c.Groups.Orphaned, c.Groups.Unchanged} {
+		slices.Sort(names)
+	}
+	slices.SortFunc(c.Changed, byName)
+	slices.SortFunc(c.Groups.Changed, byName)
+}

@@ -1,0 +1,149 @@
+package scheduler
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sort"
+	"time"
+)
+
+// verdict is what becomes of a manifest whose due has come.
+type verdict struct {
+	fire     time.Time // a run for this due time; zero is none
+	next     time.Time // the due to store; zero is never again. It may have passed too, under MisfireAll
+	missed   int       // due times that passed and are given up
+	excluded int       // due times that an Exclusion left out
+}
+
+// slots are the due times of a rule. None of them walks from one due time to the next over a long stretch.
+type slots interface {
+	after(t time.Time) time.Time               // the first after t that is not left out; zero is none
+	upTo(t time.Time) time.Time                // the last not after t that is not left out; zero is none
+	count(from, to time.Time) (kept, left int) // after from, up to to
+	out(t time.Time) bool                      // t is left out
+}
+
+// slots counts Every from the anchor. It is nil for rules that no clock decides.
+func (p *plan) slots(anchor time.Time) slots {
+	switch p.Rule.Kind {
+	case cronRule:
+		return civil{p.calendar, p.location}
+	case everyRule:
+		return newGrid(anchor, p.Rule.Every, p.out)
+	case onceRule:
+		return moment{p.Rule.At, p.out}
+	}
+	return nil
+}
+
+// first is the first due time of a manifest that is declared at now, zero if no clock decides that. Once is due in the past, too: its
+// misfire policy judges that.
+func (p *plan) first(now time.Time) time.Time {
+	now = stored(now)
+	switch s := p.slots(now); p.Rule.Kind {
+	case cronRule:
+		return p.open(s.after(now))
+	case everyRule:
+		return p.open(s.after(now.Add(-time.Microsecond)))
+	case onceRule:
+		return p.open(s.after(p.Rule.At.Add(-time.Microsecond)))
+	}
+	return time.Time{}
+}
+
+// open is t unless the manifest has expired then, in the zone of the manifest.
+func (p *plan) open(t time.Time) time.Time {
+	if t.IsZero() || t.Year() > maxYear || !p.Expires.IsZero() && !t.Before(p.Expires) {
+		return time.Time{}
+	}
+	return t.In(p.location)
+}
+
+// decide judges a manifest whose stored due is not after now. That due counts as a due time even when the rule does not name it
+// any more.
+func (p *plan) decide(due, now time.Time) verdict {
+	due, now = stored(due), stored(now)
+	s := p.slots(due)
+	switch {
+	case p.open(due).IsZero():
+		return verdict{}
+	case s == nil:
+		return verdict{fire: p.open(due)}
+	}
+	passed := passed{slots: s, due: due, to: now}
+	if !p.Expires.IsZero() && !now.Before(p.Expires) {
+		passed.to = p.Expires.Add(-time.Microsecond)
+	}
+	if p.Misfire == MisfireAll {
+		return p.decideAll(passed, now)
+	}
+	kept, left := passed.count()
+	v := verdict{next: p.open(s.after(now)), missed: kept, excluded: left}
+	if kept == 0 {
+		return v
+	}
+	last := passed.last()
+	if p.Misfire == MisfireOnce || now.Sub(last) <= p.MisfireBy {
+		v.fire, v.missed = last.In(p.location), kept-1
+	}
+	return v
+}
+
+// decideAll fires the first of the due times that passed, or the first of the last MisfireUp.
+func (p *plan) decideAll(passed passed, now time.Time) verdict {
+	kept, left := passed.count()
+	if kept == 0 {
+		return verdict{next: p.open(passed.after(now)), excluded: left}
+	}
+	fire := passed.first(min(kept, p.MisfireUp))
+	v := verdict{fire: fire.In(p.location), next: p.open(passed.after(fire)), missed: max(kept-p.MisfireUp, 0)}
+	if !v.next.IsZero() && v.next.Before(passed.to) {
+		passed.to = v.next
+	}
+	_, v.excluded = passed.count()
+	return v
+}
+
+// passed are the due times from due, which is one of them, to to.
+type passed struct {
+	slots
+	due, to time.Time
+}
+
+func (p passed) count() (kept, left int) {
+	kept, left = p.slots.count(p.due, p.to)
+	if p.out(p.due) {
+		return kept, left + 1
+	}
+	return kept + 1, left
+}
+
+func (p passed) last() time.Time {
+	if last := p.upTo(p.to); last.After(p.due) {
+		return last
+	}
+	return p.due
+}
+
+// first is the first of the last n, of which there are at least n. It halves the time between.
+func (p passed) first(n int) time.Time {
+	if kept, _ := p.count(); kept == n && !p.out(p.due) {
+		return p.due
+	}
+	from := p.due.UnixMicro()
+	at := sort.Search(int(p.to.UnixMicro()-from), func(i int) bool {
+		kept, _ := p.slots.count(time.UnixMicro(from+int64(i)), p.to)
+		return kept < n
+	})
+	return time.UnixMicro(from + int64(at))
+}
+
+// jitter is how much later than due a run begins: from 0 to the variance, both included, spread evenly. It is the same for
+// everybody who computes it, so a server that decides again decides the same.
+func (p *plan) jitter(manifest string, due time.Time) time.Duration {
+	if p.Variance < time.Microsecond {
+		return 0
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(manifest), uint64(due.UnixMicro())))
+	return time.Duration(binary.BigEndian.Uint64(sum[:])%uint64(p.Variance.Microseconds()+1)) * time.Microsecond
+}

@@ -1,0 +1,157 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/google/go-cmp/cmp"
+)
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func valid(m Manifest) Manifest {
+	m.Name, m.Message = "m", saga.Raw{Name: "go"}
+	return m
+}
+
+func compiled(t *testing.T, m Manifest) *plan {
+	t.Helper()
+	m = valid(m)
+	if err := m.check(); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := json.Marshal(m.definition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d definition
+	if err := json.Unmarshal(stored, &d); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m.definition(), d, cmp.AllowUnexported(rule{})); diff != "" {
+		t.Fatalf("the definition is not what was stored:\n%s", diff)
+	}
+	p, err := d.compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+type judged struct {
+	Fire, Next       string
+	Missed, Excluded int
+}
+
+func (v verdict) told() judged {
+	tell := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	return judged{tell(v.fire), tell(v.next), v.missed, v.excluded}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	fiveMinutes := Cron("*/5 * * * *", "UTC")
+	night := []Exclusion{{Of: Window{TimeOfDay{Hour: 12}, TimeOfDay{Hour: 13}}}}
+	for _, c := range []struct {
+		name     string
+		m        Manifest
+		due, now string
+		want     judged
+	}{
+		{"on time", Manifest{When: fiveMinutes}, "2026-03-01T10:00:00Z", "2026-03-01T10:00:00.4Z",
+			judged{"2026-03-01T10:00:00Z", "2026-03-01T10:05:00Z", 0, 0}},
+		{"skip: back after two minutes", Manifest{When: fiveMinutes, Misfire: MisfireSkip}, "2026-03-01T10:00:00Z", "2026-03-01T13:02:00Z",
+			judged{"", "2026-03-01T13:05:00Z", 37, 0}},
+		{"skip: back within the minute", Manifest{When: fiveMinutes, Misfire: MisfireSkip}, "2026-03-01T10:00:00Z", "2026-03-01T13:00:30Z",
+			judged{"2026-03-01T13:00:00Z", "2026-03-01T13:05:00Z", 36, 0}},
+		{"skip: back at the last moment", Manifest{When: fiveMinutes, Misfire: MisfireSkip}, "2026-03-01T10:00:00Z", "2026-03-01T13:01:00Z",
+			judged{"2026-03-01T13:00:00Z", "2026-03-01T13:05:00Z", 36, 0}},
+		{"skip: a longer threshold", Manifest{When: fiveMinutes, Misfire: MisfireSkip, MisfireBy: 3 * time.Minute}, "2026-03-01T10:00:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T13:00:00Z", "2026-03-01T13:05:00Z", 36, 0}},
+		{"once: the last one", Manifest{When: fiveMinutes}, "2026-03-01T10:00:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T13:00:00Z", "2026-03-01T13:05:00Z", 36, 0}},
+		{"all: the first one", Manifest{When: fiveMinutes, Misfire: MisfireAll}, "2026-03-01T10:00:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T10:00:00Z", "2026-03-01T10:05:00Z", 0, 0}},
+		{"all: the last three", Manifest{When: fiveMinutes, Misfire: MisfireAll, MisfireUp: 3}, "2026-03-01T10:00:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T12:50:00Z", "2026-03-01T12:55:00Z", 34, 0}},
+		{"exclusions are no misfire", Manifest{When: fiveMinutes, Exclude: night}, "2026-03-01T11:55:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T13:00:00Z", "2026-03-01T13:05:00Z", 1, 12}},
+		{"all over an exclusion", Manifest{When: fiveMinutes, Exclude: night, Misfire: MisfireAll}, "2026-03-01T11:55:00Z", "2026-03-01T13:02:00Z",
+			judged{"2026-03-01T11:55:00Z", "2026-03-01T13:00:00Z", 0, 12}},
+		{"all that is due is excluded", Manifest{When: fiveMinutes, Exclude: night, Misfire: MisfireAll}, "2026-03-01T12:05:00Z", "2026-03-01T12:17:00Z",
+			judged{"", "2026-03-01T13:00:00Z", 0, 3}},
+		{"an interval stays on its grid", Manifest{When: Every(7 * time.Second)}, "2026-03-01T10:00:03Z", "2026-03-01T10:00:40Z",
+			judged{"2026-03-01T10:00:38Z", "2026-03-01T10:00:45Z", 5, 0}},
+		{"an interval of a second, a year later", Manifest{When: Every(time.Second), Misfire: MisfireAll, MisfireUp: 10}, "2026-03-01T10:00:00Z", "2027-03-01T10:00:00Z",
+			judged{"2027-03-01T09:59:51Z", "2027-03-01T09:59:52Z", 31536001 - 10, 0}},
+		{"each second by cron, a year later", Manifest{When: Cron("* * * * * *", "Europe/Berlin"), Misfire: MisfireAll, MisfireUp: 1_000_000}, "2026-03-01T10:00:00Z", "2027-03-01T10:00:00Z",
+			judged{"2027-02-17T20:13:21Z", "2027-02-17T20:13:22Z", 31536001 - 3600 - 1_000_000, 0}},
+		{"an interval with exclusions", Manifest{When: Every(10 * time.Minute), Exclude: night}, "2026-03-01T11:45:00Z", "2026-03-01T13:30:00Z",
+			judged{"2026-03-01T13:25:00Z", "2026-03-01T13:35:00Z", 4, 6}},
+		{"once, late", Manifest{When: Once(at("2026-03-01T10:00:00Z"))}, "2026-03-01T10:00:00Z", "2026-03-04T10:00:00Z",
+			judged{"2026-03-01T10:00:00Z", "", 0, 0}},
+		{"once, too late", Manifest{When: Once(at("2026-03-01T10:00:00Z")), Misfire: MisfireSkip}, "2026-03-01T10:00:00Z", "2026-03-01T10:01:01Z",
+			judged{"", "", 1, 0}},
+		{"expired before it was due", Manifest{When: fiveMinutes, Expires: at("2026-03-01T10:00:00Z")}, "2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z",
+			judged{}},
+		{"the last before it expires", Manifest{When: fiveMinutes, Expires: at("2026-03-01T10:05:00Z")}, "2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z",
+			judged{"2026-03-01T10:00:00Z", "", 0, 0}},
+		{"all until it expires", Manifest{When: fiveMinutes, Misfire: MisfireAll, Expires: at("2026-03-01T10:10:00Z")}, "2026-03-01T10:05:00Z", "2026-03-01T11:00:00Z",
+			judged{"2026-03-01T10:05:00Z", "", 0, 0}},
+		{"a follower, whatever its policy", Manifest{When: After("parent"), Misfire: MisfireSkip}, "2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z",
+			judged{"2026-03-01T10:00:00Z", "", 0, 0}},
+		{"a due that the rule does not name", Manifest{When: fiveMinutes}, "2026-03-01T10:01:00Z", "2026-03-01T10:02:00Z",
+			judged{"2026-03-01T10:01:00Z", "2026-03-01T10:05:00Z", 0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			begun := time.Now()
+			got := compiled(t, c.m).decide(at(c.due), at(c.now)).told()
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("due %s, evaluated at %s:\n%s", c.due, c.now, diff)
+			}
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("it took %v: the cost must not grow with the due times that passed", took)
+			}
+		})
+	}
+}
+
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	now := at("2026-03-01T10:00:00.1234567Z")
+	sunday := []Exclusion{{Days: []time.Weekday{time.Sunday}}}
+	for _, c := range []struct {
+		name string
+		m    Manifest
+		want string
+	}{
+		{"cron", Manifest{When: Cron("0 9 * * *", "Asia/Tokyo")}, "2026-03-02T00:00:00Z"},
+		{"interval: at once", Manifest{When: Every(time.Hour)}, "2026-03-01T10:00:00.123456Z"},
+		{"interval on an excluded day", Manifest{When: Every(time.Hour), Exclude: sunday}, "2026-03-02T00:00:00.123456Z"},
+		{"once, in the past", Manifest{When: Once(at("2020-01-01T00:00:00Z"))}, "2020-01-01T00:00:00Z"},
+		{"once, excluded", Manifest{When: Once(at("2026-03-08T00:00:00Z")), Exclude: sunday}, ""},
+		{"expired", Manifest{When: Every(time.Hour), Expires: at("2026-03-01T00:00:00Z")}, ""},
+		{"on demand", Manifest{When: OnDemand()}, ""},
+		{"follower", Manifest{When: After("x")}, ""},
+		{"dormant", Manifest{When: Dormant("x")}, ""},
+	} {
+		got := verdict{fire: compiled(t, c.m).first(now)}.told().Fire
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}

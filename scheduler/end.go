@@ -1,0 +1,249 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// RunState is where a run stands.
+type RunState string
+
+// The states. Those from RunSucceeded on are ends.
+const (
+	RunWaiting   RunState = "waiting"
+	RunQueued    RunState = "queued"
+	RunActive    RunState = "active"
+	RunDead      RunState = "dead"
+	RunSucceeded RunState = "succeeded"
+	RunCancelled RunState = "cancelled"
+	RunTimedOut  RunState = "timed_out"
+)
+
+// Ended tells an end.
+func (s RunState) Ended() bool { return s == RunSucceeded || s == RunCancelled || s == RunTimedOut }
+
+// Cancel ends a run that waits, is queued, active or dead. A handler that has its message in hand cannot commit any more; the message
+// of one that is on its way is dropped when it arrives; a saga that it started goes on, and its end tells nobody. The manifest of a
+// run that was open or dead may fire again: pause it first if it must not. Cancelling twice is no error. ErrNoRun when there is none,
+// ErrEnded when it has ended otherwise.
+//
+// It waits for a transaction that has the run in hand; ctx bounds that.
+func (s *Store) Cancel(ctx context.Context, run saga.ID, note string) error {
+	err := checkNote("note", note)
+	if err == nil {
+		err = s.change(ctx, func(tx pgx.Tx) error { return s.cancelOne(ctx, tx, run, note) })
+	}
+	if err != nil {
+		return fmt.Errorf("cancel run %s: %w", run, err)
+	}
+	return nil
+}
+
+func (s *Store) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
+	r, err := s.lockRun(ctx, tx, run)
+	switch {
+	case err != nil:
+		return err
+	case r.state == RunCancelled:
+		return nil
+	case r.state.Ended():
+		return fmt.Errorf("%w: it is %s", ErrEnded, r.state)
+	}
+	return s.cancelLocked(ctx, tx, []lockedRun{r}, note)
+}
+
+// lockedRun is a run whose row this transaction holds.
+type lockedRun struct {
+	id       saga.ID
+	manifest int64
+	state    RunState
+}
+
+// lockRuns locks runs in the order of their ids, as everybody does.
+func (s *Store) lockRuns(ctx context.Context, tx pgx.Tx, ids []saga.ID) ([]lockedRun, error) {
+	rows, err := tx.Query(ctx, s.sql.Get("lock_runs"), ids)
+	if err != nil {
+		return nil, fmt.Errorf("lock runs: %w", err)
+	}
+	locked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r lockedRun, err error) {
+		err = row.Scan(&r.id, &r.manifest, &r.state)
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock runs: %w", err)
+	}
+	return locked, nil
+}
+
+func (s *Store) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, error) {
+	locked, err := s.lockRuns(ctx, tx, []saga.ID{id})
+	if err == nil && len(locked) == 0 {
+		err = ErrNoRun
+	}
+	if err != nil {
+		return lockedRun{}, err
+	}
+	return locked[0], nil
+}
+
+// cancelLocked is run_end's order: the runs are locked, then their manifests with those that follow them, and then all is told.
+func (s *Store) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
+	if err := s.lockManifests(ctx, tx, runs); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, s.sql.Get("cancel_runs"), idsOf(runs), note); err != nil {
+		return fmt.Errorf("end runs: %w", err)
+	}
+	if err := s.tellManifests(ctx, tx, runs); err != nil {
+		return err
+	}
+	return s.call(ctx, tx, toEvaluate)
+}
+
+func idsOf(runs []lockedRun) (ids []saga.ID) {
+	for _, r := range runs {
+		ids = append(ids, r.id)
+	}
+	return ids
+}
+
+func (s *Store) lockManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
+	var manifests []int64
+	for _, r := range runs {
+		manifests = append(manifests, r.manifest)
+	}
+	if _, err := tx.Exec(ctx, s.sql.Get("lock_manifests_of_runs"), manifests); err != nil {
+		return fmt.Errorf("lock manifests: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) tellManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
+	if _, err := tx.Exec(ctx, s.sql.Get("runs_left"), idsOf(runs)); err != nil {
+		return fmt.Errorf("tell manifests of their runs: %w", err)
+	}
+	return nil
+}
+
+// CancelGroup cancels the runs of a group that wait, are queued or active, in steps of a transaction each, and returns how many it
+// was. Runs that come after its begin it leaves alone, and dead ones, since their end would let their manifests fire again. To stop a
+// group, pause it first. An error comes with the number that was cancelled; calling again goes on. ErrNoGroup when there is none.
+func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled int, err error) {
+	id := int64(0)
+	err = checkNote("note", note)
+	if err == nil {
+		id, err = s.groupID(ctx, name)
+	}
+	if err == nil {
+		cancelled, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_of_group"), of: id}, note)
+	}
+	if err != nil {
+		return cancelled, fmt.Errorf("cancel the runs of group %.140q: %w", name, err)
+	}
+	return cancelled, nil
+}
+
+// choice is a statement that finds runs of one thing that were queued until a moment, so many at a time.
+type choice struct {
+	sql string
+	of  int64
+}
+
+const cancelStep = 200
+
+// cancelAll takes step after step until it finds nothing more. It ends: what it cancelled it does not find again.
+func (s *Store) cancelAll(ctx context.Context, c choice, note string) (cancelled int, err error) {
+	began, err := s.now(ctx, s.pool)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		found, ended := 0, 0
+		err := s.change(ctx, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, c.sql, c.of, began, cancelStep)
+			if err != nil {
+				return fmt.Errorf("find runs: %w", err)
+			}
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[saga.ID])
+			if found = len(ids); err != nil || found == 0 {
+				return err
+			}
+			ended, err = s.cancelOpen(ctx, tx, ids, note)
+			return err
+		})
+		if cancelled += ended; err != nil || found == 0 {
+			return cancelled, err
+		}
+	}
+}
+
+// cancelOpen cancels those that have not ended or died since they were found.
+func (s *Store) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note string) (int, error) {
+	locked, err := s.lockRuns(ctx, tx, ids)
+	if err != nil {
+		return 0, err
+	}
+	var open []lockedRun
+	for _, r := range locked {
+		if !r.state.Ended() && r.state != RunDead {
+			open = append(open, r)
+		}
+	}
+	if len(open) == 0 {
+		return 0, nil
+	}
+	return len(open), s.cancelLocked(ctx, tx, open, note)
+}
+
+// Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it has, and one that waits for
+// its next attempt at once. A dead run holds its manifest no longer; the schedule goes on when the run has ended. After a
+// failure there is no further attempt unless the manifest has some left: it is dead again. Retrying what is queued is no error.
+// ErrNoRun when there is none, ErrEnded when it succeeded, ErrTaken when its place in the queue is taken.
+func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
+	err := checkNote("note", note)
+	if err == nil {
+		err = s.change(ctx, func(tx pgx.Tx) error { return s.retryOne(ctx, tx, run, note) })
+	}
+	if name := pg.Constraint(err); name == "run_entry_idx" || name == "run_activation_idx" {
+		err = ErrTaken
+	}
+	if err != nil {
+		return fmt.Errorf("retry run %s: %w", run, err)
+	}
+	return nil
+}
+
+var errActive = errors.New("it is active: cancel it first")
+
+func (s *Store) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
+	r, err := s.lockRun(ctx, tx, run)
+	switch {
+	case err != nil:
+		return err
+	case r.state == RunQueued:
+		return nil
+	case r.state == RunActive:
+		return errActive
+	case r.state == RunSucceeded:
+		return fmt.Errorf("%w: it succeeded; trigger its manifest instead", ErrEnded)
+	}
+	runs := []lockedRun{r}
+	if err := s.lockManifests(ctx, tx, runs); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, s.sql.Get("retry_run"), run, note); err != nil {
+		return fmt.Errorf("queue it again: %w", err)
+	}
+	if _, err := tx.Exec(ctx, s.sql.Get("wait_for_run"), run); err != nil {
+		return fmt.Errorf("let its manifest wait for it: %w", err)
+	}
+	if err := s.tellManifests(ctx, tx, runs); err != nil {
+		return err
+	}
+	return s.call(ctx, tx, toDispatch)
+}

@@ -1,0 +1,153 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// mostNote is how long the reason of a pause or the note about a run may be, in bytes.
+const mostNote = 4096
+
+func checkNote(what, text string) error {
+	if len(text) > mostNote || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return fmt.Errorf("%s of %d bytes: want text of at most %d: %w", what, len(text), mostNote, saga.ErrInvalidText)
+	}
+	return nil
+}
+
+// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". One that a program declares is
+// ErrOwned. Putting what stands there already changes nothing.
+func (s *Store) Put(ctx context.Context, m Manifest) error {
+	r, err := s.row(m)
+	if err != nil {
+		return fmt.Errorf("put %w", err)
+	}
+	err = s.alone(ctx, func(tx pgx.Tx) error {
+		_, err := s.apply(ctx, tx, declaration{rows: []row{r}})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("put manifest %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// Remove makes an orphan of a manifest, whoever owns it: it fires no more, its runs that were never sent are cancelled, and after
+// a grace it is deleted with the record of its runs. What was sent goes on to its end. A program that declares the manifest
+// brings it back when it declares the next time, and another owner may have the name from now on. Removing twice is no error;
+// ErrNoManifest when there is none.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	id := int64(0)
+	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
+		if id, err = s.manifestID(ctx, tx, name); err != nil {
+			return err
+		}
+		return s.orphan(ctx, tx, []int64{id})
+	})
+	if err == nil {
+		_, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_not_sent"), of: id}, "its manifest was removed")
+	}
+	if err != nil {
+		return fmt.Errorf("remove manifest %.140q: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	if _, err := tx.Exec(ctx, s.sql.Get("orphan"), ids); err != nil {
+		return fmt.Errorf("mark orphans: %w", err)
+	}
+	return nil
+}
+
+// Pause lets a manifest fire no more until Resume, through deploys too. What falls due meanwhile is judged by its misfire policy
+// then. Runs that are queued or active go on, and a Trigger or a handler's Activate still begins one. Pausing what is paused
+// changes the reason. ErrNoManifest when there is none.
+func (s *Store) Pause(ctx context.Context, name, reason string) error {
+	if err := checkNote("reason", reason); err != nil {
+		return fmt.Errorf("pause manifest %.140q: %w", name, err)
+	}
+	return s.turn(ctx, "pause", name, s.sql.Get("pause"), name, reason)
+}
+
+// Resume ends a pause, and no other reason for which the manifest does not fire: its declaration's own Paused, its group's pause.
+// ErrNoManifest when there is none.
+func (s *Store) Resume(ctx context.Context, name string) error {
+	return s.turn(ctx, "resume", name, s.sql.Get("resume"), name)
+}
+
+func (s *Store) turn(ctx context.Context, what, name, sql string, args ...any) error {
+	err := s.alone(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNoManifest
+		}
+		if err != nil {
+			return err
+		}
+		return s.call(ctx, tx, toEvaluate)
+	})
+	if err != nil {
+		return fmt.Errorf("%s manifest %.140q: %w", what, name, err)
+	}
+	return nil
+}
+
+// PauseGroup is Pause for all manifests of a group, those that join it later included. Of a paused group nothing is dispatched either:
+// what is queued waits. ErrNoGroup when there is none.
+func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
+	if err := checkNote("reason", reason); err != nil {
+		return fmt.Errorf("pause group %.140q: %w", name, err)
+	}
+	return s.turnGroup(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
+}
+
+// ResumeGroup ends the pause of a group. Manifests that are paused by themselves stay so. ErrNoGroup when there is none.
+func (s *Store) ResumeGroup(ctx context.Context, name string) error {
+	return s.turnGroup(ctx, "resume", name, s.sql.Get("resume_group"), name)
+}
+
+func (s *Store) turnGroup(ctx context.Context, what, name, sql string, args ...any) error {
+	err := s.alone(ctx, func(tx pgx.Tx) error {
+		id := int32(0)
+		err := tx.QueryRow(ctx, sql, args...).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrNoGroup
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.sql.Get("enliven_group"), id); err != nil {
+			return err
+		}
+		return s.call(ctx, tx, toEvaluate)
+	})
+	if err != nil {
+		return fmt.Errorf("%s group %.140q: %w", what, name, err)
+	}
+	return nil
+}
+
+// SetGroup sets the cap and the priority of a group, and makes it if there is none. It stays so when the program that declares the group
+// starts again, until that declares something else than before. Lowering the cap ends nothing.
+func (s *Store) SetGroup(ctx context.Context, g Group) error {
+	if err := g.check(); err != nil {
+		return fmt.Errorf("set group %.140q: %w", g.Name, err)
+	}
+	err := s.alone(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, s.sql.Get("set_group"), g.Name, g.Max, g.Strict, g.Priority); err != nil {
+			return err
+		}
+		return s.call(ctx, tx, toDispatch)
+	})
+	if err != nil {
+		return fmt.Errorf("set group %s: %w", g.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// batchRuns is how many runs one pass of a server dispatches at most. A soft cap may be exceeded by as many, for each server but one.
+const batchRuns = 100
+
+// candidate is a run that was queued when it was looked at. Another server may have taken it since.
+type candidate struct {
+	id     saga.ID
+	group  int32
+	strict bool // its group's cap is counted under a lock
+	ready  time.Time
+}
+
+// pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in all,
+// than the cap has room for by now.
+func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		room, err := s.room(ctx, tx)
+		if err != nil || room == 0 {
+			return err
+		}
+		all, err := s.candidates(ctx, tx, room)
+		picked = share(all, room)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for runs to dispatch: %w", err)
+	}
+	return picked, nil
+}
+
+// room is how many runs this pass may dispatch in all.
+func (s *Scheduler) room(ctx context.Context, tx pgx.Tx) (room int, err error) {
+	b := &pgx.Batch{}
+	s.queueOpen(b, cycleLimits)
+	most := s.options.MaxActive
+	active := 0
+	if most > 0 {
+		b.Queue(s.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return 0, err
+	}
+	if most == 0 {
+		return batchRuns, nil
+	}
+	return min(batchRuns, max(0, most-active)), nil
+}
+
+func (s *Scheduler) candidates(ctx context.Context, tx pgx.Tx, room int) ([]candidate, error) {
+	rows, err := tx.Query(ctx, s.sql.Get("pick"), room)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c candidate, err error) {
+		err = row.Scan(&c.id, &c.group, &c.strict, &c.ready)
+		return c, err
+	})
+}
+
+// share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group alike, so
+// that none of them waits for ever behind the others; the rest goes by the order. When there are more groups than room, those come first
+// whose first run has been ready for longest. What is shared is in the order of all.
+func share(all []candidate, room int) []candidate {
+	if len(all) <= room {
+		return all
+	}
+	groups := map[int32]int{}
+	for _, c := range all {
+		groups[c.group]++
+	}
+	each := max(1, room/2/len(groups))
+	var sure []int // places in all
+	clear(groups)
+	for i, c := range all {
+		if groups[c.group]++; groups[c.group] <= each {
+			sure = append(sure, i)
+		}
+	}
+	if len(sure) > room {
+		slices.SortStableFunc(sure, func(a, b int) int { return cmp.Or(all[a].ready.Compare(all[b].ready), a-b) })
+		sure = sure[:room]
+	}
+	taken := make([]bool, len(all))
+	for _, i := range sure {
+		taken[i] = true
+	}
+	return fill(all, taken, room-len(sure))
+}
+
+// fill takes so many more in order.
+func fill(all []candidate, taken []bool, more int) (picked []candidate) {
+	for i, c := range all {
+		if !taken[i] && more > 0 {
+			taken[i] = true
+			more--
+		}
+		if taken[i] {
+			picked = append(picked, c)
+		}
+	}
+	return picked
+}
+
+// basket is what the dispatchers of this process share in one pass. Safe for concurrent use.
+type basket struct {
+	mu    sync.Mutex
+	rest  []candidate
+	share int // that one takes at a time
+}
+
+func newBasket(all []candidate, dispatchers int) *basket {
+	return &basket{rest: all, share: min(mostTogether, (len(all)+dispatchers-1)/max(1, dispatchers))}
+}
+
+func (b *basket) take() (taken []candidate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(b.share, len(b.rest))
+	taken, b.rest = b.rest[:n:n], b.rest[n:]
+	return taken
+}
+
+// putBack gives back what there was no time for; it is next.
+func (b *basket) putBack(rest []candidate) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = append(slices.Clone(rest), b.rest...)
+	b.share = 1 // this Sender is slow: others of this pass can have it
+}

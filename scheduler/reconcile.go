@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	repairRows = 1000 // that one statement repairs
+	repairMost = 100  // statements of a step in one sweep, so that the next step has its turn
+	orphanRows = 100
+)
+
+// reconcile repairs what was left behind, now and then, until ctx ends or the lease is in other hands.
+func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
+	for run.Sleep(ctx, run.Jitter(s.options.Reconcile)) == nil {
+		err := s.sweep(ctx, t)
+		switch {
+		case errors.Is(err, lease.ErrFenced):
+			return err
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("edda: what was left behind was not all repaired", "error", err)
+		}
+	}
+	return nil
+}
+
+// sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of its own,
+// and does nothing where it was done before. The failure of one does not keep the others from their turn.
+func (s *Scheduler) sweep(ctx context.Context, t lease.Term) error {
+	var faults []error
+	for _, step := range []struct {
+		what string
+		once func(ctx context.Context, tx pgx.Tx) (done int, full int, err error)
+	}{
+		{"give up runs without a sign of life", s.lose},
+		{"end runs that took too long", func(ctx context.Context, tx pgx.Tx) (int, int, error) {
+			n, err := s.reap(ctx, tx)
+			return n, cycleReaps, err
+		}},
+		{"remind followers", s.remind},
+		{"delete the runs of orphans", s.emptyOrphans},
+		{"delete orphans", s.dropOrphans},
+	} {
+		err := s.repeat(ctx, t, step.what, step.once)
+		if errors.Is(err, lease.ErrFenced) || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", step.what, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// repeat does a step in transactions of the term while they are full.
+func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string, once func(context.Context, pgx.Tx) (int, int, error)) error {
+	total := 0
+	defer func() {
+		if total > 0 {
+			s.log.Info("edda: reconciled", "step", what, "rows", total)
+		}
+	}()
+	for range repairMost {
+		var done, full int
+		err := s.inTx(ctx, t, func(tx pgx.Tx) (err error) {
+			done, full, err = once(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if total += done; done < full {
+			return nil
+		}
+	}
+	return nil
+}
+
+// lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what the lost
+// handler wants to commit is refused.
+func (s *Scheduler) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()).Scan(&done)
+	return done, repairRows, err
+}
+
+func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	tag, err := tx.Exec(ctx, s.sql.Get("remind"), repairRows)
+	if tag.RowsAffected() > 0 {
+		s.due.ring()
+	}
+	return int(tag.RowsAffected()), repairRows, err
+}
+
+func (s *Scheduler) emptyOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	tag, err := tx.Exec(ctx, s.sql.Get("empty_orphan"), s.options.OrphanGrace.Microseconds(), repairRows)
+	return int(tag.RowsAffected()), repairRows, err
+}
+
+func (s *Scheduler) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	rows, err := tx.Query(ctx, s.sql.Get("drop_orphan"), s.options.OrphanGrace.Microseconds(), orphanRows)
+	if err != nil {
+		return 0, 0, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		s.log.Info("edda: a manifest that nobody declares any more is deleted", "manifest", name)
+	}
+	return len(names), orphanRows, err
+}

@@ -1,0 +1,223 @@
+-- name: open
+-- A transaction of a loop ends by itself when its server hangs. Its statements reach their rows by index, also with a plan that
+-- was made when the tables were empty; see the statement of this name in package bus.
+SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
+       set_config('idle_in_transaction_session_timeout', $3, true),
+       set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true);
+
+-- name: try_lock
+-- It belongs to the transaction: no end of it, not even by SIGKILL, leaves the lock behind.
+SELECT pg_try_advisory_xact_lock($1);
+
+-- name: load
+-- The clock is read once, in front: a condition on a function that changes while it is asked is no condition of an index.
+-- What this server set aside is passed over.
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+SELECT m.id, m.version, m.name, m.due, m.follows, m.definition, (SELECT c.now FROM clock c)
+FROM :schema.manifest m
+WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due <= (SELECT c.now FROM clock c) AND m.id <> ALL ($2::bigint[])
+ORDER BY m.due, m.id
+LIMIT $1;
+
+-- name: reap
+-- Whoever has a run locked is about to end it.
+WITH late AS MATERIALIZED (
+    SELECT r.id, r.attempt FROM :schema.run r
+    WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
+    ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
+    array_agg('the run took longer than its manifest allows'::text)))
+FROM late l;
+
+-- name: queue
+-- What was decided about manifests, if they are still what was decided about. One that somebody has locked is left for the next
+-- cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that is there already, of the same due
+-- time or not dispatched yet, is not made again. A follower has no due times of its own that an index could tell apart, so
+-- its due must still be the one that was read. The next due time is written only over the one that it follows.
+WITH said AS MATERIALIZED (
+    SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[])
+        s(manifest, version, due, run, fire, ready, next)
+), held AS MATERIALIZED (
+    SELECT s.*, m.follows, coalesce(m.group_id, 0) AS group_id, m.priority
+    FROM said s JOIN :schema.manifest m ON m.id = s.manifest AND m.version = s.version
+    WHERE m.live AND (NOT m.follows OR m.due = s.due AND m.run IS NULL)
+    ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
+), made AS (
+    INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority)
+    SELECT h.run, h.manifest, h.group_id, CASE WHEN h.follows THEN 'dependent' ELSE 'schedule' END,
+           CASE WHEN h.ready > clock_timestamp() THEN 'waiting' ELSE 'queued' END, h.fire, h.ready, h.priority
+    FROM held h WHERE h.fire IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING id, manifest_id
+), told AS (
+    UPDATE :schema.manifest m
+    SET due = CASE WHEN m.due = h.due THEN h.next ELSE m.due END,
+        run = coalesce(d.id, m.run),
+        fired = CASE WHEN d.id IS NULL THEN m.fired ELSE clock_timestamp() END,
+        answered = CASE WHEN d.id IS NULL OR NOT m.follows THEN m.answered
+            ELSE coalesce((SELECT p.successes FROM :schema.manifest p WHERE p.name = m.parent), m.answered) END
+    FROM held h LEFT JOIN made d ON d.manifest_id = h.manifest
+    WHERE m.id = h.manifest
+)
+SELECT (SELECT count(*) FROM held), ARRAY(SELECT d.manifest_id FROM made d);
+
+-- name: next_due
+SELECT (SELECT m.due FROM :schema.manifest m
+        WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due > (SELECT clock_timestamp())
+        ORDER BY m.due, m.id LIMIT 1) - clock_timestamp();
+
+-- name: notify
+SELECT pg_notify($1, $2);
+
+-- name: promote
+WITH ripe AS MATERIALIZED (
+    SELECT r.id FROM :schema.run r
+    WHERE r.state = 'waiting' AND r.ready <= (SELECT clock_timestamp())
+    ORDER BY r.ready, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE :schema.run r SET state = 'queued' FROM ripe p WHERE r.id = p.id;
+
+-- name: next_ready
+SELECT (SELECT r.ready FROM :schema.run r WHERE r.state = 'waiting' ORDER BY r.ready, r.id LIMIT 1) - clock_timestamp();
+
+-- name: active
+-- Counting ends at the cap.
+SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) a;
+
+-- name: pick
+-- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is asked for:
+-- who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has. Active runs are counted
+-- in an order that one index alone has, so that no plan goes through those of all groups.
+WITH RECURSIVE leap AS (
+    (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' ORDER BY r.group_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id > l.group_id ORDER BY r.group_id LIMIT 1)
+    FROM leap l WHERE l.group_id IS NOT NULL
+), most AS MATERIALIZED (
+    SELECT greatest(1, (2 * $1 + count(*) - 1) / greatest(1, count(*))) AS rows FROM leap l WHERE l.group_id IS NOT NULL
+), open AS MATERIALIZED (
+    SELECT l.group_id, coalesce(g.priority, 0) AS priority, coalesce(g.strict AND g.most IS NOT NULL, false) AS strict,
+        greatest(0, least((SELECT m.rows FROM most m), g.most - (
+            SELECT count(*) FROM (
+                SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN l.group_id AND l.group_id
+                ORDER BY a.group_id LIMIT g.most) x))) AS room
+    FROM leap l LEFT JOIN :schema.manifest_group g ON g.id = l.group_id
+    WHERE l.group_id IS NOT NULL AND g.paused_at IS NULL
+)
+SELECT q.id, o.group_id, o.strict, q.ready
+FROM open o CROSS JOIN LATERAL (
+    SELECT r.id, r.priority, r.ready FROM :schema.run r
+    WHERE r.state = 'queued' AND r.group_id = o.group_id
+    ORDER BY r.priority DESC, r.ready, r.id LIMIT o.room) q
+ORDER BY o.priority DESC, q.priority DESC, q.ready, q.id;
+
+-- name: lock_groups
+-- A strict cap is counted while no other server counts it. FOR NO KEY UPDATE lets manifests be added to the group meanwhile.
+SELECT g.id FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: rooms
+-- In a statement of its own: this one sees what was committed before the lock was had.
+SELECT g.id, greatest(0, g.most - (
+    SELECT count(*) FROM (
+        SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN g.id AND g.id ORDER BY a.group_id LIMIT g.most) x))
+FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) AND g.strict AND g.most IS NOT NULL;
+
+-- name: claim
+-- By their ids: a condition on the bare state would let a plan go through all that is queued.
+SELECT r.id, m.name, m.definition, r.due, r.attempt, r.refused, coalesce(r.kind, m.kind), coalesce(r.body, m.body)
+FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY s(id, group_id, n)
+JOIN :schema.run r ON r.id = s.id AND r.group_id = s.group_id
+JOIN :schema.manifest m ON m.id = r.manifest_id
+LEFT JOIN :schema.manifest_group g ON g.id = r.group_id
+WHERE r.state || '' = 'queued' AND g.paused_at IS NULL
+ORDER BY s.n
+FOR NO KEY UPDATE OF r SKIP LOCKED;
+
+-- name: sent
+WITH went AS (
+    UPDATE :schema.run r
+    SET state = 'active', attempt = r.attempt + 1, refused = 0, message_id = s.message, beat = NULL,
+        deadline = clock_timestamp() + m.timeout
+    FROM unnest($1::uuid[], $2::uuid[]) s(run, message), :schema.manifest m
+    WHERE r.id = s.run AND m.id = r.manifest_id
+    RETURNING r.id, r.attempt, r.message_id)
+INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT w.id, w.attempt, w.message_id FROM went w;
+
+-- name: let_go
+-- With overlap the next firing waits for the dispatch of the one before it, and no longer.
+WITH held AS MATERIALIZED (
+    SELECT m.id FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
+    WHERE r.id = ANY ($1::uuid[]) AND m.overlap AND m.run = r.id
+    ORDER BY m.id FOR NO KEY UPDATE OF m
+), freed AS (
+    UPDATE :schema.manifest m SET run = NULL FROM held h WHERE m.id = h.id RETURNING m.due
+)
+SELECT count(*) FILTER (WHERE f.due <= clock_timestamp()) FROM freed f;
+
+-- name: refuse
+-- The message could not be sent, which counts ($8 is 1) or does not. The run is still an entry of the queue, or at last it is dead.
+UPDATE :schema.run r
+SET refused = r.refused + $8, error = $4,
+    state = CASE WHEN r.refused + $8 >= $5 THEN 'dead' ELSE 'waiting' END,
+    ready = clock_timestamp() + least($6::bigint * power(2, least(r.refused, 30)), $7::bigint) * interval '1 microsecond'
+WHERE r.id = $1 AND r.state = 'queued' AND r.attempt = $2 AND r.refused = $3
+RETURNING r.state = 'dead';
+
+-- name: lock_manifest_of
+SELECT :schema.manifest_lock(ARRAY(SELECT r.manifest_id FROM :schema.run r WHERE r.id = $1))::text;
+
+-- name: died
+SELECT :schema.run_left(ARRAY[$1::uuid])::text;
+
+-- name: lost
+WITH silent AS MATERIALIZED (
+    SELECT r.id, r.attempt FROM :schema.run r
+    WHERE r.state = 'active' AND r.beat IS NOT NULL AND r.beat <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
+    ORDER BY r.beat, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('lost'::text),
+    array_agg('its handler gave no sign of life any more'::text)))
+FROM silent l;
+
+-- name: remind
+-- Followers that have not answered a success of their parent, and that nothing has made due.
+WITH behind AS MATERIALIZED (
+    SELECT f.id, coalesce(p.succeeded, clock_timestamp()) AS due
+    FROM :schema.manifest f JOIN :schema.manifest p ON p.name = f.parent
+    WHERE f.parent IS NOT NULL AND f.follows AND f.due IS NULL AND p.successes > f.answered
+    ORDER BY f.id LIMIT $1 FOR NO KEY UPDATE OF f SKIP LOCKED)
+UPDATE :schema.manifest f SET due = b.due FROM behind b WHERE f.id = b.id;
+
+-- name: empty_orphan
+-- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in the meantime keeps
+-- it, and what is not over stays.
+WITH alone AS MATERIALIZED (
+    SELECT m.id FROM :schema.manifest m
+    WHERE m.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
+    ORDER BY m.orphaned_at, m.id FOR NO KEY UPDATE SKIP LOCKED
+), old AS MATERIALIZED (
+    SELECT r.id FROM alone a CROSS JOIN LATERAL (
+        SELECT x.id FROM :schema.run x WHERE x.manifest_id = a.id AND x.ended IS NOT NULL LIMIT $2) r
+    LIMIT $2)
+DELETE FROM :schema.run r USING old o WHERE r.id = o.id;
+
+-- name: drop_orphan
+-- A second look: what was true when its runs went has to be true still.
+DELETE FROM :schema.manifest m
+WHERE m.id = ANY (ARRAY(
+        SELECT o.id FROM :schema.manifest o
+        WHERE o.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
+          AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = o.id)
+        ORDER BY o.orphaned_at, o.id LIMIT $2 FOR UPDATE SKIP LOCKED))
+  AND m.orphaned_at <= clock_timestamp() - $1::bigint * interval '1 microsecond'
+  AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = m.id)
+RETURNING m.name;
+
+-- name: clean
+DELETE FROM :schema.run r WHERE r.id = ANY (ARRAY(
+    SELECT x.id FROM :schema.run x
+    WHERE x.ended <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
+    ORDER BY x.ended, x.id LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: probe
+SELECT count(*) FROM (SELECT FROM :schema.manifest m, :schema.run r WHERE m.id = 0 AND r.manifest_id = m.id AND r.attempt = 0) x;

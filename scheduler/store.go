@@ -1,0 +1,137 @@
+package scheduler
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed store.sql
+var storeStatements string
+
+// What a caller can act on.
+var (
+	// ErrNoManifest: there is no manifest of that name, or it is an orphan and what was asked needs one that is not.
+	ErrNoManifest = errors.New("there is no such manifest")
+	// ErrNoGroup: there is no group of that name.
+	ErrNoGroup = errors.New("there is no such group")
+	// ErrNoRun: there is no run of that id. Runs that ended long ago are cleaned up.
+	ErrNoRun = errors.New("there is no such run")
+	// ErrEnded: the run has ended otherwise than was asked for.
+	ErrEnded = errors.New("the run has ended")
+	// ErrNotCurrent: the run is not, or no longer, the one that its handler believes it to be.
+	ErrNotCurrent = errors.New("the run is not current")
+	// ErrOwned: another program declares a manifest or a group of that name.
+	ErrOwned = errors.New("it belongs to another owner")
+	// ErrTaken: another run of the manifest stands where this one would.
+	ErrTaken = errors.New("another run of its manifest is in its place")
+)
+
+// StoreOptions are a Store's. The zero value is fit to use.
+type StoreOptions struct {
+	Schema string     // "" is "edda"
+	Codec  saga.Codec // nil is saga.JSON; that of the bus which sends the messages
+}
+
+// Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts nothing: it is safe
+// for concurrent use. What it changes, running schedulers see at once when they listen, else within their poll interval.
+type Store struct {
+	pool  *pgxpool.Pool
+	sql   pg.Statements
+	codec saga.Codec
+}
+
+// NewStore makes a Store. It does not use the pool yet.
+func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("scheduler: the pool is nil")
+	}
+	schema, err := pg.ParseSchema(o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	sql, err := pg.Load(storeStatements, schema)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	s := &Store{pool: pool, sql: sql, codec: o.Codec}
+	if s.codec == nil {
+		s.codec = saga.JSON
+	}
+	return s, nil
+}
+
+var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+
+// mostRaces is how often a change is tried that lost to others: a deadlock, or a row that went away under it.
+const mostRaces = 5
+
+// change runs do in a transaction, again when another one won. do must be fit for that.
+func (s *Store) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
+	for range mostRaces {
+		err = pgx.BeginTxFunc(ctx, s.pool, readCommitted, do)
+		if pg.ClassOf(err) != pg.Race {
+			return err
+		}
+	}
+	return err
+}
+
+// errLocked is a change that found another one going on.
+var errLocked = errors.New("another program changes manifests")
+
+// lockPoll is how long a change waits before it looks again for the end of another.
+const lockPoll = 20 * time.Millisecond
+
+// alone is change, with no other call of alone in the schema beside it. Declarations, pauses and groups change through it, because
+// live is made from rows of two tables. It asks again and again and does not wait in the database: a session that waits holds
+// a snapshot, and with it the dead rows of every queue.
+func (s *Store) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
+	for {
+		err := s.change(ctx, func(tx pgx.Tx) error {
+			free := false
+			if err := tx.QueryRow(ctx, s.sql.Get("lock_changes")).Scan(&free); err != nil {
+				return fmt.Errorf("lock changes of manifests: %w", err)
+			}
+			if !free {
+				return errLocked
+			}
+			return do(tx)
+		})
+		if !errors.Is(err, errLocked) {
+			return err
+		}
+		if err := run.Sleep(ctx, run.Jitter(lockPoll)); err != nil {
+			return fmt.Errorf("%w: %w", errLocked, err)
+		}
+	}
+}
+
+// call wakes schedulers when the transaction commits: "evaluate" for what may be due, "dispatch" for what is queued.
+func (s *Store) call(ctx context.Context, tx pgx.Tx, what string) error {
+	if _, err := tx.Exec(ctx, s.sql.Get("call"), what); err != nil {
+		return fmt.Errorf("wake schedulers: %w", err)
+	}
+	return nil
+}
+
+// now is the database's clock.
+func (s *Store) now(ctx context.Context, db queryer) (now time.Time, err error) {
+	if err := db.QueryRow(ctx, s.sql.Get("clock")).Scan(&now); err != nil {
+		return now, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return now, nil
+}
+
+const (
+	toEvaluate = "evaluate"
+	toDispatch = "dispatch"
+)

@@ -1,0 +1,254 @@
+-- What programs declare and people change. Moments are clock_timestamp(), the database's clock. Runs are locked in the order of
+-- their ids, and after them manifests in the order of theirs.
+
+-- name: lock_changes
+-- Of this schema alone, by the oid of its table.
+SELECT pg_try_advisory_xact_lock(1162101825, c.oid::int) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = :'schema' AND c.relname = 'manifest';
+
+-- name: call
+SELECT pg_notify(:schema.channel(), $1)::text;
+
+-- name: clock
+SELECT clock_timestamp();
+
+-- name: stored_groups
+SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.declared::text
+FROM :schema.manifest_group g
+WHERE g.name = ANY ($1::text[]) OR ($2::text <> '' AND g.owner = $2::text);
+
+-- name: insert_groups
+INSERT INTO :schema.manifest_group (name, owner, most, strict, priority, declared)
+SELECT u.name, $1, nullif(u.most, 0), u.strict, u.priority, u.declared::jsonb
+FROM unnest($2::text[], $3::int[], $4::boolean[], $5::int[], $6::text[]) u(name, most, strict, priority, declared);
+
+-- name: update_groups
+UPDATE :schema.manifest_group g
+SET owner = $1, most = nullif(u.most, 0), strict = u.strict, priority = u.priority, declared = u.declared::jsonb
+FROM unnest($2::text[], $3::int[], $4::boolean[], $5::int[], $6::text[]) u(name, most, strict, priority, declared)
+WHERE g.name = u.name;
+
+-- name: disown_groups
+UPDATE :schema.manifest_group g SET owner = '', declared = NULL WHERE g.name = ANY ($1::text[]);
+
+-- name: stored_manifests
+-- Those that are declared, and those that the owner has declared before and does not any more.
+SELECT m.id, m.name, m.owner, m.definition::text, coalesce(m.parent, ''), m.follows, coalesce(g.name, ''), m.priority::int, m.overlap, m.retries,
+       (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
+       coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, sha256(m.body), m.stopped, m.orphaned_at IS NOT NULL, m.due
+FROM :schema.manifest m LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
+WHERE m.id = ANY (ARRAY(
+    SELECT d.id FROM :schema.manifest d WHERE d.name = ANY ($1::text[])
+    UNION
+    SELECT o.id FROM :schema.manifest o WHERE o.owner = $2 AND $3::boolean));
+
+-- name: ancestors
+-- UNION ends it, should there be a circle.
+WITH RECURSIVE up AS (
+    SELECT m.name, m.parent, m.follows FROM :schema.manifest m WHERE m.name = ANY ($1::text[])
+    UNION
+    SELECT m.name, m.parent, m.follows FROM up JOIN :schema.manifest m ON m.name = up.parent WHERE up.follows)
+SELECT up.name, CASE WHEN up.follows THEN up.parent ELSE '' END FROM up;
+
+-- name: lock_manifests
+-- Also those that follow one that is made anew.
+SELECT count(*) FROM (
+    SELECT FROM :schema.manifest m WHERE m.id = ANY (ARRAY(
+        SELECT unnest($1::bigint[])
+        UNION SELECT f.id FROM :schema.manifest f WHERE f.parent = ANY ($2::text[]) AND f.follows))
+    ORDER BY m.id FOR NO KEY UPDATE) locked;
+
+-- name: insert_manifests
+INSERT INTO :schema.manifest (name, owner, definition, parent, follows, group_id, priority, overlap, retries, retry_delay, retry_most,
+    timeout, kind, body, stopped, due, answered, live)
+SELECT u.name, $1, u.definition::jsonb, nullif(u.parent, ''), u.follows, g.id, u.priority, u.overlap, u.retries,
+    u.retry_delay * interval '1 microsecond', u.retry_most * interval '1 microsecond', nullif(u.timeout, 0) * interval '1 microsecond',
+    u.kind, u.body, u.stopped, u.due, coalesce(p.successes, 0), :schema.manifest_live(u.stopped, NULL, NULL, g.id)
+FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[], $10::bigint[], $11::bigint[],
+    $12::bigint[], $13::text[], $14::bytea[], $15::boolean[], $16::timestamptz[], $17::boolean[])
+    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, stopped, due, afresh)
+LEFT JOIN :schema.manifest_group g ON g.name = u.in_group
+LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows;
+
+-- name: update_manifests
+-- What an operator has set stays: paused_at and reason.
+UPDATE :schema.manifest m
+SET owner = $1, version = m.version + 1, changed = clock_timestamp(), orphaned_at = NULL,
+    definition = u.definition::jsonb, parent = nullif(u.parent, ''), follows = u.follows, group_id = g.id, priority = u.priority,
+    overlap = u.overlap, retries = u.retries, retry_delay = u.retry_delay * interval '1 microsecond',
+    retry_most = u.retry_most * interval '1 microsecond', timeout = nullif(u.timeout, 0) * interval '1 microsecond',
+    kind = u.kind, body = u.body, stopped = u.stopped, due = CASE WHEN u.afresh THEN u.due ELSE m.due END,
+    answered = CASE WHEN u.afresh THEN coalesce(p.successes, 0) ELSE m.answered END,
+    live = :schema.manifest_live(u.stopped, m.paused_at, NULL, g.id)
+FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[], $10::bigint[], $11::bigint[],
+    $12::bigint[], $13::text[], $14::bytea[], $15::boolean[], $16::timestamptz[], $17::boolean[])
+    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, stopped, due, afresh)
+LEFT JOIN :schema.manifest_group g ON g.name = u.in_group
+LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows
+WHERE m.name = u.name;
+
+-- name: answer_anew
+-- A parent that was made anew counts its successes from zero.
+UPDATE :schema.manifest f SET answered = 0 WHERE f.parent = ANY ($1::text[]) AND f.follows AND f.answered <> 0;
+
+-- name: orphan
+UPDATE :schema.manifest m SET orphaned_at = clock_timestamp(), live = false WHERE m.id = ANY ($1::bigint[]) AND m.orphaned_at IS NULL;
+
+-- name: manifest_id
+SELECT m.id FROM :schema.manifest m WHERE m.name = $1;
+
+-- name: pause
+UPDATE :schema.manifest m SET paused_at = coalesce(m.paused_at, clock_timestamp()), reason = $2, live = false WHERE m.name = $1;
+
+-- name: resume
+UPDATE :schema.manifest m
+SET paused_at = NULL, reason = '', live = :schema.manifest_live(m.stopped, NULL, m.orphaned_at, m.group_id) WHERE m.name = $1;
+
+-- name: pause_group
+UPDATE :schema.manifest_group g SET paused_at = coalesce(g.paused_at, clock_timestamp()), reason = $2 WHERE g.name = $1 RETURNING g.id;
+
+-- name: resume_group
+UPDATE :schema.manifest_group g SET paused_at = NULL, reason = '' WHERE g.name = $1 RETURNING g.id;
+
+-- name: enliven_group
+WITH held AS MATERIALIZED (
+    SELECT m.id FROM :schema.manifest m WHERE m.group_id = $1 ORDER BY m.id FOR NO KEY UPDATE
+)
+UPDATE :schema.manifest m SET live = NOT m.live FROM held h
+WHERE m.id = h.id AND m.live <> :schema.manifest_live(m.stopped, m.paused_at, m.orphaned_at, m.group_id);
+
+-- name: set_group
+INSERT INTO :schema.manifest_group AS g (name, most, strict, priority) VALUES ($1, nullif($2::int, 0), $3, $4)
+ON CONFLICT ON CONSTRAINT manifest_group_name_unique DO UPDATE SET most = excluded.most, strict = excluded.strict, priority = excluded.priority;
+
+-- name: trigger
+WITH m AS MATERIALIZED (
+    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned FROM :schema.manifest m WHERE m.name = $1
+), queued AS (
+    INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority, kind, body)
+    SELECT $2, m.id, coalesce(m.group_id, 0), 'manual', CASE WHEN $3::bigint > 0 THEN 'waiting' ELSE 'queued' END,
+           t.ready, t.ready, CASE WHEN $4::int > 0 THEN $4::int ELSE m.priority END, $5, $6
+    FROM m, (SELECT clock_timestamp() + $3::bigint * interval '1 microsecond' AS ready) t
+    WHERE NOT m.orphaned AND ($5::text IS NULL OR $5 = m.kind)
+    RETURNING id
+)
+SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), pg_notify(:schema.channel(), 'dispatch')::text FROM m;
+
+-- name: activate
+-- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for this one.
+WITH parent AS MATERIALIZED (
+    SELECT r.due FROM :schema.run r JOIN :schema.manifest p ON p.id = r.manifest_id
+    WHERE r.id = $2 AND r.attempt = $3 AND r.state = 'active' AND p.name = $4
+), m AS MATERIALIZED (
+    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned, NOT m.follows AND m.parent = $4 IS TRUE AS ours
+    FROM :schema.manifest m WHERE m.name = $1
+), queued AS (
+    INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority, kind, body)
+    SELECT $5, m.id, coalesce(m.group_id, 0), 'activation', 'queued', parent.due, clock_timestamp(), m.priority, $6, $7
+    FROM m, parent WHERE m.ours AND NOT m.orphaned AND ($6::text IS NULL OR $6 = m.kind)
+    ON CONFLICT (manifest_id) WHERE origin = 'activation' AND ended IS NULL DO NOTHING
+    RETURNING id
+)
+SELECT m.kind, m.orphaned, coalesce(m.ours, false), EXISTS (SELECT FROM parent), (SELECT id FROM queued),
+       (SELECT r.id FROM :schema.run r WHERE r.manifest_id = m.id AND r.origin = 'activation' AND r.ended IS NULL),
+       pg_notify(:schema.channel(), 'dispatch')::text
+FROM m;
+
+-- name: lock_runs
+SELECT r.id, r.manifest_id, r.state FROM :schema.run r WHERE r.id = ANY ($1::uuid[]) ORDER BY r.id FOR NO KEY UPDATE;
+
+-- name: lock_manifests_of_runs
+SELECT :schema.manifest_lock($1::bigint[])::text;
+
+-- name: cancel_runs
+WITH ended AS (
+    UPDATE :schema.run r SET state = 'cancelled', ended = clock_timestamp(), note = $2, beat = NULL, deadline = NULL
+    WHERE r.id = ANY ($1::uuid[]) RETURNING r.id, r.attempt
+)
+UPDATE :schema.run_attempt a SET ended = clock_timestamp(), outcome = 'cancelled' FROM ended e
+WHERE a.run = e.id AND a.attempt = e.attempt AND a.ended IS NULL;
+
+-- name: runs_left
+SELECT :schema.run_left($1::uuid[])::text;
+
+-- name: runs_of_group
+-- Those that are dead stay as they are: a cancel would let their manifests fire again.
+(SELECT r.id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
+UNION ALL (SELECT r.id FROM :schema.run r WHERE r.state = 'active' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
+UNION ALL (SELECT r.id FROM :schema.run r WHERE r.state = 'waiting' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
+LIMIT $3;
+
+-- name: runs_not_sent
+SELECT r.id FROM :schema.run r WHERE r.manifest_id = $1 AND r.queued <= $2 AND r.state IN ('waiting', 'queued') AND r.attempt = 0 LIMIT $3;
+
+-- name: group_id
+SELECT g.id FROM :schema.manifest_group g WHERE g.name = $1;
+
+-- name: retry_run
+UPDATE :schema.run r
+SET state = 'queued', ready = clock_timestamp(), refused = 0, ended = NULL, beat = NULL, deadline = NULL, note = $2
+WHERE r.id = $1;
+
+-- name: wait_for_run
+-- The schedule waits for the end of its run, as it did when it was first queued.
+UPDATE :schema.manifest m SET run = r.id FROM :schema.run r
+WHERE r.id = $1 AND m.id = r.manifest_id AND m.run IS NULL AND NOT m.overlap AND r.origin IN ('schedule', 'dependent');
+
+-- name: stored_schedule
+SELECT m.id, m.definition::text, m.due, m.orphaned_at IS NOT NULL, clock_timestamp() FROM :schema.manifest m WHERE m.name = $1;
+
+-- name: backfill
+WITH queued AS (
+    INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority)
+    SELECT u.id, m.id, coalesce(m.group_id, 0), 'backfill', 'queued', u.due, clock_timestamp(), m.priority
+    FROM :schema.manifest m, unnest($2::uuid[], $3::timestamptz[]) u(id, due)
+    WHERE m.id = $1 AND m.orphaned_at IS NULL
+    ON CONFLICT (manifest_id, due) WHERE origin IN ('schedule', 'backfill') DO NOTHING
+    RETURNING id
+)
+SELECT count(*), pg_notify(:schema.channel(), 'dispatch')::text FROM queued;
+
+-- name: list_manifests
+SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
+       coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''),
+       CASE WHEN g.most IS NULL THEN 0 ELSE (
+           SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = g.id LIMIT g.most) x) END,
+       m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
+       coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
+       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, s.state, m.due, m.run, coalesce(o.state, ''), o.ready, m.held, coalesce(h.error, ''),
+       m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
+FROM :schema.manifest m
+LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
+LEFT JOIN :schema.manifest p ON p.name = m.parent
+LEFT JOIN :schema.run o ON o.id = m.run
+LEFT JOIN :schema.run h ON h.id = m.held
+CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held' WHEN NOT m.live THEN 'paused'
+    ELSE 'live' END AS state) s
+WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($5 = '' OR g.name = $5) AND ($6 = '' OR s.state = $6)
+ORDER BY m.name LIMIT $8;
+
+-- name: list_runs
+-- Ids are in the order of time, but for the clocks of those who made them.
+SELECT r.id, m.name, coalesce(g.name, ''), r.origin, r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
+       CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat, r.queued, r.ended, r.error, r.note
+FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id LEFT JOIN :schema.manifest_group g ON g.id = r.group_id
+WHERE r.id >= $1 AND r.id <= $2 AND ($3::bigint = 0 OR r.manifest_id = $3::bigint) AND ($4::int = 0 OR r.group_id = $4::int) AND ($5 = '' OR r.state = $5)
+  AND ($6::timestamptz IS NULL OR r.queued >= $6::timestamptz) AND ($7::timestamptz IS NULL OR r.queued < $7::timestamptz)
+ORDER BY r.id DESC LIMIT $9;
+
+-- name: attempts
+SELECT a.attempt, a.message_id, a.sent, a.began, coalesce(a.worker, ''), a.ended, coalesce(a.outcome, ''), a.error
+FROM :schema.run_attempt a WHERE a.run = $1 ORDER BY a.attempt DESC LIMIT $2;
+
+-- name: list_groups
+SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.paused_at, g.reason,
+       (SELECT count(*) FROM (SELECT FROM :schema.manifest m WHERE m.group_id = g.id LIMIT $2) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'queued' AND r.group_id = g.id LIMIT $2) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' AND r.group_id = g.id LIMIT $2) x)
+FROM :schema.manifest_group g WHERE $1 = '' OR g.name = $1 ORDER BY g.name;
+
+-- name: count_runs
+SELECT (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'waiting' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'queued' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'dead' LIMIT $1) x);

@@ -1,0 +1,141 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// TriggerOptions are of one Trigger. The zero value is fit to use.
+type TriggerOptions struct {
+	Delay    time.Duration // 0 is at once; at most ten years
+	Priority int           // 1 to 31; 0 is that of the manifest
+}
+
+// Trigger queues a run of a manifest, whatever its schedule says, and whether it is paused or not. input is sent in place of the manifest's own
+// message and must be of the same kind; nil is that message. Each call is a run of its own, beside those that are open. ErrNoManifest
+// when there is none, or it is an orphan.
+func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
+	run := newRunID()
+	kind, body, err := s.input(input)
+	switch {
+	case err != nil:
+	case o.Delay < 0 || o.Delay > longest:
+		err = fmt.Errorf("Delay: %v: want 0 to %v", o.Delay, longest)
+	case o.Priority < 0 || o.Priority > maxPriority:
+		err = fmt.Errorf("Priority: %d: want 0 to %d", o.Priority, maxPriority)
+	default:
+		err = s.trigger(ctx, manifest, []any{run, o.Delay.Microseconds(), o.Priority, kind, body})
+	}
+	if err != nil {
+		return saga.ID{}, fmt.Errorf("trigger manifest %.140q: %w", manifest, err)
+	}
+	return run, nil
+}
+
+// input is a message as the columns kind and body take it: null for nil.
+func (s *Store) input(m saga.Message) (kind *string, body []byte, err error) {
+	if m == nil {
+		return nil, nil, nil
+	}
+	text, body, err := s.encode(m)
+	if err != nil {
+		return nil, nil, fmt.Errorf("input: %w", err)
+	}
+	return &text, body, nil
+}
+
+func (s *Store) trigger(ctx context.Context, manifest string, args []any) error {
+	var (
+		kind, called     string
+		orphaned, queued bool
+	)
+	err := s.pool.QueryRow(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued, &called)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows) || pg.Constraint(err) == "run_manifest_fkey":
+		return ErrNoManifest
+	case err != nil:
+		return err
+	case orphaned:
+		return fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+	case !queued:
+		return fmt.Errorf("its message is of kind %s, and input is not", kind)
+	}
+	return nil
+}
+
+// Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Fire of that handler.
+// input is as that of Trigger. If an activation of the manifest is open (it waits, is queued, active or dead), fresh is false, and run is
+// that one. Errors: ErrNotCurrent when fire is of no current run of the parent, ErrNoManifest when there is none or it is an orphan.
+//
+// It commits by itself, also when the handler fails after it: the attempt that follows finds it open, or activates once more if it has
+// ended by then. ActivateTx has no such gap.
+func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID, fresh bool, err error) {
+	return s.activate(ctx, s.pool, activation{fire, manifest, input})
+}
+
+// ActivateTx is Activate in the transaction of the handler.
+func (s *Store) ActivateTx(ctx context.Context, tx pgx.Tx, fire saga.Fire, manifest string, input saga.Message) (run saga.ID, fresh bool, err error) {
+	return s.activate(ctx, tx, activation{fire, manifest, input})
+}
+
+type activation struct {
+	fire     saga.Fire
+	manifest string
+	input    saga.Message
+}
+
+type queryer interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func (s *Store) activate(ctx context.Context, db queryer, a activation) (run saga.ID, fresh bool, err error) {
+	kind, body, err := s.input(a.input)
+	if err == nil && a.fire.Run.IsZero() {
+		err = fmt.Errorf("no run: a dormant manifest is activated by a handler of its parent's run: %w", ErrNotCurrent)
+	}
+	for tries := 0; err == nil && tries < mostRaces && run.IsZero(); tries++ {
+		// Nothing comes back when an activation committed or ended between the statement's snapshot and its look at the index.
+		run, fresh, err = s.tryActivate(ctx, db, a, []any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, newRunID(), kind, body})
+	}
+	if err == nil && run.IsZero() {
+		err = ErrTaken
+	}
+	if err != nil {
+		return saga.ID{}, false, fmt.Errorf("activate manifest %.140q: %w", a.manifest, err)
+	}
+	return run, fresh, nil
+}
+
+func (s *Store) tryActivate(ctx context.Context, db queryer, a activation, args []any) (run saga.ID, fresh bool, err error) {
+	var (
+		kind, called            string
+		orphaned, ours, current bool
+		queued, open            *saga.ID
+	)
+	err = db.QueryRow(ctx, s.sql.Get("activate"), args...).Scan(&kind, &orphaned, &ours, &current, &queued, &open, &called)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return run, false, ErrNoManifest
+	case err != nil:
+		return run, false, err
+	case orphaned:
+		return run, false, fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+	case !ours:
+		return run, false, fmt.Errorf("it is not Dormant under %s: %w", a.fire.Manifest, ErrNotCurrent)
+	case !current:
+		return run, false, fmt.Errorf("run %s, attempt %d: %w", a.fire.Run, a.fire.Attempt, ErrNotCurrent)
+	case a.input != nil && a.input.Kind() != kind:
+		return run, false, fmt.Errorf("its message is of kind %s, and input of %s", kind, a.input.Kind())
+	case queued != nil:
+		return *queued, true, nil
+	case open != nil:
+		return *open, false, nil
+	}
+	return run, false, nil
+}
