@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -110,6 +111,7 @@ func (w *restartWorld) await(what string, ok func() bool) {
 // sign of life, and not because somebody else has begun.
 func TestX14RollingRestartFailsNoRun(t *testing.T) {
 	w := &restartWorld{singleWorld: singleOpen(t), begun: make(chan struct{}, 100), let: make(chan struct{})}
+	w.pool = pgtest.Pool(t) // installs
 	release := sync.OnceFunc(func() { close(w.let) })
 	defer release()
 	stops := []func(){w.server("server-0")}
