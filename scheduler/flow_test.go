@@ -99,9 +99,19 @@ func (f *flow) await(what string, want int, sql string, args ...any) {
 	deadline, got := time.Now().Add(30*time.Second), 0
 	for got = f.count(sql, args...); got != want; got = f.count(sql, args...) {
 		if time.Now().After(deadline) {
-			f.t.Fatalf("%s: %d, want %d", what, got, want)
+			f.t.Fatalf("%s: %d, want %d\n%s", what, got, want, f.story())
 		}
 	}
+}
+
+// story is what stands in the tables, for a test that failed.
+func (f *flow) story() (text string) {
+	f.t.Helper()
+	if err := f.pool.QueryRow(f.t.Context(), f.schema.Render(`SELECT coalesce(string_agg(concat_ws(' ', m.name, 'due', m.due, r.origin, r.state, r.attempt, r.error), E'\n'), 'nothing')
+		FROM :schema.manifest m LEFT JOIN :schema.run r ON r.manifest_id = m.id`)).Scan(&text); err != nil {
+		f.t.Fatal(err)
+	}
+	return text
 }
 
 func (f *flow) scheduler(o scheduler.Options, m ...scheduler.Manifest) *scheduler.Scheduler {
