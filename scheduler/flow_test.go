@@ -10,7 +10,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -244,7 +243,4 @@ func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 	if err := fine.Check(t.Context()); err != nil || fine.Connections() != 2 || fine.Name() != "scheduler" {
 		t.Errorf("%v, %d, %s", err, fine.Connections(), fine.Name())
 	}
-	var _ interface {
-		saga.Message
-	} = settle{}
 }

@@ -246,11 +246,3 @@ func (s *Scheduler) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) e
 		return do(tx)
 	})
 }
-
-// asArray makes nil an empty array: null is no array to compare with.
-func asArray[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
