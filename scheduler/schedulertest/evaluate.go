@@ -30,7 +30,7 @@ func (s *Schedule) Advance(d time.Duration) []Firing {
 		if next.IsZero() || next.After(end) {
 			break
 		}
-		s.now = next
+		s.now = next.In(end.Location())
 	}
 	s.now = end
 	return s.fired
