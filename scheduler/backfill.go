@@ -95,6 +95,9 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 	if anchor.IsZero() {
 		anchor = until
 	}
+	if every := m.plan.Rule.Every; every > 0 && anchor.After(p.From) { // a grid begins at its anchor
+		anchor = anchor.Add(-(anchor.Sub(p.From)/every + 1) * every)
+	}
 	slots := m.plan.slots(anchor)
 	if slots == nil {
 		return nil, next, errors.New("no clock decides when it is due, so there is nothing to fill: trigger it instead")

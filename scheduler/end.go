@@ -137,9 +137,7 @@ func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled i
 	id := int64(0)
 	err = checkNote("note", note)
 	if err == nil {
-		if err = s.pool.QueryRow(ctx, s.sql.Get("group_id"), name).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
-			err = ErrNoGroup
-		}
+		id, err = s.groupID(ctx, name)
 	}
 	if err == nil {
 		cancelled, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_of_group"), of: id}, note)

@@ -44,12 +44,8 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 // ErrNoManifest when there is none.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
-	err := s.alone(ctx, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, s.sql.Get("manifest_id"), name).Scan(&id)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrNoManifest
-		}
-		if err != nil {
+	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
+		if id, err = s.manifestID(ctx, tx, name); err != nil {
 			return err
 		}
 		return s.orphan(ctx, tx, []int64{id})
@@ -103,7 +99,8 @@ func (s *Store) turn(ctx context.Context, what, name, sql string, args ...any) e
 	return nil
 }
 
-// PauseGroup is Pause for all manifests of a group, those that join it later included. ErrNoGroup when there is none.
+// PauseGroup is Pause for all manifests of a group, those that join it later included. Of a paused group nothing is dispatched either:
+// what is queued waits. ErrNoGroup when there is none.
 func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)

@@ -207,3 +207,48 @@ WITH queued AS (
     RETURNING id
 )
 SELECT count(*), pg_notify(:schema.channel(), 'dispatch')::text FROM queued;
+
+-- name: list_manifests
+SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
+       coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''),
+       CASE WHEN g.most IS NULL THEN 0 ELSE (
+           SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = g.id LIMIT g.most) x) END,
+       m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
+       coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
+       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, s.state, m.due, m.run, coalesce(o.state, ''), o.ready, m.held, coalesce(h.error, ''),
+       m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
+FROM :schema.manifest m
+LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
+LEFT JOIN :schema.manifest p ON p.name = m.parent
+LEFT JOIN :schema.run o ON o.id = m.run
+LEFT JOIN :schema.run h ON h.id = m.held
+CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held' WHEN NOT m.live THEN 'paused'
+    ELSE 'live' END AS state) s
+WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($5 = '' OR g.name = $5) AND ($6 = '' OR s.state = $6)
+ORDER BY m.name LIMIT $8;
+
+-- name: list_runs
+-- Ids are in the order of time, but for the clocks of those who made them.
+SELECT r.id, m.name, coalesce(g.name, ''), r.origin, r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
+       CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat, r.queued, r.ended, r.error, r.note
+FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id LEFT JOIN :schema.manifest_group g ON g.id = r.group_id
+WHERE r.id >= $1 AND r.id <= $2 AND ($3::bigint = 0 OR r.manifest_id = $3::bigint) AND ($4::int = 0 OR r.group_id = $4::int) AND ($5 = '' OR r.state = $5)
+  AND ($6::timestamptz IS NULL OR r.queued >= $6::timestamptz) AND ($7::timestamptz IS NULL OR r.queued < $7::timestamptz)
+ORDER BY r.id DESC LIMIT $9;
+
+-- name: attempts
+SELECT a.attempt, a.message_id, a.sent, a.began, coalesce(a.worker, ''), a.ended, coalesce(a.outcome, ''), a.error
+FROM :schema.run_attempt a WHERE a.run = $1 ORDER BY a.attempt DESC LIMIT $2;
+
+-- name: list_groups
+SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.paused_at, g.reason,
+       (SELECT count(*) FROM (SELECT FROM :schema.manifest m WHERE m.group_id = g.id LIMIT $2) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'queued' AND r.group_id = g.id LIMIT $2) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' AND r.group_id = g.id LIMIT $2) x)
+FROM :schema.manifest_group g WHERE $1 = '' OR g.name = $1 ORDER BY g.name;
+
+-- name: count_runs
+SELECT (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'waiting' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'queued' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'dead' LIMIT $1) x);
