@@ -20,13 +20,13 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"saga", "recoverability"},
-	{"internal/pg", "internal/run", "internal/unguard"},
+	{"internal/pg", "internal/run", "internal/planning", "internal/unguard"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "migrations"},
 	{"migrations/migrate"},
 	{"bus", "scheduler"},
 	{"bus/watermill"},
 	{""},
-	{"sagatest", "eddafx", "eddaprom", "dashboard"},
+	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "dashboard"},
 	{"cmd", "examples"},
 }
 

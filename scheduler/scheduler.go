@@ -179,25 +179,6 @@ func (s *Scheduler) lead(ctx context.Context, t lease.Term) error {
 	return group.Wait()
 }
 
-// declare checks what is declared, for Run to synchronise. No manifest and no group is no declaration.
-func (s *Scheduler) declare(manifests []Manifest) error {
-	store, err := NewStore(s.pool, StoreOptions{Schema: s.schema.Name(), Codec: s.options.Codec})
-	if err != nil || len(manifests)+len(s.options.Groups) == 0 {
-		return err
-	}
-	if _, err := store.declare(s.options.Owner, s.options.Groups, manifests); err != nil {
-		return err
-	}
-	s.sync = func(ctx context.Context) error {
-		changes, err := store.Sync(ctx, s.options.Owner, s.options.Groups, manifests)
-		if err == nil && !changes.None() {
-			s.log.Info("edda: the manifests were changed as declared", "owner", s.options.Owner, "changes", changes)
-		}
-		return err
-	}
-	return nil
-}
-
 // synchronise tries until it works, or will never.
 func (s *Scheduler) synchronise(ctx context.Context) error {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),

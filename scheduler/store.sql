@@ -136,9 +136,10 @@ SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), pg_notify(:schema.channe
 
 -- name: activate
 -- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for this one.
+-- It is found by its id: OFFSET 0 keeps the planner from the indexes of all active runs.
 WITH parent AS MATERIALIZED (
-    SELECT r.due FROM :schema.run r JOIN :schema.manifest p ON p.id = r.manifest_id
-    WHERE r.id = $2 AND r.attempt = $3 AND r.state = 'active' AND p.name = $4
+    SELECT r.due FROM (SELECT * FROM :schema.run x WHERE x.id = $2 OFFSET 0) r JOIN :schema.manifest p ON p.id = r.manifest_id
+    WHERE r.attempt = $3 AND r.state = 'active' AND p.name = $4
 ), m AS MATERIALIZED (
     SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned, NOT m.follows AND m.parent = $4 IS TRUE AS ours
     FROM :schema.manifest m WHERE m.name = $1

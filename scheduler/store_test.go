@@ -97,3 +97,15 @@ func TestStoreStatements(t *testing.T) {
 	s := newShelf(t)
 	pgtest.Statements(t, s.pool, s.schema, "store.sql")
 }
+
+// onPool has the store work through other connections from now on.
+func (s *shelf) onPool(config *pgxpool.Config) error {
+	pool, err := pgxpool.NewWithConfig(s.ctx(), config)
+	if err != nil {
+		return err
+	}
+	s.Cleanup(pool.Close)
+	store, err := NewStore(pool, StoreOptions{Schema: s.schema.Name()})
+	s.Store = store
+	return err
+}
