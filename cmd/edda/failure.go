@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 )
@@ -65,7 +66,8 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, deadletter.ErrNoJob) ||
-		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit)
+		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit) ||
+		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) || errors.Is(err, scheduler.ErrNoRun)
 }
 
 // remedy is what to do about an error, "" when its text says that already.
@@ -90,6 +92,12 @@ func (t *tool) remedy(err error) string {
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, bus.ErrNoLimit):
 		return `"edda limit list" shows those that are there, and "edda limit set ENDPOINT NUMBER" makes one.`
+	case errors.Is(err, scheduler.ErrNoManifest):
+		return `"edda manifest list" shows those that are there.`
+	case errors.Is(err, scheduler.ErrNoGroup):
+		return `"edda group list" shows those that are there, and "edda group set GROUP" makes one.`
+	case errors.Is(err, scheduler.ErrNoRun):
+		return `"edda run list" shows those that are there; runs that ended long ago are deleted.`
 	case errors.Is(err, bus.ErrNoRoute):
 		return `The endpoint it belongs to is not installed: "edda migrate install ENDPOINT" makes its queue.`
 	}
