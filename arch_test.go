@@ -20,13 +20,13 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"saga", "recoverability"},
-	{"internal/pg", "internal/run"},
+	{"internal/pg", "internal/run", "internal/planning", "internal/unguard"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "migrations"},
 	{"migrations/migrate"},
 	{"bus", "scheduler"},
 	{"bus/watermill"},
 	{""},
-	{"sagatest", "eddafx", "eddaprom", "dashboard"},
+	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "dashboard"},
 	{"cmd", "examples"},
 }
 
@@ -37,7 +37,7 @@ var exceptions = map[string][]string{
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/limits", "internal/mutants", "bench"}
+var testTools = []string{"internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/limits", "internal/mutants", "internal/schedule", "bench"}
 
 // demos start a Postgres of their own, as tests do: nobody links them.
 var demos = []string{"examples"}

@@ -32,6 +32,7 @@ type Bus struct {
 	sql      pg.Statements
 	counters pg.Statements
 	knobs    pg.Statements
+	runs     pg.Statements
 	codec    saga.Codec
 	log      *slog.Logger
 	events   func(Event)
@@ -136,6 +137,9 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		return err
 	}
 	if b.knobs, err = pg.Load(knobStatements, b.schema); err != nil {
+		return err
+	}
+	if b.runs, err = pg.Load(runStatements, b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {

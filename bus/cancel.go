@@ -51,12 +51,16 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
 		var kind string
-		err := tx.QueryRow(ctx, q.cancelWaiting, [16]byte(id)).Scan(&kind)
+		var header []byte
+		err := tx.QueryRow(ctx, q.cancelWaiting, [16]byte(id)).Scan(&kind, &header)
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = tx.QueryRow(ctx, b.sql.Get("cancel_parked"), q.id, [16]byte(id)).Scan(&kind)
+			err = tx.QueryRow(ctx, b.sql.Get("cancel_parked"), q.id, [16]byte(id)).Scan(&kind, &header)
 		}
 		if err == nil {
 			did = CancelledWaiting
+			if err := b.cancelRun(ctx, tx, header, reason); err != nil {
+				return fmt.Errorf("end its run: %w", err)
+			}
 			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
@@ -87,12 +91,12 @@ func (l *leased) cancelHandler(c *claimed, reason string) {
 		return
 	}
 	if n := l.lanes[c.key]; n != nil && slices.Contains(n.waiting, c) {
-		c.drop(cancelReason(reason)) // in its turn
+		c.callOff(cancelReason(reason)) // in its turn
 		return
 	}
 	if n := slices.Index(l.waiting, c); n >= 0 {
 		l.waiting = slices.Delete(l.waiting, n, n+1)
-		c.drop(cancelReason(reason))
+		c.callOff(cancelReason(reason))
 		l.ended = append(l.ended, c)
 		signal(l.over)
 	}

@@ -170,7 +170,7 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		}
 		b.now, c.rows, c.number = r.Time(10), []time.Time{r.Time(11)}, int(r.Int(12))
 		if !r.Null(13) {
-			c.drop(cancelReason(r.Text(13)))
+			c.callOff(cancelReason(r.Text(13)))
 		}
 		c.before = r.UUID(14)
 		if len(r) > 15 {

@@ -41,6 +41,15 @@
 // messages of a key are handled in order and without conflicts while processes come, go and die; a failing message is
 // overtaken while it waits for its retry, as everywhere. Processes share the partitions evenly without a leader, see balance.go.
 //
+// # Runs
+//
+// A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends the run, with the same
+// outcome: succeeded, failed, dead (no attempt could succeed), discarded or cancelled. It is checked before anything is handled, and a message whose run
+// is over is discarded. Such a message is never a dead letter, for its run is; one whose run does not exist is. A message that starts a saga instance leaves its run open
+// until the instance completes. A leased handler gives signs of life for its run, and is cancelled when that is over; what it
+// sent is not written then. The scheduler's tables are not known here: see the functions run_check, run_beat, run_rest and run_end of the
+// migrations. Programs that take messages in SQL (take, done) call them themselves, with the headers edda-run and edda-run-attempt.
+//
 // # Failures
 //
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
@@ -65,6 +74,7 @@
 //	Info   edda: endpoint recovered               endpoint, slow_for
 //	Warn   edda: what is set for the endpoint was not read  endpoint, error
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
+//	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
 //	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
 //	Debug  edda: message conflicted               endpoint, message_id, kind, attempt, saga, key
@@ -96,14 +106,14 @@
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //
 // What concerns a message is logged after the commit that made it true, and bodies never. saga and key are there
-// when the message was for an instance.
+// when the message was for an instance; manifest, run and run_attempt when a manifest emitted it.
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
 // saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
 // what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
 // instances.go and counters.go for tools that look on; limits.go to turn the knob. What changes the pace of an endpoint while it runs is
 // knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
-// and ledger.go are for messages that kill the process. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
+// and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go.
 package bus

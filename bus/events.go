@@ -42,6 +42,17 @@ type DeadLettered struct {
 	Reason   string
 }
 
+// RunFailed: a message that a manifest emitted was given up. It is emitted in the place of DeadLettered, for the message is not stored:
+// its run (Info.Fire) has the error, and is sent again while its manifest has retries. With Final it is dead at once, since another
+// attempt would end alike.
+type RunFailed struct {
+	Endpoint string
+	Info     saga.Info
+	Err      error
+	Reason   string
+	Final    bool
+}
+
 // Discarded: a message was consumed without effect, and the reason stored: its handler or the policy said so, or there was
 // no instance for it.
 type Discarded struct {
@@ -119,6 +130,7 @@ type ConcurrencySet struct {
 func (Handled) event()        {}
 func (Retried) event()        {}
 func (DeadLettered) event()   {}
+func (RunFailed) event()      {}
 func (Discarded) event()      {}
 func (Conflicted) event()     {}
 func (ClaimLost) event()      {}

@@ -20,8 +20,7 @@ const (
 // extendAll extends the leases of everything that is held, three times a lease, until the endpoint is closed and all is
 // finished. Between two beats it gives up what it cannot be sure of any more.
 func (l *leased) extendAll(ctx context.Context) error {
-	interval := l.options.Lease / beatsPerLease
-	next := time.Now().Add(run.Jitter(interval))
+	next := time.Now().Add(run.Jitter(l.interval()))
 	for {
 		wait := min(time.Until(next), time.Until(l.trustEnds()))
 		timer := time.NewTimer(max(wait, 0))
@@ -35,6 +34,7 @@ func (l *leased) extendAll(ctx context.Context) error {
 		}
 		timer.Stop()
 		if !time.Now().Before(next) {
+			interval := l.interval()
 			next = time.Now().Add(run.Jitter(interval))
 			if err := l.extend(ctx); err != nil {
 				l.bus.log.Warn("edda: leases were not extended", "endpoint", l.name, "error", err)
@@ -132,7 +132,7 @@ type extension struct {
 // toExtend lists the claims that are older than half a beat. In an ordered endpoint all are extended together and in their
 // order, so that they would come back in it.
 func (l *leased) toExtend() []*claimed {
-	old := time.Now().Add(-l.options.Lease / beatsPerLease / 2)
+	old := time.Now().Add(-l.interval() / 2)
 	isOld := func(c *claimed) bool { return c.renewed.Before(old) }
 	all := l.snapshot()
 	if l.options.Ordered == Unordered {
@@ -181,6 +181,7 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	if keys := keysOf(x.claims); len(keys) > 0 {
 		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner), x.due).Query(collectKeys(x.lanes))
 	}
+	l.queueBeats(pipeline, x.claims)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("extend leases: %w", explain(err))

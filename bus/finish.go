@@ -181,7 +181,7 @@ func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 		if c.pauses {
 			f.batch.pausing = &c.message
 		}
-		f.writes = f.writes || !c.release && (c.fate != done || len(c.out) > 0)
+		f.writes = f.writes || c.fired || !c.release && (c.fate != done || len(c.out) > 0)
 	}
 	return f
 }
@@ -242,6 +242,7 @@ func (f *finishing) end(ctx context.Context) error {
 		p := placesOf(released)
 		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner).Query(f.collect(releasedAt))
 	}
+	settleRuns := f.batch.queueRunCheck(pipeline, messagesOf(f.claims))
 	if !f.writes {
 		pipeline.Queue("commit")
 	}
@@ -251,6 +252,7 @@ func (f *finishing) end(ctx context.Context) error {
 	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("finish: %w", explain(err))
 	}
+	settleRuns()
 	for n, c := range f.claims {
 		if f.won[n] && !c.release {
 			f.batch.messages = append(f.batch.messages, &c.message)

@@ -63,6 +63,9 @@ func (l *leased) handle(ctx context.Context, c *claimed) {
 	}
 	limited, end := context.WithTimeout(ctx, l.options.StepTimeout)
 	defer end()
+	if c.fired && !l.beginRun(limited, c) {
+		return
+	}
 	c.begun = time.Now()
 	out := c.call(limited)
 	c.took = time.Since(c.begun)
@@ -104,7 +107,7 @@ func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
 		c.err = out.Err
-		c.drop(cause.Error())
+		c.callOff(cause.Error())
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		c.release = true
 	default:

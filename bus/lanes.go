@@ -55,6 +55,7 @@ func (f *finishing) lockRights(ctx context.Context) error {
 func (f *finishing) queueRights(pipeline *pgx.Batch) {
 	f.queueLanes(pipeline)
 	f.queueSlots(pipeline)
+	f.queueRests(pipeline)
 }
 
 // keysOf lists the lanes of messages, in the order in which lanes are locked.

@@ -81,6 +81,7 @@ type claimed struct {
 	failures int                     // attempts of this claim that failed
 	failure  error                   // the last of them
 	pauses   bool                    // its policy pauses the endpoint
+	beats    bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
 	release  bool                    // it goes back as it was, with nothing known against it
 	tried    bool                    // a finish was sent, and its outcome is unknown
 }

@@ -13,6 +13,10 @@ func (b *batch) logEnds(ctx context.Context) {
 	for _, m := range b.messages {
 		switch m.fate {
 		case dead:
+			if m.run != nil {
+				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason, "error", m.err)
+				break
+			}
 			b.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
 		case dropped:
 			b.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
@@ -31,6 +35,9 @@ func (b *batch) logMessage(ctx context.Context, level slog.Level, text string, m
 	}
 	info := m.delivery.Info
 	about := []any{"endpoint", b.name, "message_id", info.ID.String(), "kind", info.Kind, "attempt", info.Attempt}
+	if f := info.Fire; f != nil {
+		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
+	}
 	if name, key := m.instance.name(); name != "" {
 		about = append(about, "saga", name, "key", key)
 	}

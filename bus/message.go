@@ -57,6 +57,10 @@ type message struct {
 	suspected  bool  // processes died with it
 	convicted  error // and too many of them: it is not run
 	partition  int   // with moved
+
+	fired     bool       // a manifest emitted it, see runs.go
+	run       *saga.Fire // its run, which this transaction holds
+	cancelled bool       // with dropped: by Bus.Cancel
 }
 
 // leave makes m stay in the queue, with nothing of it.

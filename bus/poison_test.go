@@ -3,11 +3,14 @@ package bus_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
@@ -270,4 +273,30 @@ func TestRestartOfPostgresInCarefulMode(t *testing.T) {
 	}
 	w.exec(`UPDATE edda.crash_batch SET at = at - interval '2 hours'`) // of whoever died while the others believed in no death
 	w.checkInnocents(3000)
+}
+
+// The same of a leased endpoint: a message that two processes died with runs with no other handler beside it.
+func TestLeasedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
+	w := poisoned(t)
+	w.suspected(5)
+	w.preload(200)
+	w.exec(`UPDATE `+w.queue("poisoned")+` SET claim = 2, owner = $1::text::uuid WHERE id::text LIKE 'aaaa%'`, w.died("1 second"))
+	var inHand, suspects, crowded atomic.Int64
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 8}, bus.Handle(func(c *bus.Context, _ innocent) error {
+		defer inHand.Add(-1)
+		suspect := strings.HasPrefix(c.Info().ID.String(), "aaaa")
+		if inHand.Add(1) > 1 && suspect {
+			crowded.Add(1)
+		}
+		_ = run.Sleep(c, 3*time.Millisecond) // long enough for others to begin beside it
+		if suspect {
+			suspects.Add(1)
+			crowded.Add(min(inHand.Load()-1, 1))
+		}
+		return nil
+	}))
+	w.untilEmpty("poisoned")
+	if suspects.Load() != 5 || crowded.Load() > 0 {
+		t.Errorf("%d suspects ran, others were beside them %d times", suspects.Load(), crowded.Load())
+	}
 }

@@ -41,14 +41,16 @@ type batch struct {
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
 	late       bool
-	slow       bool       // one message at a time: none is tried twice in this batch
-	failures   int        // failed attempts, but for conflicts
-	failure    error      // the last of them
-	pausing    *message   // whose policy pauses the endpoint
-	paused     bool       // it did: nobody else held the row
-	touched    bool       // somebody had one of its messages in hand before
-	entered    saga.ID    // its row in the crash ledger, see careful.go
-	suspects   []position // that were taken out of it
+	slow       bool        // one message at a time: none is tried twice in this batch
+	failures   int         // failed attempts, but for conflicts
+	failure    error       // the last of them
+	pausing    *message    // whose policy pauses the endpoint
+	paused     bool        // it did: nobody else held the row
+	touched    bool        // somebody had one of its messages in hand before
+	fired      bool        // messages of it have runs, see runs.go
+	ending     []*instance // that complete, and began with a run
+	entered    saga.ID     // its row in the crash ledger, see careful.go
+	suspects   []position  // that were taken out of it
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -81,7 +83,13 @@ func (b *batch) run(ctx context.Context, o order) error {
 		if err := b.distribute(ctx); err != nil {
 			return err
 		}
+		if err := b.checkRuns(ctx); err != nil {
+			return err
+		}
 		return b.commit(ctx)
+	}
+	if err := b.checkRuns(ctx); err != nil {
+		return err
 	}
 	if err := b.load(ctx); err != nil {
 		return err

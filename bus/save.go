@@ -29,6 +29,7 @@ func (b *batch) saveInstances(ctx context.Context) error {
 	claim := b.bus.ids.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	b.ownPlanner(pipeline)
+	b.queueRunLocks(pipeline)
 	save.QueueStarts(pipeline)
 	claim.Queue(pipeline)
 	save.QueueChanges(pipeline)
@@ -63,6 +64,9 @@ func (b *batch) collectWrites() []persistence.Write {
 			continue // a start that failed: there is nothing that anybody could have changed
 		}
 		i.write = len(writes)
+		if !in.Originator.Run.IsZero() && i.session.Completed() {
+			b.ending = append(b.ending, i)
+		}
 		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.row})
 	}
 	b.writes = writes

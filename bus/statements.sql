@@ -248,10 +248,10 @@ RETURNING f.place, now();
 -- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
 DELETE FROM :queue q WHERE q.ctid = (
     SELECT x.ctid FROM :queue x WHERE x.id = $1 AND NOT (x.owner IS NOT NULL AND x.due > clock_timestamp()) LIMIT 1 FOR UPDATE)
-RETURNING q.kind;
+RETURNING q.kind, q.header;
 
 -- name: cancel_parked
-DELETE FROM :schema.parked p WHERE p.queue = $1 AND p.id = $2 RETURNING p.kind;
+DELETE FROM :schema.parked p WHERE p.queue = $1 AND p.id = $2 RETURNING p.kind, p.header;
 
 -- name: cancel_claimed
 UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;

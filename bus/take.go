@@ -137,6 +137,10 @@ func (b *batch) decode() {
 			Body: m.body,
 		}
 		err := readHeader(m.header, &m.delivery.Info)
+		if m.delivery.Info.Fire != nil {
+			err = m.readFiring(err)
+			b.fired = b.fired || m.fired
+		}
 		switch {
 		case m.convicted != nil:
 			m.die("process died", m.convicted)

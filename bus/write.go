@@ -48,6 +48,7 @@ func (b *batch) write(ctx context.Context) error {
 		b.queuePause(pipeline)
 	}
 	b.queueLedger(pipeline)
+	b.queueRunEnds(pipeline)
 	if events {
 		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
 		// either waits for us or is seen by us.
@@ -190,6 +191,9 @@ func (b *batch) queueRecords(pipeline *pgx.Batch) {
 	for _, m := range b.messages {
 		switch m.fate {
 		case dead:
+			if m.run != nil {
+				continue // its run has the error, see runs.go
+			}
 			letters = append(letters, deadletter.Letter{
 				Endpoint: b.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
 				Attempts: m.attempt, Conflicts: m.conflict, Reason: m.reason, Error: errorText(m.err),
@@ -298,6 +302,10 @@ func (b *batch) emitEvents() {
 		case again:
 			b.bus.emit(Retried{Endpoint: b.name, Info: info, Err: m.err, Delay: m.delay})
 		case dead:
+			if m.run != nil {
+				b.bus.emit(RunFailed{Endpoint: b.name, Info: info, Err: m.err, Reason: m.reason, Final: m.hopeless()})
+				continue
+			}
 			b.bus.emit(DeadLettered{Endpoint: b.name, Info: info, Err: m.err, Reason: m.reason})
 		case dropped:
 			b.bus.emit(Discarded{Endpoint: b.name, Info: info, Reason: m.reason})

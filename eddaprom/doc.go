@@ -1,9 +1,11 @@
-// Package eddaprom counts for Prometheus what a bus does.
+// Package eddaprom counts for Prometheus what a bus does, and tells how leases and the scheduler stand.
 //
 //	metrics := eddaprom.New(eddaprom.Options{})
 //	b, err := bus.New(pool, bus.Options{Events: metrics.Observe})
 //	…
 //	metrics.Watch(b) // the depth of the queues, read when Prometheus asks
+//	metrics.WatchScheduler(s)     // what waits for schedulers, and the leases of s
+//	metrics.WatchLeases(singleton) // a Singleton that runs by itself
 //	prometheus.MustRegister(metrics)
 //
 // # Promise
@@ -33,14 +35,24 @@
 //	edda_queue_oldest_due_seconds        gauge      endpoint             how long the first of them has been due
 //	edda_queue_read_errors_total         counter                         scrapes that could not read the queues
 //
-// Every process counts what it did itself: add the counters up over processes. The queues are the same for all: take
-// the maximum. The gauges of an endpoint come with the first time that it is slow or paused.
+//	edda_lease_holder                    gauge      lease                1 while this process holds it
+//	edda_lease_epoch                     gauge      lease                the term that this process has, or has seen
+//	edda_lease_transitions_total         counter    lease, to            terms of this process: acquired, released or lost
+//	edda_lease_trust_seconds             gauge      lease                how long its term is certain without a further renewal
+//	edda_lease_sweep_ratio               gauge      lease                how long the last sweep took, as a part of its interval
+//	edda_schedule_late_seconds           gauge                           how long the first due manifest has waited for its evaluation
+//	edda_schedule_behind_seconds         gauge                           how long a queued run has waited for its dispatch
+//	edda_schedule_runs                   gauge      state                runs that have not ended: waiting, queued, active, dead
+//	edda_schedule_read_errors_total      counter                         scrapes that could not read the schedule
+//
+// Every process counts what it did itself: add the counters up over processes. The queues and the schedule are the
+// same for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1. The gauges of an endpoint come with the first time that it is slow or paused.
 //
 // # Failures
 //
 // Kinds come from messages, and anybody may send any kind: from the Options.Kinds-th on they are counted as "other".
-// When the queues cannot be read, their gauges are missing from the scrape and the error is counted; nothing else is
+// When the queues or the schedule cannot be read, their gauges are missing from the scrape and the error is counted; nothing else is
 // affected.
 //
-// Reading order: metrics.go, queues.go.
+// Reading order: metrics.go, queues.go, schedule.go.
 package eddaprom

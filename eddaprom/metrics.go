@@ -12,8 +12,8 @@ import (
 type Options struct {
 	Namespace    string        // the first word of every name; "" is "edda"
 	Kinds        int           // different kinds that get a label of their own; 0 or less is 1,000
-	QueueEvery   time.Duration // how long a reading of the queues is shown again; 0 or less is 5 s
-	QueueTimeout time.Duration // of one reading of the queues; 0 or less is 5 s
+	QueueEvery   time.Duration // how long a reading of the queues, or of the schedule, is shown again; 0 or less is 5 s
+	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
 }
 
 func (o Options) withDefaults() Options {
@@ -41,6 +41,7 @@ type Metrics struct {
 	size, took, processing, critical          *prometheus.HistogramVec
 	slow, paused                              *prometheus.GaugeVec
 	queues                                    *queues
+	schedule                                  *schedule
 
 	mu    sync.Mutex // guards kinds
 	kinds map[string]bool
@@ -62,7 +63,7 @@ func New(o Options) *Metrics {
 	return &Metrics{
 		slow:    gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
 		paused:  gauge("endpoint_paused", "1 while the endpoint is paused."),
-		options: o, kinds: map[string]bool{}, queues: newQueues(o),
+		options: o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
 		handled:   counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
 		failed:    counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
 		retried:   counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
@@ -135,7 +136,7 @@ func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
-		m.size, m.took, m.processing, m.critical, m.queues}
+		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
 }
 
 // Describe is part of prometheus.Collector.

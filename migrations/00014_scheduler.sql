@@ -132,29 +132,28 @@ CREATE TABLE :schema.run_attempt (
     CONSTRAINT run_attempt_pkey PRIMARY KEY (run, attempt)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
--- The four functions below are all that whoever handles a run's message has to know of it. A run is named by its id and the
--- attempt that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer. Runs are
--- locked in the order of their ids, and after them manifests in the order of theirs.
+-- The five functions below are all that whoever handles a run's message has to know of it. A run is named by its id and the
+-- attempt that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer, and never will be again.
+-- Rows of queues are locked before runs, runs in the order of their ids, and after them manifests in the order of theirs.
 
--- run_check tells which of the attempts are current, by their positions, and holds their runs until the end of the transaction.
--- Where worker is given, a handler begins, and its sign of life is noted.
+-- run_check answers for each of the attempts: 1 it is current, 0 it is not, -1 there is no such run. It holds the runs of
+-- those that are current until the end of the transaction. Where worker is given, a handler begins, and its sign of life is noted.
 CREATE FUNCTION :schema.run_check(runs uuid[], attempts int[], worker text DEFAULT NULL) RETURNS int[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    current int[];
+    answers int[];
 BEGIN
-    WITH held AS (
-        SELECT s.n FROM unnest(runs, attempts) WITH ORDINALITY s(run, attempt, n)
-        JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt
-        WHERE r.state = 'active' ORDER BY r.id FOR NO KEY UPDATE OF r)
-    SELECT coalesce(array_agg(h.n::int ORDER BY h.n), '{}') INTO current FROM held h;
-    IF worker IS NOT NULL AND cardinality(current) > 0 THEN
+    PERFORM FROM unnest(runs, attempts) s(run, attempt) JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt
+    WHERE r.state = 'active' ORDER BY r.id FOR NO KEY UPDATE OF r;
+    SELECT coalesce(array_agg(CASE WHEN r.id IS NULL THEN -1 WHEN r.attempt = s.attempt AND r.state = 'active' THEN 1 ELSE 0 END ORDER BY s.n), '{}')
+    INTO answers FROM unnest(runs, attempts) WITH ORDINALITY s(run, attempt, n) LEFT JOIN :schema.run r ON r.id = s.run;
+    IF worker IS NOT NULL THEN
         UPDATE :schema.run r SET beat = clock_timestamp()
-        WHERE r.id = ANY (ARRAY(SELECT runs[c] FROM unnest(current) c));
+        WHERE r.id = ANY (ARRAY(SELECT s.run FROM unnest(runs, answers) s(run, answer) WHERE s.answer = 1));
         UPDATE :schema.run_attempt a SET began = coalesce(a.began, clock_timestamp()), worker = run_check.worker
-        FROM unnest(current) c WHERE a.run = runs[c] AND a.attempt = attempts[c];
+        FROM unnest(runs, attempts, answers) s(run, attempt, answer) WHERE s.answer = 1 AND a.run = s.run AND a.attempt = s.attempt;
     END IF;
-    RETURN current;
+    RETURN answers;
 END $$;
 
 -- run_beat is a sign of life of handlers. It tells which of the attempts are still current, and waits for nobody: one
@@ -169,6 +168,17 @@ BEGIN
     RETURN coalesce((
         SELECT array_agg(s.n::int ORDER BY s.n) FROM unnest(runs, attempts) WITH ORDINALITY s(run, attempt, n)
         JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt WHERE r.state = 'active'), '{}');
+END $$;
+
+-- run_rest says that no handler has the messages in hand any more and that they wait in their queues, for a retry or for another
+-- worker: from here on silence is no sign of death.
+CREATE FUNCTION :schema.run_rest(runs uuid[], attempts int[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE :schema.run r SET beat = NULL WHERE r.id = ANY (ARRAY(
+        SELECT x.id FROM unnest(runs, attempts) s(run, attempt)
+        JOIN :schema.run x ON x.id = s.run AND x.attempt = s.attempt
+        WHERE x.state = 'active' ORDER BY x.id FOR NO KEY UPDATE OF x));
 END $$;
 
 -- run_end ends attempts: outcomes are succeeded, failed (tried again while the manifest has retries), dead (never tried

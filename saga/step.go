@@ -79,6 +79,9 @@ func (s *Session) context(ctx context.Context, t *Turn, pending []Pending) *Cont
 	if c.isNew {
 		in := &t.In.Info
 		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin, Correlation: in.correlation()}
+		if in.Fire != nil {
+			c.originator.Run, c.originator.RunAttempt = in.Fire.Run, in.Fire.Attempt
+		}
 	}
 	return c
 }

@@ -107,12 +107,14 @@ type Instance struct {
 	Originator   Originator
 }
 
-// Originator is who started an instance: where ReplyToOriginator goes.
+// Originator is who started an instance: where ReplyToOriginator goes, and the run that ends when the instance completes.
 type Originator struct {
 	Endpoint    string `json:"endpoint,omitempty"` // "" when it was started from outside
 	MessageID   ID     `json:"message,omitzero"`
 	Instance    ID     `json:"instance,omitzero"` // the saga instance that sent the start, if one did
 	Correlation ID     `json:"correlation,omitzero"`
+	Run         ID     `json:"run,omitzero"` // when a manifest emitted the start
+	RunAttempt  int    `json:"run_attempt,omitempty"`
 }
 
 // Pending is a timeout that an instance waits for. Name is "" unless Named was used.

@@ -84,7 +84,7 @@ func (m Manifest) filled() Manifest {
 		m.RetryDelay = 5 * time.Minute
 	}
 	if m.RetryMost == 0 {
-		m.RetryMost = time.Hour
+		m.RetryMost = max(time.Hour, m.RetryDelay)
 	}
 	return m
 }

@@ -37,36 +37,24 @@ func (s *Scheduler) dispatch(ctx context.Context) error {
 
 // pass promotes what is ready, picks a batch, and dispatches it. It tells whether another pass may find more at once.
 func (s *Scheduler) pass(ctx context.Context) (again bool, err error) {
-	ripe, err := s.promote(ctx)
-	if err != nil {
+	if err := s.promote(ctx); err != nil {
 		return false, fmt.Errorf("queue the runs that have become ready: %w", err)
 	}
-	picked, full, err := s.pick(ctx)
+	picked, err := s.pick(ctx)
 	if err != nil || len(picked) == 0 {
 		return false, err
 	}
 	sent, err := s.dispatchAll(ctx, picked)
-	return sent > 0 && (full || ripe == promoteRuns), err
+	return sent > 0, err
 }
 
-func (s *Scheduler) promote(ctx context.Context) (ripe int64, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+func (s *Scheduler) promote(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		s.queueOpen(b, cycleLimits)
 		b.Queue(s.sql.Get("promote"), promoteRuns)
-		results := tx.SendBatch(ctx, b)
-		if _, err := results.Exec(); err != nil {
-			_ = results.Close()
-			return err
-		}
-		tag, err := results.Exec()
-		ripe = tag.RowsAffected()
-		if closed := results.Close(); err == nil {
-			err = closed
-		}
-		return err
+		return tx.SendBatch(ctx, b).Close()
 	})
-	return ripe, err
 }
 
 // dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It tells how many messages were sent.

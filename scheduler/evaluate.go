@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -179,14 +178,6 @@ func readPlan(text []byte) (*plan, error) {
 		return nil, fmt.Errorf("read its definition: %w", err)
 	}
 	return d.compile()
-}
-
-func newRunID() saga.ID {
-	id, err := uuid.NewV7()
-	if err != nil { // the system has no random numbers left: nothing can go on
-		panic("scheduler: " + err.Error())
-	}
-	return saga.ID(id)
 }
 
 // queue writes what was decided. When the database refuses some of it, each manifest it refuses is found and left out: the others

@@ -33,7 +33,7 @@ type Manifest struct {
 	Timeout    time.Duration // of a run, from its dispatch; 0 is 20 min, at least 1 s; NoTimeout is none
 	Retries    int           // after the first attempt; 0 is 3, -1 is none, at most 100
 	RetryDelay time.Duration // before the first retry, doubling; 0 is 5 min
-	RetryMost  time.Duration // where the doubling ends; 0 is 1 h
+	RetryMost  time.Duration // where the doubling ends; 0 is 1 h, or RetryDelay if that is longer
 	Priority   int           // 0 to 31; a higher one is dispatched first
 	Paused     bool          // declared, and not to fire. Resume does not change that; the next declaration does
 }

@@ -24,8 +24,8 @@ type candidate struct {
 }
 
 // pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in all,
-// than the cap has room for by now. full is true when there may be more.
-func (s *Scheduler) pick(ctx context.Context) (picked []candidate, full bool, err error) {
+// than the cap has room for by now.
+func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		room, err := s.room(ctx, tx)
 		if err != nil || room == 0 {
@@ -33,13 +33,12 @@ func (s *Scheduler) pick(ctx context.Context) (picked []candidate, full bool, er
 		}
 		all, err := s.candidates(ctx, tx, room)
 		picked = share(all, room)
-		full = len(picked) == room
 		return err
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("look for runs to dispatch: %w", err)
+		return nil, fmt.Errorf("look for runs to dispatch: %w", err)
 	}
-	return picked, full, nil
+	return picked, nil
 }
 
 // room is how many runs this pass may dispatch in all.

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/unguard"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -26,6 +27,7 @@ const LeaseName = "scheduler"
 
 // Scheduler runs the four loops: see the comment of the package. Its methods are safe for concurrent use.
 type Scheduler struct {
+	*Store
 	pool    *pgxpool.Pool
 	schema  pg.Schema
 	sql     pg.Statements
@@ -33,10 +35,10 @@ type Scheduler struct {
 	options Options
 	log     *slog.Logger
 
-	leases  *lease.Store
-	keeper  *lease.Keeper
-	lockKey int64
-	sync    func(ctx context.Context) error // what was declared, into the database
+	leases   *lease.Store
+	keeper   *lease.Keeper
+	lockKey  int64
+	declared []Manifest
 
 	due     bell // something may be due
 	ready   bell // something may be ready for dispatch
@@ -63,8 +65,9 @@ type pace struct{ first, most time.Duration }
 // the database when Run has begun. It fails when an option or a manifest is wrong, naming it.
 func New(pool *pgxpool.Pool, sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
 	s, err := newScheduler(pool, sender, o)
-	if err == nil {
-		err = s.declare(m)
+	if err == nil && (o.Owner != "" || len(o.Groups)+len(m) > 0) {
+		s.declared = m
+		_, err = s.declare(o.Owner, o.Groups, m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)
@@ -88,6 +91,10 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 	if s.sql, err = pg.Load(statements, schema); err != nil {
 		return nil, err
 	}
+	if s.Store, err = NewStore(pool, StoreOptions{Schema: o.Schema, Codec: o.Codec}); err != nil {
+		return nil, err
+	}
+	s.guards.noLease, s.guards.noLock = unguard.Lease.Load(), unguard.Lock.Load()
 	if s.leases, err = lease.New(schema); err != nil {
 		return nil, err
 	}
@@ -174,13 +181,13 @@ func (s *Scheduler) lead(ctx context.Context, t lease.Term) error {
 
 // synchronise tries until it works, or will never.
 func (s *Scheduler) synchronise(ctx context.Context) error {
-	if s.sync == nil {
-		return nil
-	}
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	for {
-		err := s.sync(ctx)
+		changes, err := s.Sync(ctx, s.options.Owner, s.options.Groups, s.declared)
+		if err == nil && !changes.None() {
+			s.log.Info("edda: manifests declared", "owner", s.options.Owner, "created", len(changes.Created), "changed", len(changes.Changed), "orphaned", len(changes.Orphaned))
+		}
 		if err == nil || !passing(err) {
 			return err
 		}

@@ -87,7 +87,8 @@ SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $
 
 -- name: pick
 -- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is asked for:
--- who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has.
+-- who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has. Active runs are counted
+-- in an order that one index alone has, so that no plan goes through those of all groups.
 WITH RECURSIVE leap AS (
     (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' ORDER BY r.group_id LIMIT 1)
     UNION ALL
@@ -98,7 +99,9 @@ WITH RECURSIVE leap AS (
 ), open AS MATERIALIZED (
     SELECT l.group_id, coalesce(g.priority, 0) AS priority, coalesce(g.strict AND g.most IS NOT NULL, false) AS strict,
         greatest(0, least((SELECT m.rows FROM most m), g.most - (
-            SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = l.group_id LIMIT g.most) x))) AS room
+            SELECT count(*) FROM (
+                SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN l.group_id AND l.group_id
+                ORDER BY a.group_id LIMIT g.most) x))) AS room
     FROM leap l LEFT JOIN :schema.manifest_group g ON g.id = l.group_id
     WHERE l.group_id IS NOT NULL AND g.paused_at IS NULL
 )
@@ -116,16 +119,18 @@ SELECT g.id FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) ORDER BY 
 -- name: rooms
 -- In a statement of its own: this one sees what was committed before the lock was had.
 SELECT g.id, greatest(0, g.most - (
-    SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = g.id LIMIT g.most) x))
+    SELECT count(*) FROM (
+        SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN g.id AND g.id ORDER BY a.group_id LIMIT g.most) x))
 FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) AND g.strict AND g.most IS NOT NULL;
 
 -- name: claim
+-- By their ids: a condition on the bare state would let a plan go through all that is queued.
 SELECT r.id, m.name, m.definition, r.due, r.attempt, r.refused, coalesce(r.kind, m.kind), coalesce(r.body, m.body)
 FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY s(id, group_id, n)
 JOIN :schema.run r ON r.id = s.id AND r.group_id = s.group_id
 JOIN :schema.manifest m ON m.id = r.manifest_id
 LEFT JOIN :schema.manifest_group g ON g.id = r.group_id
-WHERE r.state = 'queued' AND g.paused_at IS NULL
+WHERE r.state || '' = 'queued' AND g.paused_at IS NULL
 ORDER BY s.n
 FOR NO KEY UPDATE OF r SKIP LOCKED;
 

@@ -1,5 +1,5 @@
 // Command edda looks after Edda's schema in a database: it migrates it, installs the queues of endpoints, shows what
-// waits in queues, which saga instances live and what died, sets how much runs at once, retries or discards dead letters, and says which
+// waits in queues, which saga instances live and what died, sets how much runs at once, shows who holds which lease, retries or discards dead letters, and says which
 // sagas are contended.
 //
 // # Promise

@@ -67,7 +67,8 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, deadletter.ErrNoJob) ||
 		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit) ||
-		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) || errors.Is(err, scheduler.ErrNoRun)
+		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) || errors.Is(err, scheduler.ErrNoRun) ||
+		errors.Is(err, scheduler.ErrNotHeld)
 }
 
 // remedy is what to do about an error, "" when its text says that already.
@@ -98,6 +99,8 @@ func (t *tool) remedy(err error) string {
 		return `"edda group list" shows those that are there, and "edda group set GROUP" makes one.`
 	case errors.Is(err, scheduler.ErrNoRun):
 		return `"edda run list" shows those that are there; runs that ended long ago are deleted.`
+	case errors.Is(err, scheduler.ErrNotHeld):
+		return `"edda lease list" shows who holds which.`
 	case errors.Is(err, bus.ErrNoRoute):
 		return `The endpoint it belongs to is not installed: "edda migrate install ENDPOINT" makes its queue.`
 	}

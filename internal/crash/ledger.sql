@@ -95,8 +95,9 @@ UPDATE crash.tally SET n = n + 1 WHERE slot = $1;
 INSERT INTO crash.death (by, how) VALUES ($1, $2);
 
 -- name: crash_forget
--- Without this every worker would be careful for ten minutes.
-DELETE FROM :schema.session;
+-- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an endpoint's
+-- row of knobs, which is there once for all.
+WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.knob;
 
 -- name: crash_in_flight
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.

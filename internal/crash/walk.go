@@ -157,7 +157,7 @@ func (w *walk) strike(ctx context.Context, s *slot, p point) error {
 		_, inFlight := s.kill(ctx, reason("at "+p.String()))
 		struck <- inFlight
 	})})
-	// The walk is of healthy workers, as most are; those that random kills leave behind are careful.
+	// The walk is of healthy and new workers; those that random kills leave behind are careful.
 	_, _ = w.lab.pool.Exec(ctx, statements.Get("crash_forget"))
 	if err := s.ensure(); err != nil {
 		return err

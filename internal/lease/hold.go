@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,18 +44,21 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	defer h.next.Stop()
 
 	h.log.Info("edda: lease acquired", "holder", t.Holder, "epoch", t.Epoch)
-	k.current.Store(&t)
+	k.health.acquired(t, h.trusted)
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error { h.returned <- k.job.Run(h.life, t); return nil }) //nolint:contextcheck // its own ends with the term, the group's never
 	err := h.watch(ctx)
 	_ = group.Wait() // its member has returned, and has no error to tell
-	k.current.Store(nil)
-	if err != nil && h.life.Err() == nil {
+	if err != nil && !h.endedBy(err) {
 		h.log.Warn("edda: the work under a lease failed", "holder", t.Holder, "epoch", t.Epoch, "error", err)
 	}
-	if !h.lost {
-		h.release(ctx)
-	}
+	k.health.ended(!h.lost && h.release(ctx))
+}
+
+// endedBy tells whether err says no more than that the context of the function has ended.
+func (h *hold) endedBy(err error) bool {
+	end := h.life.Err()
+	return end != nil && (errors.Is(err, end) || errors.Is(err, context.Cause(h.life)))
 }
 
 func (h *hold) doubt() {
@@ -72,7 +76,8 @@ func (h *hold) watch(ctx context.Context) error {
 			return err
 		case <-life:
 			life, stop = nil, time.After(h.options.Stop)
-			h.log.Debug("edda: the work under a lease is to stop", "epoch", h.term.Epoch)
+			h.health.update(func(now *Health) { now.State = Stopping })
+			h.log.Info("edda: the work under a lease is to stop", "holder", h.term.Holder, "epoch", h.term.Epoch, "cause", context.Cause(h.life)) //nolint:contextcheck // the end that is told of is the term's own
 		case <-stop:
 			h.stuck = true
 			h.log.Warn("edda: the work under a lease does not stop, and the lease is not renewed any more",
@@ -120,6 +125,7 @@ func (h *hold) extend(began time.Time) {
 	}
 	h.trusted = began.Add(h.options.TTL - h.options.Margin)
 	h.alarm.Reset(time.Until(h.trusted))
+	h.health.update(func(now *Health) { now.Trusted = h.trusted })
 	h.log.Debug("edda: lease renewed", "epoch", h.term.Epoch)
 }
 
@@ -129,18 +135,19 @@ const (
 )
 
 // release gives the lease back, for others to take it at once. When that does not work they take it when it has expired.
-func (h *hold) release(ctx context.Context) {
+// It tells whether the lease was this term's until then.
+func (h *hold) release(ctx context.Context) (ours bool) {
 	ctx = context.WithoutCancel(ctx) // after a shutdown this is all that is left to do
 	var err error
 	for range releaseTries {
 		attempt, cancel := context.WithTimeout(ctx, releaseTimeout)
-		var ours bool
 		ours, err = h.register.release(attempt, h.term)
 		cancel()
 		if err == nil {
 			h.log.Info("edda: lease released", "holder", h.term.Holder, "epoch", h.term.Epoch, "was_ours", ours)
-			return
+			return ours
 		}
 	}
 	h.log.Warn("edda: lease not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch, "error", err)
+	return false
 }

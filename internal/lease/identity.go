@@ -35,7 +35,7 @@ func Identity(override string) string {
 
 func checkHolder(override string) error {
 	if len(override) > mostBase || strings.ContainsFunc(override, unicode.IsControl) || strings.ToValidUTF8(override, "") != override {
-		return fmt.Errorf("Holder %.60q must be at most %d bytes of UTF-8 without control characters", override, mostBase)
+		return fmt.Errorf("Holder, or $EDDA_REPLICA, %.60q must be at most %d bytes of UTF-8 without control characters", override, mostBase)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -44,12 +43,12 @@ type Keeper struct {
 
 	wakeups chan struct{} // of capacity 1
 	running sync.Mutex    // held by Run
-	current atomic.Pointer[Term]
+	health  health
 }
 
 // register is where leases stand: the database, but for tests of time.
 type register interface {
-	bid(ctx context.Context) (Term, bool, error)
+	bid(ctx context.Context) (Term, bool, error) // the term of another when it is lost, and was seen
 	renew(ctx context.Context, t Term) (Renewal, error)
 	release(ctx context.Context, t Term) (bool, error)
 	close(ctx context.Context)
@@ -64,7 +63,8 @@ func NewKeeper(pool *pgxpool.Pool, store *Store, job Job, o Options) (*Keeper, e
 	if err = errors.Join(CheckName(job.Name), err); err != nil {
 		return nil, fmt.Errorf("new keeper of lease %.60q: %w", job.Name, err)
 	}
-	row := &row{store: store, db: o.DB, term: Bid{Name: job.Name, Holder: Identity(o.Holder), TTL: o.TTL}}
+	o.Holder = Identity(o.Holder)
+	row := &row{store: store, db: o.DB, term: Bid{Name: job.Name, Holder: o.Holder, TTL: o.TTL}}
 	if row.db == nil {
 		row.line = NewLine(pool)
 		row.db = row.line
@@ -87,10 +87,11 @@ func (k *Keeper) Wake() {
 
 // Holding is the term of which the function runs now. It is for metrics: when it returns, the term may be over.
 func (k *Keeper) Holding() (t Term, ok bool) {
-	if held := k.current.Load(); held != nil {
-		return *held, true
+	h := k.Health()
+	if h.State == Standby {
+		return Term{}, false
 	}
-	return Term{}, false
+	return h.Term, true
 }
 
 // Run bids, and runs the job while it holds the lease, until ctx ends: then it stops the job, releases the lease, and
@@ -126,7 +127,8 @@ func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 		k.log.Warn("edda: a bid for a lease had no answer", "error", err)
 		return false, nil
 	case !ok:
-		k.log.Debug("edda: lease is held by another")
+		k.health.seen(t)
+		k.log.Debug("edda: lease is held by another", "replica", k.options.Holder, "holder", t.Holder, "epoch", t.Epoch)
 		return false, nil
 	}
 	k.hold(ctx, t, since)
@@ -174,9 +176,12 @@ type row struct {
 	db    DB
 	line  *Line // when db is the Keeper's own
 	term  Bid
+	seen  sight // of the last bid
 }
 
-func (r *row) bid(ctx context.Context) (Term, bool, error) { return r.store.Acquire(ctx, r.db, r.term) }
+func (r *row) bid(ctx context.Context) (Term, bool, error) {
+	return r.store.bid(ctx, r.db, r.term, &r.seen)
+}
 
 func (r *row) renew(ctx context.Context, t Term) (Renewal, error) {
 	return r.store.Renew(ctx, r.db, t, r.term.TTL)

@@ -367,11 +367,11 @@ func TestWorkThatFailsIsTriedAgainByWhoeverBids(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for says, o := range map[string]Options{
-		"TTL is 50ms":         {TTL: 50 * time.Millisecond},
-		"TTL is 2h":           {TTL: 2 * time.Hour},
-		"TTL is -1s":          {TTL: -time.Second},
-		"Renew is 6s":         {Renew: 6 * time.Second},
-		"Renew is 1s":         {TTL: 2 * time.Second, Renew: time.Second},
+		"TTL is 50ms": {TTL: 50 * time.Millisecond},
+		"TTL is 2h":   {TTL: 2 * time.Hour},
+		"TTL is -1s":  {TTL: -time.Second},
+		"Renew is 6s": {Renew: 6 * time.Second},
+		"Renew is 1s and TTL is 2s, want a TTL of 3 × Renew": {TTL: 2 * time.Second, Renew: time.Second},
 		"Margin is 6s":        {Margin: 6 * time.Second},
 		"Acquire is -1ns":     {Acquire: -1},
 		"Stop is -1ns":        {Stop: -1},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 )
 
@@ -15,10 +16,13 @@ type Options struct {
 	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
 	Stop    time.Duration // how long a function may take to return, still being renewed, after its context ended; 0 is 30 s
 
-	Holder string       // of this replica, for people who look; "" is the host's name. A random part is added in any case
+	Holder string       // of this replica, for people who look; "" is $EDDA_REPLICA, else the host's name. A random part is added in any case
 	DB     DB           // what bids and renewals go through; nil is a connection of the Keeper's own. Work must not use it
 	Logger *slog.Logger // nil is slog.Default()
 }
+
+// ReplicaVariable names the replica where Options.Holder does not.
+const ReplicaVariable = "EDDA_REPLICA"
 
 const (
 	shortestTTL = 100 * time.Millisecond
@@ -35,7 +39,11 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	setDefault(&o.TTL, 15*time.Second)
 	between("TTL", o.TTL, shortestTTL, longestTTL)
-	between("Renew", o.Renew, 0, o.TTL/leastRenews)
+	between("Renew", o.Renew, 0, longestTTL)
+	if o.Renew > o.TTL/leastRenews {
+		faults = append(faults, fmt.Errorf("Renew is %v and TTL is %v, want a TTL of %d × Renew or more: one renewal that is missed must not end a term",
+			o.Renew, o.TTL, leastRenews))
+	}
 	between("Acquire", o.Acquire, 0, longestTTL)
 	between("Margin", o.Margin, 0, o.TTL/3)
 	between("Stop", o.Stop, 0, 24*time.Hour)
@@ -43,14 +51,16 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.Acquire, min(5*time.Second, o.TTL/3))
 	setDefault(&o.Margin, min(time.Second, o.TTL/10))
 	setDefault(&o.Stop, 30*time.Second)
+	setDefault(&o.Holder, os.Getenv(ReplicaVariable))
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 	return o, errors.Join(append(faults, checkHolder(o.Holder))...)
 }
 
-func setDefault(value *time.Duration, standard time.Duration) {
-	if *value == 0 {
+func setDefault[V comparable](value *V, standard V) {
+	var zero V
+	if *value == zero {
 		*value = standard
 	}
 }

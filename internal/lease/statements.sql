@@ -6,9 +6,11 @@
 -- protected write of the last holder, for which a new term must wait. So it is passed over, and this bid is lost.
 -- FOR UPDATE is meant: the weaker lock of an UPDATE would not meet that of a protected write. Who holds it already and
 -- did not hear of it waits as everybody does: a holder that can bid and not renew would else keep it for ever.
+-- A term that this bidder has seen unrenewed for all of its time is over as well, whatever the clock says: one that went
+-- back would else keep the lease of the dead for as long. Each renewal makes another version of the row, and another xmin.
 WITH free AS MATERIALIZED (
     SELECT l.name FROM :schema.lease l
-    WHERE l.name = $1 AND (l.holder IS NULL OR l.expires <= clock_timestamp())
+    WHERE l.name = $1 AND (l.holder IS NULL OR l.expires <= clock_timestamp() OR (l.epoch = $4 AND l.xmin::text = $5))
     FOR UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE :schema.lease l
@@ -22,8 +24,11 @@ WITH free AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1)
     ON CONFLICT (name) DO NOTHING
     RETURNING epoch
-)
-SELECT epoch FROM taken UNION ALL SELECT epoch FROM made;
+), won AS (SELECT epoch FROM taken UNION ALL SELECT epoch FROM made)
+SELECT true, w.epoch, $2::text, '', 0::bigint FROM won w
+UNION ALL
+SELECT false, l.epoch, coalesce(l.holder, ''), l.xmin::text, (extract(epoch FROM l.expires - l.renewed) * 1000000)::bigint
+FROM :schema.lease l WHERE l.name = $1 AND NOT EXISTS (SELECT FROM won);
 
 -- name: renew
 -- A term that has expired is over, also when nobody has taken the lease since. No row: lost for good.

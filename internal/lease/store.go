@@ -73,15 +73,53 @@ type Bid struct {
 
 // Acquire takes the lease when it is free or expired. ok is false when somebody has it, or is writing under its last term.
 func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err error) {
-	t = Term{Name: b.Name, Holder: b.Holder}
-	err = db.QueryRow(ctx, s.sql.Get("acquire"), b.Name, b.Holder, b.TTL.Microseconds()).Scan(&t.Epoch)
+	if t, ok, err = s.bid(ctx, db, b, &sight{}); !ok {
+		t = Term{}
+	}
+	return t, ok, err
+}
+
+// bid is Acquire for somebody who bids again and again. When the bid is lost, t is the term that won, if it was seen, and
+// seen tells the next bid of it.
+func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok bool, err error) {
+	t = Term{Name: b.Name}
+	was := seen.over(time.Now())
+	now := sight{}
+	var ttl int64
+	err = db.QueryRow(ctx, s.sql.Get("acquire"), b.Name, b.Holder, b.TTL.Microseconds(), was.epoch, was.version).
+		Scan(&ok, &t.Epoch, &t.Holder, &now.version, &ttl)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Term{}, false, nil
 	}
 	if err != nil {
 		return Term{}, false, fmt.Errorf("acquire lease %s: %w", b.Name, err)
 	}
-	return t, true, nil
+	now.epoch, now.ttl, now.first = t.Epoch, time.Duration(ttl)*time.Microsecond, time.Now()
+	seen.update(now)
+	return t, ok, nil
+}
+
+// sight is how a bidder found the lease of another: which version of the row, and since when by its own clock.
+type sight struct {
+	epoch   int64
+	version string
+	ttl     time.Duration // that the version began with
+	first   time.Time
+}
+
+// over is s when its version has been there for all of its time: then its holder trusts it no longer. Else it is a sight that
+// no row answers to.
+func (s *sight) over(now time.Time) sight {
+	if s.version == "" || now.Sub(s.first) <= s.ttl {
+		return sight{}
+	}
+	return *s
+}
+
+func (s *sight) update(now sight) {
+	if s.epoch != now.epoch || s.version != now.version {
+		*s = now
+	}
 }
 
 // Renewal is what the database said to a renewal.

@@ -109,7 +109,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "statements.sql",
 		Statements: map[string][]string{
-			"acquire": {"n7", "b", "1000000"}, "renew": {"n7", "a", "7", "1000000"}, "release": {"n7", "a", "7", "c"},
+			"acquire": {"n7", "b", "1000000", "7", "1"}, "renew": {"n7", "a", "7", "1000000"}, "release": {"n7", "a", "7", "c"},
 			"resign": {"n7", "c"}, "guard": {"n7", "a", "7"}, "under": {"n7", "n70", "10"},
 		},
 		Settings: []string{"SET LOCAL enable_seqscan = off"}, // a table of a few rows is read as a whole, and rightly so

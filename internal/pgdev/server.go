@@ -22,6 +22,7 @@ type Options struct {
 	Settings map[string]string // more settings for postgresql.conf; these win over ours
 	Log      io.Writer         // says what is being done, such as apt-get install; nil is os.Stderr
 	Private  bool              // ignore DATABASE_URL, because the caller restarts the server
+	Env      []string          // "NAME=value" for a private server's processes, beside those of ours
 }
 
 // Mode is how Restart stops the server.
@@ -45,6 +46,7 @@ type Server struct {
 	port   int
 	home   home
 	binDir string
+	env    []string
 
 	mu    sync.Mutex // guards guard
 	guard *guard     // nil: given by DATABASE_URL, or stopped
@@ -69,7 +71,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: h, binDir: binDir}
+	s := &Server{home: h, binDir: binDir, env: o.Env}
 	if err := s.create(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -149,7 +151,8 @@ func freePort() (int, error) {
 // launch starts the server on its home, takes over from the guard before, and
 // waits until it answers.
 func (s *Server) launch(ctx context.Context) error {
-	next, err := watch(s.home, "QUIT", filepath.Join(s.binDir, "postgres"), "-D", s.home.dataDir())
+	command := append([]string{"env"}, s.env...) // env becomes the server: the process is the same
+	next, err := watch(s.home, "QUIT", append(command, filepath.Join(s.binDir, "postgres"), "-D", s.home.dataDir())...)
 	if err != nil {
 		return err
 	}

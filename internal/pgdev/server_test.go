@@ -75,3 +75,32 @@ func queryString(t *testing.T, dsn, query string) (value string) {
 	}
 	return value
 }
+
+// What the caller gives is in the environment of the server's processes, also after a restart.
+func TestEnvironmentOfTheServer(t *testing.T) {
+	t.Parallel()
+	s, err := Start(t.Context(), Options{Private: true, Env: []string{"EDDA_PGDEV_TEST=given"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop() //nolint:errcheck // a test of its own watches over Stop
+	for range 2 {
+		conn, err := pgx.Connect(t.Context(), s.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := ""
+		for _, sql := range []string{"CREATE TEMP TABLE said (word text)", "COPY said FROM PROGRAM 'printenv EDDA_PGDEV_TEST'"} {
+			if _, err := conn.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := conn.QueryRow(t.Context(), "SELECT word FROM said").Scan(&value); err != nil || value != "given" {
+			t.Errorf("%q, %v", value, err)
+		}
+		_ = conn.Close(t.Context())
+		if err := s.Restart(t.Context(), Immediate); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+)
+
+const jobLease = 1500 * time.Millisecond
+
+// A handler at work tells its run so, and who it is.
+func TestLeasedHandlerGivesSignsOfLife(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	g := newGate(t)
+	w.start("workers", bus.EndpointOptions{Lease: jobLease}, jobs["leased"](func(job) error { g.pass(); return nil }))
+	f := w.fire(job{})
+	<-g.came
+	w.want(1, `SELECT count(*) FROM edda.run_attempt WHERE began IS NOT NULL AND worker LIKE '%/%'`)
+	w.exec(`UPDATE edda.run SET beat = beat - interval '1 hour'`)
+	w.until("there is another sign of life", func() bool {
+		return w.count(`SELECT count(*) FROM edda.run WHERE beat > now() - interval '1 minute'`) == 1
+	})
+	g.open()
+	w.untilRun(f, "succeeded/succeeded")
+	w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NULL`)
+}
+
+// With a long lease the signs of life come as often as with a short one.
+func TestSignsOfLifeDoNotWaitForALongLease(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	g := newGate(t)
+	w.start("workers", bus.EndpointOptions{Lease: time.Hour}, jobs["leased"](func(job) error { g.pass(); return nil }))
+	f := w.fire(job{})
+	<-g.came
+	w.exec(`UPDATE edda.run SET beat = beat - interval '1 hour'`)
+	w.untilWithin(30*time.Second, "there is another sign of life", func() bool {
+		return w.count(`SELECT count(*) FROM edda.run WHERE beat > now() - interval '1 minute'`) == 1
+	})
+	g.open()
+	w.untilRun(f, "succeeded/succeeded")
+}
+
+// A run that is cancelled or timed out stops its handler, in whatever process that is, within a heartbeat.
+func TestRunThatIsOverStopsItsHandler(t *testing.T) {
+	for _, ordering := range []bus.Ordering{bus.Unordered, bus.Overtaking, bus.Strict} {
+		t.Run(fmt.Sprint(ordering), func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			keep(w)
+			stopped := make(chan error, 1)
+			o := bus.EndpointOptions{Lease: jobLease, Ordered: ordering}
+			var keyed []bus.HandleOption[job]
+			if ordering != bus.Unordered {
+				keyed = append(keyed, bus.KeyedBy(func(job) string { return "a" }))
+			}
+			w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "workers", o, bus.Handle(func(ctx *bus.Context, m job) error {
+				if m.N > 0 {
+					return nil
+				}
+				ctx.Send(called{})
+				<-ctx.Done()
+				stopped <- context.Cause(ctx)
+				return ctx.Err()
+			}, keyed...))
+			f := w.fire(job{})
+			w.until("it is at work", func() bool { return w.count(`SELECT count(*) FROM edda.run_attempt WHERE began IS NOT NULL`) == 1 })
+			next := w.fire(job{N: 1})
+			w.exec(`UPDATE edda.run SET state = 'timed_out', ended = now() WHERE id = $1`, [16]byte(f.Run))
+			if cause := await(w, "the end of the handler", stopped); !errors.Is(cause, bus.ErrCancelled) {
+				t.Errorf("its context ended with %v", cause)
+			}
+			w.untilRun(next, "succeeded/succeeded")
+			w.untilEmpty("workers")
+			w.wantRun(f, "timed_out/open")
+			w.want(1, `SELECT count(*) FROM edda.discarded`)
+			w.want(0, `SELECT count(*) FROM edda.kept`)
+		})
+	}
+}
+
+// A handler that does not look at its context and returns nil has no effect either, when its run is over.
+func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
+	for _, limit := range []int{0, 2} {
+		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			keep(w)
+			g := newGate(t)
+			w.start("workers", bus.EndpointOptions{Lease: time.Minute, ClusterConcurrency: limit}, bus.Handle(func(ctx *bus.Context, m job) error {
+				g.pass()
+				ctx.Send(called{N: m.N})
+				return nil
+			}))
+			f := w.fire(job{N: 1})
+			<-g.came
+			next := w.again(f)
+			w.send(job{N: 2}, saga.WithFire(next))
+			g.open()
+			w.untilRun(next, "succeeded/succeeded")
+			w.untilEmpty("workers")
+			w.untilEmpty("keepers")
+			w.wantText("2", `SELECT string_agg(n::text, ',') FROM edda.kept`)
+			w.wantText("open", `SELECT coalesce(outcome, 'open') FROM edda.run_attempt WHERE attempt = 1`)
+		})
+	}
+}
+
+// Bus.Cancel of a running handler ends its run as cancelled.
+func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	began := make(chan struct{}, 1)
+	w.start("workers", bus.EndpointOptions{Lease: jobLease}, bus.Handle(func(ctx *bus.Context, _ job) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	f := w.manifestedID()
+	await(w, "the handler", began)
+	if did, err := w.bus.Cancel(t.Context(), "workers", f.id, "too long"); err != nil || did != bus.CancelledRunning {
+		t.Fatalf("%v, %v", did, err)
+	}
+	w.untilRun(f.Fire, "cancelled/cancelled")
+	w.wantText("cancelled: too long", `SELECT error FROM edda.run_attempt`)
+}
+
+// A handler that the drain stops says nothing of its run: it waits in the queue, and silence is no sign of death there.
+func TestDrainLeavesTheRunOpen(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	began := make(chan struct{}, 1)
+	e := w.endpoint("workers", bus.EndpointOptions{Drain: 10 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, _ job) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	w.makeQueue("workers")
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	f := w.fire(job{})
+	await(w, "the handler", began)
+	cancel()
+	if err := <-ended; !errors.Is(err, bus.ErrDrain) {
+		t.Errorf("Run returned %v", err)
+	}
+	w.wantRun(f, "active/open")
+	w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NULL`)
+	w.want(1, `SELECT count(*) FROM `+w.queue("workers"))
+}
+
+// In an ordered endpoint runs end in the order of their messages, failures and parked ones included.
+func TestRunsOfAnOrderedEndpoint(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	var mu sync.Mutex
+	failed := map[int]bool{}
+	o := bus.EndpointOptions{Ordered: bus.Strict, Poll: 20 * time.Millisecond, Lease: jobLease,
+		Policy: func(recoverability.Failure) recoverability.Decision {
+			return recoverability.RetryIn(10 * time.Millisecond)
+		}}
+	part := bus.Handle(func(_ *bus.Context, m job) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if m.N%5 == 0 && !failed[m.N] {
+			failed[m.N] = true
+			return errNo
+		}
+		return nil
+	}, bus.KeyedBy(func(m job) string { return m.Key }))
+	w.start("workers", o, part)
+	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "workers", o, part)
+	const n = 40
+	for i := range n {
+		w.fire(job{Key: fmt.Sprint("k", i%3), N: i})
+	}
+	w.until("every run has ended", func() bool { return w.count(`SELECT count(*) FROM edda.run WHERE state = 'succeeded'`) == n })
+	w.want(n, `SELECT successes FROM edda.manifest`)
+	w.untilEmpty("workers")
+}

@@ -1,3 +1,0 @@
-package scheduler
-
-func (s *Scheduler) declare(m []Manifest) error { return nil }

@@ -1,0 +1,53 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+)
+
+func TestDepthTellsWhatWaits(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "depth.sql")
+	if d, err := depthOf(t.Context(), pool, schema); err != nil || d != (Depth{}) {
+		t.Errorf("nothing waits: %+v, %v", d, err)
+	}
+	for _, sql := range []string{
+		`INSERT INTO :schema.manifest (name, definition, kind, body, due, live, held)
+		 VALUES ('late', '{}', 'k', '', now() - interval '90 s', true, NULL), ('paused', '{}', 'k', '', now() - interval '1 h', false, NULL),
+		        ('held', '{}', 'k', '', now() - interval '1 h', true, gen_random_uuid()), ('later', '{}', 'k', '', now() + interval '1 h', true, NULL)`,
+		`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready)
+		 SELECT gen_random_uuid(), m.id, 'manual', s.state, now(), now() - interval '30 s'
+		 FROM :schema.manifest m, (VALUES ('waiting', 1), ('queued', 2), ('active', 3), ('dead', 4), ('succeeded', 5)) s(state, n), generate_series(1, s.n)
+		 WHERE m.name = 'late'`,
+	} {
+		if _, err := pool.Exec(t.Context(), schema.Render(sql)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := depthOf(t.Context(), pool, schema)
+	if err != nil || d.Waiting != 1 || d.Queued != 2 || d.Active != 3 || d.Dead != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d.Late < 90*time.Second || d.Late > 10*time.Minute || d.Behind < 30*time.Second || d.Behind > 10*time.Minute {
+		t.Errorf("%v late, %v behind", d.Late, d.Behind)
+	}
+}
+
+// A scrape must not read what ended long ago, nor manifests that are due some day.
+func TestDepthReadsOpenRunsAlone(t *testing.T) {
+	pool, schema := pgtest.Database(t)
+	pgtest.Probes{
+		File:       "depth.sql",
+		Statements: map[string][]string{"depth": {"100000"}},
+		Settings:   []string{"SET LOCAL enable_seqscan = off"}, // a table of a few rows is read as a whole, and rightly so
+		Fill: `WITH m AS (
+				INSERT INTO :schema.manifest (name, definition, kind, body, due)
+				SELECT 'm' || n, '{}', 'k', '', now() + (n - 3) * interval '1 hour' FROM generate_series(1, 3000) n RETURNING id)
+			INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
+			SELECT gen_random_uuid(), m.id, 'manual', 'succeeded', now(), now(), now() FROM m`,
+		MaxRows: 2,
+	}.Check(t, pool, schema)
+}

@@ -1,0 +1,346 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// countingSends is a tableSender.before that counts.
+func countingSends(n *int, then func(n int) error) func(context.Context, saga.Message, saga.Fire) error {
+	var mu sync.Mutex
+	return func(context.Context, saga.Message, saga.Fire) error {
+		mu.Lock()
+		defer mu.Unlock()
+		*n++
+		return then(*n)
+	}
+}
+
+// Two servers hold one list of entries. Each entry is dispatched once, in any split.
+func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 3, 0)
+	a, b := w.scheduler(), w.scheduler()
+	picked, err := a.pick(t.Context())
+	if err != nil || len(picked) != 3 {
+		t.Fatalf("picked %d, %v", len(picked), err)
+	}
+	orders := [][]candidate{picked, {picked[2], picked[1], picked[0]}}
+	w.atOnce(2, func(i int) error {
+		for _, c := range orders[i] {
+			if _, err := []*Scheduler{a, b}[i].dispatchAll(t.Context(), []candidate{c}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.onceEach()
+	if n := w.count("SELECT count(*) FROM :schema.sent_message"); n != 3 {
+		t.Errorf("%d messages, want 3", n)
+	}
+}
+
+// An entry that another server holds is skipped without waiting, and without an error.
+func TestEntryInOtherHandsIsSkipped(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 2, 0)
+	a, b := w.scheduler(), w.scheduler()
+	picked, err := a.pick(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+		once.Do(func() {
+			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
+				t.Errorf("%d were dispatched that another server holds, %v", n, err)
+			}
+		})
+		return nil
+	}
+	if n, err := a.dispatchAll(t.Context(), picked); n != 2 || err != nil {
+		t.Errorf("dispatched %d, %v", n, err)
+	}
+	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
+		t.Errorf("%d were dispatched a second time, %v", n, err)
+	}
+	w.onceEach()
+}
+
+// One that cannot be sent waits and is dead in the end; it holds its manifest. The others of its transaction go.
+func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(5)
+	w.exec("UPDATE :schema.manifest SET kind = 'unknown' WHERE name = 'm3'")
+	w.sender.before = func(_ context.Context, m saga.Message, _ saga.Fire) error {
+		if m.Kind() == "unknown" {
+			return errRefused
+		}
+		return nil
+	}
+	s := w.scheduler()
+	w.cycle(s)
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.sent_message"); n != 4 {
+		t.Errorf("%d messages, want those of the four others", n)
+	}
+	if got := w.states("m3"); got != "schedule waiting 0" {
+		t.Errorf("m3: %s", got)
+	}
+	w.drain(s)
+	if got := w.text("SELECT state || ' ' || refused || ' ' || (error LIKE '%refused%') FROM :schema.run WHERE state = 'dead'"); got != "dead 5 true" {
+		t.Errorf("m3: %s", got)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE held IS NOT NULL AND run IS NULL AND name = 'm3'"); n != 1 {
+		t.Error("its manifest is not held")
+	}
+	w.onceEach()
+}
+
+// A Sender that breaks the transaction: the others are sent again, each once.
+func TestBrokenTransactionIsNobodyElsesTrouble(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(5)
+	w.exec("UPDATE :schema.manifest SET kind = 'poison' WHERE name = 'm3'")
+	w.exec("ALTER TABLE :schema.sent_message ADD CHECK (kind <> 'poison')")
+	s := w.scheduler(func(o *Options) { o.MaxDispatchAttempts = 1 })
+	w.cycle(s)
+	w.drain(s)
+	if n := w.count("SELECT count(*) FROM :schema.sent_message"); n != 4 || w.states("m3") != "schedule dead 0" {
+		t.Errorf("%d messages, want 4; m3: %s", n, w.states("m3"))
+	}
+	w.onceEach()
+}
+
+// Of a paused group nothing is dispatched. Of a paused manifest what is queued goes: somebody triggered it, or it was due before.
+func TestPausedGroupIsNotDispatched(t *testing.T) {
+	w := loopsOpen(t)
+	group := w.group("g", 0, false, 0)
+	w.queued("grouped", 2, group)
+	w.queued("paused", 2, 0)
+	w.exec("UPDATE :schema.manifest_group SET paused_at = now()")
+	w.exec("UPDATE :schema.manifest SET paused_at = now(), live = false WHERE name = 'paused'")
+	s := w.scheduler()
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.sent_message WHERE manifest = 'paused'"); n != 2 || w.count("SELECT count(*) FROM :schema.sent_message") != 2 {
+		t.Errorf("%d messages of the paused manifest, want 2 and no others", n)
+	}
+	w.exec("UPDATE :schema.manifest_group SET paused_at = NULL")
+	w.drain(s)
+	w.onceEach()
+}
+
+// One group has a hundred thousand runs, and another three. The small one is in the first pass, and the order is as documented.
+func TestNoGroupStarves(t *testing.T) {
+	w := loopsOpen(t)
+	large, small := w.group("large", 0, false, 5), w.group("small", 0, false, 0)
+	w.queued("large", 100_000, large)
+	w.queued("small", 3, small)
+	w.queued("alone", 3, 0)
+	s := w.scheduler()
+	began := time.Now()
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the pass took %v", time.Since(began))
+	if got := w.text(`SELECT string_agg(manifest || ' ' || n, ', ' ORDER BY manifest) FROM (SELECT manifest, count(*) AS n FROM :schema.sent_message GROUP BY 1) x`); got != "alone 3, large 67, small 3" {
+		t.Errorf("the first pass: %s", got)
+	}
+}
+
+func TestOrderOfDispatch(t *testing.T) {
+	t.Parallel()
+	var all []candidate
+	add := func(group int32, n int) {
+		for i := range n {
+			all = append(all, candidate{id: newRunID(), group: group, ready: time.Unix(int64(1000*group)+int64(i), 0)})
+		}
+	}
+	add(3, 50)
+	add(1, 50)
+	add(2, 1)
+	groups := func(picked []candidate) string {
+		var text []string
+		for _, c := range picked {
+			text = append(text, fmt.Sprint(c.group))
+		}
+		return strings.Join(text, "")
+	}
+	for room, want := range map[int]string{1: "1", 2: "12", 3: "312", 8: "33333312", 101: groups(all)} {
+		got := share(all, room)
+		if groups(got) != want || !slices.IsSortedFunc(got, func(a, b candidate) int {
+			return slices.Index(all, a) - slices.Index(all, b)
+		}) {
+			t.Errorf("room %d: %s, want %s in order", room, groups(got), want)
+		}
+	}
+}
+
+// Eight servers and a soft cap: each counts by itself, so it may be exceeded by a batch for each of the others, and not by more.
+func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
+	w := loopsOpen(t)
+	const servers, most = 4, 10
+	w.queued("q", 1000, w.group("g", most, false, 0))
+	w.sender.before = nil
+	var counted sync.WaitGroup
+	counted.Add(servers)
+	w.atOnce(servers, func(int) error { // all have counted before any of them dispatches
+		s := w.scheduler()
+		picked, err := s.pick(t.Context())
+		counted.Done()
+		counted.Wait()
+		if err == nil {
+			_, err = s.dispatchAll(t.Context(), picked)
+		}
+		return err
+	})
+	active := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'")
+	if active < most || active > most+(servers-1)*min(most, batchRuns) {
+		t.Errorf("%d runs are active: want %d to %d", active, most, most+(servers-1)*min(most, batchRuns))
+	}
+	s := w.scheduler()
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != active {
+		t.Errorf("%d more were dispatched over a full cap", n-active)
+	}
+}
+
+func TestGlobalCapCountsEveryRun(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 30, w.group("g", 0, false, 0))
+	w.queued("r", 30, 0)
+	s := w.scheduler(func(o *Options) { o.MaxActive = 20 })
+	for range 3 {
+		if _, err := s.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 20 {
+		t.Errorf("%d runs are active, want 20", n)
+	}
+}
+
+// Eight dispatchers, a strict cap of three, and runs that end meanwhile: never more than three are active.
+func TestStrictCapIsNeverExceeded(t *testing.T) {
+	w := loopsOpen(t)
+	const servers, most, runs = 8, 3, 60
+	w.queued("q", runs, w.group("g", most, true, 0))
+	// Whoever makes a run active counts those that are: in the order of commits, since the group's row is locked.
+	w.exec(`CREATE TABLE :schema.seen (active int);
+		CREATE FUNCTION :schema.look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO :schema.seen SELECT count(*) FROM :schema.run WHERE state = 'active'; RETURN NULL; END $$;
+		CREATE TRIGGER look AFTER UPDATE ON :schema.run FOR EACH STATEMENT EXECUTE FUNCTION :schema.look()`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for range servers {
+		s := w.scheduler(func(o *Options) { o.MaxConcurrentDispatch = 2 })
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.pass(ctx); err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	w.await("all runs end", func() bool {
+		if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n > most {
+			t.Errorf("%d runs are active", n)
+		}
+		w.exec(`SELECT :schema.run_end(ARRAY[id], ARRAY[attempt], '{succeeded}', '{""}') FROM :schema.run WHERE state = 'active' ORDER BY id LIMIT 1`)
+		return t.Failed() || w.count("SELECT count(*) FROM :schema.run WHERE state <> 'succeeded'") == 0
+	})
+	cancel()
+	all.Wait()
+	if n := w.count("SELECT max(active) FROM :schema.seen"); n != most {
+		t.Errorf("at most %d were active at a time, want %d", n, most)
+	}
+	w.onceEach()
+}
+
+// Fifty entries and a Sender that takes its time, two seconds scaled down: ten at a time are at least five times as fast as one.
+func TestX17SlowSenderIsUsedTenAtATime(t *testing.T) {
+	w := loopsOpen(t)
+	const entries, slow = 50, 60 * time.Millisecond
+	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+		timer := time.NewTimer(slow)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	took := map[int]time.Duration{}
+	for _, at := range []int{1, 10} {
+		w.exec("TRUNCATE :schema.run, :schema.run_attempt, :schema.manifest, :schema.sent_message CASCADE")
+		w.queued("q", entries, 0)
+		s := w.scheduler(func(o *Options) { o.MaxConcurrentDispatch = at })
+		began := time.Now()
+		w.drain(s)
+		took[at] = time.Since(began)
+		w.onceEach()
+	}
+	t.Logf("one at a time %v, ten at a time %v", took[1], took[10])
+	if took[1] < 5*took[10] {
+		t.Errorf("ten at a time took %v, and one %v: want a fifth or less", took[10], took[1])
+	}
+}
+
+// What there is no time for is left to others, unlocked.
+func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
+	t.Parallel()
+	p := &parcel{wanted: []candidate{{id: newRunID()}, {id: newRunID()}, {id: newRunID()}}}
+	p.postpone([]claim{{id: p.wanted[1].id}, {id: p.wanted[2].id}})
+	b := newBasket(p.wanted, 1)
+	if first := b.take(); len(first) != 3 {
+		t.Fatalf("took %d", len(first))
+	}
+	b.putBack(p.late)
+	if a, c := b.take(), b.take(); len(a) != 1 || len(c) != 1 || a[0].id != p.wanted[1].id || c[0].id != p.wanted[2].id {
+		t.Errorf("took %v and %v", a, c)
+	}
+}
+
+// inTxSender is a Sender with transactions of its own, as a bus has.
+type inTxSender struct {
+	*tableSender
+	w     *loopsWorld
+	wakes atomic.Int64
+}
+
+func (s *inTxSender) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	defer s.wakes.Add(1)
+	return pgx.BeginFunc(ctx, s.w.pool, fn)
+}
+
+func TestSenderWithTransactionsOfItsOwnIsUsed(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 3, 0)
+	sender := &inTxSender{tableSender: w.sender, w: w}
+	s, err := New(w.pool, sender, Options{Schema: w.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pass(t.Context()); err != nil || sender.wakes.Load() != 1 {
+		t.Errorf("%d transactions of the Sender, %v", sender.wakes.Load(), err)
+	}
+	w.onceEach()
+}

@@ -1,0 +1,53 @@
+package scheduler_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the example of a Singleton does not show: a Postgres, and a table of rates.
+
+// ratesSchema is a name of this run alone, since DATABASE_URL may name a server that others use.
+var ratesSchema = "example_" + strings.ToLower(rand.Text()[:10])
+
+var (
+	ratesServer *pgdev.Server
+	ratesPool   *pgxpool.Pool
+)
+
+// checkRates fails the example: its output is then not the one it should be.
+func checkRates(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func openRates() (context.Context, *pgxpool.Pool, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	var err error
+	ratesServer, err = pgdev.Start(ctx, pgdev.Options{})
+	checkRates(err)
+	config, err := pgxpool.ParseConfig(ratesServer.DSN())
+	checkRates(err)
+	config.ConnConfig.RuntimeParams["search_path"] = ratesSchema
+	ratesPool, err = pgxpool.NewWithConfig(ctx, config)
+	checkRates(err)
+	checkRates(migrate.Up(ctx, ratesPool, migrate.Options{Schema: ratesSchema}))
+	_, err = ratesPool.Exec(ctx, "CREATE TABLE rate AS SELECT 'USD' AS currency, 0::float8 AS euro")
+	checkRates(err)
+	return ctx, ratesPool, cancel
+}
+
+func closeRates() {
+	_, err := ratesPool.Exec(context.Background(), "DROP SCHEMA "+pgx.Identifier{ratesSchema}.Sanitize()+" CASCADE")
+	checkRates(err)
+	ratesPool.Close()
+	checkRates(ratesServer.Stop())
+}

@@ -1,0 +1,276 @@
+package scheduler
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// With MisfireAll a manifest that is behind fires every due time, one after the other, each once.
+func TestMisfireAllCatchesUp(t *testing.T) {
+	for name, overlap := range map[string]bool{"overlap": true, "no overlap": false} {
+		t.Run(name, func(t *testing.T) {
+			w := loopsOpen(t)
+			w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due, overlap)
+				VALUES ('m', '{"rule":{"kind":"every","every":3600000000000},"misfire":"all"}', 'ping', '{}', now() - interval '9 hours 30 minutes', $1)`, overlap)
+			s := w.scheduler()
+			for range 20 {
+				w.cycle(s)
+				w.drain(s)
+				if !overlap {
+					w.end("m", "succeeded")
+				}
+			}
+			if n := w.count("SELECT count(*) FROM :schema.run"); n != 10 {
+				t.Errorf("%d runs, want 10: %s", n, w.states("m"))
+			}
+			if got := w.text("SELECT (max(due) - min(due))::text FROM :schema.run"); got != "09:00:00" {
+				t.Errorf("the due times span %s", got)
+			}
+			w.onceEach()
+		})
+	}
+}
+
+// Without overlap the next firing waits for the end of the run, with it for its dispatch.
+func TestOverlapIsAllowedOrNot(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(2)
+	w.exec("UPDATE :schema.manifest SET overlap = true WHERE name = 'm2'")
+	s := w.scheduler()
+	w.cycle(s)
+	w.exec("UPDATE :schema.manifest SET due = clock_timestamp() - interval '1 millisecond'")
+	if c := w.cycle(s); c.loaded != 0 {
+		t.Errorf("%+v: an entry was queued beside another", c)
+	}
+	w.drain(s)
+	if c := w.cycle(s); c.queued != 1 || w.states("m2") != "schedule active 1, schedule queued 0" && w.states("m2") != "schedule queued 0, schedule active 1" {
+		t.Errorf("%+v, want m2 alone: %s", c, w.states("m2"))
+	}
+	w.end("m1", "succeeded")
+	if c := w.cycle(s); c.queued != 1 {
+		t.Errorf("%+v, want m1", c)
+	}
+}
+
+// A dispatch that lets a manifest go which is due again wakes the evaluator of this process.
+func TestDispatchWakesTheEvaluator(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(1)
+	w.exec("UPDATE :schema.manifest SET overlap = true")
+	s := w.scheduler()
+	w.cycle(s)
+	w.due("m1")
+	w.drain(s)
+	if len(s.due) != 1 {
+		t.Error("the evaluator was not woken")
+	}
+	if len(s.ready) != 1 {
+		t.Error("the dispatcher was not woken by the cycle")
+	}
+}
+
+// Attempts after a failure come later and later, and the last one leaves a dead run that holds its manifest.
+func TestFailedRunIsTriedAgainAndDies(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(1)
+	w.exec("UPDATE :schema.manifest SET retries = 2, retry_delay = '10 minutes', retry_most = '15 minutes'")
+	s := w.scheduler()
+	w.cycle(s)
+	for attempt, want := range []string{"00:10:00", "00:15:00", ""} {
+		w.drain(s)
+		w.end("m1", "failed")
+		if attempt == 2 {
+			break
+		}
+		if got := w.text("SELECT date_trunc('minute', ready - clock_timestamp() + interval '30 seconds')::text FROM :schema.run WHERE state = 'waiting'"); got != want {
+			t.Errorf("attempt %d: the next one comes after %s, want %s", attempt+1, got, want)
+		}
+		if c := w.cycle(s); c.loaded != 0 {
+			t.Errorf("%+v: the manifest fires beside its retry", c)
+		}
+		w.exec("UPDATE :schema.run SET ready = now() WHERE state = 'waiting'")
+	}
+	if got := w.states("m1"); got != "schedule dead 3" {
+		t.Errorf("m1: %s", got)
+	}
+	w.due("m1")
+	if c := w.cycle(s); c.loaded != 0 {
+		t.Errorf("%+v: a held manifest fires", c)
+	}
+	w.onceEach()
+}
+
+// A run that takes too long is ended by the next cycle, and its manifest goes on.
+func TestRunThatTakesTooLongIsTimedOut(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(2)
+	w.exec("UPDATE :schema.manifest SET timeout = CASE name WHEN 'm1' THEN interval '1 second' END")
+	s := w.scheduler()
+	w.cycle(s)
+	w.drain(s)
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE deadline BETWEEN now() AND now() + interval '1 second'"); n != 1 {
+		t.Errorf("%d runs have their deadline, want 1", n)
+	}
+	w.exec("UPDATE :schema.run SET deadline = now() WHERE deadline IS NOT NULL")
+	if c := w.cycle(s); c.reaped != 1 || s.untilDue(t.Context(), c) != 0 {
+		t.Errorf("%+v, want 1 reaped, and another cycle", c)
+	}
+	if w.states("m1") != "schedule timed_out 1" || w.states("m2") != "schedule active 1" {
+		t.Errorf("m1: %s, m2: %s", w.states("m1"), w.states("m2"))
+	}
+	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE run IS NULL AND name = 'm1'"); n != 1 {
+		t.Error("its manifest is not free")
+	}
+}
+
+// A follower fires once for a success of its parent, by the edge, or when that was lost by the sweep, and not by both.
+func TestFollowerFiresOnceForASuccess(t *testing.T) {
+	for name, lost := range map[string]bool{"edge": false, "edge lost": true} {
+		t.Run(name, func(t *testing.T) {
+			w := loopsOpen(t)
+			w.follower()
+			if lost {
+				w.exec("UPDATE :schema.manifest SET due = NULL WHERE name = 'child'")
+			}
+			s := w.scheduler()
+			term := w.term(s, "a")
+			if err := s.sweep(t.Context(), term); err != nil {
+				t.Fatal(err)
+			}
+			if c := w.cycle(s); c.queued != 1 {
+				t.Errorf("%+v, want the child", c)
+			}
+			w.drain(s)
+			w.end("child", "succeeded")
+			for range 2 {
+				if err := s.sweep(t.Context(), term); err != nil {
+					t.Fatal(err)
+				}
+				w.cycle(s)
+			}
+			if got := w.states("child"); got != "dependent succeeded 1" {
+				t.Errorf("child: %s", got)
+			}
+			w.onceEach()
+		})
+	}
+}
+
+// An attempt without a sign of life is lost. The run is sent again, and the lost handler is current no longer.
+func TestLostAttemptIsFenced(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(2)
+	s := w.scheduler(func(o *Options) { o.LostAfter = time.Minute })
+	w.cycle(s)
+	w.drain(s)
+	check := func(attempt int) int {
+		return w.count("SELECT cardinality(:schema.run_check(ARRAY[r.id], ARRAY[$1::int], 'worker')) FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = 'm1'", attempt)
+	}
+	if check(1) != 1 {
+		t.Fatal("the first attempt is not current")
+	}
+	term := w.term(s, "a")
+	sweep := func() {
+		if err := s.sweep(t.Context(), term); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	if got := w.states("m1"); got != "schedule active 1" {
+		t.Fatalf("a run that lives was given up: %s", got)
+	}
+	w.exec("UPDATE :schema.run SET beat = now() - interval '61 seconds' WHERE beat IS NOT NULL")
+	sweep()
+	sweep()
+	if w.states("m1") != "schedule waiting 1" || w.states("m2") != "schedule active 1" {
+		t.Errorf("m1: %s, m2: %s", w.states("m1"), w.states("m2"))
+	}
+	w.exec("UPDATE :schema.run SET ready = now() WHERE state = 'waiting'")
+	w.drain(s)
+	if check(1) != 0 || check(2) != 1 {
+		t.Error("the lost attempt is current, or the second is not")
+	}
+	if got := w.text("SELECT string_agg(coalesce(outcome, '-'), ' ' ORDER BY attempt) FROM :schema.run_attempt WHERE run = (SELECT run FROM :schema.run_attempt WHERE attempt = 2)"); got != "lost -" {
+		t.Errorf("attempts: %s", got)
+	}
+}
+
+// An orphan is deleted after its grace, its runs before it; one that came back or whose run is not over stays.
+func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(5)
+	s := w.scheduler()
+	w.cycle(s)
+	w.drain(s)
+	for _, m := range []string{"m1", "m3", "m4", "m5"} {
+		w.end(m, "succeeded")
+	}
+	w.exec(`UPDATE :schema.manifest SET orphaned_at = now() - CASE name WHEN 'm3' THEN interval '4 minutes' ELSE interval '6 minutes' END, live = false WHERE name <> 'm4'`)
+	w.exec("DELETE FROM :schema.run r USING :schema.manifest m WHERE m.id = r.manifest_id AND m.name = 'm5'")
+	term := w.term(s, "a")
+	for range 2 {
+		if err := s.sweep(t.Context(), term); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.text("SELECT string_agg(name, ' ' ORDER BY name) FROM :schema.manifest"); got != "m2 m3 m4" {
+		t.Errorf("left: %s, want m2 (its run is active), m3 (in its grace) and m4 (declared)", got)
+	}
+}
+
+// Two servers clean up together: what is old goes once, and to delete what is gone is no error.
+func TestTwoServersCleanUpTogether(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 2500, 0)
+	w.exec("UPDATE :schema.run SET state = 'succeeded', attempt = 1, ended = now() - interval '31 days'")
+	w.exec("INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT id, 1, id FROM :schema.run")
+	w.queued("young", 3, 0)
+	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '29 days' WHERE state = 'queued'")
+	w.queued("dead", 2, 0)
+	w.exec("UPDATE :schema.run SET state = 'dead', due = now() - interval '1 year', queued = now() - interval '1 year' WHERE state = 'queued'")
+	w.atOnce(2, func(int) error { return w.scheduler().cleanOnce(t.Context()) })
+	if err := w.scheduler().cleanOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run"); n != 5 || w.count("SELECT count(*) FROM :schema.run_attempt") != 0 {
+		t.Errorf("%d runs are left, want 5 and no attempts of others", n)
+	}
+}
+
+// A variance delays the run, by the same for everybody.
+func TestVarianceDelaysTheRun(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(1)
+	w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"every","every":3600000000000},"variance":86400000000000}'`)
+	s := w.scheduler()
+	w.cycle(s)
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.states("m1"); got != "schedule waiting 0" {
+		t.Errorf("m1: %s", got)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE ready > due AND ready < due + interval '1 day'"); n != 1 {
+		t.Error("it is not ready within a day")
+	}
+	if wait := s.untilNext(t.Context(), s.sql["next_ready"]); wait <= 0 || wait > 24*time.Hour {
+		t.Errorf("the dispatcher would sleep %v", wait)
+	}
+}
+
+func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
+	t.Parallel()
+	for field, o := range map[string]Options{
+		"Evaluate": {Evaluate: -1}, "Dispatch": {Dispatch: -1}, "Reconcile": {Reconcile: -1}, "Clean": {Clean: -1},
+		"MaxActive": {MaxActive: -1}, "MaxConcurrentDispatch": {MaxConcurrentDispatch: 101}, "MaxDispatchAttempts": {MaxDispatchAttempts: -1},
+		"Retention": {Retention: -1}, "OrphanGrace": {OrphanGrace: -1}, "LostAfter": {LostAfter: -1},
+	} {
+		if _, err := o.withDefaults(); err == nil || !strings.HasPrefix(err.Error(), field+" is ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if o, err := (Options{}).withDefaults(); err != nil || o.Evaluate != time.Second || o.MaxActive != 0 || o.MaxConcurrentDispatch != 1 || o.MaxDispatchAttempts != 5 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

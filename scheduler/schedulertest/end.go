@@ -1,0 +1,127 @@
+package schedulertest
+
+import (
+	"slices"
+	"time"
+)
+
+func (s State) ended() bool { return s == Succeeded || s == Cancelled || s == TimedOut }
+
+// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It tells whether the
+// firing was current; if not, nothing changes.
+func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, Succeeded) }
+
+// Fail ends an attempt. Its run waits for the next one, or is dead when the manifest has no retries left.
+func (s *Schedule) Fail(f Firing) (current bool) {
+	s.t.Helper()
+	r := s.runOf(f)
+	if r.attempt > r.manifest.plan.Retries {
+		return s.close(f, Dead)
+	}
+	return s.close(f, Waiting)
+}
+
+// Kill ends an attempt as a failure that no other attempt cures: the run is dead.
+func (s *Schedule) Kill(f Firing) (current bool) { return s.close(f, Dead) }
+
+// Discard ends a run as the handler does that wants nothing of it: it is cancelled.
+func (s *Schedule) Discard(f Firing) (current bool) { return s.close(f, Cancelled) }
+
+func (s *Schedule) close(f Firing, to State) (current bool) {
+	s.t.Helper()
+	r := s.runOf(f)
+	if r.state != Active || r.attempt != f.Attempt {
+		return false
+	}
+	s.end(r, to)
+	return true
+}
+
+// Cancel is an operator's: it ends a run that is open or dead, and tells whether there was one.
+func (s *Schedule) Cancel(f Firing) (open bool) {
+	s.t.Helper()
+	r := s.runOf(f)
+	if r.state.ended() {
+		return false
+	}
+	s.end(r, Cancelled)
+	return true
+}
+
+// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It tells whether it does.
+func (s *Schedule) Retry(f Firing) (again bool) {
+	s.t.Helper()
+	r := s.runOf(f)
+	if r.state == Succeeded || r.state == Active {
+		return false
+	}
+	m := r.manifest
+	r.state, r.ready = Queued, s.now
+	if !slices.Contains(s.runs, r) {
+		s.runs = append(s.runs, r)
+	}
+	if m.run == nil && !m.Overlap && r.origin == scheduled {
+		m.run = r
+	}
+	if m.held == r {
+		m.held = s.dead(m)
+	}
+	return true
+}
+
+// dead is a dead run of the manifest.
+func (s *Schedule) dead(m *manifest) (first *run) {
+	for _, r := range s.known {
+		if r.manifest == m && r.state == Dead && (first == nil || inOrder(r, first) < 0) {
+			first = r
+		}
+	}
+	return first
+}
+
+// end tells a manifest what became of its run, and those that follow it.
+func (s *Schedule) end(r *run, to State) {
+	m := r.manifest
+	r.state, r.deadline = to, time.Time{}
+	if to == Waiting {
+		r.ready = s.now.Add(backOff(m, r.attempt))
+		return
+	}
+	s.runs = slices.DeleteFunc(s.runs, func(open *run) bool { return open == r })
+	if m.run == r {
+		m.run = nil
+	}
+	switch {
+	case to == Dead:
+		m.held = r
+	case m.held == r:
+		m.held = s.dead(m)
+	}
+	if to == Succeeded {
+		s.follow(m, r.due)
+	}
+}
+
+// backOff is the pause after an attempt that failed.
+func backOff(m *manifest, attempt int) time.Duration {
+	pause := m.plan.RetryDelay
+	for range attempt - 1 {
+		if pause >= m.plan.RetryMost {
+			break
+		}
+		pause *= 2
+	}
+	return min(pause, m.plan.RetryMost)
+}
+
+// follow makes due what follows m, for the moment that its run was due.
+func (s *Schedule) follow(m *manifest, due time.Time) {
+	if due.After(s.now) {
+		due = s.now
+	}
+	for _, f := range s.manifests {
+		if f.plan.Follows && f.plan.Parent == m.Name && f.due.Before(due) {
+			f.due = due
+		}
+	}
+}

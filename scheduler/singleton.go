@@ -1,0 +1,194 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed singleton.sql
+var singletonStatements string
+
+// Singleton is a loop of yours that runs on one replica at a time: where its lease is. Its methods are safe for concurrent use.
+type Singleton struct {
+	pool    *pgxpool.Pool
+	schema  pg.Schema
+	sql     pg.Statements
+	leases  *lease.Store
+	keeper  *lease.Keeper
+	name    string // of the lease
+	run     func(Term) error
+	options SingletonOptions
+	swept   atomic.Pointer[Swept]
+}
+
+// SingletonOptions say how long what takes. Every zero is a default, and a negative number an error.
+type SingletonOptions struct {
+	Schema string // "" is "edda"
+
+	TTL     time.Duration // of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. Who dies is followed after TTL + Acquire at most
+	Renew   time.Duration // how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 10 s; TTL must be 3 × Renew or more
+	Acquire time.Duration // how often the others bid, ± a quarter, and how long one waits whose run ended; 0 is TTL/3, at most 5 s
+	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
+	Stop    time.Duration // how long run may take to return when its term ends, still being renewed; 0 is 30 s
+
+	// Replica is the name of this process for people who look: "" is $EDDA_REPLICA, else the host's name, else a UUID. A random part is
+	// added in any case, so that it need not be unique: a process that is started again is another holder.
+	Replica string
+
+	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A lease that was released is then taken
+	// at the next bid, and not at once.
+	PollOnly bool
+
+	Logger *slog.Logger // nil is slog.Default(). Terms are logged at Info, renewals and lost bids at Debug
+}
+
+func (o SingletonOptions) withDefaults() SingletonOptions {
+	o.TTL = cmp.Or(o.TTL, 30*time.Second)
+	o.Renew = cmp.Or(o.Renew, min(10*time.Second, o.TTL/3))
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	return o
+}
+
+// singletonPrefix keeps the names of users' leases from those of our own.
+const singletonPrefix = "singleton/"
+
+// NewSingleton makes a Singleton. It does no I/O, and reports every fault at once. Its lease is named "singleton/" and name, which is 1 to 117 of
+// a-z, 0-9 and _ . / -, beginning with a letter.
+//
+// run is called for each term that this replica gets. It must return soon after its Term has ended, and may return before. Then the lease is
+// released, never while run is at work, and after an Acquire interval this replica bids again. An error that run returns is logged. So
+// is a panic, which ends the term and not the process.
+func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o SingletonOptions) (*Singleton, error) {
+	o = o.withDefaults()
+	s := &Singleton{pool: pool, name: singletonPrefix + name, run: run, options: o}
+	var faults []error
+	if pool == nil {
+		faults = append(faults, errors.New("the pool is nil"))
+	}
+	if run == nil {
+		faults = append(faults, errors.New("run is nil"))
+	}
+	if err := lease.CheckName(name); err != nil {
+		faults = append(faults, err)
+	}
+	faults = append(faults, s.load(o.Schema))
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("new singleton %.60q: %w", name, err)
+	}
+	keeper, err := lease.NewKeeper(pool, s.leases, lease.Job{Name: s.name, Run: s.work}, lease.Options{
+		TTL: o.TTL, Renew: o.Renew, Acquire: o.Acquire, Margin: o.Margin, Stop: o.Stop, Holder: o.Replica, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("new singleton %s: %w", name, err)
+	}
+	s.keeper = keeper
+	return s, nil
+}
+
+func (s *Singleton) load(schema string) (err error) {
+	if s.schema, err = pg.ParseSchema(schema); err != nil {
+		return err
+	}
+	if s.sql, err = pg.Load(singletonStatements, s.schema); err != nil {
+		return err
+	}
+	s.leases, err = lease.New(s.schema)
+	return err
+}
+
+// Name is the name of the lease.
+func (s *Singleton) Name() string { return s.name }
+
+// Connections is how many connections Run opens beside those of the pool: one that renews, and one that listens. With PollOnly it is
+// 0, because what stands between is a pooler, whose connections are not ours to count.
+func (s *Singleton) Connections() int {
+	if s.options.PollOnly {
+		return 0
+	}
+	return 2
+}
+
+// Check tells whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it from reading.
+func (s *Singleton) Check(ctx context.Context) error {
+	if err := migrations.Check(ctx, s.pool, s.schema); err != nil {
+		return fmt.Errorf("check singleton %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until run has returned, releases the
+// lease, and returns nil. It returns an error of Check, or one that does not pass by waiting, as when the role lacks a right. A database
+// that is away is waited for.
+func (s *Singleton) Run(ctx context.Context) error {
+	if err := s.Check(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	group := run.NewGroup(ctx)
+	if !s.options.PollOnly {
+		listener := lease.Listener{Pool: s.pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.options.Logger}
+		group.Go(listener.Run)
+	}
+	group.Go(s.bid)
+	return group.Wait()
+}
+
+// bid is Run for who listens for it, and calls heard.
+func (s *Singleton) bid(ctx context.Context) error {
+	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "replica", s.keeper.Health().Replica)
+	if err := s.keeper.Run(ctx); err != nil {
+		return fmt.Errorf("run singleton %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// heard is called with the payload of each notification, and with "" when some may have been missed.
+func (s *Singleton) heard(payload string) {
+	if payload == "" || payload == lease.WakePrefix+s.name {
+		s.keeper.Wake()
+	}
+}
+
+// work is one term.
+func (s *Singleton) work(ctx context.Context, t lease.Term) error {
+	err := s.call(&term{Context: ctx, of: s, Term: t})
+	if broken := (*saga.PanicError)(nil); errors.As(err, &broken) {
+		s.options.Logger.Error("edda: the work under a lease panicked", "lease", s.name, "holder", t.Holder, "epoch", t.Epoch,
+			"panic", broken.Value, "stack", string(broken.Stack))
+		return nil
+	}
+	return err
+}
+
+func (s *Singleton) call(t Term) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return s.run(t)
+}
+
+// note keeps what a Sweep tells.
+func (s *Singleton) note(last Swept) {
+	s.swept.Store(&last)
+	if last.Took > last.Every {
+		s.options.Logger.Warn("edda: a sweep took longer than its interval", "lease", s.name, "took", last.Took, "every", last.Every)
+	}
+}

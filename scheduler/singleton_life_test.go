@@ -1,0 +1,199 @@
+package scheduler_test
+
+import (
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5"
+)
+
+var errSweep = errors.New("the shelf fell down")
+
+// A release is heard, so that the next replica need not wait for its turn to bid.
+func TestSingletonIsTakenOverAtOnce(t *testing.T) {
+	w := singleOpen(t)
+	rarely := func(o *scheduler.SingletonOptions) { o.TTL, o.Acquire = time.Hour, time.Hour }
+	stop := w.start(w.replica(w.pool, "a", w.holder("a", nil), rarely))
+	w.find("a", "begins", 1)
+	b := w.replica(w.pool, "b", w.holder("b", nil), rarely)
+	w.start(b)
+	for b.Health().Epoch == 0 { // it stands by
+		<-time.After(10 * time.Millisecond)
+	}
+	stop()
+	ended, began := w.find("a", "ends", 1), w.find("b", "begins", 1)
+	if began.epoch != ended.epoch+1 || began.at.Before(ended.at) {
+		t.Errorf("b began %v after a had ended, with epoch %d after %d", began.at.Sub(ended.at), began.epoch, ended.epoch)
+	}
+	if err := w.leases.Resign(t.Context(), "singleton/sweep"); err != nil {
+		t.Error(err)
+	}
+	w.find("b", "ends", 1)
+	if err := w.leases.Resign(t.Context(), "singleton/none"); !errors.Is(err, scheduler.ErrNotHeld) {
+		t.Errorf("resign what nobody has: %v", err)
+	}
+}
+
+// Without LISTEN it is taken at the next bid.
+func TestSingletonThatOnlyPolls(t *testing.T) {
+	w := singleOpen(t)
+	polls := func(o *scheduler.SingletonOptions) { o.PollOnly = true }
+	stop := w.start(w.replica(w.pool, "a", w.holder("a", nil), polls))
+	w.find("a", "begins", 1)
+	b := w.replica(w.pool, "b", w.holder("b", nil), polls)
+	w.start(b)
+	stop()
+	w.find("b", "begins", 1)
+	if b.Connections() != 0 {
+		t.Errorf("%d connections", b.Connections())
+	}
+}
+
+// A panic or an error ends a term, and neither the process nor the Singleton.
+func TestSingletonOutlivesItsFunction(t *testing.T) {
+	w := singleOpen(t)
+	s := w.replica(w.pool, "a", func(term scheduler.Term) error {
+		w.note("a", "begins", term.Epoch())
+		switch term.Epoch() {
+		case 1:
+			panic("no shelf")
+		case 2:
+			return errSweep
+		}
+		<-term.Done()
+		return nil
+	})
+	w.start(s)
+	if third := w.find("a", "begins", 3); third.epoch != 3 {
+		t.Errorf("the third term has epoch %d", third.epoch)
+	}
+	logged := w.logged()
+	for _, want := range []string{`level=ERROR msg="edda: the work under a lease panicked"`, "no shelf", "singleton_life_test.go", "level=WARN", errSweep.Error()} {
+		if !strings.Contains(logged, want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	if h := s.Health(); h.Acquired != 3 || h.Released != 2 || h.Lost != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Who holds it is known on every replica, without asking the database; the log tells of terms at Info and of what repeats at Debug.
+func TestSingletonTellsHowItStands(t *testing.T) {
+	w := singleOpen(t)
+	terms := make(chan scheduler.Term, 9)
+	a := w.replica(w.pool, "a", w.holder("a", terms))
+	if h := a.Health(); h.Holding || h.Epoch != 0 || h.Holder != "" || h.Lease != "singleton/sweep" || !h.TrustedUntil.IsZero() {
+		t.Errorf("before it runs: %+v", h)
+	}
+	stop := w.start(a)
+	term := <-terms
+	b := w.replica(w.pool, "b", w.holder("b", nil))
+	w.start(b)
+	for b.Health().Epoch != term.Epoch() {
+		<-time.After(10 * time.Millisecond)
+	}
+	mine, theirs, now := a.Health(), b.Health(), w.lease()
+	if !mine.Holding || mine.Holder != mine.Replica || mine.Epoch != term.Epoch() || mine.Acquired != 1 ||
+		time.Until(mine.TrustedUntil) <= 0 || time.Until(mine.TrustedUntil) > singleTimes.TTL {
+		t.Errorf("the holder: %+v", mine)
+	}
+	if theirs.Holding || theirs.Holder != mine.Replica || theirs.Acquired != 0 || !theirs.TrustedUntil.IsZero() || theirs.Replica == mine.Replica {
+		t.Errorf("the other: %+v", theirs)
+	}
+	if !now.Held || now.Holder != mine.Replica || now.Epoch != term.Epoch() || now.Expires.Sub(now.Now) > singleTimes.TTL {
+		t.Errorf("the database: %+v", now)
+	}
+	for !strings.Contains(w.logged(), "lease renewed") {
+		<-time.After(10 * time.Millisecond)
+	}
+	stop()
+	if h := a.Health(); h.Holding || h.Released != 1 || !h.TrustedUntil.IsZero() {
+		t.Errorf("after its end: %+v", h)
+	}
+	w.find("b", "begins", 1)
+	for _, want := range []string{
+		`level=INFO msg="edda: singleton stands by" lease=singleton/sweep replica=a/`,
+		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`,
+		`level=DEBUG msg="edda: lease renewed" lease=singleton/sweep epoch=1`,
+		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep replica=b/[0-9a-f]+ holder=a/[0-9a-f]+ epoch=1`,
+		`level=INFO msg="edda: lease released" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1 was_ours=true`,
+		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=b/[0-9a-f]+ epoch=2`,
+	} {
+		if !regexp.MustCompile(want).MatchString(w.logged()) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+}
+
+// Only the holder's sweeps write. How long they take is told, and one that takes too long is complained of.
+func TestSweepRunsOnTheHolderAlone(t *testing.T) {
+	w := singleOpen(t)
+	write, count := w.ledger()
+	sweep := func(who string) func(scheduler.Term) error {
+		return scheduler.Sweep(5*time.Millisecond, func(term scheduler.Term) error {
+			err := term.InTx(term, func(tx pgx.Tx) error {
+				_, err := tx.Exec(term, write(term.Epoch())+", ($1)", term.Epoch())
+				<-time.After(6 * time.Millisecond)
+				return err
+			})
+			w.note(who, "swept", term.Epoch())
+			return err
+		})
+	}
+	a := w.replica(w.pool, "a", sweep("a"))
+	stop := w.start(a)
+	w.find("a", "swept", 1)
+	w.start(w.replica(w.pool, "b", sweep("b")))
+	w.find("a", "swept", 10)
+	if _, ok := w.seen("b", "swept", 1); ok {
+		t.Error("the other swept too")
+	}
+	last := a.Health().Swept
+	if last.Every != 5*time.Millisecond || last.Took < last.Every || time.Since(last.Ended) > time.Minute {
+		t.Errorf("the last sweep: %+v", last)
+	}
+	if !strings.Contains(w.logged(), `level=WARN msg="edda: a sweep took longer than its interval" lease=singleton/sweep`) {
+		t.Error("nothing is said of sweeps that take longer than their interval")
+	}
+	stop()
+	w.find("b", "swept", 3)
+	if got := count(); got[1] < 20 || got[2] < 6 || len(got) != 2 {
+		t.Errorf("rows by epoch: %v", got)
+	}
+}
+
+func TestSweepThatFailsEndsItsTerm(t *testing.T) {
+	w := singleOpen(t)
+	w.start(w.replica(w.pool, "a", scheduler.Sweep(time.Hour, func(term scheduler.Term) error {
+		w.note("a", "swept", term.Epoch())
+		return errSweep
+	})))
+	if second := w.find("a", "swept", 2); second.epoch != 2 {
+		t.Errorf("epoch %d", second.epoch)
+	}
+	if err := scheduler.Sweep(0, func(scheduler.Term) error { return nil })(nil); err == nil || !strings.Contains(err.Error(), "more than 0") {
+		t.Errorf("a sweep every 0: %v", err)
+	}
+}
+
+func TestSingletonNeedsItsSchema(t *testing.T) {
+	t.Parallel()
+	s, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
+		scheduler.SingletonOptions{Schema: pgdev.Schema(t), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"Check": s.Check(t.Context()), "Run": s.Run(t.Context())} {
+		if !errors.Is(err, migrations.ErrNotMigrated) {
+			t.Errorf("%s in a schema that is not there: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package scheduler_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// singleTimes are times that a test can wait for, on a machine that is busy with other tests.
+var singleTimes = scheduler.SingletonOptions{TTL: 1500 * time.Millisecond, Acquire: 100 * time.Millisecond}
+
+// singleWorld is a migrated schema of a test's own, in which replicas bid for the lease singleton/sweep.
+type singleWorld struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	schema pg.Schema
+	leases *scheduler.Leases
+
+	mu    sync.Mutex // guards what follows
+	lines []singleLine
+	log   bytes.Buffer
+	news  chan struct{} // of capacity 1
+}
+
+// singleLine is what a replica did, by this process's clock.
+type singleLine struct {
+	who, what string
+	epoch     int64
+	at        time.Time
+}
+
+func singleOpen(t *testing.T) *singleWorld {
+	t.Helper()
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	leases, err := scheduler.NewLeases(pool, schema.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &singleWorld{t: t, pool: pool, schema: schema, leases: leases, news: make(chan struct{}, 1)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what they did:\n%+v\nlog:\n%s", w.lines, &w.log)
+		}
+	})
+	return w
+}
+
+// Write is for the log.
+func (w *singleWorld) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(text)
+}
+
+func (w *singleWorld) logged() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+func (w *singleWorld) note(who, what string, epoch int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, singleLine{who, what, epoch, time.Now()})
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// find is the n-th line of that kind, from 1, once it is there.
+func (w *singleWorld) find(who, what string, n int) singleLine {
+	w.t.Helper()
+	for {
+		if l, ok := w.seen(who, what, n); ok {
+			return l
+		}
+		select {
+		case <-w.news:
+		case <-time.After(20 * time.Second):
+			w.t.Fatalf("waited in vain for: %s %s", who, what)
+		}
+	}
+}
+
+func (w *singleWorld) seen(who, what string, n int) (singleLine, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.lines {
+		if l.who == who && l.what == what {
+			if n--; n == 0 {
+				return l, true
+			}
+		}
+	}
+	return singleLine{}, false
+}
+
+// replica makes one that does run, with singleTimes unless change says otherwise.
+func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler.Term) error, change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
+	w.t.Helper()
+	o := singleTimes
+	o.Schema, o.Replica = w.schema.Name(), who
+	o.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	for _, c := range change {
+		c(&o)
+	}
+	s, err := scheduler.NewSingleton(pool, "sweep", run, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// start runs one until stop, or the end of the test.
+func (w *singleWorld) start(s *scheduler.Singleton) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ran; err != nil {
+				w.t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// holder is a run that notes when it begins and ends, and shows its term.
+func (w *singleWorld) holder(who string, terms chan<- scheduler.Term) func(scheduler.Term) error {
+	return func(t scheduler.Term) error {
+		if terms != nil {
+			terms <- t
+		}
+		w.note(who, "begins", t.Epoch())
+		<-t.Done()
+		w.note(who, "ends", t.Epoch())
+		return nil
+	}
+}
+
+// faulty is a pool whose connections pass a proxy.
+func (w *singleWorld) faulty() (*faultproxy.Proxy, *pgxpool.Pool) {
+	w.t.Helper()
+	backend, err := faultproxy.Backend(pgdev.DSN(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	proxy, err := faultproxy.Listen(context.WithoutCancel(w.t.Context()), backend, faultproxy.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = proxy.Close() })
+	config, err := pgxpool.ParseConfig(proxy.DSN(pgdev.DSN(w.t)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pgtest.Become(config, w.pool.Config().ConnConfig.RuntimeParams["role"])
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(pool.Close)
+	return proxy, pool
+}
+
+// hung makes everything that a lease needs go nowhere.
+func hung(action faultproxy.Action) []faultproxy.Fault {
+	return []faultproxy.Fault{{Statement: "renew", Do: action}, {Statement: "release"}, {Statement: "acquire"}}
+}
+
+func (w *singleWorld) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.pool.Exec(w.t.Context(), w.schema.Render(sql), args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// jump moves the times of the lease, as a jump of the database's clock by as much the other way would.
+func (w *singleWorld) jump(d time.Duration) {
+	w.t.Helper()
+	w.exec("UPDATE :schema.lease SET acquired = acquired + $1, renewed = renewed + $1, expires = expires + $1", d)
+}
+
+func (w *singleWorld) lease() scheduler.LeaseInfo {
+	w.t.Helper()
+	list, err := w.leases.List(w.t.Context())
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("the leases: %+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// ledger makes a table for writes that are protected, and returns how many each term committed.
+func (w *singleWorld) ledger() (write func(epoch int64) string, count func() map[int64]int) {
+	w.t.Helper()
+	table := pgx.Identifier{w.schema.Name(), "ledger"}.Sanitize()
+	for _, sql := range []string{"CREATE TABLE " + table + " (epoch bigint NOT NULL)", "GRANT ALL ON " + table + " TO public"} {
+		if _, err := pgdev.Pool(w.t).Exec(w.t.Context(), sql); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	insert := "INSERT INTO " + table + " VALUES ($1)"
+	return func(int64) string { return insert }, func() map[int64]int {
+		rows, err := w.pool.Query(w.t.Context(), "SELECT epoch, count(*) FROM "+table+" GROUP BY epoch")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		counts := map[int64]int{}
+		var epoch int64
+		var n int
+		if _, err := pgx.ForEachRow(rows, []any{&epoch, &n}, func() error { counts[epoch] = n; return nil }); err != nil {
+			w.t.Fatal(err)
+		}
+		return counts
+	}
+}
+
+func TestSingletonStatements(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "singleton.sql")
+}
+
+func TestSingletonOptions(t *testing.T) {
+	t.Parallel()
+	run := func(scheduler.Term) error { return nil }
+	pool := pgdev.Pool(t)
+	for says, o := range map[string]scheduler.SingletonOptions{
+		"Renew is 11s and TTL is 30s, want a TTL of 3 × Renew": {Renew: 11 * time.Second},
+		"Renew is 5s and TTL is 12s":                           {TTL: 12 * time.Second, Renew: 5 * time.Second},
+		"TTL is -1s":                                           {TTL: -time.Second},
+		"control characters":                                   {Replica: "a\nb"},
+		"reserved by Postgres":                                 {Schema: "pg_x"},
+	} {
+		if _, err := scheduler.NewSingleton(pool, "sweep", run, o); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", o, err, says)
+		}
+	}
+	_, err := scheduler.NewSingleton(nil, "Sweep", nil, scheduler.SingletonOptions{})
+	for _, says := range []string{"pool is nil", "run is nil", "lease name"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	s, err := scheduler.NewSingleton(pool, "sweep", run, scheduler.SingletonOptions{})
+	if err != nil || s.Name() != "singleton/sweep" || s.Connections() != 2 {
+		t.Errorf("%v, %v", s, err)
+	}
+	if _, err := scheduler.NewSingleton(pool, "sweep", run, scheduler.SingletonOptions{TTL: 9 * time.Second, Renew: 3 * time.Second}); err != nil {
+		t.Errorf("a TTL of exactly three renewals: %v", err)
+	}
+}
+
+// Who a replica is: what its options say, else what its environment says, else its host; and another with each life.
+func TestSingletonSaysWhoItIs(t *testing.T) {
+	replica := func(name string) string {
+		t.Helper()
+		s, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil }, scheduler.SingletonOptions{Replica: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Health().Replica
+	}
+	t.Setenv("EDDA_REPLICA", "shop-7")
+	t.Setenv("HOSTNAME", "not-asked")
+	if a, b := replica("mine"), replica("mine"); a == b || !strings.HasPrefix(a, "mine/") || !strings.HasPrefix(b, "mine/") {
+		t.Errorf("%s, %s", a, b)
+	}
+	if a := replica(""); !strings.HasPrefix(a, "shop-7/") {
+		t.Error(a)
+	}
+	t.Setenv("EDDA_REPLICA", "")
+	if a := replica(""); strings.HasPrefix(a, "/") || strings.HasPrefix(a, "shop-7") {
+		t.Error(a)
+	}
+	t.Setenv("EDDA_REPLICA", "a\nb")
+	if _, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil }, scheduler.SingletonOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "EDDA_REPLICA") {
+		t.Errorf("a name with a line's end: %v", err)
+	}
+}

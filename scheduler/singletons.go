@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/edda-go/edda/internal/run"
+)
+
+// singletons are those that a Scheduler runs beside its own loops, and that share its listener. The zero singletons are none.
+type singletons struct {
+	mu      sync.Mutex // guards what follows
+	members []*Singleton
+	started bool
+}
+
+// add refuses two with one name, and one that comes when the others run already.
+func (l *singletons) add(s *Singleton) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.started:
+		return fmt.Errorf("singleton %s: the scheduler runs already", s.name)
+	case slices.ContainsFunc(l.members, func(other *Singleton) bool { return other.name == s.name }):
+		return fmt.Errorf("singleton %s is given twice", s.name)
+	}
+	l.members = append(l.members, s)
+	return nil
+}
+
+// start makes each a member of group.
+func (l *singletons) start(group *run.Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.started = true
+	for _, s := range l.members {
+		group.Go(s.bid)
+	}
+}
+
+// heard is for the payload of each notification, and "" when some may have been missed.
+func (l *singletons) heard(payload string) {
+	for _, s := range l.all() {
+		s.heard(payload)
+	}
+}
+
+func (l *singletons) health() (list []Health) {
+	for _, s := range l.all() {
+		list = append(list, s.Health())
+	}
+	return list
+}
+
+// connections is one for each, that renews.
+func (l *singletons) connections() int { return len(l.all()) }
+
+func (l *singletons) all() []*Singleton {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.members)
+}

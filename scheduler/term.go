@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrFenced says that the term is over and another has begun: nothing of the transaction may be committed, and nothing is.
+var ErrFenced = lease.ErrFenced
+
+// Term is one replica's time with a lease. It is a context that ends before anybody else can hold the lease: when the term
+// is not renewed in time, when somebody asks its holder to resign, and at a shutdown. A process that was paused may see that end
+// too late, so what must not happen twice is guarded in the database. Its methods are safe for concurrent use.
+type Term interface {
+	context.Context
+
+	// Epoch is the number of the term. Later terms of the lease have larger ones, whoever holds them: give it to
+	// receivers outside the database, and let them refuse smaller ones.
+	Epoch() int64
+
+	// Guard makes tx a part of the term: until tx ends no other term begins, and its error is ErrFenced when another has
+	// begun. A process that is paused meanwhile keeps the others out until the server ends its transaction: bound that by
+	// idle_in_transaction_session_timeout, or use InTx, which does.
+	Guard(ctx context.Context, tx pgx.Tx) error
+
+	// InTx runs write in a transaction that is guarded, and commits it when write returned nil. The server ends it when its
+	// process gives no sign of life for a TTL. Nothing is tried again.
+	InTx(ctx context.Context, write func(tx pgx.Tx) error) error
+}
+
+// term is a Term of a Singleton.
+type term struct {
+	context.Context
+	of *Singleton
+	lease.Term
+}
+
+func (t *term) Epoch() int64 { return t.Term.Epoch }
+
+func (t *term) Guard(ctx context.Context, tx pgx.Tx) error {
+	return t.of.leases.Guard(ctx, tx, t.Term)
+}
+
+func (t *term) InTx(ctx context.Context, write func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, t.of.pool, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(t.of.sql.Get("bound_idle"), strconv.FormatInt(t.of.options.TTL.Milliseconds(), 10)+"ms")
+		t.of.leases.QueueGuard(b, t.Term)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return fmt.Errorf("guard by lease %s, epoch %d: %w", t.Name, t.Epoch(), lease.Fenced(err))
+		}
+		return write(tx)
+	})
+}
+
+// Swept tells of the last pass of a Sweep.
+type Swept struct {
+	Every time.Duration
+	Took  time.Duration
+	Ended time.Time // zero: none has ended
+}
+
+// Sweep makes a function for NewSingleton of one that is to be called every so often: at once when a term begins, and then whenever
+// every has passed since the last call began. An error ends the term, and whoever gets the lease next goes on. How long a call took is in the
+// Health; one that takes longer than every is logged, since then the work has outgrown a single replica.
+func Sweep(every time.Duration, sweep func(Term) error) func(Term) error {
+	return func(t Term) error {
+		if every <= 0 {
+			return fmt.Errorf("a sweep every %v: want more than 0", every)
+		}
+		for t.Err() == nil {
+			began := time.Now()
+			err := sweep(t)
+			if s, ok := t.(*term); ok {
+				s.of.note(Swept{Every: every, Took: time.Since(began), Ended: time.Now()})
+			}
+			if err != nil {
+				return err
+			}
+			_ = run.Sleep(t, time.Until(began.Add(every))) // the loop sees the end of the term
+		}
+		return nil
+	}
+}
