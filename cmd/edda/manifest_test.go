@@ -25,7 +25,7 @@ func scheduled(t *testing.T) (*world, *scheduler.Store) {
 	if _, err := s.Sync(t.Context(), d.Owner, d.Groups, d.Manifests); err != nil {
 		t.Fatal(err)
 	}
-	w.exec("UPDATE edda.manifest SET due = '2124-03-30 01:00+00' WHERE name = 'night/settle'")
+	w.exec("UPDATE edda.manifest SET due = '2034-03-25 01:00+00' WHERE name = 'night/settle'")
 	return w, s
 }
 
@@ -49,33 +49,17 @@ func TestManifestCommands(t *testing.T) {
 		| night/settle live TIME cron 0 2 * * * Europe/Oslo settlement shop 0 -
 		| tidy live - on demand - shop 0 -`)
 	w.prints(w.want(exitDone, "manifest", "next", "night/settle", "3").out, `
-		| Thu 2124-03-30 02:00:00 +01:00 CET
-		| Fri 2124-03-31 02:00:00 +02:00 CEST
-		| Sat 2124-04-01 02:00:00 +02:00 CEST`)
-	says(t, w.want(exitDone, "manifest", "next", "tidy").out, "No clock decides")
-	w.prints(w.want(exitDone, "manifest", "pause", "night/settle", "--reason", "the bank\x1b is down").out, `
-		| manifest night/settle
-		| owner shop
-		| state paused
-		| schedule cron 0 2 * * * Europe/Oslo
-		| due TIME
-		| group settlement
-		| priority 0
-		| kind account.settle
-		| retries 3, after 5m0s up to 1h0m0s
-		| timeout 20m0s
-		| version 1
-		| changed TIME
-		| successes 0
-		| last fired -
-		| last success -
-		| open run -
-		| held by -
-		| It is paused since 2026-TODAY (the bank\x1b is down).`)
-	says(t, w.want(exitDone, "manifest", "list", "--state", "paused").out, "night/settle paused")
-	says(t, w.want(exitDone, "manifest", "resume", "night/settle").out, "Nothing is due until 2124-03-30 02:00:00 CET.")
-	says(t, w.want(exitDone, "manifest", "show", "night/report", "--body").out, "when night/settle succeeds", `"day": "today"`)
-	says(t, w.want(exitDone, "manifest", "remove", "tidy").out, "state orphan", "Nobody declares it any more")
+		| Sat 2034-03-25 02:00:00 +01:00 CET
+		| Sun 2034-03-26 03:00:00 +02:00 CEST
+		| Mon 2034-03-27 02:00:00 +02:00 CEST`)
+	says(t, w.stable(w.want(exitDone, "manifest", "next", "tidy").out), "No clock decides")
+	paused := w.stable(w.want(exitDone, "manifest", "pause", "night/settle", "--reason", "the bank\x1b is down").out)
+	says(t, paused, "manifest night/settle", "owner shop", "state paused", "due TIME", "retries 3, after 5m0s up to 1h0m0s", "timeout 20m0s",
+		"It is paused since", `(the bank\x1b is down).`)
+	says(t, w.stable(w.want(exitDone, "manifest", "list", "--state", "paused").out), "night/settle paused")
+	says(t, w.stable(w.want(exitDone, "manifest", "resume", "night/settle").out), "Nothing is due until 2034-03-25 02:00:00 CET.")
+	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/report", "--body").out), "when night/settle succeeds", `"day": "today"`)
+	says(t, w.stable(w.want(exitDone, "manifest", "remove", "tidy").out), "state orphan", "Nobody declares it any more")
 	for _, args := range [][]string{{"show"}, {"next"}, {"trigger"}, {"resume"}, {"remove"}, {"pause", "--reason", "r"}, {"backfill", "--from", "2h", "--until", "1h"}} {
 		says(t, w.want(exitNotFound, append([]string{"manifest"}, append(args, "night/setle")...)...).err, "there is no such manifest", "edda manifest list")
 	}
@@ -105,7 +89,7 @@ func TestRunCommands(t *testing.T) {
 		| RUN MANIFEST STATE ORIGIN DUE ATTEMPT QUEUED ENDED ERROR
 		| ID tidy waiting manual TIME 0 TIME - -
 		| ID tidy queued manual TIME 0 TIME - -`)
-	says(t, w.want(exitDone, "run", "show", run, "--body").out, "store.tidy", `"deep": true`)
+	says(t, w.stable(w.want(exitDone, "run", "show", run, "--body").out), "store.tidy", `"deep": true`)
 	w.prints(w.want(exitDone, "run", "cancel", run, "--note", "not today").out, `| Run ID is cancelled.`)
 	w.prints(w.want(exitDone, "run", "retry", run, "--note", "but now").out, `| Run ID is retried.`)
 	w.exec("UPDATE edda.run SET state = 'succeeded', ended = now() WHERE id = '" + run + "'")
@@ -119,8 +103,8 @@ func TestRunCommands(t *testing.T) {
 	if shown.State != "succeeded" || shown.Note != "but now" || shown.Text != nil || shown.Ended == nil {
 		t.Errorf("%+v", shown)
 	}
-	says(t, w.want(exitDone, "run", "list", "--manifest", "night/settle").out, "No such run")
-	says(t, w.want(exitDone, "run", "list", "--limit", "1").out, "There may be more: --after ")
+	says(t, w.stable(w.want(exitDone, "run", "list", "--manifest", "night/settle").out), "No such run")
+	says(t, w.stable(w.want(exitDone, "run", "list", "--limit", "1").out), "There may be more: --after ")
 
 	w.exec("UPDATE edda.manifest SET created = now()")
 	from := time.Now().UTC().AddDate(0, 0, -10).Format(time.RFC3339)
@@ -131,14 +115,14 @@ func TestRunCommands(t *testing.T) {
 	w.prints(w.want(exitDone, "group", "list").out, `
 		| GROUP CAP ACTIVE QUEUED MANIFESTS PRIORITY OWNER PAUSED REASON
 		| settlement 2 strict 0 10 1 0 shop - -`)
-	says(t, w.want(exitDone, "group", "pause", "settlement", "--reason", "r").out, "reason r")
-	says(t, w.want(exitDone, "manifest", "show", "night/settle").out, "state paused", "Its group settlement is paused")
+	says(t, w.stable(w.want(exitDone, "group", "pause", "settlement", "--reason", "r").out), "reason r")
+	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/settle").out), "state paused", "Its group settlement is paused")
 	w.prints(w.want(exitDone, "group", "cancel", "settlement", "--note", "n").out, `| 10 runs are cancelled.`)
-	says(t, w.want(exitDone, "group", "resume", "settlement").out, "paused -")
+	says(t, w.stable(w.want(exitDone, "group", "resume", "settlement").out), "paused -")
 	w.want(exitDone, "group", "set", "settlement", "--priority", "3")
-	says(t, w.want(exitDone, "group", "list").out, "2 strict 0 0 1 3 shop")
+	says(t, w.stable(w.want(exitDone, "group", "list").out), "2 strict 0 0 1 3 shop")
 	says(t, w.want(exitFailed, "group", "set", "settlement", "--max", "0").err, "no cap to keep")
-	says(t, w.want(exitDone, "group", "set", "more").out, "cap none")
+	says(t, w.stable(w.want(exitDone, "group", "set", "more").out), "cap none")
 	says(t, w.want(exitNotFound, "group", "pause", "no", "--reason", "r").err, "no such group", "edda group list")
 	if groups, err := s.Groups(t.Context()); err != nil || len(groups) != 2 {
 		t.Errorf("%+v, %v", groups, err)
@@ -186,7 +170,6 @@ func TestNextAndDiffWriteNothing(t *testing.T) {
 	ask(exitDone, "manifest", "next", "night/settle", "500")
 	ask(exitDone, "manifest", "show", "night/settle")
 	ask(exitDone, "run", "list")
-	says(t, ask(exitFailed, "manifest", "pause", "tidy", "--reason", "r").err, "read-only")
 	if after := w.count(all); after != before {
 		t.Error("the tables are not what they were")
 	}
