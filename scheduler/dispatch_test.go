@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -53,18 +54,19 @@ func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
 func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2, 0)
-	a, b := w.scheduler(), w.scheduler()
+	var book logbook
+	a, b := w.scheduler(), w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) })
 	picked, err := a.pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var once sync.Once
+	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
-		once.Do(func() {
+		if begun.CompareAndSwap(false, true) {
 			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched that another server holds, %v", n, err)
 			}
-		})
+		}
 		return nil
 	}
 	if n, err := a.dispatchAll(t.Context(), picked); n != 2 || err != nil {
@@ -72,6 +74,9 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	}
 	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
 		t.Errorf("%d were dispatched a second time, %v", n, err)
+	}
+	if !book.has(`level=DEBUG msg="edda: a run is already claimed by another server, or gone, and is skipped" run=` + picked[0].id.String()) {
+		t.Error("nothing is said of it at Debug")
 	}
 	w.onceEach()
 }
@@ -400,13 +405,13 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
 	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id}) // a picks others
-	var once sync.Once
+	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
-		once.Do(func() {
+		if begun.CompareAndSwap(false, true) {
 			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched beside those of another server, %v", n, err)
 			}
-		})
+		}
 		return nil
 	}
 	if _, err := a.pass(t.Context()); err != nil {
