@@ -218,7 +218,7 @@ type limits struct{ statement, lock, idle string }
 
 var (
 	cycleLimits    = limits{statement: "10s", lock: "2s", idle: "10s"}
-	dispatchLimits = limits{statement: "30s", lock: "5s", idle: "60s"} // a Sender may take its time
+	dispatchLimits = limits{statement: "30s", lock: "2s", idle: "60s"} // a Sender may take its time
 )
 
 // queueOpen queues what each transaction of the loops begins with.
