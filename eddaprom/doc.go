@@ -20,6 +20,7 @@
 //	edda_attempts_failed_total           counter    endpoint, kind       attempts that ended with an error
 //	edda_attempts_retried_total          counter    endpoint, kind       failed attempts that another followed
 //	edda_messages_dead_lettered_total    counter    endpoint, kind
+//	edda_runs_failed_total               counter    endpoint, kind, outcome   failed (sent again while there are retries) or dead
 //	edda_messages_discarded_total        counter    endpoint, kind
 //	edda_conflicts_total                 counter    endpoint, saga       saves that came second
 //	edda_claims_lost_total               counter    endpoint             messages of leased endpoints that may be in other hands

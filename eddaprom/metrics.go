@@ -37,7 +37,7 @@ type Metrics struct {
 	options Options
 
 	handled, failed, retried, dead, discarded *prometheus.CounterVec
-	conflicts, batches, lost                  *prometheus.CounterVec
+	conflicts, batches, lost, runsFailed      *prometheus.CounterVec
 	size, took, processing, critical          *prometheus.HistogramVec
 	slow, paused                              *prometheus.GaugeVec
 	queues                                    *queues
@@ -64,16 +64,17 @@ func New(o Options) *Metrics {
 		slow:    gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
 		paused:  gauge("endpoint_paused", "1 while the endpoint is paused."),
 		options: o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
-		handled:   counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
-		failed:    counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
-		retried:   counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
-		dead:      counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
-		discarded: counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
-		conflicts: counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
-		lost:      counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
-		batches:   counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
-		size:      histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
-		took:      histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		handled:    counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
+		failed:     counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
+		retried:    counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
+		dead:       counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
+		runsFailed: counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.", "endpoint", "kind", "outcome"),
+		discarded:  counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
+		conflicts:  counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
+		lost:       counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
+		batches:    counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
+		size:       histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
+		took:       histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		processing: histogram("processing_seconds", "The handler's own time for one message.",
 			prometheus.ExponentialBuckets(0.00001, 4, 11)),
 		critical: histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
@@ -94,6 +95,9 @@ func (m *Metrics) Observe(e bus.Event) {
 	case bus.DeadLettered:
 		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 		m.dead.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+	case bus.RunFailed:
+		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.runsFailed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind), outcome(e)).Inc()
 	case bus.Discarded:
 		m.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 	case bus.Conflicted:
@@ -117,6 +121,14 @@ func (m *Metrics) Observe(e bus.Event) {
 	}
 }
 
+// outcome is what the run was told.
+func outcome(e bus.RunFailed) string {
+	if e.Final {
+		return "dead"
+	}
+	return "failed"
+}
+
 // kind is the label of a kind: itself, or "other" when too many others had one before.
 func (m *Metrics) kind(kind string) string {
 	m.mu.Lock()
@@ -135,7 +147,7 @@ func (m *Metrics) kind(kind string) string {
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
+	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
 		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
 }
 

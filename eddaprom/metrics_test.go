@@ -247,3 +247,21 @@ func TestMetricsTellThePaceOfAnEndpoint(t *testing.T) {
 		edda_endpoint_slow{endpoint="van"} 1
 	`, "edda_endpoint_slow", "edda_endpoint_paused")
 }
+
+// What a run is told is counted apart from dead letters, which its messages never become.
+func TestFailedRunsAreCounted(t *testing.T) {
+	t.Parallel()
+	m := eddaprom.New(eddaprom.Options{})
+	for _, final := range []bool{false, false, true} {
+		m.Observe(bus.RunFailed{Endpoint: "van", Info: saga.Info{Kind: "parcel"}, Err: errLost, Final: final})
+	}
+	err := testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP edda_runs_failed_total Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.
+# TYPE edda_runs_failed_total counter
+edda_runs_failed_total{endpoint="van",kind="parcel",outcome="dead"} 1
+edda_runs_failed_total{endpoint="van",kind="parcel",outcome="failed"} 2
+`), "edda_runs_failed_total")
+	if err != nil {
+		t.Error(err)
+	}
+}
