@@ -388,11 +388,13 @@ func (w *loopsWorld) locked(name string) (release func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return func() {
-		if err := tx.Rollback(w.t.Context()); err != nil {
+	release = sync.OnceFunc(func() {
+		if err := tx.Rollback(context.WithoutCancel(w.t.Context())); err != nil {
 			w.t.Error(err)
 		}
-	}
+	})
+	w.t.Cleanup(release) // before the pool is closed, which waits for it
+	return release
 }
 
 // While one server dispatches runs of a strict group, another one that looked at the same time dispatches none of it.
