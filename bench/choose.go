@@ -20,8 +20,8 @@ var messages = map[string]struct{ full, quick int }{
 
 // choose lists the cases the flags ask for, each with its number of messages.
 func choose(o options) ([]Case, error) {
-	if o.rounds < 1 || o.n < 0 {
-		return nil, errors.New("-rounds must be at least 1, and -n not negative")
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	var cases []Case
 	for workload := range strings.SplitSeq(o.run, ",") {
@@ -43,12 +43,19 @@ func choose(o options) ([]Case, error) {
 	return cases, nil
 }
 
+func (o options) check() error {
+	if o.rounds < 1 || o.n < 0 {
+		return errors.New("-rounds must be at least 1, and -n not negative")
+	}
+	return nil
+}
+
 // size is the number of messages a full share of the workload has.
 func size(workload string, o options) (int, error) {
 	numbers, known := messages[workload]
 	switch {
 	case !known:
-		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers and leased", workload)
+		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, leased and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

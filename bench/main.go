@@ -28,11 +28,11 @@ type options struct {
 
 func parseFlags() options {
 	var o options
-	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, backlog, timers, leased")
+	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, backlog, timers, leased, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
 	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the workload's own number")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each case runs; the median counts")
-	flag.IntVar(&o.size, "size", 0, "leave out the cases of backlog and timers with more than this many messages waiting; 0 is none")
+	flag.IntVar(&o.size, "size", 0, "leave out the cases of backlog, timers and schedule with more than this many messages waiting or manifests stored; 0 is none")
 	flag.BoolVar(&o.quick, "quick", false, "fewer messages: step and hot in less than a minute")
 	flag.StringVar(&o.json, "json", "", "also write everything measured to this file")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a processor profile of this process to this file")
@@ -61,11 +61,11 @@ func dispatch(ctx context.Context) error {
 
 // bench is the whole program: choose, run, print, judge.
 func bench(ctx context.Context, o options, out io.Writer) (err error) {
-	cases, err := choose(o)
+	cases, schedule, err := o.work()
 	if err != nil {
 		return err
 	}
-	server, db, err := startServer(ctx, os.Stderr)
+	server, db, err := startServer(ctx, os.Stderr, schedule)
 	if server != nil {
 		defer func() { err = errors.Join(err, server.Stop()) }()
 	}
@@ -73,22 +73,16 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer db.Close()
-	report := Report{CPUs: runtime.NumCPU()}
-	if report.Server, err = describe(ctx, db); err != nil {
-		return err
-	}
 	stopProfile, err := startProfile(o.profile)
 	if err != nil {
 		return err
 	}
 	h := &harness{dsn: server.DSN(), db: db, log: os.Stderr}
-	report.Results, err = h.rounds(ctx, cases, o.rounds)
+	report, err := h.report(ctx, o, cases, schedule)
 	stopProfile()
 	if err != nil {
 		return err
 	}
-	report.Summaries = summarize(cases, report.Results)
-	report.Ratios = ratios(report.Summaries)
 	if err := report.print(out); err != nil {
 		return err
 	}
@@ -97,10 +91,44 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 			return err
 		}
 	}
+	faults := brokenDemands(report.Schedule, report.Ratios)
 	if o.reference {
-		return weakPeers(report.Summaries)
+		faults = errors.Join(faults, weakPeers(report.Summaries))
 	}
-	return nil
+	return faults
+}
+
+// work is what the flags ask for: cases of peers, and whether the scheduler is measured.
+func (o options) work() (cases []Case, schedule bool, err error) {
+	rest, schedule := withoutSchedule(o.run)
+	if schedule && rest == "" {
+		return nil, true, o.check()
+	}
+	o.run = rest
+	cases, err = choose(o)
+	return cases, schedule, err
+}
+
+// report measures everything. No figure is had of anything when one effect is wrong.
+func (h *harness) report(ctx context.Context, o options, cases []Case, schedule bool) (r Report, err error) {
+	r.CPUs = runtime.NumCPU()
+	if r.Server, err = describe(ctx, h.db); err != nil {
+		return r, err
+	}
+	if r.Results, err = h.rounds(ctx, cases, o.rounds); err != nil {
+		return r, err
+	}
+	r.Summaries = summarize(cases, r.Results)
+	r.Ratios = ratios(r.Summaries)
+	if !schedule {
+		return r, nil
+	}
+	if r.ScheduleResults, err = h.schedule(ctx, o); err != nil {
+		return r, err
+	}
+	r.Schedule = summarizeSchedule(o, r.ScheduleResults)
+	r.Ratios = append(r.Ratios, scheduleRatios(r.Schedule)...)
+	return r, nil
 }
 
 // startProfile begins a profile if there is a file for it; call what it returns at the end.

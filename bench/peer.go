@@ -43,8 +43,11 @@ type Case struct {
 // Schema is the case's own schema. The harness drops it before Prepare and after the run.
 func (c Case) Schema() string {
 	name := "bench_" + strings.ReplaceAll(c.Peer, "-", "_")
-	if c.Kept() {
+	switch {
+	case c.Kept():
 		name += "_" + c.Workload + "_" + sizeName(c.Size)
+	case c.Workload == ScheduleStored:
+		name += "_" + sizeName(c.Size)
 	}
 	return name
 }

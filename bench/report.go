@@ -102,6 +102,9 @@ type Report struct {
 	Summaries []Summary         `json:"summaries"`
 	Ratios    []Ratio           `json:"ratios"`
 	Results   []Result          `json:"results"`
+
+	Schedule        []ScheduleSummary `json:"schedule,omitempty"`
+	ScheduleResults []ScheduleResult  `json:"schedule_results,omitempty"`
 }
 
 func (r Report) write(file string) error {
@@ -115,8 +118,15 @@ func (r Report) write(file string) error {
 func (r Report) print(out io.Writer) error {
 	fmt.Fprintf(out, "PostgreSQL %s, synchronous_commit %s, shared_buffers %s, %d processors\n\n", r.Server["server_version"],
 		r.Server["synchronous_commit"], r.Server["shared_buffers"], r.CPUs)
-	if err := printTable(out, r.Summaries); err != nil {
-		return err
+	if len(r.Summaries) > 0 {
+		if err := printTable(out, r.Summaries); err != nil {
+			return err
+		}
+	}
+	if len(r.Schedule) > 0 {
+		if err := printSchedule(out, r.Schedule); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(out)
 	for _, ratio := range r.Ratios {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,8 +19,13 @@ var settings = map[string]string{
 	"autovacuum":         "on",
 }
 
-// startServer starts a durable Postgres of our own, or takes the one DATABASE_URL names.
-func startServer(ctx context.Context, log io.Writer) (*pgdev.Server, *pgxpool.Pool, error) {
+// startServer starts a durable Postgres of our own, or takes the one DATABASE_URL names. The lateness of schedule is told by the times
+// of commits, which a server notes only when it is asked to.
+func startServer(ctx context.Context, log io.Writer, commitTimes bool) (*pgdev.Server, *pgxpool.Pool, error) {
+	settings := maps.Clone(settings)
+	if commitTimes {
+		settings["track_commit_timestamp"] = "on"
+	}
 	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Settings: settings, Log: log})
 	if err != nil {
 		return nil, nil, err
@@ -28,21 +34,28 @@ func startServer(ctx context.Context, log io.Writer) (*pgdev.Server, *pgxpool.Po
 	if err == nil {
 		err = durable(ctx, db)
 	}
+	if err == nil && commitTimes {
+		err = mustBeOn(ctx, db, "track_commit_timestamp")
+	}
 	return server, db, err
 }
 
 // durable refuses a server that confirms commits it may lose: its figures would mean nothing.
 func durable(ctx context.Context, db *pgxpool.Pool) error {
 	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
-		value, err := show(ctx, db, name)
-		if err != nil {
+		if err := mustBeOn(ctx, db, name); err != nil {
 			return err
-		}
-		if value != "on" {
-			return fmt.Errorf("the server has %s = %s; benchmarks run with on", name, value)
 		}
 	}
 	return nil
+}
+
+func mustBeOn(ctx context.Context, db *pgxpool.Pool, name string) error {
+	value, err := show(ctx, db, name)
+	if err == nil && value != "on" {
+		err = fmt.Errorf("the server has %s = %s; benchmarks run with on", name, value)
+	}
+	return err
 }
 
 // show reads a setting of the server.
