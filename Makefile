@@ -4,7 +4,7 @@ GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash limits mutants lint fmt
+.PHONY: help demo test race roles bench crash limits schedule mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -20,7 +20,7 @@ race: ## the same under the race detector
 	$(GO) test -race -timeout 15m ./...
 
 roles: ## run the tests of all that is in SQL as a role that may create nothing
-	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit
+	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers
@@ -30,6 +30,10 @@ crash: ## kill workers and Postgres at every statement, and count the messages
 
 limits: ## change a cluster-wide limit at random while workers are killed and stopped, and count
 	$(GO) run ./internal/limits
+
+schedule: ## run a thousand manifests a second on servers that die, under a clock that jumps, and count
+	@command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true
+	$(GO) run ./internal/schedule
 
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants

@@ -18,7 +18,10 @@ var requirements = []struct {
 	source string
 	rows   int
 }{
+	{"S0", 58}, // a scheduler on several servers
+	{"S1", 58}, // the same, a year later
 	{"S2", 34}, // tokens by row locking
+	{"S3", 76}, // one reconciler at a time, by lease
 	{"S4", 66}, // saga concurrency
 }
 

@@ -30,7 +30,8 @@ const (
 // A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs in a
 // leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
 // handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there. One that is
-// part of a batch at this moment is waited for: ErrNotFound says that it was quicker.
+// part of a batch at this moment is waited for: ErrNotFound says that it was quicker. The run of a message that a manifest
+// emitted ends with it, as cancelled.
 //
 // A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
 // Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.

@@ -26,7 +26,8 @@ var (
 	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the
 	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
 	ErrClaimLost = errors.New("the claim on the message was lost")
-	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by Bus.Cancel.
+	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by Bus.Cancel, or
+	// whose run is over.
 	ErrCancelled = errors.New("cancelled")
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = errors.New("the endpoint is already running")

@@ -181,6 +181,7 @@ func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 		if c.pauses {
 			f.batch.pausing = &c.message
 		}
+		f.batch.fired = f.batch.fired || c.fired
 		f.writes = f.writes || c.fired || !c.release && (c.fate != done || len(c.out) > 0)
 	}
 	return f
@@ -242,7 +243,7 @@ func (f *finishing) end(ctx context.Context) error {
 		p := placesOf(released)
 		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner).Query(f.collect(releasedAt))
 	}
-	settleRuns := f.batch.queueRunCheck(pipeline, messagesOf(f.claims))
+	settleRuns := f.queueRunCheck(pipeline)
 	if !f.writes {
 		pipeline.Queue("commit")
 	}

@@ -17,7 +17,7 @@ import (
 // database are at least once: give ctx.Info().ID to the other side as an idempotency key.
 //
 // The context of f ends after StepTimeout, when the claim was lost (its cause is ErrClaimLost), when the message
-// was cancelled by Bus.Cancel (ErrCancelled), and when Run has drained in vain (ErrDrain).
+// was cancelled by Bus.Cancel or its run is over (ErrCancelled), and when Run has drained in vain (ErrDrain).
 //
 // Handlers of one endpoint are either leased or in transactions: Handle with Saga, HandleTx or HandleRaw is a
 // fault of NewEndpoint. Give them two endpoints.

@@ -100,6 +100,18 @@ func (l *leased) queueBeats(pipeline *pgx.Batch, claims []*claimed) {
 	})
 }
 
+// queueRunCheck is that of a batch, for what a finish has. Who has lost his claim is asked about, too, and writes nothing anyway.
+func (f *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
+	if !f.batch.fired {
+		return func() {}
+	}
+	messages := make([]*message, len(f.claims))
+	for n, c := range f.claims {
+		messages[n] = &c.message
+	}
+	return f.batch.queueRunCheck(pipeline, messages)
+}
+
 // queueRests says of messages that go back to their queue that nobody has them in hand.
 func (f *finishing) queueRests(pipeline *pgx.Batch) {
 	var a attempts
@@ -111,13 +123,4 @@ func (f *finishing) queueRests(pipeline *pgx.Batch) {
 	if a.len() > 0 {
 		pipeline.Queue(f.bus.runs.Get("run_rest"), a.runs, a.attempts)
 	}
-}
-
-// messagesOf lists the messages of claims.
-func messagesOf(claims []*claimed) []*message {
-	messages := make([]*message, len(claims))
-	for n, c := range claims {
-		messages[n] = &c.message
-	}
-	return messages
 }

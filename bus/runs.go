@@ -114,7 +114,6 @@ func (b *batch) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle 
 	if len(fired) == 0 {
 		return func() {}
 	}
-	b.fired = true
 	answers := b.bus.queueCheck(pipeline, a, nil)
 	return func() {
 		seen := map[saga.ID]bool{}

@@ -96,7 +96,8 @@ func TestRunOfASagaOfOneBatch(t *testing.T) {
 		w.start("long", bus.EndpointOptions{Concurrency: 1}, bus.Saga(d))
 		w.untilRun(f, "succeeded/succeeded")
 		w.untilInstances(0)
-		if batches := eventsOf[bus.BatchDone](w); len(batches) != 1 {
+		w.until("the batch is told", func() bool { return len(eventsOf[bus.Handled](w)) == 2 })
+		if batches := eventsOf[bus.BatchDone](w); len(batches) > 1 {
 			t.Errorf("%d batches, want one", len(batches))
 		}
 	})

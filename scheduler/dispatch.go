@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -81,7 +82,8 @@ func (s *Scheduler) dispatchAll(ctx context.Context, picked []candidate) (sent i
 	return int(total.Load()), err
 }
 
-// dispatchSome dispatches some runs in one transaction. When one of them cannot be sent, each goes alone, and that one is refused.
+// dispatchSome dispatches some runs in one transaction. When one of them cannot be sent, each goes alone, and that one is refused. One
+// that waits in vain for a lock keeps no others from going either, and is tried again by the next pass.
 func (s *Scheduler) dispatchSome(ctx context.Context, some []candidate, b *basket) (sent int, err error) {
 	parcel := &parcel{Scheduler: s, wanted: some}
 	err = parcel.deliver(ctx)
@@ -91,8 +93,11 @@ func (s *Scheduler) dispatchSome(ctx context.Context, some []candidate, b *baske
 			b.putBack(parcel.late)
 		}
 		return len(parcel.sent), nil
-	case parcel.refused == nil:
+	case parcel.refused == nil && pg.ClassOf(err) != pg.Busy:
 		return 0, err
+	case len(some) == 1 && parcel.refused == nil:
+		s.log.Warn("edda: a run was not dispatched, since what it needs is locked", "run", some[0].id, "error", err)
+		return 0, nil
 	case len(some) == 1:
 		return 0, s.refuse(ctx, *parcel.refused, err)
 	}

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -53,18 +54,19 @@ func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
 func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2, 0)
-	a, b := w.scheduler(), w.scheduler()
+	var book logbook
+	a, b := w.scheduler(), w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) })
 	picked, err := a.pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var once sync.Once
+	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
-		once.Do(func() {
+		if begun.CompareAndSwap(false, true) {
 			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched that another server holds, %v", n, err)
 			}
-		})
+		}
 		return nil
 	}
 	if n, err := a.dispatchAll(t.Context(), picked); n != 2 || err != nil {
@@ -72,6 +74,9 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	}
 	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
 		t.Errorf("%d were dispatched a second time, %v", n, err)
+	}
+	if !book.has(`level=DEBUG msg="edda: a run is already claimed by another server, or gone, and is skipped" run=` + picked[0].id.String()) {
+		t.Error("nothing is said of it at Debug")
 	}
 	w.onceEach()
 }
@@ -343,4 +348,79 @@ func TestSenderWithTransactionsOfItsOwnIsUsed(t *testing.T) {
 		t.Errorf("%d transactions of the Sender, %v", sender.wakes.Load(), err)
 	}
 	w.onceEach()
+}
+
+// Somebody keeps rows locked that the end of a late run and the dispatch of another want. Everybody else goes on.
+func TestLockedRowsStopNobodyElse(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(3)
+	w.expired()
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}', 'ping', '{}', 'late', true)`)
+	s := w.scheduler()
+	release := w.locked("after-late")
+	if c := w.cycle(s); c.queued != 3 || c.reaped != 0 {
+		t.Errorf("%+v, want 3 queued", c)
+	}
+	release()
+	w.exec("UPDATE :schema.manifest SET overlap = true WHERE name = 'm2'")
+	release = w.locked("m2")
+	if _, err := s.pass(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if w.states("m1")+w.states("m2")+w.states("m3") != "schedule active 1schedule queued 0schedule active 1" {
+		t.Errorf("m1: %s, m2: %s, m3: %s", w.states("m1"), w.states("m2"), w.states("m3"))
+	}
+	release()
+	if c := w.cycle(s); c.reaped != 1 {
+		t.Errorf("%+v, want the late run", c)
+	}
+	w.drain(s)
+	w.onceEach()
+}
+
+// locked keeps a manifest locked until release is called.
+func (w *loopsWorld) locked(name string) (release func()) {
+	w.t.Helper()
+	tx, err := w.owner.Begin(w.t.Context())
+	if err == nil {
+		_, err = tx.Exec(w.t.Context(), w.schema.Render("SELECT FROM :schema.manifest WHERE name = $1 FOR UPDATE"), name)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(w.t.Context()); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// While one server dispatches runs of a strict group, another one that looked at the same time dispatches none of it.
+func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 5, w.group("g", 2, true, 0))
+	a, b := w.scheduler(), w.scheduler()
+	picked, err := b.pick(t.Context())
+	if err != nil || len(picked) != 2 {
+		t.Fatalf("picked %d, %v", len(picked), err)
+	}
+	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id}) // a picks others
+	var begun atomic.Bool
+	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+		if begun.CompareAndSwap(false, true) {
+			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
+				t.Errorf("%d were dispatched beside those of another server, %v", n, err)
+			}
+		}
+		return nil
+	}
+	if _, err := a.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
+		t.Errorf("%d were dispatched over the cap, %v", n, err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 2 {
+		t.Errorf("%d runs are active, want 2", n)
+	}
 }

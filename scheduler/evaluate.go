@@ -52,7 +52,7 @@ func (s *Scheduler) evaluate(ctx context.Context, t lease.Term) error {
 	return nil
 }
 
-// cycle is one evaluation. All of it commits, or nothing. It does no I/O but SQL, and waits for nobody.
+// cycle is one evaluation. All of it commits, or nothing. It does no I/O but SQL, and no manifest waits for another.
 func (s *Scheduler) cycle(ctx context.Context, t lease.Term) (c cycle, err error) {
 	err = s.inTx(ctx, t, func(tx pgx.Tx) error {
 		if !s.guards.noLock {
@@ -91,7 +91,7 @@ func (s *Scheduler) turn(ctx context.Context, tx pgx.Tx, c *cycle) error {
 		s.guards.loaded()
 	}
 	c.loaded = len(loaded)
-	if c.reaped, err = s.reap(ctx, tx); err != nil {
+	if err := s.reapAside(ctx, tx, c); err != nil {
 		return err
 	}
 	decisions := s.decideAll(loaded, now)
@@ -120,6 +120,20 @@ func (s *Scheduler) load(ctx context.Context, tx pgx.Tx) (loaded []firing, now t
 		return f, err
 	})
 	return loaded, now, err
+}
+
+// reapAside is reap, whose failure does not keep manifests from firing: a follower of one of them may be locked for long.
+func (s *Scheduler) reapAside(ctx context.Context, tx pgx.Tx, c *cycle) error {
+	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) (err error) {
+		c.reaped, err = s.reap(ctx, point)
+		return err
+	})
+	if err == nil || tx.Conn().IsClosed() || ctx.Err() != nil {
+		return err
+	}
+	c.reaped = 0
+	s.log.Warn("edda: runs that took too long were not ended", "error", err)
+	return nil
 }
 
 // reap ends runs whose time is over, as timed out.

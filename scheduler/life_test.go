@@ -165,7 +165,7 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	w.cycle(s)
 	w.drain(s)
 	check := func(attempt int) int {
-		return w.count("SELECT cardinality(:schema.run_check(ARRAY[r.id], ARRAY[$1::int], 'worker')) FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = 'm1'", attempt)
+		return w.count("SELECT (:schema.run_check(ARRAY[r.id], ARRAY[$1::int], 'worker'))[1] FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = 'm1'", attempt)
 	}
 	if check(1) != 1 {
 		t.Fatal("the first attempt is not current")

@@ -43,6 +43,8 @@ func (s *Scheduler) listenOnce(ctx context.Context, connected func()) error {
 	connected()
 	s.due.ring() // what was missed while nobody listened
 	s.ready.ring()
+	s.keeper.Wake()
+	s.singletons.heard("")
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -62,5 +64,7 @@ func (s *Scheduler) hear(payload string) {
 		s.ready.ring()
 	case lease.WakePrefix + LeaseName:
 		s.keeper.Wake()
+	default:
+		s.singletons.heard(payload)
 	}
 }

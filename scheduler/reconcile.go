@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/run"
@@ -19,7 +20,9 @@ const (
 // reconcile repairs what was left behind, now and then, until ctx ends or the lease is in other hands.
 func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
 	for run.Sleep(ctx, run.Jitter(s.options.Reconcile)) == nil {
+		began := time.Now()
 		err := s.sweep(ctx, t)
+		s.noteSweep(began)
 		switch {
 		case errors.Is(err, lease.ErrFenced):
 			return err
@@ -28,6 +31,15 @@ func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
 		}
 	}
 	return nil
+}
+
+// noteSweep keeps how long a sweep took: one that outgrows its interval has outgrown the one server that it runs on.
+func (s *Scheduler) noteSweep(began time.Time) {
+	last := Swept{Every: s.options.Reconcile, Took: time.Since(began), Ended: time.Now()}
+	s.swept.Store(&last)
+	if last.Took > last.Every {
+		s.log.Warn("edda: reconciling took longer than its interval", "took", last.Took, "every", last.Every)
+	}
 }
 
 // sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of its own,

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -47,6 +48,9 @@ type Scheduler struct {
 	guards  guards
 	pace    pace
 	running sync.Mutex // held by Run
+
+	singletons singletons
+	swept      atomic.Pointer[Swept] // the last reconciliation of this server
 }
 
 // noTerm is that of a scheduler that asks for no lease, as tests do.
@@ -113,12 +117,13 @@ func lockKey(schema pg.Schema) int64 {
 // Name is "scheduler", for a Host.
 func (s *Scheduler) Name() string { return LeaseName }
 
-// Connections is how many connections Run opens beside those of the pool: one for the lease, and one that listens.
+// Connections is how many connections Run opens beside those of the pool: one for the lease and for each Singleton, and
+// one that listens.
 func (s *Scheduler) Connections() int {
 	if s.options.PollOnly {
 		return 0 // what stands between is a pooler, whose connections are not ours to count
 	}
-	return 2
+	return 2 + s.singletons.connections()
 }
 
 // Check tells whether Run could work: the tables are there, this role may use them, and the pool has a connection for each of
@@ -158,6 +163,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		return fmt.Errorf("run scheduler: %w", err)
 	}
 	group := run.NewGroup(ctx)
+	s.singletons.start(group)
 	group.Go(s.dispatch)
 	group.Go(s.clean)
 	if !s.options.PollOnly {
@@ -212,7 +218,7 @@ type limits struct{ statement, lock, idle string }
 
 var (
 	cycleLimits    = limits{statement: "10s", lock: "2s", idle: "10s"}
-	dispatchLimits = limits{statement: "30s", lock: "5s", idle: "60s"} // a Sender may take its time
+	dispatchLimits = limits{statement: "30s", lock: "2s", idle: "60s"} // a Sender may take its time
 )
 
 // queueOpen queues what each transaction of the loops begins with.
@@ -233,12 +239,4 @@ func (s *Scheduler) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) e
 		}
 		return do(tx)
 	})
-}
-
-// asArray makes nil an empty array: null is no array to compare with.
-func asArray[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

@@ -22,11 +22,11 @@ ORDER BY m.due, m.id
 LIMIT $1;
 
 -- name: reap
--- Whoever has a run locked is about to end it.
+-- Whoever has a run locked is about to end it. One whose manifest is locked is ended by a later cycle.
 WITH late AS MATERIALIZED (
-    SELECT r.id, r.attempt FROM :schema.run r
+    SELECT r.id, r.attempt FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
-    ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+    ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE OF r, m SKIP LOCKED)
 SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
     array_agg('the run took longer than its manifest allows'::text)))
 FROM late l;

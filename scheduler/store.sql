@@ -230,9 +230,9 @@ ORDER BY m.name LIMIT $8;
 
 -- name: list_runs
 -- Ids are in the order of time, but for the clocks of those who made them.
-SELECT r.id, m.name, coalesce(g.name, ''), r.origin, r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
+SELECT r.id, m.name, coalesce((SELECT g.name FROM :schema.manifest_group g WHERE g.id = r.group_id), ''), r.origin, r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
        CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat, r.queued, r.ended, r.error, r.note
-FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id LEFT JOIN :schema.manifest_group g ON g.id = r.group_id
+FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
 WHERE r.id >= $1 AND r.id <= $2 AND ($3::bigint = 0 OR r.manifest_id = $3::bigint) AND ($4::int = 0 OR r.group_id = $4::int) AND ($5 = '' OR r.state = $5)
   AND ($6::timestamptz IS NULL OR r.queued >= $6::timestamptz) AND ($7::timestamptz IS NULL OR r.queued < $7::timestamptz)
 ORDER BY r.id DESC LIMIT $9;

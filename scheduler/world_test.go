@@ -21,7 +21,7 @@ import (
 // loopsWorld is a migrated schema with schedulers whose messages end in a table.
 type loopsWorld struct {
 	t      *testing.T
-	owner  *pgxpool.Pool
+	owner  *pgxpool.Pool // prepares and looks; what is tested has pool
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	sender *tableSender
@@ -30,9 +30,11 @@ type loopsWorld struct {
 func loopsOpen(t *testing.T) *loopsWorld {
 	t.Helper()
 	t.Parallel()
-	owner := pgtest.Pool(t)
-	schema := pgtest.Migrated(t, owner)
-	w := &loopsWorld{t: t, owner: owner, pool: owner, schema: schema}
+	pool, schema := pgtest.Database(t)
+	w := &loopsWorld{t: t, owner: pool, pool: pool, schema: schema}
+	if pgtest.AsRuntime() {
+		w.owner = pgtest.Pool(t)
+	}
 	// Without any unique constraint: what is sent twice is seen twice.
 	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, kind text)")
 	w.sender = &tableSender{schema: schema}

@@ -67,6 +67,7 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, deadletter.ErrNoJob) ||
 		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit) ||
+		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) || errors.Is(err, scheduler.ErrNoRun) ||
 		errors.Is(err, scheduler.ErrNotHeld)
 }
 
@@ -92,6 +93,12 @@ func (t *tool) remedy(err error) string {
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, bus.ErrNoLimit):
 		return `"edda limit list" shows those that are there, and "edda limit set ENDPOINT NUMBER" makes one.`
+	case errors.Is(err, scheduler.ErrNoManifest):
+		return `"edda manifest list" shows those that are there.`
+	case errors.Is(err, scheduler.ErrNoGroup):
+		return `"edda group list" shows those that are there, and "edda group set GROUP" makes one.`
+	case errors.Is(err, scheduler.ErrNoRun):
+		return `"edda run list" shows those that are there; runs that ended long ago are deleted.`
 	case errors.Is(err, scheduler.ErrNotHeld):
 		return `"edda lease list" shows who holds which.`
 	case errors.Is(err, bus.ErrNoRoute):

@@ -3,34 +3,34 @@ package schedulertest
 import (
 	"slices"
 	"time"
-)
 
-func (s State) ended() bool { return s == Succeeded || s == Cancelled || s == TimedOut }
+	"github.com/edda-go/edda/scheduler"
+)
 
 // Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It tells whether the
 // firing was current; if not, nothing changes.
-func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, Succeeded) }
+func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, scheduler.RunSucceeded) }
 
 // Fail ends an attempt. Its run waits for the next one, or is dead when the manifest has no retries left.
 func (s *Schedule) Fail(f Firing) (current bool) {
 	s.t.Helper()
 	r := s.runOf(f)
 	if r.attempt > r.manifest.plan.Retries {
-		return s.close(f, Dead)
+		return s.close(f, scheduler.RunDead)
 	}
-	return s.close(f, Waiting)
+	return s.close(f, scheduler.RunWaiting)
 }
 
 // Kill ends an attempt as a failure that no other attempt cures: the run is dead.
-func (s *Schedule) Kill(f Firing) (current bool) { return s.close(f, Dead) }
+func (s *Schedule) Kill(f Firing) (current bool) { return s.close(f, scheduler.RunDead) }
 
 // Discard ends a run as the handler does that wants nothing of it: it is cancelled.
-func (s *Schedule) Discard(f Firing) (current bool) { return s.close(f, Cancelled) }
+func (s *Schedule) Discard(f Firing) (current bool) { return s.close(f, scheduler.RunCancelled) }
 
-func (s *Schedule) close(f Firing, to State) (current bool) {
+func (s *Schedule) close(f Firing, to scheduler.RunState) (current bool) {
 	s.t.Helper()
 	r := s.runOf(f)
-	if r.state != Active || r.attempt != f.Attempt {
+	if r.state != scheduler.RunActive || r.attempt != f.Attempt {
 		return false
 	}
 	s.end(r, to)
@@ -41,10 +41,10 @@ func (s *Schedule) close(f Firing, to State) (current bool) {
 func (s *Schedule) Cancel(f Firing) (open bool) {
 	s.t.Helper()
 	r := s.runOf(f)
-	if r.state.ended() {
+	if r.state.Ended() {
 		return false
 	}
-	s.end(r, Cancelled)
+	s.end(r, scheduler.RunCancelled)
 	return true
 }
 
@@ -52,11 +52,11 @@ func (s *Schedule) Cancel(f Firing) (open bool) {
 func (s *Schedule) Retry(f Firing) (again bool) {
 	s.t.Helper()
 	r := s.runOf(f)
-	if r.state == Succeeded || r.state == Active {
+	if r.state == scheduler.RunSucceeded || r.state == scheduler.RunActive {
 		return false
 	}
 	m := r.manifest
-	r.state, r.ready = Queued, s.now
+	r.state, r.ready = scheduler.RunQueued, s.now
 	if !slices.Contains(s.runs, r) {
 		s.runs = append(s.runs, r)
 	}
@@ -72,7 +72,7 @@ func (s *Schedule) Retry(f Firing) (again bool) {
 // dead is a dead run of the manifest.
 func (s *Schedule) dead(m *manifest) (first *run) {
 	for _, r := range s.known {
-		if r.manifest == m && r.state == Dead && (first == nil || inOrder(r, first) < 0) {
+		if r.manifest == m && r.state == scheduler.RunDead && (first == nil || inOrder(r, first) < 0) {
 			first = r
 		}
 	}
@@ -80,10 +80,10 @@ func (s *Schedule) dead(m *manifest) (first *run) {
 }
 
 // end tells a manifest what became of its run, and those that follow it.
-func (s *Schedule) end(r *run, to State) {
+func (s *Schedule) end(r *run, to scheduler.RunState) {
 	m := r.manifest
 	r.state, r.deadline = to, time.Time{}
-	if to == Waiting {
+	if to == scheduler.RunWaiting {
 		r.ready = s.now.Add(backOff(m, r.attempt))
 		return
 	}
@@ -92,12 +92,12 @@ func (s *Schedule) end(r *run, to State) {
 		m.run = nil
 	}
 	switch {
-	case to == Dead:
+	case to == scheduler.RunDead:
 		m.held = r
 	case m.held == r:
 		m.held = s.dead(m)
 	}
-	if to == Succeeded {
+	if to == scheduler.RunSucceeded {
 		s.follow(m, r.due)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 )
 
 // mostFirings ends a test whose manifests fire in a circle.
@@ -29,7 +30,7 @@ func (s *Schedule) Advance(d time.Duration) []Firing {
 		if next.IsZero() || next.After(end) {
 			break
 		}
-		s.now = next
+		s.now = next.In(end.Location())
 	}
 	s.now = end
 	return s.fired
@@ -58,9 +59,9 @@ func (s *Schedule) upcoming() (next time.Time) {
 	}
 	for _, r := range s.runs {
 		switch r.state {
-		case Waiting:
+		case scheduler.RunWaiting:
 			soonest(r.ready)
-		case Active:
+		case scheduler.RunActive:
 			soonest(r.deadline)
 		}
 	}
@@ -92,8 +93,8 @@ func (s *Schedule) evaluate(m *manifest) {
 // reap ends what took too long.
 func (s *Schedule) reap() (some bool) {
 	for _, r := range slices.Clone(s.runs) {
-		if r.state == Active && !r.deadline.IsZero() && !r.deadline.After(s.now) {
-			s.end(r, TimedOut)
+		if r.state == scheduler.RunActive && !r.deadline.IsZero() && !r.deadline.After(s.now) {
+			s.end(r, scheduler.RunTimedOut)
 			some = true
 		}
 	}
@@ -104,16 +105,16 @@ func (s *Schedule) reap() (some bool) {
 func (s *Schedule) dispatch() (some bool) {
 	var ready []*run
 	for _, r := range s.runs {
-		if r.state == Waiting && !r.ready.After(s.now) {
-			r.state = Queued
+		if r.state == scheduler.RunWaiting && !r.ready.After(s.now) {
+			r.state = scheduler.RunQueued
 		}
-		if r.state == Queued {
+		if r.state == scheduler.RunQueued {
 			ready = append(ready, r)
 		}
 	}
 	slices.SortStableFunc(ready, inOrder)
 	for _, r := range ready {
-		if r.state == Queued { // a handler before it may have cancelled it
+		if r.state == scheduler.RunQueued { // a handler before it may have cancelled it
 			s.send(r)
 		}
 	}
@@ -121,7 +122,7 @@ func (s *Schedule) dispatch() (some bool) {
 }
 
 func (s *Schedule) send(r *run) {
-	r.state, r.attempt, r.deadline = Active, r.attempt+1, time.Time{}
+	r.state, r.attempt, r.deadline = scheduler.RunActive, r.attempt+1, time.Time{}
 	if r.manifest.plan.Timeout > 0 {
 		r.deadline = s.now.Add(r.manifest.plan.Timeout)
 	}

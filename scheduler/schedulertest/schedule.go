@@ -49,7 +49,7 @@ type run struct {
 	id         saga.ID
 	manifest   *manifest
 	origin     origin
-	state      State
+	state      scheduler.RunState
 	due, ready time.Time
 	deadline   time.Time // of an active one; zero is none
 	attempt    int
@@ -62,20 +62,6 @@ const (
 	scheduled origin = iota
 	manual
 	activation
-)
-
-// State is where a run stands.
-type State string
-
-// The states, as they are stored.
-const (
-	Waiting   State = "waiting"
-	Queued    State = "queued"
-	Active    State = "active"
-	Dead      State = "dead" // it holds its manifest until somebody retries or cancels it
-	Succeeded State = "succeeded"
-	Cancelled State = "cancelled"
-	TimedOut  State = "timed_out"
 )
 
 // New declares the manifests at start. It fails t when one of them has a fault, or two have one name.
@@ -120,7 +106,7 @@ func (s *Schedule) Held(manifest string) bool {
 }
 
 // State tells where the run of a firing stands now.
-func (s *Schedule) State(f Firing) State {
+func (s *Schedule) State(f Firing) scheduler.RunState {
 	s.t.Helper()
 	return s.runOf(f).state
 }
@@ -150,11 +136,11 @@ func (s *Schedule) Trigger(manifest string, input saga.Message) {
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
 	m, parent := s.must(manifest), s.runOf(by)
-	if m.plan.Follows || m.plan.Parent != by.Manifest || parent.state != Active || parent.attempt != by.Attempt {
+	if m.plan.Follows || m.plan.Parent != by.Manifest || parent.state != scheduler.RunActive || parent.attempt != by.Attempt {
 		s.t.Fatalf("schedulertest: activate %s: want an active run of its parent %q, and %s is %s", manifest, m.plan.Parent, by.Manifest, parent.state)
 	}
 	for _, r := range s.known {
-		if r.manifest == m && r.origin == activation && !r.state.ended() {
+		if r.manifest == m && r.origin == activation && !r.state.Ended() {
 			return false
 		}
 	}
@@ -201,9 +187,9 @@ func (s *Schedule) runOf(f Firing) *run {
 
 func (s *Schedule) queue(r *run) {
 	binary.BigEndian.PutUint64(r.id[8:], uint64(len(s.known)+1))
-	r.state = Queued
+	r.state = scheduler.RunQueued
 	if r.ready.After(s.now) {
-		r.state = Waiting
+		r.state = scheduler.RunWaiting
 	}
 	s.known[r.id] = r
 	s.runs = append(s.runs, r)
