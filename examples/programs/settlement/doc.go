@@ -1,8 +1,8 @@
-// Command settlement adds up a day's payments and pays them out, once a day: the saga's key is the day, so a second start of the
-// same day finds the first.
+// Command settlement adds up a day's payments and pays them out, each night at half past two: a manifest says when, the
+// saga's key is the day for which it fires, and so a day is settled once.
 //
-// The start comes from the command line or from cron. With package scheduler, which is not in this version, it will be a manifest;
-// the key function reads the day of its firing already.
+//	DATABASE_URL=postgres://… go run ./examples/programs/settlement
 //
-//	DATABASE_URL=postgres://… go run ./examples/programs/settlement -day 2026-11-20
+// A night in which nothing ran is made up for when a server runs again (MisfireAll). Days before the program was there are settled by
+// scheduler.Store.Backfill.
 package main

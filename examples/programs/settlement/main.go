@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"log"
 	"os"
 	"os/signal"
@@ -13,18 +12,19 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Settle starts the settlement of a day.
-type Settle struct{ Day string }
+// Settle starts the settlement of the day for which it fires.
+type Settle struct{ Currency string }
 
-// AddUp asks for the day's sum. The answer is Sum.
-type AddUp struct{ Day string }
+// SumDay asks for the day's sum. The answer is DaySummed.
+type SumDay struct{ Day, Currency string }
 
-// Sum answers AddUp.
-type Sum struct{ Cents int64 }
+// DaySummed answers SumDay.
+type DaySummed struct{ Cents int64 }
 
 // PayOut sends the money.
 type PayOut struct {
@@ -36,53 +36,56 @@ type PayOut struct {
 func (Settle) Kind() string { return "settlement.start" }
 
 // Kind names the message.
-func (AddUp) Kind() string { return "settlement.add-up" }
+func (SumDay) Kind() string { return "settlement.sum" }
 
 // Kind names the message.
-func (Sum) Kind() string { return "settlement.sum" }
+func (DaySummed) Kind() string { return "settlement.summed" }
 
 // Kind names the message.
 func (PayOut) Kind() string { return "settlement.pay-out" }
 
 // Settlement is the state of one day.
-type Settlement struct{ Asked bool }
+type Settlement struct {
+	Currency string
+	Cents    int64
+}
 
-func (s *Settlement) start(ctx *saga.Context, _ Settle) error {
-	if s.Asked {
-		return saga.Discard("this day is being settled already")
-	}
-	s.Asked = true
-	ctx.Send(AddUp{Day: ctx.Key()})
+func (s *Settlement) start(ctx *saga.Context, m Settle) error {
+	s.Currency = m.Currency
+	ctx.Send(SumDay{Day: ctx.Key(), Currency: m.Currency})
 	return nil
 }
 
-func (s *Settlement) sum(ctx *saga.Context, m Sum) error {
-	if m.Cents > 0 {
-		ctx.Send(PayOut{Day: ctx.Key(), Cents: m.Cents})
-	}
+// summed is the end of the saga, and with it of the manifest's run.
+func (s *Settlement) summed(ctx *saga.Context, m DaySummed) error {
+	s.Cents = m.Cents
+	ctx.Send(PayOut{Day: ctx.Key(), Cents: m.Cents})
 	ctx.Complete()
 	return nil
 }
 
-// day is the day of the manifest's firing, or else the one in the message. (Later: a scheduler fills in Fire.)
-func day(m Settle, in saga.Info) string {
-	if in.Fire != nil {
-		return in.Fire.Due.Format(time.DateOnly)
-	}
-	return m.Day
-}
+// day is that of the firing, in the manifest's zone.
+func day(_ Settle, in saga.Info) string { return in.Fire.Due.Format(time.DateOnly) }
 
 var settlements = saga.Define("settlement", saga.Options{},
 	saga.StartedBy(day, (*Settlement).start),
-	saga.OnReply((*Settlement).sum))
+	saga.OnReply((*Settlement).summed))
 
-func addUp(ctx *bus.Context, tx pgx.Tx, m AddUp) error {
+var nightly = scheduler.Manifest{
+	Name:    "settlement",
+	When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"),
+	Message: Settle{Currency: "NOK"},
+	Misfire: scheduler.MisfireAll,
+}
+
+// A saga has no transaction: what reads and writes other tables is a handler.
+func sum(ctx *bus.Context, tx pgx.Tx, m SumDay) error {
 	var cents int64
-	err := tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM payment WHERE day = $1::date`, m.Day).Scan(&cents)
+	err := tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM payment WHERE day = $1::date AND currency = $2`, m.Day, m.Currency).Scan(&cents)
 	if err != nil {
 		return err
 	}
-	ctx.Reply(Sum{Cents: cents})
+	ctx.Reply(DaySummed{Cents: cents})
 	return nil
 }
 
@@ -92,18 +95,16 @@ func payOut(ctx *bus.Context, tx pgx.Tx, m PayOut) error {
 }
 
 func main() {
-	start := flag.String("day", "", "settle this `day`, such as 2026-11-20; without it only work on what was started")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := settle(ctx, *start); err != nil {
+	if err := open(ctx, os.Getenv("DATABASE_URL")); err != nil {
 		log.Print(err)
 		os.Exit(1)
 	}
 }
 
-func settle(ctx context.Context, start string) error {
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+func open(ctx context.Context, dsn string) error {
+	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		return err
 	}
@@ -111,30 +112,29 @@ func settle(ctx context.Context, start string) error {
 	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
 		return err
 	}
-	b, err := bus.New(pool, bus.Options{})
+	return run(ctx, pool, "")
+}
+
+// run settles until ctx ends, with Edda's tables in schema; "" is "edda".
+func run(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	b, err := bus.New(pool, bus.Options{Schema: schema})
 	if err != nil {
 		return err
 	}
-	// A saga has no transaction: what writes to other tables is a handler, here in an endpoint of its own.
-	days, err := bus.NewEndpoint(b, "settlement", bus.EndpointOptions{}, bus.Saga(settlements))
+	books, err := bus.NewEndpoint(b, "settlement", bus.EndpointOptions{}, bus.Saga(settlements), bus.HandleTx(sum), bus.HandleTx(payOut))
 	if err != nil {
 		return err
 	}
-	books, err := bus.NewEndpoint(b, "books", bus.EndpointOptions{}, bus.HandleTx(addUp), bus.HandleTx(payOut))
+	clock, err := scheduler.New(pool, b, scheduler.Options{Schema: schema, Owner: "shop"}, nightly)
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, days, books)
+	host, err := edda.NewHost(pool, books, clock)
 	if err != nil {
 		return err
 	}
 	if err := host.Install(ctx); err != nil {
 		return err
-	}
-	if start != "" {
-		if _, err := b.Send(ctx, Settle{Day: start}); err != nil {
-			return err
-		}
 	}
 	return host.Run(ctx)
 }

@@ -1,32 +1,120 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/sagatest"
+	"github.com/edda-go/edda/internal/pgdev"
+	together "github.com/edda-go/edda/internal/run" // run is the program's
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestADayIsSettledOnce(t *testing.T) {
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+
+// books opens a schema with the program's tables, and Edda's.
+func books(t *testing.T) (pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	schema = pgdev.Schema(t)
+	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["search_path"] = schema
+	config.MaxConns = 8
+	if pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE payment (day date, currency text, cents bigint); CREATE TABLE payout (day date, cents bigint)`); err != nil {
+		t.Fatal(err)
+	}
+	return pool, schema
+}
+
+// The manifest fires for the last nights, twice asked for: each of them is settled once, with the payments of its day.
+func TestEachNightIsSettledOnce(t *testing.T) {
 	t.Parallel()
-	books := sagatest.New(t, settlements)
-	start := Settle{Day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)}
-	if err := books.Deliver(start); err != nil {
+	pool, schema := books(t)
+	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := books.Deliver(start); err != nil { // cron has fired twice
+	past := scheduler.Period{From: time.Now().Add(-73 * time.Hour), Until: time.Now().Add(-time.Hour)}
+	nights, err := scheduler.Occurrences(nightly, past.From, past.Until)
+	if err != nil || len(nights) != 3 {
+		t.Fatalf("in three days it is due at %v (%v), want three nights", nights, err)
+	}
+	for i, night := range nights {
+		if _, err := pool.Exec(t.Context(), `INSERT INTO payment VALUES ($1, 'NOK', $2), ($1, 'NOK', 1), ($1, 'EUR', 7)`, night.Format(time.DateOnly), 100*i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := together.NewGroup(t.Context())
+	all.Go(func(ctx context.Context) error { return run(ctx, pool, schema) })
+	all.Go(func(ctx context.Context) error {
+		defer all.Stop()
+		queued, err := backfill(ctx, store, past)
+		if err != nil || queued != len(nights) {
+			t.Errorf("the backfill queued %d runs (%v), want %d", queued, err, len(nights))
+			return err
+		}
+		if again, err := store.Backfill(ctx, nightly.Name, past); err != nil || again.Queued != 0 || again.Present != len(nights) {
+			t.Errorf("the second backfill did %+v (%v), want nothing", again, err)
+		}
+		return untilPaid(ctx, pool, len(nights))
+	})
+	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if got := books.Sent(); len(got) != 1 || got[0] != (AddUp{Day: "2026-11-20"}) {
-		t.Errorf("two starts of a day sent %v, want one question for its sum", got)
+	rows, _ := pool.Query(t.Context(), `SELECT cents FROM payout ORDER BY day`)
+	if paid, err := pgx.CollectRows(rows, pgx.RowTo[int]); err != nil || !slices.Equal(paid, []int{1, 101, 201}) {
+		t.Errorf("paid out were %v (%v), want 1, 101 and 201", paid, err)
 	}
-	if err := books.Reply(AddUp{Day: "2026-11-20"}, Sum{Cents: 12}); err != nil {
-		t.Fatal(err)
+	runs, err := store.Runs(t.Context(), scheduler.RunFilter{Manifest: nightly.Name})
+	for _, r := range runs {
+		if r.State != scheduler.RunSucceeded {
+			t.Errorf("the run of %s is %s: %s", r.Due, r.State, r.Error)
+		}
 	}
-	if got := books.Sent(); len(got) != 1 || got[0] != (PayOut{Day: "2026-11-20", Cents: 12}) {
-		t.Errorf("the sum sent %v, want the payout of 12", got)
+	if err != nil || len(runs) != len(nights) {
+		t.Errorf("there are %d runs (%v), want %d", len(runs), err, len(nights))
 	}
-	if books.Live("2026-11-20") {
-		t.Error("a settled day is still alive")
+}
+
+const look = 10 * time.Millisecond
+
+// backfill waits for the program to have declared its manifest.
+func backfill(ctx context.Context, store *scheduler.Store, p scheduler.Period) (queued int, err error) {
+	for {
+		done, err := store.Backfill(ctx, nightly.Name, p)
+		if !errors.Is(err, scheduler.ErrNoManifest) {
+			return done.Queued, err
+		}
+		if err := together.Sleep(ctx, look); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// untilPaid waits for so many payouts, each of which follows from the end of a run.
+func untilPaid(ctx context.Context, pool *pgxpool.Pool, want int) error {
+	for {
+		paid := 0
+		if err := pool.QueryRow(ctx, `SELECT count(*) FROM payout`).Scan(&paid); err != nil || paid >= want {
+			return err
+		}
+		if err := together.Sleep(ctx, look); err != nil {
+			return err
+		}
 	}
 }

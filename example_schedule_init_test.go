@@ -1,0 +1,42 @@
+package edda_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the example of a schedule does not show: its messages, and what handles them.
+
+type (
+	Settle    struct{ Currency string }
+	ReadRates struct{}
+)
+
+func (Settle) Kind() string    { return "settlement.start" }
+func (ReadRates) Kind() string { return "rates.read" }
+
+// settle writes in the transaction that also ends the run.
+func settle(ctx *bus.Context, tx pgx.Tx, m Settle) error {
+	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Fire.Due.String(), "")
+	return err
+}
+
+func readRates(*bus.Context, pgx.Tx, ReadRates) error { return nil }
+
+func openMigratedShop() (context.Context, *pgxpool.Pool) {
+	ctx, pool := openShop()
+	check(migrate.Up(ctx, pool, migrate.Options{Schema: schema}))
+	return ctx, pool
+}
+
+// tellFired notes firings that were handled. A night may be one of them.
+func tellFired(e bus.Event) {
+	if e, ok := e.(bus.Handled); ok && e.Info.Fire != nil && e.Info.Kind == (ReadRates{}).Kind() {
+		handled <- fmt.Sprintf("manifest %s fired, attempt %d", e.Info.Fire.Manifest, e.Info.Fire.Attempt)
+	}
+}

@@ -1,0 +1,43 @@
+package edda_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/scheduler"
+)
+
+// What stands between "README schedule" and "end" is the code of README.md.
+
+func Example_schedule() {
+	ctx, pool := openMigratedShop()
+
+	// README schedule
+
+	b, err := bus.New(pool, bus.Options{Schema: schema, Events: tellFired})
+	check(err)
+	books, err := bus.NewEndpoint(b, "books", bus.EndpointOptions{}, bus.HandleTx(settle), bus.HandleTx(readRates))
+	check(err)
+	clock, err := scheduler.New(pool, b, scheduler.Options{Schema: schema, Owner: "shop"},
+		scheduler.Manifest{
+			Name:    "settlement",
+			When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"), // each night, also when the clocks change
+			Message: Settle{Currency: "NOK"},
+			Misfire: scheduler.MisfireAll, // a night in which nothing ran is made up for
+		},
+		scheduler.Manifest{Name: "rates", When: scheduler.Every(5 * time.Minute), Message: ReadRates{}})
+	check(err)
+	host, err := edda.NewHost(pool, books, clock) // the same on each server
+	check(err)
+	check(host.Install(ctx))
+	go func() { ended <- host.Run(ctx) }()
+
+	// end
+
+	fmt.Println(<-handled)
+	closeShop()
+	// Output:
+	// manifest rates fired, attempt 1
+}

@@ -1,0 +1,55 @@
+package main
+
+import "time"
+
+// Settle begins the settlement of a currency for the night in which it fires.
+type Settle struct{ Currency string }
+
+// AskBank asks for what a currency has moved. The bank takes its time; the answer is Balance.
+type AskBank struct{ Currency string }
+
+// Balance answers AskBank.
+type Balance struct{ Cents int64 }
+
+// Enter writes a settlement into the books. The answer is Entered.
+type Enter struct {
+	Manifest string
+	Due      time.Time
+	Cents    int64
+}
+
+// Entered answers Enter.
+type Entered struct{}
+
+// Report tells what was settled and is not reported yet.
+type Report struct{ Currency string }
+
+// Poll looks whether anything is new.
+type Poll struct{}
+
+// ReadRates reads a file in a format that nobody knows.
+type ReadRates struct{}
+
+// Kind names the message.
+func (Settle) Kind() string { return "settlement.start" }
+
+// Kind names the message.
+func (AskBank) Kind() string { return "bank.ask" }
+
+// Kind names the message.
+func (Balance) Kind() string { return "bank.balance" }
+
+// Kind names the message.
+func (Enter) Kind() string { return "books.enter" }
+
+// Kind names the message.
+func (Entered) Kind() string { return "books.entered" }
+
+// Kind names the message.
+func (Report) Kind() string { return "books.report" }
+
+// Kind names the message.
+func (Poll) Kind() string { return "poll" }
+
+// Kind names the message.
+func (ReadRates) Kind() string { return "rates.read" }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// serverVariable makes this program a server; its value is the server as JSON.
+const serverVariable = "EDDA_SCHEDULED_SERVER"
+
+// server is what one process is told when it starts.
+type server struct {
+	Name   string // of the replica, and in pg_stat_activity
+	DSN    string
+	Schema string // of our tables
+	Night  time.Duration
+	Until  time.Time
+}
+
+// serve is the whole life of a server process. It ends by SIGKILL, or in order when its standard input does: the parent closes it,
+// and the kernel does when the parent has died. Ctrl-C is for the parent to act on.
+func serve(ctx context.Context, spec string) error {
+	signal.Ignore(os.Interrupt)
+	s := server{}
+	if err := json.Unmarshal([]byte(spec), &s); err != nil {
+		return fmt.Errorf("read %s: %w", serverVariable, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	pool, err := connect(ctx, s.DSN, s.Schema, s.Name)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	host, err := s.host(pool)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx)
+}
+
+// host is what each server runs: the scheduler, and the endpoints for its messages and for what follows from them.
+func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
+	sql, err := load(s.Schema)
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	b, err := bus.New(pool, bus.Options{Schema: engineSchema(s.Schema), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	o := office{sql: sql}
+	desk, err := bus.NewEndpoint(b, "office", bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}, bus.Saga(settlements),
+		bus.HandleTx(o.enter), bus.HandleTx(o.report), bus.HandleTx(o.poll), bus.HandleTx(o.rates))
+	if err != nil {
+		return nil, err
+	}
+	// The lease is short, so that the bank is asked again soon after a server died that had asked.
+	far, err := bus.NewEndpoint(b, "bank", bus.EndpointOptions{Lease: time.Second, Drain: 5 * time.Second}, bus.Handle(bank{takes: s.Night / 5}.ask))
+	if err != nil {
+		return nil, err
+	}
+	clock, err := scheduler.New(pool, b, s.options(log), manifests(s.Night, s.Until)...)
+	if err != nil {
+		return nil, err
+	}
+	return edda.NewHost(pool, desk, far, clock)
+}
+
+// options has a lease that is shorter than the default, so that the other server evaluates two seconds after one was killed.
+func (s server) options(log *slog.Logger) scheduler.Options {
+	return scheduler.Options{
+		Schema: engineSchema(s.Schema), Owner: owner, Groups: groups(), Replica: s.Name, Logger: log,
+		LeaseTTL: 2 * time.Second, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 500 * time.Millisecond,
+	}
+}
