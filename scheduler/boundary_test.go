@@ -146,7 +146,11 @@ func TestServerThatDiesInACycleLeavesNothing(t *testing.T) {
 	if n := w.count("SELECT count(*) FROM :schema.run"); n != 0 {
 		t.Errorf("%d runs of a cycle that died", n)
 	}
-	if c := w.cycle(other); c.queued != 5 {
+	c := w.cycle(other)
+	for c.elsewhere && t.Context().Err() == nil { // the server of Postgres that was ended is still on its way out
+		c = w.cycle(other)
+	}
+	if c.queued != 5 {
 		t.Errorf("%+v, want 5 queued by another server", c)
 	}
 }

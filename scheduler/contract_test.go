@@ -195,6 +195,22 @@ var contract = []scenario{
 		advance 0s -> settle@0s#2+1h30m0s
 		succeeded settle
 		advance 0s -> report@0s+1h30m0s settle@1h0m0s+30m0s`},
+	{"a follower expires", func(start time.Time) []scheduler.Manifest {
+		report := manifest("report", scheduler.After("settle"))
+		report.Expires = start.Add(90 * time.Minute)
+		return []scheduler.Manifest{manifest("settle", scheduler.Every(time.Hour)), report}
+	}, `
+		advance 0s -> settle@0s
+		succeeded settle
+		advance 0s -> report@0s
+		succeeded report
+		advance 1h -> settle@1h0m0s
+		succeeded settle
+		advance 0s -> report@1h0m0s
+		succeeded report
+		advance 1h -> settle@2h0m0s
+		succeeded settle
+		advance 10m ->`},
 	{"a dormant one is activated", func(time.Time) []scheduler.Manifest {
 		return []scheduler.Manifest{manifest("scan", scheduler.Every(time.Hour)), manifest("mend", scheduler.Dormant("scan"))}
 	}, `

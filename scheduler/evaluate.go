@@ -175,10 +175,7 @@ func (f firing) decide(now time.Time) (decision, error) {
 	if err != nil {
 		return decision{}, err
 	}
-	v := verdict{fire: f.due} // a follower fires whenever it is made due
-	if !f.follows {
-		v = p.decide(f.due, now)
-	}
+	v := p.decide(f.due, now)
 	d := decision{firing: f, fire: v.fire, next: v.next}
 	if !v.fire.IsZero() {
 		d.run, d.ready = newRunID(), v.fire.Add(p.jitter(f.name, v.fire))

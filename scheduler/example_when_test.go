@@ -13,11 +13,11 @@ func next(when scheduler.When, n int, exclude ...scheduler.Exclusion) {
 	m := scheduler.Manifest{Name: "report", When: when, Message: saga.Raw{Name: "report"}, Exclude: exclude}
 	due, err := scheduler.Next(m, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), n)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(err) //nolint:forbidigo // an example prints
 		return
 	}
 	for _, t := range due {
-		fmt.Println(t.Format("Mon 2 Jan 15:04:05 MST"))
+		fmt.Println(t.Format("Mon 2 Jan 15:04:05 MST")) //nolint:forbidigo // an example prints
 	}
 }
 

@@ -210,23 +210,27 @@ WITH queued AS (
 SELECT count(*), pg_notify(:schema.channel(), 'dispatch')::text FROM queued;
 
 -- name: list_manifests
+-- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page of one.
 SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
        coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''),
        CASE WHEN g.most IS NULL THEN 0 ELSE (
            SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = g.id LIMIT g.most) x) END,
        m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
        coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
-       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, s.state, m.due, m.run, coalesce(o.state, ''), o.ready, m.held, coalesce(h.error, ''),
+       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, m.state, m.due, m.run, coalesce(o.state, ''), o.ready, m.held, coalesce(h.error, ''),
        m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
-FROM :schema.manifest m
-LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
-LEFT JOIN :schema.manifest p ON p.name = m.parent
-LEFT JOIN :schema.run o ON o.id = m.run
-LEFT JOIN :schema.run h ON h.id = m.held
-CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held' WHEN NOT m.live THEN 'paused'
-    ELSE 'live' END AS state) s
-WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($5 = '' OR g.name = $5) AND ($6 = '' OR s.state = $6)
-ORDER BY m.name LIMIT $8;
+FROM (
+    SELECT m.*, s.state FROM :schema.manifest m
+    CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held' WHEN NOT m.live THEN 'paused'
+        ELSE 'live' END AS state) s
+    WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($6 = '' OR s.state = $6)
+      AND ($5 = '' OR m.group_id = (SELECT g.id FROM :schema.manifest_group g WHERE g.name = $5))
+    ORDER BY m.name LIMIT $8) m
+LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason FROM :schema.manifest_group g WHERE g.id = m.group_id LIMIT 1) g ON true
+LEFT JOIN LATERAL (SELECT p.name, p.succeeded FROM :schema.manifest p WHERE p.name = m.parent LIMIT 1) p ON true
+LEFT JOIN LATERAL (SELECT o.state, o.ready FROM :schema.run o WHERE o.id = m.run LIMIT 1) o ON true
+LEFT JOIN LATERAL (SELECT h.error FROM :schema.run h WHERE h.id = m.held LIMIT 1) h ON true
+ORDER BY m.name;
 
 -- name: list_runs
 -- Ids are in the order of time, but for the clocks of those who made them.

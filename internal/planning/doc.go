@@ -27,5 +27,14 @@ type Plan struct {
 // Verdict is what becomes of a manifest whose due time has come.
 type Verdict struct{ Fire, Next time.Time }
 
-// Read reads a scheduler.Manifest.
-var Read func(manifest any) (Plan, error)
+// Reader reads a scheduler.Manifest.
+type Reader func(manifest any) (Plan, error)
+
+// Read is the Reader that was lent.
+var Read Reader
+
+// Lend sets Read, for package scheduler.
+func Lend(r Reader) Reader {
+	Read = r
+	return r
+}
