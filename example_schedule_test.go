@@ -22,10 +22,9 @@ func Example_schedule() {
 	check(err)
 	clock, err := scheduler.New(pool, b, scheduler.Options{Schema: schema, Owner: "shop"},
 		scheduler.Manifest{
-			Name:    "settlement",
+			Name: "settlement", Message: Settle{Currency: "NOK"},
 			When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"), // each night, also when the clocks change
-			Message: Settle{Currency: "NOK"},
-			Misfire: scheduler.MisfireAll, // a night in which nothing ran is made up for
+			Misfire: scheduler.MisfireAll,                        // a night in which nothing ran is made up for
 		},
 		scheduler.Manifest{Name: "rates", When: scheduler.Every(5 * time.Minute), Message: ReadRates{}})
 	check(err)

@@ -51,6 +51,8 @@ func (p *show) judge(ctx context.Context, out io.Writer) error {
 	for _, l := range lines {
 		if l.Name != failing {
 			faults = append(faults, l.faults()...)
+		} else if l.Effects > 0 {
+			faults = append(faults, fmt.Sprintf("%s: %d effects of handlers that failed", failing, l.Effects))
 		}
 	}
 	if err := printTable(out, lines); err != nil {
@@ -67,7 +69,7 @@ func (p *show) judge(ctx context.Context, out io.Writer) error {
 		_, _ = fmt.Fprintf(out, "wrong: %s\n", f)
 	}
 	if len(faults) > 0 || len(lines) != len(p.due) {
-		return fmt.Errorf("%w: %d faults in %d of %d manifests", errWrong, len(faults), len(lines), len(p.due))
+		return fmt.Errorf("%w: %d faults; %d of %d manifests are there", errWrong, len(faults), len(lines), len(p.due))
 	}
 	_, _ = fmt.Fprintln(out, "Each due time was run once and done once.")
 	return nil
@@ -129,7 +131,9 @@ func (p *show) judgeHeld(ctx context.Context, out io.Writer) (faults []string, e
 	if len(runs) != 1 || runs[0].State != scheduler.RunDead || m.State != scheduler.ManifestHeld || m.Held != runs[0].ID || len(p.due[failing]) < 2 {
 		faults = append(faults, fmt.Sprintf("%s is %s with %d runs, want it held by one that is dead", failing, m.State, len(runs)))
 	}
-	_, _ = fmt.Fprintf(out, "%s is %s: it fired once, and not at the %d due times after that, since run %s is dead:\n  %s\n", failing, m.State, len(p.due[failing])-1, m.Held, m.HeldError)
-	_, _ = fmt.Fprintf(out, "When the cause is mended, this would let it go on, and the second would do so without that firing:\n  edda run retry %s\n  edda run cancel %s\n", m.Held, m.Held)
+	_, _ = fmt.Fprintf(out, "%s is %s: it has %d of %d firings, since run %s is dead:\n  %s\n", failing, m.State, len(runs), len(p.due[failing]), m.Held, m.HeldError)
+	_, _ = fmt.Fprintf(out, "It waits for somebody. The first command fires it once more when the cause is mended; the second gives that firing up:\n"+
+		"  edda run retry %[1]s --schema %[2]s --note \"the file is right again\"\n  edda run cancel %[1]s --schema %[2]s --note \"no rates today\"\n",
+		m.Held, engineSchema(p.own))
 	return faults, nil
 }

@@ -37,7 +37,7 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the program ended with %v:\n%s", err, said)
 	}
-	for _, want := range []string{"is killed while", "its cap is 2.", "rates is held: it fired once", "edda run retry", "Each due time was run once and done once."} {
+	for _, want := range []string{"is killed while", "its cap is 2.", "rates is held: it has 1 of ", "edda run retry", "Each due time was run once and done once."} {
 		if !strings.Contains(string(said), want) {
 			t.Errorf("the program did not print %q:\n%s", want, said)
 		}
