@@ -168,9 +168,13 @@ func sendError(out saga.Outgoing, err error) error {
 	return fmt.Errorf("send %s: %w", out.Info.Kind, explain(err))
 }
 
+func inAHandler(out saga.Outgoing, step *stepTx) error {
+	return fmt.Errorf("send %s: a handler sends through its own context: ctx.Send, not SendTx with %T", out.Info.Kind, step)
+}
+
 func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, error) {
 	if step, ok := tx.(*stepTx); ok {
-		return saga.Sent{}, fmt.Errorf("send %s: a handler sends through its own context: ctx.Send, not SendTx with %T", out.Info.Kind, step)
+		return saga.Sent{}, inAHandler(out, step)
 	}
 	sent, to, err := b.write(ctx, tx, out)
 	if err != nil {
@@ -226,14 +230,30 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 // destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
 func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([]*queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
-	var (
-		generation int64
-		schemaID   string
-	)
 	batch := &pgx.Batch{}
 	if event {
 		batch.Queue(b.sql.Get("wait_generation"), out.Info.Kind)
 	}
+	known, err := b.routesOf(ctx, tx, batch)
+	if err != nil {
+		return nil, err
+	}
+	if event {
+		return known.kinds[out.Info.Kind], nil
+	}
+	q, err := b.routes.command(known, out.Info.Kind, out.To)
+	if err != nil {
+		return nil, err
+	}
+	return []*queue{q}, nil
+}
+
+// routesOf sends the batch, and returns the newest routes that tx sees after it. tx must be of this bus's schema.
+func (b *Bus) routesOf(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) (*routes, error) {
+	var (
+		generation int64
+		schemaID   string
+	)
 	batch.Queue(b.sql.Get("marks")).QueryRow(func(row pgx.Row) error { return row.Scan(&generation, &schemaID) })
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
@@ -246,18 +266,9 @@ func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([
 		return nil, ErrOtherDatabase
 	}
 	if known.generation != generation {
-		if known, err = b.routes.reload(ctx, tx); err != nil {
-			return nil, err
-		}
+		return b.routes.reload(ctx, tx)
 	}
-	if event {
-		return known.kinds[out.Info.Kind], nil
-	}
-	q, err := b.routes.command(known, out.Info.Kind, out.To)
-	if err != nil {
-		return nil, err
-	}
-	return []*queue{q}, nil
+	return known, nil
 }
 
 // insertArgs are the parameters of insert_one.

@@ -55,6 +55,15 @@ var sends = map[string]way{
 	"SendTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
 		return b.SendTx
 	}),
+	"SendAllTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+		return func(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+			sent, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: m, Options: o}})
+			if err != nil {
+				return saga.Sent{}, err
+			}
+			return sent[0], nil
+		}
+	}),
 	"SendSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
 		return b.SendSQL
 	}),
@@ -117,7 +126,7 @@ func TestEveryWayToSendIsTheSame(t *testing.T) {
 }
 
 func TestMessageOfATransactionThatRolledBackIsNotSent(t *testing.T) {
-	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
+	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendAllTx": sends["SendAllTx"], "SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
@@ -250,4 +259,52 @@ func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
 		w.untilEmpty("answers")
 		w.want(0, `SELECT count(*) FROM edda.saga WHERE saga = 'answers'`)
 	})
+}
+
+// Many at once are as many alone: each in its own queue, in the order given, with what was asked for it; and nothing is left of them
+// when one cannot be sent and the transaction ends with that.
+func TestManyCommandsAtOnce(t *testing.T) {
+	for _, notify := range []bool{false, true} {
+		t.Run(fmt.Sprintf("NotifyInTx=%t", notify), func(t *testing.T) {
+			w := newWorld(t, bus.Options{NotifyInTx: notify})
+			w.install("one", bus.HandleTx(hears))
+			w.listener()
+			id := newID(t)
+			all := []saga.Posting{
+				{Message: shipped{}}, {Message: told{Sum: 1}},
+				{Message: told{Sum: 2}, Options: []saga.SendOption{saga.Delay(time.Hour)}},
+				{Message: told{Sum: 3}, Options: []saga.SendOption{saga.WithID(id)}},
+				{Message: told{Sum: 4}, Options: []saga.SendOption{saga.WithHeader("who", "me")}},
+				{Message: told{Sum: 3}, Options: []saga.SendOption{saga.WithID(id)}},
+			}
+			tx := w.begin()
+			sent, err := w.bus.SendAllTx(t.Context(), tx, all)
+			if err != nil || len(sent) != len(all) {
+				t.Fatalf("%+v %v", sent, err)
+			}
+			w.commit(tx)
+			for n, s := range sent {
+				if last := n == len(all)-1; s.ID.IsZero() || s.Duplicate != last || (s.Copies == 1) == last {
+					t.Errorf("message %d: %+v", n, s)
+				}
+			}
+			w.want(1, `SELECT count(*) FROM `+w.queue("one")+` WHERE id = $1::text::uuid`, sent[0].ID.String())
+			for n, at := range []int{1, 4, 3, 2} { // what needs a statement of its own comes behind, and the delayed one last
+				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())
+			}
+			w.want(1, `SELECT count(*) FROM `+w.queue("listener")+` WHERE position('"who":"me"' IN convert_from(header, 'UTF8')) > 0`)
+
+			for story, bad := range map[string]saga.Posting{"no route": {Message: paid{}}, "no message": {}} {
+				tx = w.begin()
+				if _, err := w.bus.SendAllTx(t.Context(), tx, []saga.Posting{{Message: told{Sum: 5}}, bad}); err == nil {
+					t.Errorf("%s: no error", story)
+				}
+				_ = tx.Rollback(t.Context())
+			}
+			w.want(4, `SELECT count(*) FROM `+w.queue("listener"))
+			if sent, err := w.bus.SendAllTx(t.Context(), nil, nil); err != nil || sent != nil {
+				t.Errorf("of nothing: %v %v", sent, err)
+			}
+		})
+	}
 }

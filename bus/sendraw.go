@@ -172,6 +172,11 @@ const mostInsert = 16 << 20 // bytes of one statement; Postgres takes no paramet
 // rawInserts are the statements that write out to q, in order.
 func rawInserts(q *queue, out []saga.Outgoing) *pgx.Batch {
 	pipeline := &pgx.Batch{}
+	queueInserts(pipeline, q, out)
+	return pipeline
+}
+
+func queueInserts(pipeline *pgx.Batch, q *queue, out []saga.Outgoing) {
 	var (
 		ids, kinds      []string
 		headers, bodies [][]byte
@@ -193,5 +198,4 @@ func rawInserts(q *queue, out []saga.Outgoing) *pgx.Batch {
 	if len(ids) > 0 {
 		flush()
 	}
-	return pipeline
 }

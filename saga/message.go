@@ -54,6 +54,12 @@ type Sent struct {
 	Duplicate bool // an equal message with this ID was already sent: nothing was written
 }
 
+// Posting is a message and how it is sent, for those who send many at a time.
+type Posting struct {
+	Message Message
+	Options []SendOption
+}
+
 const maxName = 63
 
 // strayByte is the index of the first byte of s that does not match [a-z][a-z0-9_.-]*, -1 when all do: the one

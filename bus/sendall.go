@@ -1,0 +1,98 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// SendAllTx is SendTx for many commands: what two round trips can write goes in two, however many it is. Those to one endpoint are
+// due in the order given, as far as they are due at once. Commands with WithID, At or Delay go one by one behind the others.
+// After an error the transaction has to be rolled back: some of them may have been written.
+func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	sent := make([]saga.Sent, len(all))
+	var together, apart []saga.Outgoing
+	var places []int // in sent, of those apart
+	for n, p := range all {
+		out, err := b.compose(saga.Command, p.Message, p.Options)
+		if err != nil {
+			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(all), err)
+		}
+		if out.GivenID || out.Delay > 0 || !out.Info.Due.IsZero() {
+			apart, places = append(apart, out), append(places, n)
+			continue
+		}
+		together = append(together, out)
+		sent[n] = saga.Sent{ID: out.Info.ID, Copies: 1}
+	}
+	if err := b.sendTogether(ctx, tx, together); err != nil {
+		return nil, err
+	}
+	for n, out := range apart {
+		one, err := b.sendInTx(ctx, tx, out)
+		if err != nil {
+			return nil, err
+		}
+		sent[places[n]] = one
+	}
+	return sent, nil
+}
+
+// sendTogether writes commands that are due at once.
+func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) error {
+	if len(out) == 0 {
+		return nil
+	}
+	if step, ok := tx.(*stepTx); ok {
+		return inAHandler(out[0], step)
+	}
+	known, err := b.routesOf(ctx, tx, &pgx.Batch{})
+	if err != nil {
+		return sendError(out[0], err)
+	}
+	pipeline, to, err := b.inserts(known, out)
+	if err != nil {
+		return err
+	}
+	if b.notifyInTx {
+		for _, q := range to {
+			pipeline.Queue(b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q))
+		}
+	}
+	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		if pg.ClassOf(err) == pg.Unprepared {
+			b.routes.forget()
+		}
+		return sendError(out[0], err)
+	}
+	b.nudgeLater(ctx, tx, to, out[0])
+	return nil
+}
+
+// inserts are the statements that write out to their queues, in the order in which these occur.
+func (b *Bus) inserts(known *routes, out []saga.Outgoing) (*pgx.Batch, []*queue, error) {
+	byQueue := map[*queue][]saga.Outgoing{}
+	var to []*queue
+	for _, o := range out {
+		q, err := b.routes.command(known, o.Info.Kind, o.To)
+		if err != nil {
+			return nil, nil, sendError(o, err)
+		}
+		if !slices.Contains(to, q) {
+			to = append(to, q)
+		}
+		byQueue[q] = append(byQueue[q], o)
+	}
+	pipeline := &pgx.Batch{}
+	for _, q := range to {
+		queueInserts(pipeline, q, byQueue[q])
+	}
+	return pipeline, to, nil
+}
