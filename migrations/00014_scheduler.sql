@@ -53,6 +53,7 @@ CREATE TABLE :schema.manifest (
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
 CREATE INDEX manifest_due_idx ON :schema.manifest (due, id) WHERE live AND run IS NULL AND held IS NULL;
+CREATE INDEX manifest_follower_idx ON :schema.manifest (id) WHERE follows;
 CREATE INDEX manifest_parent_idx ON :schema.manifest (parent) WHERE parent IS NOT NULL;
 CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name);

@@ -101,12 +101,21 @@ func (s *Scheduler) lose(ctx context.Context, tx pgx.Tx) (done, full int, err er
 	return done, repairRows, err
 }
 
+// remind goes on where the last call of it ended, and begins anew after the last follower: a sweep looks at a hundred thousand at most.
 func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
-	tag, err := tx.Exec(ctx, s.sql.Get("remind"), repairRows)
-	if tag.RowsAffected() > 0 {
+	var looked int
+	var last int64
+	if err := tx.QueryRow(ctx, s.sql.Get("remind"), repairRows, s.reminded).Scan(&done, &looked, &last); err != nil {
+		return 0, 0, err
+	}
+	if done > 0 {
 		s.due.ring()
 	}
-	return int(tag.RowsAffected()), repairRows, err
+	if s.reminded = last; looked < repairRows {
+		s.reminded = 0
+		return done, done + 1, nil
+	}
+	return done, done, nil
 }
 
 func (s *Scheduler) emptyOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {

@@ -41,13 +41,14 @@ type Scheduler struct {
 	lockKey  int64
 	declared []Manifest
 
-	due     bell // something may be due
-	ready   bell // something may be ready for dispatch
-	ringing quiet
-	aside   aside
-	guards  guards
-	pace    pace
-	running sync.Mutex // held by Run
+	due      bell // something may be due
+	ready    bell // something may be ready for dispatch
+	ringing  quiet
+	aside    aside
+	reminded int64 // the last follower that the sweep has looked at; the sweep's own
+	guards   guards
+	pace     pace
+	running  sync.Mutex // held by Run
 
 	singletons singletons
 	swept      atomic.Pointer[Swept] // the last reconciliation of this server

@@ -180,13 +180,17 @@ SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_
 FROM silent l;
 
 -- name: remind
--- Followers that have not answered a success of their parent, and that nothing has made due.
-WITH behind AS MATERIALIZED (
+-- Followers that have not answered a success of their parent, and that nothing has made due: those among the next few in the
+-- order of ids.
+WITH page AS MATERIALIZED (
+    SELECT f.id FROM :schema.manifest f WHERE f.follows AND f.id > $2 ORDER BY f.id LIMIT $1
+), behind AS MATERIALIZED (
     SELECT f.id, coalesce(p.succeeded, clock_timestamp()) AS due
-    FROM :schema.manifest f JOIN :schema.manifest p ON p.name = f.parent
-    WHERE f.parent IS NOT NULL AND f.follows AND f.due IS NULL AND p.successes > f.answered
-    ORDER BY f.id LIMIT $1 FOR NO KEY UPDATE OF f SKIP LOCKED)
-UPDATE :schema.manifest f SET due = b.due FROM behind b WHERE f.id = b.id;
+    FROM page JOIN :schema.manifest f ON f.id = page.id JOIN :schema.manifest p ON p.name = f.parent
+    WHERE f.follows AND f.due IS NULL AND p.successes > f.answered
+    ORDER BY f.id FOR NO KEY UPDATE OF f SKIP LOCKED
+), told AS (UPDATE :schema.manifest f SET due = b.due FROM behind b WHERE f.id = b.id RETURNING 1)
+SELECT (SELECT count(*) FROM told), count(*), coalesce(max(page.id), 0) FROM page;
 
 -- name: empty_orphan
 -- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in the meantime keeps
