@@ -15,13 +15,13 @@ var shownPart = regexp.MustCompile(`(?s)\n\t*// README (\w+)\n\n(.*?)\n\n\t*// e
 func TestReadmeShowsTheExample(t *testing.T) {
 	t.Parallel()
 	readme := read(t, "README.md")
-	parts := shownPart.FindAllStringSubmatch(read(t, "example_test.go"), -1)
-	if len(parts) != 3 {
-		t.Fatalf("example_test.go has %d parts for README.md, want 3", len(parts))
+	parts := shownPart.FindAllStringSubmatch(read(t, "example_test.go")+read(t, "example_schedule_test.go"), -1)
+	if len(parts) != 4 {
+		t.Fatalf("the examples have %d parts for README.md, want 4", len(parts))
 	}
 	for _, part := range parts {
 		if block := "```go\n" + outdented(part[2]) + "\n```\n"; !strings.Contains(readme, block) {
-			t.Errorf("README.md has not this block, the part %q of example_test.go:\n%s", part[1], block)
+			t.Errorf("README.md has not this block, the part %q of the examples:\n%s", part[1], block)
 		}
 	}
 	if lines := lineCount(parts[0][2]); lines != 20 {
