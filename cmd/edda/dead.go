@@ -17,7 +17,8 @@ func (t *tool) deadCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "Show, retry, edit and discard dead letters",
 		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a number of its own,
-and ends exactly once, however many people try at the same time.`,
+and ends exactly once, however many people try at the same time. What a manifest emitted is not among them: its run is dead in the
+place of its message, see edda run list --state dead.`,
 		Example: `  edda dead group
   edda dead list --endpoint orders
   edda dead retry 17 18
