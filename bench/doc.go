@@ -7,5 +7,6 @@
 // Reading order: order.go is the work, peer.go what a peer is, run.go how one is measured, report.go
 // what is printed; kept.go is backlog and timers, whose queues serve all rounds. Then a peer a file:
 // ceiling.go (with ceiling_batch.go), single.go, watermillsql.go (with its adapters and its
-// transaction), river.go, floor.go, and edda.go. README.md explains workloads, peers and output to those who only run it.
+// transaction), river.go, floor.go, and edda.go. The scheduler has no peers: schedule.go (with its
+// work and its report). README.md explains workloads, peers and output to those who only run it.
 package main

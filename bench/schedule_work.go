@@ -165,13 +165,16 @@ func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until
 	return allSent, pool.Ping(ctx)
 }
 
+// pollGap is between two looks of a process at what is left to do: each costs the server as much as a few firings.
+const pollGap = 25 * time.Millisecond
+
 // poll asks until it is done.
 func poll(ctx context.Context, ask func(context.Context) (done bool, err error)) error {
 	for {
 		if done, err := ask(ctx); done || err != nil {
 			return err
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := sleep(ctx, pollGap); err != nil {
 			return err
 		}
 	}

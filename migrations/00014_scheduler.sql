@@ -112,7 +112,7 @@ CREATE UNIQUE INDEX run_activation_idx ON :schema.run (manifest_id) WHERE origin
 CREATE INDEX run_waiting_idx ON :schema.run (ready, id) WHERE state = 'waiting';
 CREATE INDEX run_queued_idx ON :schema.run (group_id, priority DESC, ready, id) WHERE state = 'queued';
 CREATE INDEX run_active_idx ON :schema.run (group_id) WHERE state = 'active';
-CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active';
+CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active' AND deadline IS NOT NULL; -- never that of a group's runs
 CREATE INDEX run_beat_idx ON :schema.run (beat, id) WHERE state = 'active' AND beat IS NOT NULL;
 CREATE INDEX run_ended_idx ON :schema.run (ended, id) WHERE ended IS NOT NULL;
 CREATE INDEX run_manifest_idx ON :schema.run (manifest_id, id); -- ids are in the order of time

@@ -50,12 +50,10 @@ func (s *Scheduler) pass(ctx context.Context) (again bool, err error) {
 }
 
 func (s *Scheduler) promote(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
-		s.queueOpen(b, cycleLimits)
-		b.Queue(s.sql.Get("promote"), promoteRuns)
-		return tx.SendBatch(ctx, b).Close()
-	})
+	b := &pgx.Batch{}
+	s.queueOpen(b, cycleLimits)
+	b.Queue(s.sql.Get("promote"), promoteRuns)
+	return s.pool.SendBatch(ctx, b).Close() // without a BEGIN the pipeline is one transaction
 }
 
 // dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It tells how many messages were sent.

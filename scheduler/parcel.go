@@ -35,6 +35,12 @@ type transactor interface {
 	InTx(ctx context.Context, fn func(tx pgx.Tx) error) error
 }
 
+// allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is of no use any more.
+// *bus.Bus is one.
+type allSender interface {
+	SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error)
+}
+
 // deliver is not cut off by the end of ctx: what is being sent is sent, or the Sender has hung for too long.
 func (p *parcel) deliver(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchMost)
@@ -66,7 +72,12 @@ func (p *parcel) fill(ctx context.Context, ended <-chan struct{}, tx pgx.Tx) (fr
 	if err != nil {
 		return 0, fmt.Errorf("claim runs: %w", err)
 	}
-	if err := p.sendAll(ctx, ended, tx, claims); err != nil || len(p.sent) == 0 {
+	if all, ok := p.sender.(allSender); ok && len(claims) > 1 {
+		err = p.sendTogether(ctx, all, tx, claims)
+	} else {
+		err = p.sendAll(ctx, ended, tx, claims)
+	}
+	if err != nil || len(p.sent) == 0 {
 		return 0, err
 	}
 	return p.mark(ctx, tx)
@@ -161,6 +172,28 @@ func (p *parcel) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx, 
 			return fmt.Errorf("send %s for manifest %s, run %s: %w", c.kind, c.manifest, c.id, err)
 		}
 		p.sent, p.letters = append(p.sent, c.id), append(p.letters, sent.ID)
+	}
+	return nil
+}
+
+// sendTogether sends all of them, or none. Which of them was refused is found out by sending each alone.
+func (p *parcel) sendTogether(ctx context.Context, sender allSender, tx pgx.Tx, claims []claim) error {
+	all := make([]saga.Posting, len(claims))
+	for i, c := range claims {
+		all[i] = saga.Posting{Message: saga.Raw{Name: c.kind, Body: c.body}, Options: []saga.SendOption{saga.WithFire(c.fire())}}
+	}
+	sent, err := sender.SendAllTx(ctx, tx, all)
+	if err == nil && len(sent) != len(all) {
+		err = fmt.Errorf("the Sender has told of %d messages", len(sent))
+	}
+	if err != nil {
+		if !tx.Conn().IsClosed() && ctx.Err() == nil {
+			p.refused = &claims[0]
+		}
+		return fmt.Errorf("send the messages of %d runs: %w", len(claims), err)
+	}
+	for i, c := range claims {
+		p.sent, p.letters = append(p.sent, c.id), append(p.letters, sent[i].ID)
 	}
 	return nil
 }

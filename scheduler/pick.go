@@ -24,50 +24,45 @@ type candidate struct {
 }
 
 // pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in all,
-// than the cap has room for by now.
+// than the cap has room for by now. Runs that another server has in hand are left out.
 func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		room, err := s.room(ctx, tx)
-		if err != nil || room == 0 {
-			return err
-		}
-		all, err := s.candidates(ctx, tx, room)
-		picked = share(all, room)
-		return err
-	})
+	room, err := s.room(ctx)
+	if err == nil && room > 0 {
+		picked, err = s.candidates(ctx, room)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("look for runs to dispatch: %w", err)
 	}
-	return picked, nil
+	return share(picked, room), nil
 }
 
 // room is how many runs this pass may dispatch in all.
-func (s *Scheduler) room(ctx context.Context, tx pgx.Tx) (room int, err error) {
-	b := &pgx.Batch{}
-	s.queueOpen(b, cycleLimits)
+func (s *Scheduler) room(ctx context.Context) (room int, err error) {
 	most := s.options.MaxActive
-	active := 0
-	if most > 0 {
-		b.Queue(s.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
-	}
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return 0, err
-	}
 	if most == 0 {
 		return batchRuns, nil
+	}
+	b, active := &pgx.Batch{}, 0
+	s.queueOpen(b, cycleLimits)
+	b.Queue(s.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return 0, err
 	}
 	return min(batchRuns, max(0, most-active)), nil
 }
 
-func (s *Scheduler) candidates(ctx context.Context, tx pgx.Tx, room int) ([]candidate, error) {
-	rows, err := tx.Query(ctx, s.sql.Get("pick"), room)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c candidate, err error) {
-		err = row.Scan(&c.id, &c.group, &c.strict, &c.ready)
-		return c, err
+func (s *Scheduler) candidates(ctx context.Context, room int) (all []candidate, err error) {
+	b := &pgx.Batch{}
+	s.queueOpen(b, cycleLimits)
+	b.Queue(s.sql.Get("unsafe"))
+	b.Queue(s.sql.Get("pick"), room).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c candidate, err error) {
+			err = row.Scan(&c.id, &c.group, &c.strict, &c.ready)
+			return c, err
+		})
+		return err
 	})
+	return all, s.pool.SendBatch(ctx, b).Close() // without a BEGIN the pipeline is one transaction
 }
 
 // share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group alike, so

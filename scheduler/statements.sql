@@ -27,8 +27,8 @@ WITH late AS MATERIALIZED (
     SELECT r.id, r.attempt FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
     ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE OF r, m SKIP LOCKED)
-SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
-    array_agg('the run took longer than its manifest allows'::text)))
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
+    array_agg('the run took longer than its manifest allows'::text))) END
 FROM late l;
 
 -- name: queue
@@ -36,6 +36,7 @@ FROM late l;
 -- cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that is there already, of the same due
 -- time or not dispatched yet, is not made again. A follower has no due times of its own that an index could tell apart, so
 -- its due must still be the one that was read. The next due time is written only over the one that it follows.
+-- Whether a run was made is asked of a hash: a join would compare each of a thousand with a thousand.
 WITH said AS MATERIALIZED (
     SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[])
         s(manifest, version, due, run, fire, ready, next)
@@ -51,15 +52,16 @@ WITH said AS MATERIALIZED (
     FROM held h WHERE h.fire IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING id, manifest_id
+), known AS MATERIALIZED (
+    SELECT h.*, CASE WHEN h.run IN (SELECT d.id FROM made d) THEN h.run END AS made FROM held h
 ), told AS (
     UPDATE :schema.manifest m
     SET due = CASE WHEN m.due = h.due THEN h.next ELSE m.due END,
-        run = coalesce(d.id, m.run),
-        fired = CASE WHEN d.id IS NULL THEN m.fired ELSE clock_timestamp() END,
-        answered = CASE WHEN d.id IS NULL OR NOT m.follows THEN m.answered
+        run = coalesce(h.made, m.run),
+        fired = CASE WHEN h.made IS NULL THEN m.fired ELSE clock_timestamp() END,
+        answered = CASE WHEN h.made IS NULL OR NOT m.follows THEN m.answered
             ELSE coalesce((SELECT p.successes FROM :schema.manifest p WHERE p.name = m.parent), m.answered) END
-    FROM held h LEFT JOIN made d ON d.manifest_id = h.manifest
-    WHERE m.id = h.manifest
+    FROM known h WHERE m.id = h.manifest
 )
 SELECT (SELECT count(*) FROM held), ARRAY(SELECT d.manifest_id FROM made d);
 
@@ -72,14 +74,19 @@ SELECT (SELECT m.due FROM :schema.manifest m
 SELECT pg_notify($1, $2);
 
 -- name: promote
+-- By an array: a join that was planned while there were no runs would go through all that have come since.
 WITH ripe AS MATERIALIZED (
     SELECT r.id FROM :schema.run r
     WHERE r.state = 'waiting' AND r.ready <= (SELECT clock_timestamp())
     ORDER BY r.ready, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE :schema.run r SET state = 'queued' FROM ripe p WHERE r.id = p.id;
+UPDATE :schema.run r SET state = 'queued' WHERE r.id = ANY (ARRAY(SELECT p.id FROM ripe p));
 
 -- name: next_ready
 SELECT (SELECT r.ready FROM :schema.run r WHERE r.state = 'waiting' ORDER BY r.ready, r.id LIMIT 1) - clock_timestamp();
+
+-- name: unsafe
+-- What this transaction does need not survive a crash.
+SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: active
 -- Counting ends at the cap.
@@ -88,14 +95,15 @@ SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $
 -- name: pick
 -- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is asked for:
 -- who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has. Active runs are counted
--- in an order that one index alone has, so that no plan goes through those of all groups.
+-- in an order that one index alone has, so that no plan goes through those of all groups. What another server has in hand is passed
+-- over, so that servers work beside each other; the locks end with this statement, and there is no commit to wait for.
 WITH RECURSIVE leap AS (
     (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' ORDER BY r.group_id LIMIT 1)
     UNION ALL
     SELECT (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id > l.group_id ORDER BY r.group_id LIMIT 1)
     FROM leap l WHERE l.group_id IS NOT NULL
 ), most AS MATERIALIZED (
-    SELECT greatest(1, (2 * $1 + count(*) - 1) / greatest(1, count(*))) AS rows FROM leap l WHERE l.group_id IS NOT NULL
+    SELECT CASE WHEN count(*) = 1 THEN $1::bigint ELSE greatest(1, (2 * $1 + count(*) - 1) / greatest(1, count(*))) END AS rows FROM leap l WHERE l.group_id IS NOT NULL
 ), open AS MATERIALIZED (
     SELECT l.group_id, coalesce(g.priority, 0) AS priority, coalesce(g.strict AND g.most IS NOT NULL, false) AS strict,
         greatest(0, least((SELECT m.rows FROM most m), g.most - (
@@ -109,7 +117,7 @@ SELECT q.id, o.group_id, o.strict, q.ready
 FROM open o CROSS JOIN LATERAL (
     SELECT r.id, r.priority, r.ready FROM :schema.run r
     WHERE r.state = 'queued' AND r.group_id = o.group_id
-    ORDER BY r.priority DESC, r.ready, r.id LIMIT o.room) q
+    ORDER BY r.priority DESC, r.ready, r.id LIMIT o.room FOR NO KEY UPDATE SKIP LOCKED) q
 ORDER BY o.priority DESC, q.priority DESC, q.ready, q.id;
 
 -- name: lock_groups
@@ -137,10 +145,9 @@ FOR NO KEY UPDATE OF r SKIP LOCKED;
 -- name: sent
 WITH went AS (
     UPDATE :schema.run r
-    SET state = 'active', attempt = r.attempt + 1, refused = 0, message_id = s.message, beat = NULL,
-        deadline = clock_timestamp() + m.timeout
-    FROM unnest($1::uuid[], $2::uuid[]) s(run, message), :schema.manifest m
-    WHERE r.id = s.run AND m.id = r.manifest_id
+    SET state = 'active', attempt = r.attempt + 1, refused = 0, message_id = ($2::uuid[])[array_position($1::uuid[], r.id)], beat = NULL,
+        deadline = clock_timestamp() + (SELECT m.timeout FROM :schema.manifest m WHERE m.id = r.manifest_id)
+    WHERE r.id = ANY ($1::uuid[])
     RETURNING r.id, r.attempt, r.message_id)
 INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT w.id, w.attempt, w.message_id FROM went w;
 
@@ -175,8 +182,8 @@ WITH silent AS MATERIALIZED (
     SELECT r.id, r.attempt FROM :schema.run r
     WHERE r.state = 'active' AND r.beat IS NOT NULL AND r.beat <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
     ORDER BY r.beat, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
-SELECT cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('lost'::text),
-    array_agg('its handler gave no sign of life any more'::text)))
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('lost'::text),
+    array_agg('its handler gave no sign of life any more'::text))) END
 FROM silent l;
 
 -- name: remind
