@@ -5,9 +5,10 @@
 CREATE TABLE :schema.bench_begun (run uuid NOT NULL, begun timestamptz NOT NULL, put timestamptz NOT NULL);
 
 -- name: copy
--- $1 manifests like the one that the program declared, which becomes the first of them. None is due before tomorrow.
+-- $1 manifests like the one that the program declared, which becomes the first of them; the others are as if made at run time. None
+-- is due before tomorrow.
 INSERT INTO :schema.manifest (name, owner, definition, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, due)
-SELECT 'm' || n, m.owner, m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind, m.body,
+SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind, m.body,
        now() + interval '1 day' + (hashint8(n) & 2147483647) * interval '1 millisecond'
   FROM :schema.manifest m, generate_series(2, $1::int) n
  WHERE m.name = 'm1'

@@ -56,7 +56,8 @@ CREATE INDEX manifest_due_idx ON :schema.manifest (due, id) WHERE live AND run I
 CREATE INDEX manifest_follower_idx ON :schema.manifest (id) WHERE follows;
 CREATE INDEX manifest_parent_idx ON :schema.manifest (parent) WHERE parent IS NOT NULL;
 CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS NOT NULL;
-CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name);
+-- Those that nobody declares, however many were made at run time, are none of a declaration's business.
+CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name) WHERE owner <> '';
 CREATE INDEX manifest_orphaned_idx ON :schema.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
 
 -- manifest_live tells whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor with its group,

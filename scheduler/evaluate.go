@@ -20,6 +20,7 @@ const (
 	cycleManifests = 1000                  // that one cycle loads
 	cycleReaps     = 1000                  // runs that one cycle ends
 	lockedPause    = 20 * time.Millisecond // before a cycle that looks at manifests again that were locked
+	breath         = 20 * time.Millisecond // after a cycle that queued something: due times that lie close together share the next one
 )
 
 // cycle is what one evaluation found and did.
@@ -45,6 +46,9 @@ func (s *Scheduler) evaluate(ctx context.Context, t lease.Term) error {
 		case err != nil && ctx.Err() == nil:
 			s.log.Warn("edda: an evaluation failed, and changed nothing", "error", err)
 		case err == nil:
+			if c.queued > 0 && c.loaded < cycleManifests {
+				_ = run.Sleep(ctx, breath)
+			}
 			wait = min(wait, s.untilDue(ctx, c))
 		}
 		s.due.wait(ctx, wait)

@@ -40,7 +40,7 @@ FROM :schema.manifest m LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
 WHERE m.id = ANY (ARRAY(
     SELECT d.id FROM :schema.manifest d WHERE d.name = ANY ($1::text[])
     UNION
-    SELECT o.id FROM :schema.manifest o WHERE o.owner = $2 AND $3::boolean));
+    SELECT o.id FROM :schema.manifest o WHERE o.owner = $2 AND o.owner <> '' AND $3::boolean));
 
 -- name: ancestors
 -- UNION ends it, should there be a circle.
