@@ -23,7 +23,7 @@ roles: ## run the tests of all that is in SQL as a role that may create nothing
 	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
 
 bench: ## measure Edda beside its peers, on this machine
-	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers
+	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule
 
 crash: ## kill workers and Postgres at every statement, and count the messages
 	$(GO) run ./internal/crash

@@ -220,6 +220,17 @@ func (s *Server) awaitExit(ctx context.Context) (string, error) {
 // It stays the same over a Restart.
 func (s *Server) DSN() string { return s.dsn }
 
+// LogTail tells how the log of a private server ends, for a failure that only the server can explain. It is empty for the server
+// of DATABASE_URL, and after Stop.
+func (s *Server) LogTail() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.guard == nil {
+		return ""
+	}
+	return s.home.logTail()
+}
+
 // Stop ends a private server at once and removes all it wrote. It does nothing
 // to the server of DATABASE_URL, and nothing the second time.
 func (s *Server) Stop() error {

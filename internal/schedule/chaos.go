@@ -29,6 +29,8 @@ type trial struct {
 	random *rand.Rand
 	alive  []*exec.Cmd
 	found  verdict
+
+	witness witness
 }
 
 func try(ctx context.Context, s settings, m mode) (verdict, error) {
@@ -53,10 +55,11 @@ func try(ctx context.Context, s settings, m mode) (verdict, error) {
 	}
 	defer t.pool.Close()
 	defer t.dismiss()
-	if err := t.prepare(ctx); err != nil {
-		return verdict{}, err
+	t.witness = witness{t.pool, postgres}
+	if err = t.prepare(ctx); err == nil {
+		err = t.run(ctx)
 	}
-	return t.found, t.run(ctx)
+	return t.found, err
 }
 
 func (t *trial) prepare(ctx context.Context) error {
@@ -98,11 +101,11 @@ func (t *trial) run(ctx context.Context) error {
 			return err
 		}
 	}
-	horizon, err := t.found.catchUp(ctx, t.pool)
+	horizon, err := t.found.catchUp(ctx, t.witness)
 	if err != nil {
 		return err
 	}
-	return t.found.judge(ctx, t.pool, horizon)
+	return t.found.judge(ctx, t.witness, horizon)
 }
 
 // strike does one of the four things, the clock's twice as often as the others.
@@ -137,9 +140,9 @@ func (t *trial) terminate(ctx context.Context) error {
 	name := fnv.New64a()
 	name.Write([]byte("edda evaluate edda"))
 	key := int64(name.Sum64()) //nolint:gosec // the bits are the key
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
 		ended := 0
-		if err := t.pool.QueryRow(ctx, witnessSQL("lock_holder"), key).Scan(&ended); err != nil {
+		if err := t.witness.ask(ctx, witnessSQL("lock_holder"), []any{key}, &ended); err != nil {
 			return err
 		}
 		if ended > 0 {

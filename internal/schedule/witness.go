@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -25,6 +26,31 @@ func witnessSQL(name string) string {
 	return statements.Get(name)
 }
 
+// witness asks the database, and asks again when that has lost its sessions: a preloaded library that is not made for a server
+// ends one of its processes once in a long while, and Postgres then ends them all. The promise holds for that as well.
+type witness struct {
+	pool   *pgxpool.Pool
+	server *pgdev.Server
+}
+
+const patience = 20 * time.Second
+
+func (w witness) ask(ctx context.Context, sql string, args []any, into ...any) error {
+	for end := time.Now().Add(patience); ; {
+		err := w.pool.QueryRow(ctx, sql, args...).Scan(into...)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w; the server: %s", err, w.server.LogTail())
+		}
+		fmt.Printf("  asked in vain, and once more: %v; the server: %s\n", err, w.server.LogTail())
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
 // verdict is what the tables say in the end.
 type verdict struct {
 	expected, missing, double, open, strange int64
@@ -41,19 +67,19 @@ func (v verdict) line(m mode) string {
 }
 
 // judge counts up to the horizon, a moment of the database's clock that all manifests have passed.
-func (v *verdict) judge(ctx context.Context, pool *pgxpool.Pool, horizon time.Time) error {
-	return pool.QueryRow(ctx, witnessSQL("judge"), horizon).Scan(&v.expected, &v.missing, &v.double, &v.open, &v.strange)
+func (v *verdict) judge(ctx context.Context, w witness, horizon time.Time) error {
+	return w.ask(ctx, witnessSQL("judge"), []any{horizon}, &v.expected, &v.missing, &v.double, &v.open, &v.strange)
 }
 
 // catchUp waits until everything that was due until now has been handled, and returns that moment.
-func (v *verdict) catchUp(ctx context.Context, pool *pgxpool.Pool) (horizon time.Time, err error) {
-	if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&horizon); err != nil {
+func (v *verdict) catchUp(ctx context.Context, w witness) (horizon time.Time, err error) {
+	if err := w.ask(ctx, `SELECT clock_timestamp()`, nil, &horizon); err != nil {
 		return horizon, err
 	}
 	begun := time.Now()
 	for {
 		var manifests, runs int
-		if err := pool.QueryRow(ctx, witnessSQL("behind"), horizon).Scan(&manifests, &runs); err != nil {
+		if err := w.ask(ctx, witnessSQL("behind"), []any{horizon}, &manifests, &runs); err != nil {
 			return horizon, err
 		}
 		v.caughtUp = time.Since(begun)
