@@ -4,8 +4,7 @@
 // # Promise
 //
 // By the database's clock a limit of n has never more than n holders, except for those who held a slot before it was
-// lowered to n: they go on, and what they hold counts as taken. (Two that ask at the same moment may both get the place that one of them will leave; there
-// are never more holders than before the change.) It does not matter what crashes, sleeps or changes the limit at which moment, because a
+// lowered to n: they go on, and what they hold counts as taken, so that nobody gets a slot before there are fewer than n. It does not matter what crashes, sleeps or changes the limit at which moment, because a
 // slot is a row: the statement that grants it holds its lock, and so does the one that disables it.
 //
 // Those who wait are served in the order in which they came; each of them that can be is given one slot before

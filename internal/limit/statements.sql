@@ -5,7 +5,9 @@
 -- name: grant
 -- Where there is no limit this is one probe of an index, and no row comes back; else there is one at least.
 -- Those who came before us, and of the others at least one slot for each, are served first. What is held beyond a limit that
--- was lowered counts as taken. The counts are a snapshot's, and decide who may ask; the row's lock decides who gets.
+-- was lowered counts as taken. The counts are a snapshot's, and decide who may ask; the row's lock decides who gets. While some
+-- drain, as many free slots have to stay free: whoever asks locks them as well, and takes only what he has beyond them. So of two who
+-- ask at the same moment one gets the last place at most.
 WITH lim AS MATERIALIZED (
     SELECT l.name FROM :schema.concurrency_limit l WHERE l.name = $1
 ), line AS MATERIALIZED (
@@ -14,16 +16,20 @@ WITH lim AS MATERIALIZED (
     FROM lim JOIN :schema.ticket t ON t.name = lim.name
     WHERE t.holder <> $2 AND t.expires > clock_timestamp()
 ), room AS MATERIALIZED (
-    SELECT count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp()) AND NOT :schema.in_hand(s.xmax))
-         - count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp() OR :schema.in_hand(s.xmax))) AS free
-    FROM lim JOIN :schema.slot s ON s.name = lim.name
-), chosen AS MATERIALIZED (
+    SELECT c.free - c.draining AS free, c.draining FROM (
+        SELECT count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp()) AND NOT :schema.in_hand(s.xmax)) AS free,
+               count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp() OR :schema.in_hand(s.xmax))) AS draining
+        FROM lim JOIN :schema.slot s ON s.name = lim.name) c
+), locked AS MATERIALIZED (
     SELECT free.name, free.no FROM lim CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s
         WHERE s.name = lim.name AND s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
         ORDER BY s.no
-        LIMIT (SELECT CASE WHEN line.before < room.free THEN least($3::bigint, greatest(1, room.free - line.others)) ELSE 0 END FROM line, room)
+        LIMIT (SELECT CASE WHEN line.before < room.free THEN least($3::bigint, greatest(1, room.free - line.others)) + room.draining ELSE 0 END FROM line, room)
         FOR UPDATE SKIP LOCKED) free
+), chosen AS MATERIALIZED (
+    SELECT l.name, l.no FROM locked l ORDER BY l.no
+    LIMIT (SELECT greatest(0, count(*) - (SELECT room.draining FROM room)) FROM locked)
 ), taken AS (
     UPDATE :schema.slot s
     SET holder = $2, epoch = s.epoch + 1, granted = clock_timestamp(), expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
