@@ -26,8 +26,8 @@ func witnessSQL(name string) string {
 	return statements.Get(name)
 }
 
-// witness asks the database, and asks again when that has lost its sessions: a preloaded library that is not made for a server
-// ends one of its processes once in a long while, and Postgres then ends them all. The promise holds for that as well.
+// witness asks the database, and asks again when that has lost its sessions, as was seen once: a preloaded library that is not made for a server
+// may end one of its processes, and Postgres then ends them all. The promise holds for that as well.
 type witness struct {
 	pool   *pgxpool.Pool
 	server *pgdev.Server
