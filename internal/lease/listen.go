@@ -29,7 +29,7 @@ func (l Listener) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		l.Logger.Warn("edda: listening for leases was interrupted, polling goes on", "error", err)
+		l.Logger.Warn("edda: listening was interrupted, polling goes on", "error", err)
 		_ = run.Sleep(ctx, retry.NextBackOff()) // the loop sees the end of ctx
 	}
 	return nil
