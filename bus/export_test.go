@@ -19,3 +19,13 @@ func RenewNow(ctx context.Context, b *Bus) error { return b.session.renew(ctx, r
 
 // Session is the id of this process's session.
 func Session(b *Bus) string { return b.session.id.String() }
+
+// Watched is how many instances are looked at.
+func Watched(b *Bus) int { return int(b.watching.number.Load()) }
+
+// TransactionsWatched is how many transactions of InTx and InSQL are open, as far as wake-ups are concerned.
+func TransactionsWatched(b *Bus) int {
+	b.notifier.mu.Lock()
+	defer b.notifier.mu.Unlock()
+	return len(b.notifier.inTx)
+}
