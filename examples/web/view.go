@@ -49,6 +49,9 @@ func (n news) Steps() []step {
 	return all
 }
 
+// Arrived tells that no step is left.
+func (n news) Arrived() bool { return n.Done == len(steps) }
+
 // newsAt says what a state or an outcome means. "" is an order whose saga has not begun.
 func newsAt(at string) news {
 	switch at {

@@ -31,7 +31,7 @@
       document.title = news.headline + " · The shop";
     }
     headline.classList.toggle("bad", news.refused);
-    headline.classList.toggle("good", news.over && !news.refused);
+    headline.classList.toggle("good", news.done === steps.length);
     steps.forEach(function (step, n) {
       const [state, mark] = stateOf(n, news);
       step.className = state;
