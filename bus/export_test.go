@@ -29,3 +29,11 @@ func TransactionsWatched(b *Bus) int {
 	defer b.notifier.mu.Unlock()
 	return len(b.notifier.inTx)
 }
+
+// Urgent tells whether an instance that is watched will be looked at before its time.
+func Urgent(b *Bus, name, key string) bool {
+	b.watching.mu.Lock()
+	defer b.watching.mu.Unlock()
+	t := b.watching.topics[handle{saga: name, key: key}]
+	return t != nil && t.urgent
+}

@@ -353,3 +353,45 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 	proxy.Set()
 	w.expect(told, "living 2: 4")
 }
+
+// Nobody waits for the next poll who could know better: a commit of this process, and a message on its way to the saga, make
+// the instance urgent. No look can begin while one is held.
+func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"a commit of this process": true, "a message that this process has sent": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			def := endingTallies()
+			part := bus.Saga(def)
+			w.install("tallies", part)
+			b, proxy := w.proxied()
+			w.insertTally("a", 1)
+			w.insertTally("b", 1)
+			told := w.watched(t.Context(), b, def, "a", bus.Mark{})
+			w.expect(told, "living 1: 1")
+			w.expect(w.watched(t.Context(), b, def, "b", bus.Mark{}), "living 1: 1")
+			held, released := make(chan bool, 1), make(chan struct{})
+			proxy.Set(faultproxy.Fault{Statement: "changed", Do: faultproxy.Pause(func() { held <- true; <-released })})
+			await(w, "a look", held)
+			if bus.Urgent(b, "tally", "a") {
+				t.Error("it is urgent before anything has happened")
+			}
+			sender := b
+			if elsewhere {
+				sender = w.process(pgdev.DSN(t), bus.Options{Wakeup: bus.PollOnly})
+				w.startOn(b, "tallies", bus.EndpointOptions{Poll: 10 * time.Millisecond}, part)
+			}
+			if _, err := sender.Send(t.Context(), add{Key: "a", N: 1}); err != nil {
+				t.Fatal(err)
+			}
+			w.untilWithin(7*time.Second, "it is urgent, before the look that is held gives up", func() bool { return bus.Urgent(b, "tally", "a") })
+			if elsewhere && bus.Urgent(b, "tally", "b") {
+				t.Error("so is an instance that has not changed")
+			}
+			proxy.Set()
+			close(released)
+			if elsewhere {
+				w.expect(told, "living 2: 2")
+			}
+		})
+	}
+}

@@ -105,3 +105,32 @@ func TestPlanOfChanged(t *testing.T) {
 		}
 	}
 }
+
+// A look at a thousand instances of a hundred thousand, of which none has changed.
+func BenchmarkChanged(b *testing.B) {
+	pool, schema := pgtest.Database(b)
+	store, err := persistence.New(schema)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := pool.Exec(b.Context(), schema.Render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 100000) n`)); err != nil {
+		b.Fatal(err)
+	}
+	known := make([]persistence.Known, 1000)
+	for n := range known {
+		known[n] = persistence.Known{Saga: "order", Key: fmt.Sprint(n * 99)}
+	}
+	changes, err := store.Changed(b.Context(), pool, known)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range changes {
+		known[c.N].ID, known[c.N].Version = c.Instance.ID, c.Instance.Version
+	}
+	for b.Loop() {
+		if changes, err := store.Changed(b.Context(), pool, known); err != nil || len(changes) > 0 {
+			b.Fatal(len(changes), err)
+		}
+	}
+}

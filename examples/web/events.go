@@ -58,7 +58,7 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
+	defer context.AfterFunc(s.closing, cancel)() //nolint:contextcheck // a stream ends with the server, too
 	t := &stream{site: s, w: w, out: http.NewResponseController(w), id: v.ID}
 	t.mark, _ = bus.ParseMark(r.Header.Get("Last-Event-ID")) // one that is not ours is none
 	if err := t.follow(ctx); err != nil && ctx.Err() == nil {

@@ -13,6 +13,8 @@ import (
 
 const insertOrder = `INSERT INTO shop_order (id, item, quantity, cents, note) VALUES ($1, $2, $3, $4, $5)`
 
+const uniqueViolation = "23505"
+
 // placer puts an order into the database, whole or not at all. A second time it does nothing.
 type placer func(ctx context.Context, f form) error
 
@@ -58,6 +60,10 @@ func (s *site) take(place placer) http.HandlerFunc {
 		unknown := (*bus.OutcomeUnknownError)(nil)
 		if errors.As(err, &unknown) { // the form has its own id, so it may be placed again
 			err = place(r.Context(), f)
+		}
+		var refusal interface{ SQLState() string }
+		if errors.As(err, &refusal) && refusal.SQLState() == uniqueViolation {
+			err = nil // placed before Edda's memory of ids begins; nothing was sent now
 		}
 		switch {
 		case errors.Is(err, bus.ErrIDConflict):

@@ -223,6 +223,18 @@ func TestFormSentTwiceIsOneOrder(t *testing.T) {
 	if n := s.count(`SELECT count(*) FROM shop_order`); n != 1 {
 		t.Errorf("%d orders, want 1", n)
 	}
+	if _, err := s.db.pool.Exec(t.Context(), "DELETE FROM "+s.db.engine+".sent_id"); err != nil { // a week has passed
+		t.Fatal(err)
+	}
+	for _, route := range []string{"/orders", "/sql/orders"} {
+		s.place(route, f)
+	}
+	if orders, sagas := s.count(`SELECT count(*) FROM shop_order`), s.count(`SELECT count(*) FROM edda.saga`); orders != 1 || sagas != 0 {
+		t.Errorf("%d orders and %d sagas, want 1 and 0", orders, sagas)
+	}
+	other := filled()
+	s.place("/orders", other)
+	f.Set("id", other.Get("id"))
 	f.Set("quantity", "3")
 	if a := s.post("/orders", f); a.status != http.StatusConflict || !strings.Contains(a.body, "sent before") {
 		t.Errorf("the same form with something else in it is answered %d:\n%s", a.status, a.body)
