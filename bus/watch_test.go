@@ -370,7 +370,15 @@ func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 			w.expect(told, "living 1: 1")
 			w.expect(w.watched(t.Context(), b, def, "b", bus.Mark{}), "living 1: 1")
 			held, released := make(chan bool, 1), make(chan struct{})
-			proxy.Set(faultproxy.Fault{Statement: "changed", Do: faultproxy.Pause(func() { held <- true; <-released })})
+			release := sync.OnceFunc(func() { close(released) })
+			defer release() // or a test that has failed would wait for its own proxy
+			proxy.Set(faultproxy.Fault{Statement: "changed", Do: faultproxy.Pause(func() {
+				select {
+				case held <- true:
+				default:
+				}
+				<-released
+			})})
 			await(w, "a look", held)
 			if bus.Urgent(b, "tally", "a") {
 				t.Error("it is urgent before anything has happened")
@@ -388,7 +396,7 @@ func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 				t.Error("so is an instance that has not changed")
 			}
 			proxy.Set()
-			close(released)
+			release()
 			if elsewhere {
 				w.expect(told, "living 2: 2")
 			}
