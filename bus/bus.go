@@ -47,6 +47,7 @@ type Bus struct {
 	hub      *hub
 	notifier *notifier
 	session  *session
+	watching *watching
 
 	autoInstall bool
 	notifyInTx  bool
@@ -167,7 +168,8 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		}
 		b.routes.overrides[r.kind] = r.endpoint
 	}
-	b.hub = newHub()
+	b.watching = newWatching(b)
+	b.hub = newHub(b.watching)
 	b.notifier = &notifier{bus: b}
 	b.session = newSession(b)
 	return nil

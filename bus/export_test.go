@@ -19,3 +19,21 @@ func RenewNow(ctx context.Context, b *Bus) error { return b.session.renew(ctx, r
 
 // Session is the id of this process's session.
 func Session(b *Bus) string { return b.session.id.String() }
+
+// Watched is how many instances are looked at.
+func Watched(b *Bus) int { return int(b.watching.number.Load()) }
+
+// TransactionsWatched is how many transactions of InTx and InSQL are open, as far as wake-ups are concerned.
+func TransactionsWatched(b *Bus) int {
+	b.notifier.mu.Lock()
+	defer b.notifier.mu.Unlock()
+	return len(b.notifier.inTx)
+}
+
+// Urgent tells whether an instance that is watched will be looked at before its time.
+func Urgent(b *Bus, name, key string) bool {
+	b.watching.mu.Lock()
+	defer b.watching.mu.Unlock()
+	t := b.watching.topics[handle{saga: name, key: key}]
+	return t != nil && t.urgent
+}

@@ -21,16 +21,24 @@ func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into
 	if err != nil || !ok || into == nil {
 		return i, ok, err
 	}
+	return i, true, readState(d, i, into)
+}
+
+// readState reads the state of i into into, brought up to today's version.
+func readState(d *saga.Definition, i saga.Instance, into any) error {
+	if reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
+		return fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(), d.StateType(), into)
+	}
 	session, err := d.Open(i)
 	if err != nil {
-		return i, true, err
+		return err
 	}
 	now, err := session.Instance()
 	if err == nil {
 		err = saga.JSON.Decode(now.State, into)
 	}
 	if err != nil {
-		return i, true, fmt.Errorf("read saga %s/%s: %w", d.Name(), key, err)
+		return fmt.Errorf("read saga %s/%s: %w", d.Name(), i.Key, err)
 	}
-	return i, true, nil
+	return nil
 }

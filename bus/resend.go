@@ -37,7 +37,7 @@ func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Lette
 		}
 	}
 	if len(order) > 0 {
-		b.nudgeLater(ctx, tx, order, saga.Outgoing{})
+		b.nudgeLater(ctx, tx.Conn(), order, saga.Outgoing{})
 	}
 	return nil
 }

@@ -161,6 +161,17 @@ func (t *routes) guess(r *router, out saga.Outgoing) []*queue {
 	return nil
 }
 
+// consumes tells whether messages for d come through a queue, as far as this process knows.
+func (r *router) consumes(queueID int, d *saga.Definition) bool {
+	known := r.current.Load()
+	if known == nil {
+		return false
+	}
+	return slices.ContainsFunc(d.Kinds(), func(k saga.KindInfo) bool {
+		return slices.ContainsFunc(known.kinds[k.Kind], func(q *queue) bool { return q.id == queueID })
+	})
+}
+
 // explain adds the remedy to the errors a beginner meets.
 func explain(err error) error {
 	switch pg.ClassOf(err) {

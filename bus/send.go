@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -54,25 +55,6 @@ func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...sag
 		return saga.Sent{}, err
 	}
 	return b.sendInTx(ctx, tx, out)
-}
-
-// InTx runs fn in a transaction of pool and commits it; workers hear of what fn sent through this bus
-// right after the commit, and not only by their next poll.
-func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	var sent []*queue
-	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
-		conn := tx.Conn()
-		b.notifier.watch(conn)
-		defer func() { sent = b.notifier.watched(conn) }()
-		return fn(tx)
-	})
-	if err != nil {
-		return err
-	}
-	for _, q := range sent {
-		b.wakeQueue(ctx, q, time.Time{})
-	}
-	return nil
 }
 
 // compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
@@ -162,7 +144,10 @@ func sendError(out saga.Outgoing, err error) error {
 	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) {
 		return err // it says already which message it is about
 	}
-	if pg.ClassOf(err) == pg.AbortedAlready {
+	switch {
+	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
+		err = fmt.Errorf("%w (the transaction has ended: send before its commit or rollback)", err)
+	case pg.ClassOf(err) == pg.AbortedAlready:
 		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
 	}
 	return fmt.Errorf("send %s: %w", out.Info.Kind, explain(err))
@@ -187,7 +172,7 @@ func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 			}
 		}
 	}
-	b.nudgeLater(ctx, tx, to, out)
+	b.nudgeLater(ctx, tx.Conn(), to, out)
 	return sent, nil
 }
 

@@ -72,7 +72,7 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 		}
 		return sendError(out[0], err)
 	}
-	b.nudgeLater(ctx, tx, to, out[0])
+	b.nudgeLater(ctx, tx.Conn(), to, out[0])
 	return nil
 }
 

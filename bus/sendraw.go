@@ -69,7 +69,7 @@ func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, message
 	if err != nil {
 		return sendError(out[0], err)
 	}
-	b.nudgeLater(ctx, tx, to, out[0])
+	b.nudgeLater(ctx, tx.Conn(), to, out[0])
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		return saga.Sent{}, sendError(out, err)
 	}
 	if !sent.Duplicate {
-		b.nudgeLater(ctx, nil, known.guess(b.routes, out), out)
+		b.nudgeLater(ctx, tx, known.guess(b.routes, out), out)
 	}
 	return sent, nil
 }

@@ -24,10 +24,11 @@ type hub struct {
 	beats     map[int][]chan struct{} // of leased endpoints, by queue
 	watches   []*leaseWatch           // of partitioned endpoints
 	listening chan struct{}           // held by the one endpoint of the bus that listens for all
+	watching  *watching
 }
 
-func newHub() *hub {
-	return &hub{pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
+func newHub(w *watching) *hub {
+	return &hub{watching: w, pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
 }
 
 func (h *hub) attach(queue int, p *pump, k *knobs) {
@@ -59,6 +60,9 @@ func (h *hub) wake(queue int, at time.Time) (idle bool) {
 	h.mu.Lock()
 	pumps := slices.Clone(h.pumps[queue])
 	h.mu.Unlock()
+	if !at.After(time.Now()) {
+		h.watching.called(queue)
+	}
 	for _, p := range pumps {
 		if !at.IsZero() && at.After(time.Now()) {
 			p.wakeAt(at)
@@ -103,14 +107,14 @@ func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoin
 	}
 }
 
-// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is nil when it is
-// not one of pgx.
-func (b *Bus) nudgeLater(ctx context.Context, tx pgx.Tx, to []*queue, out saga.Outgoing) {
+// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is its connection, or
+// the *sql.Tx.
+func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
 	}
-	if tx != nil && b.notifier.noted(tx, to) {
-		return // InTx will see the commit
+	if b.notifier.noted(tx, to) {
+		return // InTx or InSQL will see the commit
 	}
 	for _, q := range to {
 		for _, in := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
@@ -128,7 +132,7 @@ type notifier struct {
 	mu      sync.Mutex
 	pending []nudge
 	running bool
-	inTx    map[*pgx.Conn][]*queue // what the transactions of InTx have sent to
+	inTx    map[any][]*queue // what the transactions of InTx have sent to
 }
 
 type nudge struct {
@@ -152,28 +156,29 @@ func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
 	}
 }
 
-// watch collects the queues that transactions of conn send to, until watched takes them.
-func (n *notifier) watch(conn *pgx.Conn) {
+// watch collects the queues that a transaction sends to, until watched takes them. tx is the connection of one of pgx, or a
+// *sql.Tx.
+func (n *notifier) watch(tx any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.inTx == nil {
-		n.inTx = map[*pgx.Conn][]*queue{}
+		n.inTx = map[any][]*queue{}
 	}
-	n.inTx[conn] = []*queue{}
+	n.inTx[tx] = []*queue{}
 }
 
-func (n *notifier) watched(conn *pgx.Conn) []*queue {
+func (n *notifier) watched(tx any) []*queue {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	defer delete(n.inTx, conn)
-	return n.inTx[conn]
+	defer delete(n.inTx, tx)
+	return n.inTx[tx]
 }
 
 // noted adds queues to what a watched transaction sends to, and tells whether it is watched.
-func (n *notifier) noted(tx pgx.Tx, to []*queue) bool {
+func (n *notifier) noted(tx any, to []*queue) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	sent, ok := n.inTx[tx.Conn()]
+	sent, ok := n.inTx[tx]
 	if !ok {
 		return false
 	}
@@ -182,7 +187,7 @@ func (n *notifier) noted(tx pgx.Tx, to []*queue) bool {
 			sent = append(sent, q)
 		}
 	}
-	n.inTx[tx.Conn()] = sent
+	n.inTx[tx] = sent
 	return true
 }
 

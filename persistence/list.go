@@ -105,12 +105,20 @@ func scanListed(row pgx.CollectableRow) (l Listed, err error) {
 	if i.ID, err = saga.ParseID(id); err != nil {
 		return l, err
 	}
-	if l.Faulty = understood("timeouts", timeouts, &i.Pending); l.Faulty != nil {
-		i.Pending = nil
-	} else if l.Faulty = understood("originator", originator, &i.Originator); l.Faulty != nil {
+	l.Faulty = understand(i, timeouts, originator)
+	return l, nil
+}
+
+// understand reads the columns that are JSON of our own. After an error the instance is without them.
+func understand(i *saga.Instance, timeouts, originator []byte) error {
+	err := understood("timeouts", timeouts, &i.Pending)
+	if err == nil {
+		err = understood("originator", originator, &i.Originator)
+	}
+	if err != nil {
 		i.Pending, i.Originator = nil, saga.Originator{}
 	}
-	return l, nil
+	return err
 }
 
 func understood(column string, text []byte, into any) error {

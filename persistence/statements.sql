@@ -118,3 +118,15 @@ LIMIT $5;
 -- name: show
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator, s.started
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
+
+-- name: changed
+-- Of instances that a reader knows, those that are not as he knows them: each is one probe of the index, and one that has
+-- not changed sends nothing back. OFFSET 0 keeps the probes from becoming a join that reads the table.
+SELECT u.n, s.iid::text, s.version, s.state_version, s.state, s.timeouts, s.originator
+FROM unnest($1::text[], $2::text[], $3::text[]::uuid[], $4::bigint[]) WITH ORDINALITY u(saga, key, iid, version, n)
+LEFT JOIN LATERAL (
+    SELECT s.iid, s.version, s.state_version, s.state, s.timeouts, s.originator
+    FROM :schema.saga s
+    WHERE s.saga = u.saga AND s.key = u.key
+    OFFSET 0) s ON true
+WHERE coalesce(s.iid, '00000000-0000-0000-0000-000000000000') <> u.iid OR coalesce(s.version, 0) <> u.version;

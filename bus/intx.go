@@ -1,0 +1,149 @@
+package bus
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// TxOption changes the transactions of InTx and InSQL.
+type TxOption interface{ txOption(o *txOptions) }
+
+type txOptions struct {
+	isolation sql.IsolationLevel
+	attempts  int
+}
+
+type txOptionFunc func(o *txOptions)
+
+func (f txOptionFunc) txOption(o *txOptions) { f(o) }
+
+// Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable. Without
+// it the level is the database's default.
+func Isolation(level sql.IsolationLevel) TxOption {
+	return txOptionFunc(func(o *txOptions) { o.isolation = level })
+}
+
+// Attempts calls fn again in a new transaction when Postgres ended one with a serialization failure or a deadlock, at most n
+// times in all. fn must then have no effects but those on its transaction. An error of fn's own, or a COMMIT of
+// which nothing was heard, is never repeated.
+func Attempts(n int) TxOption {
+	return txOptionFunc(func(o *txOptions) { o.attempts = n })
+}
+
+func newTxOptions(options []TxOption) (o txOptions, err error) {
+	o.attempts = 1
+	for _, option := range options {
+		option.txOption(&o)
+	}
+	if _, known := isolations[o.isolation]; !known {
+		return o, fmt.Errorf("begin: Postgres has no isolation level %v", o.isolation)
+	}
+	if o.attempts < 1 {
+		return o, fmt.Errorf("begin: %d attempts: want 1 or more", o.attempts)
+	}
+	return o, nil
+}
+
+var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
+	sql.LevelDefault:        "",
+	sql.LevelReadCommitted:  pgx.ReadCommitted,
+	sql.LevelRepeatableRead: pgx.RepeatableRead,
+	sql.LevelSerializable:   pgx.Serializable,
+}
+
+// InTx runs fn in a transaction of the bus's pool and commits it; workers hear of what fn sent through this bus
+// right after the commit, and not only by their next poll. After an error or a panic of fn everything is rolled back, the
+// messages included, and the error is returned as it is.
+//
+// The error of a COMMIT of which nothing was heard is an *OutcomeUnknownError. What was sent with ids of the caller's, by
+// saga.WithID, may then be sent again: it is a duplicate or it is not, as the first time came out.
+func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxOption) error {
+	o, err := newTxOptions(options)
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, o.attempts, func() error {
+		tx, err := b.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: isolations[o.isolation]})
+		if err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
+		conn := tx.Conn()
+		sent, err := b.collect(conn, func() error { return fn(tx) })
+		if err != nil {
+			return err
+		}
+		return b.commitAndWake(ctx, sent, func() error { return tx.Commit(ctx) })
+	})
+}
+
+// InSQL is InTx for database/sql: it runs fn in a transaction of db and commits it. db is a handle of the bus's
+// database by any driver, such as pgx/stdlib or lib/pq.
+func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, options ...TxOption) error {
+	o, err := newTxOptions(options)
+	if err != nil {
+		return err
+	}
+	return repeat(ctx, o.attempts, func() error {
+		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
+		if err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		sent, err := b.collect(tx, func() error { return fn(tx) })
+		if err != nil {
+			return err
+		}
+		return b.commitAndWake(ctx, sent, tx.Commit)
+	})
+}
+
+// collect runs fn, and tells what it sent to by the transaction tx.
+func (b *Bus) collect(tx any, fn func() error) (sent []*queue, err error) {
+	b.notifier.watch(tx)
+	defer func() { sent = b.notifier.watched(tx) }()
+	return nil, fn()
+}
+
+func (b *Bus) commitAndWake(ctx context.Context, sent []*queue, commit func() error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("commit: %w", context.Cause(ctx)) // nothing was asked of the server, so nothing is unknown
+	}
+	err := commit()
+	switch {
+	case err == nil:
+		b.wakeQueues(ctx, sent)
+		return nil
+	case pg.Code(err) != "", errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("commit: %w", err)
+	}
+	return &OutcomeUnknownError{Err: err}
+}
+
+func (b *Bus) wakeQueues(ctx context.Context, sent []*queue) {
+	for _, q := range sent {
+		b.wakeQueue(ctx, q, time.Time{})
+	}
+}
+
+// repeat does it until it succeeds, or fails with another error than that of a lost race.
+func repeat(ctx context.Context, attempts int, do func() error) error {
+	distance := backoff.NewExponentialBackOff(backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond))
+	for n := 1; ; n++ {
+		err := do()
+		if err == nil || n == attempts || pg.ClassOf(err) != pg.Race {
+			return err
+		}
+		if run.Sleep(ctx, distance.NextBackOff()) != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
