@@ -22,7 +22,6 @@ import (
 var loadFor = flag.Duration("load", 20*time.Second, "how long TestTwoProcessesShareFourSessions sends")
 
 type tick struct{}
-type account struct{ Key string }
 type move struct {
 	Key string
 	N   int
@@ -36,11 +35,10 @@ type strict struct {
 	N   int
 }
 
-func (tick) Kind() string    { return "load.tick" }
-func (account) Kind() string { return "load.account" }
-func (move) Kind() string    { return "load.move" }
-func (moved) Kind() string   { return "load.moved" }
-func (strict) Kind() string  { return "load.strict" }
+func (tick) Kind() string   { return "load.tick" }
+func (move) Kind() string   { return "load.move" }
+func (moved) Kind() string  { return "load.moved" }
+func (strict) Kind() string { return "load.strict" }
 
 // purse counts what it was sent, and says so each time.
 type purse struct{ N int }

@@ -135,7 +135,7 @@ func (w *world) worker() *worker {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { p.end(syscall.SIGKILL) })
+	w.t.Cleanup(func() { _ = p.end(syscall.SIGKILL) })
 	return p
 }
 
