@@ -116,5 +116,5 @@
 // knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
-// partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go.
+// partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. pooler.go refuses to listen where that cannot work.
 package bus

@@ -274,7 +274,7 @@ type ground struct {
 func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	b := e.bus
 	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
-		return ground{}, err
+		return ground{}, pg.ExplainPooler(err)
 	}
 	id, err := e.findQueue(ctx)
 	if err != nil {
@@ -291,12 +291,28 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 		return ground{}, err
 	}
 	g := ground{queue: known.byID[id]}
-	p := &g.planner
-	err = b.pool.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5])
+	err = e.look(ctx, &g)
+	return g, err
+}
+
+// look reads what is so in any session, and looks what stands between us and Postgres.
+func (e *Endpoint) look(ctx context.Context, g *ground) error {
+	b, p := e.bus, &g.planner
+	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
-		return ground{}, fmt.Errorf("read the planner's settings: %w", err)
+		return fmt.Errorf("read the planner's settings: %w", err)
 	}
-	return g, nil
+	var backend int32
+	err = conn.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5], &backend)
+	pooled := err == nil && pg.Pooled(conn.Conn(), backend)
+	conn.Release()
+	if err != nil {
+		return fmt.Errorf("read the planner's settings: %w", explain(err))
+	}
+	if !pooled {
+		return nil
+	}
+	return b.checkPooler(ctx, e.workerConfig())
 }
 
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
@@ -313,6 +329,11 @@ func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
 // that fill it.
 func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
+	return pgxpool.NewWithConfig(ctx, e.workerConfig())
+}
+
+// workerConfig is that of the workers' pool.
+func (e *Endpoint) workerConfig() *pgxpool.Config {
 	config := e.bus.pool.Config()
 	config.MinConns, config.MinIdleConns = 0, 0 // MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
 	if e.handlers.leased {
@@ -334,7 +355,7 @@ func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
 	if e.bus.wakeup != PollOnly { // PgBouncer refuses parameters it does not know
 		e.sessionTimeouts(config.ConnConfig.RuntimeParams)
 	}
-	return pgxpool.NewWithConfig(ctx, config)
+	return config
 }
 
 // sessionTimeouts bound how long a client that has vanished keeps its batch locked.

@@ -180,7 +180,7 @@ func explain(err error) error {
 	case pg.Denied:
 		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: the command \"edda migrate grants\" prints what roles need)", err)
 	}
-	return err
+	return pg.ExplainPooler(err)
 }
 
 func isNoRoute(err error) bool { return errors.Is(err, ErrNoRoute) }

@@ -15,7 +15,7 @@ SELECT set_config('enable_seqscan', $1, true), set_config('enable_hashjoin', $2,
 -- name: planner
 SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
        current_setting('enable_mergejoin'), current_setting('enable_bitmapscan'), current_setting('jit'),
-       current_setting('plan_cache_mode');
+       current_setting('plan_cache_mode'), pg_backend_pid();
 
 -- name: lock_timeout
 SELECT set_config('lock_timeout', $1, true);

@@ -169,7 +169,7 @@ func pause(err error, retry *backoff.ExponentialBackOff) time.Duration {
 // fatal errors need a human: the endpoint stops and says so.
 func fatal(err error) bool {
 	switch pg.ClassOf(err) {
-	case pg.Denied:
+	case pg.Denied, pg.Mispooled:
 		return true
 	}
 	switch pg.Code(err) {

@@ -141,10 +141,22 @@ func (s *Scheduler) Check(ctx context.Context) error {
 		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/roles.md: %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("check scheduler: %w", err)
+		return fmt.Errorf("check scheduler: %w", pg.ExplainPooler(err))
+	}
+	if s.options.PollOnly {
+		return nil
+	}
+	shared, err := pg.SharesSessions(ctx, s.pool.Config())
+	if err != nil {
+		return fmt.Errorf("check scheduler: look what stands before Postgres: %w", pg.ExplainPooler(err))
+	}
+	if shared {
+		return errPooler
 	}
 	return nil
 }
+
+var errPooler = errors.New("check scheduler: a pooler in transaction mode stands before Postgres, where LISTEN does not work: set scheduler.Options.PollOnly")
 
 // ErrRunning: Run was called while another Run of the Scheduler goes on.
 var ErrRunning = errors.New("the scheduler is already running")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
@@ -97,6 +98,7 @@ func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Cont
 		t.say("edda: a password on the command line can be read by everybody on this machine: use $DATABASE_URL, $PGPASSWORD or ~/.pgpass")
 	}
 	config.MaxConns = 3
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // works through a pooler too, whatever the connection string asks for
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "edda"
 	}

@@ -7,5 +7,5 @@
 // with a block that has no name, or two blocks of one name, is an error in Load, met when a program
 // is constructed and never while a message is handled.
 //
-// Reading order: schema.go, statements.go, errors.go.
+// Reading order: schema.go, statements.go, errors.go, pooler.go.
 package pg

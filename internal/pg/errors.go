@@ -27,6 +27,7 @@ const (
 	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is not there
 	Denied                      // 42501: a missing grant
 	GuardFailed                 // ED001: a guard of ours said no; nothing was committed
+	Mispooled                   // 42P05, 26000: a pooler gave the prepared statement's session to somebody else
 	AbortedAlready              // 25P02, or a COMMIT that rolled back: the transaction had failed before
 )
 
@@ -43,6 +44,8 @@ var classes = map[string]Class{
 	"42P01": Unprepared, "42703": Unprepared, "3F000": Unprepared, "42883": Unprepared,
 	"42501":   Denied,
 	GuardCode: GuardFailed,
+	"42P05":   Mispooled,
+	"26000":   Mispooled,
 	"25P02":   AbortedAlready,
 }
 

@@ -19,6 +19,7 @@ import (
 type places struct {
 	path   string   // a list as in $PATH
 	globs  []string // directories of binaries outside the path
+	sbin   string   // the directory where Debian puts pgbouncer
 	aptGet string   // the apt-get to call when there is none; "" means we may not
 	lock   string   // a file that only one installation at a time may hold
 }
@@ -33,6 +34,7 @@ func machinePlaces() places {
 			"/usr/local/opt/postgresql*/bin",    // Homebrew on Intel
 			"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
 		},
+		sbin:   "/usr/sbin",
 		aptGet: rootsAptGet(),
 		lock:   filepath.Join(os.TempDir(), "edda-pgdev-install.lock"),
 	}
@@ -59,7 +61,8 @@ func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
 	if p.aptGet == "" {
 		return "", errNoPostgres
 	}
-	if err := p.install(ctx, log); err != nil {
+	err := p.install(ctx, log, "postgresql", func() bool { _, ok := p.find(); return ok })
+	if err != nil {
 		return "", errors.Join(err, errNoPostgres)
 	}
 	if dir, ok := p.find(); ok {
@@ -128,7 +131,7 @@ func majorVersion(dir string) int {
 
 // install runs apt-get after saying so. Test binaries of several packages start
 // together, so one installs and the others wait and find.
-func (p places) install(ctx context.Context, log io.Writer) error {
+func (p places) install(ctx context.Context, log io.Writer, packet string, there func() bool) error {
 	lock, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the lock for apt-get: %w", err)
@@ -137,11 +140,11 @@ func (p places) install(ctx context.Context, log io.Writer) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("wait for the lock for apt-get: %w", err)
 	}
-	if _, ok := p.find(); ok {
+	if there() {
 		return nil
 	}
-	fmt.Fprintln(log, "pgdev: no Postgres found; as root on Debian: apt-get update && apt-get install -y --no-install-recommends postgresql")
-	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "postgresql"}} {
+	fmt.Fprintf(log, "pgdev: no %s found; as root on Debian: apt-get update && apt-get install -y --no-install-recommends %[1]s\n", packet)
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", packet}} {
 		cmd := exec.CommandContext(ctx, p.aptGet, args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -149,4 +152,41 @@ func (p places) install(ctx context.Context, log io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// pgbouncer returns the path of PgBouncer, installing it when that is the only
+// way left.
+func (p places) pgbouncer(ctx context.Context, log io.Writer) (string, error) {
+	if path, ok := p.findBouncer(); ok {
+		return path, nil
+	}
+	if p.aptGet == "" {
+		return "", errNoBouncer
+	}
+	err := p.install(ctx, log, "pgbouncer", func() bool { _, ok := p.findBouncer(); return ok })
+	if err != nil {
+		return "", errors.Join(err, errNoBouncer)
+	}
+	if path, ok := p.findBouncer(); ok {
+		return path, nil
+	}
+	return "", errors.Join(errors.New("apt-get installed pgbouncer, and it is not where Debian puts it"), errNoBouncer)
+}
+
+var errNoBouncer = errors.New(`there is no PgBouncer to start. Any one of these helps:
+  - Debian, Ubuntu: sudo apt-get install pgbouncer
+  - Fedora, Red Hat: sudo dnf install pgbouncer
+  - macOS: brew install pgbouncer
+  - put the directory that holds pgbouncer in PATH`)
+
+// findBouncer looks in the path first, as find does. A user's path often
+// leaves out the directory where Debian puts it.
+func (p places) findBouncer() (string, bool) {
+	for _, dir := range append(filepath.SplitList(p.path), p.sbin) {
+		path := filepath.Join(dir, "pgbouncer")
+		if info, err := os.Stat(path); dir != "" && err == nil && !info.IsDir() && info.Mode().Perm()&0o111 != 0 {
+			return path, true
+		}
+	}
+	return "", false
 }

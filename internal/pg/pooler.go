@@ -1,0 +1,123 @@
+package pg
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed pooler.sql
+var poolerStatements string
+
+// probeChannel is listened to by nobody and notified by nobody.
+const probeChannel = "edda_pooler"
+
+// Pooled tells whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler gives its
+// clients numbers of its own, to cancel queries by.
+func Pooled(conn *pgx.Conn, backend int32) bool { return conn.PgConn().PID() != uint32(backend) } //nolint:gosec // a process id
+
+// SharesSessions tells whether a pooler gives a client that listens another session for each transaction, so that neither a
+// notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the pool's own mode, so
+// that an error of the class Mispooled says that this mode does not work there.
+func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
+	asked, err := Load(poolerStatements, Schema{})
+	if err != nil {
+		return false, err
+	}
+	p := prober{sql: asked.Get("backend")}
+	one, err := p.connect(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer p.close(ctx, one)
+	if _, err := one.Exec(ctx, "listen "+probeChannel); err != nil { // a pooler may leave a client that listens its session
+		return false, fmt.Errorf("listen: %w", err)
+	}
+	first, err := p.backend(ctx, one)
+	if err != nil || !Pooled(one, first) {
+		return false, err
+	}
+	return p.compare(ctx, config, one, first)
+}
+
+type prober struct{ sql string }
+
+// compare has another client in a transaction, and asks one again meanwhile.
+func (p prober) compare(ctx context.Context, config *pgxpool.Config, one *pgx.Conn, first int32) (bool, error) {
+	two, err := p.connect(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer p.close(ctx, two)
+	tx, err := two.Begin(ctx)
+	if err != nil {
+		return false, fmt.Errorf("begin: %w", err)
+	}
+	theirs, err := p.backend(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	if theirs == first { // what one left behind is here
+		if _, err := tx.Exec(ctx, "unlisten "+probeChannel); err != nil {
+			return true, fmt.Errorf("unlisten: %w", err)
+		}
+		return true, tx.Commit(ctx)
+	}
+	again, err := p.backend(ctx, one)
+	if err != nil {
+		return false, err
+	}
+	return again != first, tx.Commit(ctx)
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
+	if err := q.QueryRow(ctx, p.sql).Scan(&pid); err != nil {
+		return 0, fmt.Errorf("ask which session this is: %w", err)
+	}
+	return pid, nil
+}
+
+func (prober) connect(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
+	to := config.ConnConfig.Copy()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, to); err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+	}
+	return pgx.ConnectConfig(ctx, to)
+}
+
+// close also rolls back.
+func (prober) close(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // it is going away whatever the server says
+}
+
+// RefusedToStart tells whether err is of a connection that was refused for a setting it asked for, which Postgres would know and
+// a pooler does not.
+func RefusedToStart(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) && Code(err) == "08P01"
+}
+
+// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it leaves as it is.
+func ExplainPooler(err error) error {
+	switch {
+	case ClassOf(err) == Mispooled:
+		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
+	case RefusedToStart(err):
+		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to PollOnly, and give the role the settings that the connection string has)", err)
+	}
+	return err
+}

@@ -1,0 +1,191 @@
+package pgdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// BouncerOptions for StartBouncer. The zero value is four server connections, shared transaction by transaction.
+type BouncerOptions struct {
+	Binary   string            // of pgbouncer; "" is the one that is installed, or gets installed
+	Settings map[string]string // more settings for pgbouncer.ini; these win over ours
+	Log      io.Writer         // as in Options
+}
+
+// A Bouncer is a PgBouncer in front of one database. Keep it until Stop, as a Server.
+type Bouncer struct {
+	dsn     string
+	console string
+	version string
+	home    home
+
+	mu    sync.Mutex // guards guard
+	guard *guard     // nil: stopped
+}
+
+// StartBouncer puts a PgBouncer in transaction mode before the database that dsn names, which must not ask for a password that is
+// not in dsn. Its clients are trusted. When there is no PgBouncer to start, the error lists the remedies.
+func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, error) {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	if o.Log == nil {
+		o.Log = os.Stderr
+	}
+	binary, err := o.Binary, error(nil)
+	if binary == "" {
+		binary, err = machinePlaces().pgbouncer(ctx, o.Log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHome()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bouncer{home: h}
+	if err := b.launch(ctx, binary, dsn, o.Settings); err != nil {
+		if b.guard == nil {
+			return nil, errors.Join(err, os.RemoveAll(h.dir))
+		}
+		return nil, errors.Join(fmt.Errorf("%w; %s", err, h.logTail()), b.Stop())
+	}
+	return b, nil
+}
+
+// launch starts the process and waits until it lets a client through. Caller is StartBouncer.
+func (b *Bouncer) launch(ctx context.Context, binary, dsn string, settings map[string]string) error {
+	said, err := exec.CommandContext(ctx, binary, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w", binary, err)
+	}
+	b.version, _, _ = strings.Cut(strings.TrimPrefix(string(said), "PgBouncer "), "\n")
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	server, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return fmt.Errorf("read the connection string of the database behind PgBouncer: %w", err)
+	}
+	address := "postgres://" + server.User + "@127.0.0.1:" + strconv.Itoa(port) + "/"
+	b.dsn, b.console = address+server.Database+"?sslmode=disable", address+"pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol"
+	if err := writeBouncerSettings(b.home, port, server, settings); err != nil {
+		return err
+	}
+	if b.guard, err = watch(b.home, "TERM", binary, filepath.Join(b.home.dir, "pgbouncer.ini")); err != nil {
+		return err
+	}
+	return b.awaitReady(ctx)
+}
+
+// writeBouncerSettings makes few sessions that move from client to client at each transaction, each time to the one that has waited
+// longest, so that nothing that was left in a session is found again.
+func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[string]string) error {
+	settings := map[string]string{
+		"listen_addr":               "127.0.0.1",
+		"listen_port":               strconv.Itoa(port),
+		"unix_socket_dir":           "",
+		"auth_type":                 "trust",
+		"auth_file":                 filepath.Join(h.dir, "users.txt"),
+		"admin_users":               server.User,
+		"pool_mode":                 "transaction",
+		"default_pool_size":         "4",
+		"max_client_conn":           "1000",
+		"server_round_robin":        "1",
+		"server_reset_query":        "",
+		"ignore_startup_parameters": "",
+		"log_connections":           "0",
+		"log_disconnections":        "0",
+	}
+	maps.Copy(settings, more)
+	var text strings.Builder
+	fmt.Fprintf(&text, "[databases]\n%s = host=%s port=%d\n[pgbouncer]\n", server.Database, server.Host, server.Port)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&text, "%s = %s\n", name, settings[name])
+	}
+	quoted := func(word string) string { return `"` + strings.ReplaceAll(word, `"`, `""`) + `"` }
+	users := quoted(server.User) + " " + quoted(server.Password) + "\n"
+	for name, content := range map[string]string{"pgbouncer.ini": text.String(), "users.txt": users} {
+		path := filepath.Join(h.dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return fmt.Errorf("write PgBouncer's settings: %w", err)
+		}
+		if h.credential == nil {
+			continue
+		}
+		if err := os.Chown(path, int(h.credential.Uid), int(h.credential.Gid)); err != nil {
+			return fmt.Errorf("give PgBouncer's settings to its user: %w", err)
+		}
+	}
+	return nil
+}
+
+// awaitReady returns when a client has come through to the database.
+func (b *Bouncer) awaitReady(ctx context.Context) error {
+	for {
+		if exit, ended := b.guard.ended(20 * time.Millisecond); ended {
+			return fmt.Errorf("pgbouncer ended at its start: %s", exit)
+		}
+		conn, err := pgx.Connect(ctx, b.dsn)
+		if err == nil {
+			err = errors.Join(conn.Ping(ctx), conn.Close(ctx))
+		}
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for pgbouncer: %w (last answer: %w)", context.Cause(ctx), err)
+		}
+	}
+}
+
+// DSN is the connection string of the database by way of PgBouncer. It says nothing of how queries are to be executed.
+func (b *Bouncer) DSN() string { return b.dsn }
+
+// Console is the connection string of PgBouncer's own console, which takes SHOW POOLS and the like.
+func (b *Bouncer) Console() string { return b.console }
+
+// Version is PgBouncer's own, for example 1.18.0.
+func (b *Bouncer) Version() string { return b.version }
+
+// Log is all that PgBouncer has said so far; it is empty after Stop.
+func (b *Bouncer) Log() (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.guard == nil {
+		return "", nil
+	}
+	text, err := os.ReadFile(b.home.logFile())
+	if err != nil {
+		return "", fmt.Errorf("read PgBouncer's log: %w", err)
+	}
+	return string(text), nil
+}
+
+// Stop ends PgBouncer at once, and removes all it wrote. It does nothing the second time.
+func (b *Bouncer) Stop() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.guard == nil {
+		return nil
+	}
+	err := b.guard.close()
+	b.guard = nil
+	if err != nil {
+		return fmt.Errorf("stop pgbouncer: %w", err)
+	}
+	return nil
+}
