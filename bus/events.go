@@ -127,6 +127,18 @@ type ConcurrencySet struct {
 	Concurrency int // that this process has from now on, while the endpoint is not paused
 }
 
+// Arrivals: one call of Bus.Arrive has committed.
+type Arrivals struct {
+	Source   string
+	Endpoint string // "" where they were published
+	Accepted int
+	Repeated int // were there before
+	Unwanted int // events that nobody is subscribed to
+	Dead     int
+	Unnamed  int // of all these, how many had no id
+}
+
+func (Arrivals) event()       {}
 func (Handled) event()        {}
 func (Retried) event()        {}
 func (DeadLettered) event()   {}
