@@ -184,3 +184,13 @@ func checkNames(endpoint string, kinds []string) error {
 	}
 	return errors.Join(faults...)
 }
+
+// CheckQueue finds the queue of an endpoint, and creates it where Options.AutoInstall says so. ErrNotInstalled says that there is
+// none and what to do.
+func (b *Bus) CheckQueue(ctx context.Context, endpoint string) error {
+	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{}}
+	if _, err := e.findQueue(ctx); err != nil {
+		return fmt.Errorf("endpoint %.80q: %w", endpoint, err)
+	}
+	return nil
+}
