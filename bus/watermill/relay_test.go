@@ -137,7 +137,7 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 		place[id] = n
 	}
 	key := func(id string) int { return place[id] % 5 }
-	fails, together := 30, make(chan struct{}, 200)
+	fails, together := 8, make(chan struct{}, 200)
 	to := &elsewhere{}
 	to.refuse = func(m *message.Message) error {
 		together <- struct{}{}
@@ -152,7 +152,7 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 		return nil
 	}
 	go func() {
-		for range 230 {
+		for range 208 {
 			<-together
 		}
 	}()
