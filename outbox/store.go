@@ -18,15 +18,27 @@ var statements string
 
 // Store keeps the ids of one schema. It holds no state: it is safe for concurrent use, and transactions
 // are the caller's.
-type Store struct{ sql pg.Statements }
+type Store struct {
+	sql   pg.Statements
+	inbox pg.Statements
+	ring  pg.Statements
+	kept  pg.Statements
+}
 
 // New renders the statements for schema.
 func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
+	s := &Store{}
+	for _, file := range []struct {
+		text string
+		into *pg.Statements
+	}{{statements, &s.sql}, {inboxStatements, &s.inbox}, {ringStatements, &s.ring}, {keptStatements, &s.kept}} {
+		sql, err := pg.Load(file.text, schema)
+		if err != nil {
+			return nil, fmt.Errorf("outbox: %w", err)
+		}
+		*file.into = sql
 	}
-	return &Store{sql: sql}, nil
+	return s, nil
 }
 
 // Sum is the content of a message in 32 bytes. endpoint is the one the caller named, "" when the kind
