@@ -1,0 +1,86 @@
+package bus_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// Whatever an other side says of a message, its end is written, and those behind it go on.
+func TestRelayRecordsHostileErrors(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	hostile := "no\x00\xff\u202e" + strings.Repeat("x", 1<<20)
+	errs := []error{saga.Permanent(errors.New(hostile)), saga.Discard(hostile), saga.Discard(""), saga.Permanent(errors.New(""))}
+	ids := w.sendCrossed(len(errs) + 1)
+	a.set(func(d *saga.Delivery) error {
+		for n, err := range errs {
+			if d.Info.ID == ids[n] {
+				return err
+			}
+		}
+		return nil
+	})
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilEmpty("border")
+	w.want(2, `SELECT count(*) FROM edda.dead_letter`)
+	w.want(2, `SELECT count(*) FROM edda.discarded`)
+	if got := a.ids(); len(got) != 1 || got[0] != ids[len(errs)] {
+		t.Errorf("relayed %v", got)
+	}
+}
+
+// A Forward that says of every message that it was behind another must not make the relay spin.
+func TestRelayDoesNotSpinOnBehind(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	a.set(func(*saga.Delivery) error { return bus.ErrBehind })
+	w.sendCrossed(3)
+	o := soonRelayed()
+	o.Retry, o.RetryMost = 50*time.Millisecond, 100*time.Millisecond
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.until("it was tried", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.calls > 0 })
+	begun := time.Now()
+	<-time.After(time.Second)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if most := int(time.Since(begun)/o.Retry) + 5; a.calls > most {
+		t.Errorf("forward was called %d times in a second, want %d at most", a.calls, most)
+	}
+}
+
+// Whatever comes from another system, its transaction commits: a batch that never can would be delivered for ever.
+func TestArriveSurvivesHostileMessages(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	long := strings.Repeat("x", 1<<20)
+	kinds := []string{"", "bad\x00kind", "bad\xffkind", "Bad Kind", long, "order.shipped"}
+	ids := []string{"", "a\x00b", "a\xff", long, "00000000-0000-0000-0000-000000000000", "0198C0DE-0000-7000-8000-000000000001"}
+	headers := []map[string]string{nil, {"a\x00": "b"}, {"a": "b\x00"}, {"\xff": "\xff"}, {"edda-intent": "\x00"}, {"edda-from": "\x00"}, {"edda-from": long}, {"edda-version": "9"},
+		{"EDDA-Instance": "x"}, {"edda-manifest": "m", "edda-run": "x"}, {"": ""}, {"a": long}, {"watermill-uuid": "mine"}}
+	for _, endpoint := range []string{"notes", ""} {
+		for _, kind := range kinds {
+			for _, id := range ids {
+				for n, header := range headers {
+					for range 2 {
+						_, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: endpoint}, bus.Arrival{ID: id, Kind: kind, Header: header, Body: []byte(kind)})
+						if err != nil {
+							t.Fatalf("kind %.20q, id %.20q, header %d, endpoint %q: %v", kind, id, n, endpoint, err)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, body := range [][]byte{nil, make([]byte, 1<<20+1), make([]byte, 40<<20)} {
+		if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: "notes"}, bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
+			t.Fatalf("%d bytes: %v", len(body), err)
+		}
+	}
+}
