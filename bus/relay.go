@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -251,6 +252,11 @@ func (r *Relay) relayTerm(life, working context.Context, t lease.Term) error {
 	}
 	r.bus.hub.attach(e.queue.id, e.pump, e.knobs)
 	defer r.bus.hub.detach(e.queue.id, e.pump, e.knobs)
+	if r.options.Keep > 0 {
+		if err := r.bus.ids.KeepAtLeast(life, r.bus.pool, outbox.Outbox, r.options.Keep); err != nil {
+			return explain(err)
+		}
+	}
 	loop := newRelaying(r, t, pool)
 	side := run.NewGroup(life)
 	side.Go(e.pump.tick)

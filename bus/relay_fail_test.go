@@ -248,3 +248,22 @@ func TestRelayEndsRuns(t *testing.T) {
 		}
 	}
 }
+
+// Copies of what was relayed are kept, and of nothing else.
+func TestRelayKeepsCopies(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	ids := w.sendCrossed(4)
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		if d.Info.ID == ids[2] {
+			return saga.Permanent(errors.New("not taken"))
+		}
+		return nil
+	}}
+	o := soonRelayed()
+	o.Keep = 1000 * time.Hour
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.untilEmpty("border")
+	w.want(3, `SELECT count(*) FROM edda.outbox WHERE endpoint = 'border' AND kind = 'border.crossed' AND convert_from(body, 'UTF8') LIKE '{"Key":"","N":_}'`)
+	w.want(0, `SELECT count(*) FROM edda.outbox WHERE id = $1`, ids[2])
+}

@@ -17,7 +17,7 @@ const (
 )
 
 // stuck finds the first message that has failed so often that those behind it are asked, and these. through tells whether something
-// went through in this turn.
+// went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
 func (r *relaying) stuck(messages []*message, through bool) (m *message, behind []*message) {
 	for n, m := range messages {
 		f := r.failing[m.id]
@@ -28,7 +28,7 @@ func (r *relaying) stuck(messages []*message, through bool) (m *message, behind 
 			return nil, nil
 		}
 		for _, other := range messages[n+1:] {
-			if other.fate == left && len(behind) < stuckProbes {
+			if other.fate == left && !through && len(behind) < stuckProbes {
 				behind = append(behind, other)
 			}
 		}

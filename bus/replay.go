@@ -34,7 +34,7 @@ const (
 // bodies. It is for another side that has lost what it had. One call is one transaction of bounded size: call it until there
 // is no More, and after an interruption with the last Place. A receiver that knows the ids still takes none of them twice.
 //
-// Errors: ErrNoRoute when the relay has no queue any more; Until is missing; Limit is out of range; those of the database.
+// Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the database.
 func (b *Bus) Replay(ctx context.Context, o ReplayOptions) (Replayed, error) {
 	done, err := b.replay(ctx, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err e
 		}
 		q := known.endpoints[o.Filter.Endpoint]
 		if q == nil {
-			return fmt.Errorf("it has no queue: %w", ErrNoRoute)
+			return fmt.Errorf("it has no queue: %w", ErrNotInstalled)
 		}
 		found, place, more, err := b.ids.ListKept(ctx, tx, o.Filter, o.After, o.Limit)
 		if err != nil {
