@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
@@ -83,32 +82,4 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 			t.Errorf("left as\n%+v, arrived as\n%+v", here, there)
 		}
 	}
-}
-
-// The queue of a relay has one kind of consumer: a program that runs an endpoint of the same name, such as one from before the endpoint
-// moved, would handle what is relayed as well.
-func TestRelayAndEndpointDoNotShareAQueue(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	w.installRelay()
-	handled := make(chan saga.ID, 1000)
-	e := w.endpoint("border", bus.EndpointOptions{Poll: 20 * time.Millisecond}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ crossed) error {
-		handled <- ctx.Info().ID
-		<-time.After(2 * time.Millisecond)
-		return nil
-	}))
-	if err := e.Check(t.Context()); err != nil {
-		return // refused, which is right
-	}
-	a := &abroad{}
-	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
-	w.run(e)
-	w.sendCrossed(200)
-	w.untilEmpty("border")
-	both := 0
-	for len(handled) > 0 {
-		if slices.Contains(a.ids(), <-handled) {
-			both++
-		}
-	}
-	t.Errorf("an endpoint may run beside the relay, and %d of 200 messages were handled here and relayed", both)
 }
