@@ -20,6 +20,7 @@ type Summary struct {
 	Fastest   float64 `json:"fastest"`
 	ClientCPU float64 `json:"client_cpu"`
 	ServerCPU float64 `json:"server_cpu"`
+	WAL       float64 `json:"wal"`
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
 }
@@ -46,6 +47,7 @@ func summarize(cases []Case, results []Result) []Summary {
 			Fastest:   slices.Max(rates),
 			ClientCPU: median(figures(func(r Result) float64 { return r.ClientCPU })),
 			ServerCPU: median(figures(func(r Result) float64 { return r.ServerCPU })),
+			WAL:       median(figures(func(r Result) float64 { return r.WAL })),
 			P50:       median(figures(func(r Result) float64 { return r.P50 })),
 			P99:       median(figures(func(r Result) float64 { return r.P99 })),
 		})
@@ -83,14 +85,14 @@ func (r Result) figure() string {
 // printTable prints one line a case.
 func printTable(out io.Writer, summaries []Summary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "workload\tpeer\tmessages\tmsg/s\tslowest\tfastest\tclient µs\tserver µs\tp50 ms\tp99 ms\t")
+	fmt.Fprintln(t, "workload\tpeer\tmessages\tmsg/s\tslowest\tfastest\tclient µs\tserver µs\tWAL B\tp50 ms\tp99 ms\t")
 	for _, s := range summaries {
 		if s.Workload == Latency {
-			fmt.Fprintf(t, "%s\t%s\t%d\t\t\t\t\t\t%.2f\t%.2f\t\n", s.Name, s.Peer, s.N, s.P50, s.P99)
+			fmt.Fprintf(t, "%s\t%s\t%d\t\t\t\t\t\t\t%.2f\t%.2f\t\n", s.Name, s.Peer, s.N, s.P50, s.P99)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t\t\t\n",
-			s.Name, s.Peer, s.N, s.Rate, s.Slowest, s.Fastest, s.ClientCPU, s.ServerCPU)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t\t\t\n",
+			s.Name, s.Peer, s.N, s.Rate, s.Slowest, s.Fastest, s.ClientCPU, s.ServerCPU, s.WAL)
 	}
 	return t.Flush()
 }

@@ -17,6 +17,7 @@ type Result struct {
 	Rate      float64 `json:"rate"`       // messages per second
 	ClientCPU float64 `json:"client_cpu"` // microseconds per message, all processes of the peer
 	ServerCPU float64 `json:"server_cpu"` // microseconds per message, zero when the server is not on this machine
+	WAL       float64 `json:"wal"`        // bytes per message that Postgres wrote ahead, for everything it did meanwhile
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
 }
@@ -127,13 +128,16 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 	server := serverCPU(ctx, h.db)
 	var client, server0 time.Duration
 	var start time.Time
+	var wal0 int64
 	latencies, err := work(ctx, h.dsn, c, func() {
+		wal0 = walWritten(ctx, h.db)
 		client, server0, start = clientCPU(), server(), time.Now()
 	})
 	if err != nil {
 		return Result{}, err
 	}
 	seconds := time.Since(start).Seconds()
+	wal := walWritten(ctx, h.db) - wal0
 	perMessage := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(c.N) }
 	return Result{
 		Case:      c,
@@ -141,9 +145,17 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 		Rate:      float64(c.N) / seconds,
 		ClientCPU: perMessage(clientCPU() - client),
 		ServerCPU: perMessage(server() - server0),
+		WAL:       float64(wal) / float64(c.N),
 		P50:       percentile(latencies, 50),
 		P99:       percentile(latencies, 99),
 	}, nil
+}
+
+// walWritten is where the write-ahead log ends. It tells what replicas and archives have to carry, and does not depend on how busy the
+// machine is.
+func walWritten(ctx context.Context, db *pgxpool.Pool) (bytes int64) {
+	_ = db.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes) // a failure shows as a figure that cannot be
+	return bytes
 }
 
 // check compares what the run left behind with what it should have done.

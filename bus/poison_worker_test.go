@@ -27,7 +27,11 @@ type innocent struct{}
 // killer ends the process that handles it.
 type killer struct{ How string }
 
+// charge has an effect outside of Edda's transaction. Its handler's process is gone right after it, the first time.
+type charge struct{}
+
 func (innocent) Kind() string { return "poison.innocent" }
+func (charge) Kind() string   { return "poison.charge" }
 func (killer) Kind() string   { return "poison.killer" }
 
 // die is what killers do.
@@ -126,6 +130,29 @@ func (s workerSpec) leasedParts(pool *pgxpool.Pool) []bus.Part {
 			return err
 		}),
 		bus.Handle(func(_ *bus.Context, k killer) error { k.die(); return nil }),
+		bus.Handle(s.chargeOnce(pool)),
+	}
+}
+
+// chargeOnce is a handler as a user writes it whose effect is in tables of his own, outside of the transaction of the message: the
+// message's id goes into the transaction of the effect, and whoever finds it there has nothing left to do.
+func (s workerSpec) chargeOnce(pool *pgxpool.Pool) func(*bus.Context, charge) error {
+	table := func(name string) string { return pgx.Identifier{s.Schema, name}.Sanitize() }
+	return func(ctx *bus.Context, _ charge) error {
+		ctx.Send(innocent{})
+		fresh := false
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, "INSERT INTO "+table("charged")+" (message) VALUES ($1) ON CONFLICT DO NOTHING", ctx.Info().ID)
+			if fresh = tag.RowsAffected() == 1; err != nil || !fresh {
+				return err
+			}
+			_, err = tx.Exec(ctx, "UPDATE "+table("account")+" SET balance = balance - 1")
+			return err
+		})
+		if err == nil && fresh {
+			killer{How: "exit"}.die()
+		}
+		return err
 	}
 }
 

@@ -1,0 +1,85 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// An other side that was away for longer than Stuck failures last has refused the first message and nobody else's fault: when it is back,
+// the first copies arrive in their order.
+func TestRelayKeepsOrderAcrossALongOutage(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	a.set(func(*saga.Delivery) error { return errors.New("away") })
+	want := w.sendCrossed(5)
+	o := soonRelayed()
+	o.Stuck = 3
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.until("it has been away for long", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.calls > 20 })
+	a.set(nil)
+	w.untilEmpty("border")
+	if got := a.firsts(); !slices.Equal(got, want) {
+		t.Errorf("relayed\n%v, want\n%v", got, want)
+	}
+}
+
+// What a relay tells the other side of a message is what this side knows of it.
+func TestEnvelopeArrivesAsItLeft(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	other := w.anotherSchema()
+	got := make(chan saga.Info, 100)
+	other.start("border", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ crossed) error {
+		got <- ctx.Info()
+		return nil
+	}))
+	w.installRelay()
+	ids := make([]string, 5)
+	for n := range ids {
+		ids[n] = newID(t).String()
+	}
+	headers := []string{`{}`, `{"edda-intent":"publish"}`, `{"edda-intent":"reply","edda-from":"asks","edda-instance":"` + ids[0] + `"}`}
+	for _, conversation := range []string{"", ids[1]} {
+		for _, correlation := range []string{"", ids[1], ids[2]} {
+			for _, related := range []string{"", ids[1], ids[3]} {
+				text := `{"who":"me"`
+				for name, id := range map[string]string{"conversation": conversation, "correlation": correlation, "related": related, "origin": ids[4]} {
+					if id != "" {
+						text += fmt.Sprintf(`,"edda-%s":"%s"`, name, id)
+					}
+				}
+				headers = append(headers, text+"}")
+			}
+		}
+	}
+	left := map[saga.ID]saga.Info{}
+	for _, header := range headers {
+		id := newID(t)
+		w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) VALUES (now(), $1::text::uuid, $2, $3, '{}')`, id.String(), crossed{}.Kind(), []byte(header))
+		left[id] = saga.Info{}
+	}
+	a := &abroad{}
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilEmpty("border")
+	for _, info := range a.infos {
+		left[info.ID] = info
+		_, err := other.bus.Arrive(t.Context(), bus.ArriveOptions{From: "w", Endpoint: "border"}, bus.Arrival{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range headers {
+		there := await(other, "a message", got)
+		here := left[there.ID]
+		if here.Intent != there.Intent || here.From != there.From || here.Instance != there.Instance || here.Origin != there.Origin || here.ConversationID != there.ConversationID ||
+			here.CorrelationID != there.CorrelationID || here.RelatedTo != there.RelatedTo || here.Header("who") != there.Header("who") {
+			t.Errorf("left as\n%+v, arrived as\n%+v", here, there)
+		}
+	}
+}

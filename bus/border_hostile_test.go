@@ -1,0 +1,71 @@
+package bus_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// Whatever an other side says of a message, its end is written, and those behind it go on.
+func TestRelayRecordsHostileErrors(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	hostile := "no\x00\xff\u202e" + strings.Repeat("x", 1<<20)
+	errs := []error{saga.Permanent(errors.New(hostile)), saga.Discard(hostile), saga.Discard(""), saga.Permanent(errors.New(""))}
+	ids := w.sendCrossed(len(errs) + 1)
+	a.set(func(d *saga.Delivery) error {
+		for n, err := range errs {
+			if d.Info.ID == ids[n] {
+				return err
+			}
+		}
+		return nil
+	})
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilEmpty("border")
+	w.want(2, `SELECT count(*) FROM edda.dead_letter`)
+	w.want(2, `SELECT count(*) FROM edda.discarded`)
+	if got := a.ids(); len(got) != 1 || got[0] != ids[len(errs)] {
+		t.Errorf("relayed %v", got)
+	}
+}
+
+// Whatever comes from another system, its transaction commits: a batch that never can would be delivered for ever.
+func TestArriveSurvivesHostileMessages(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	long := strings.Repeat("x", 70<<10)
+	kinds := []string{"", "bad\x00kind", "bad\xffkind", "Bad Kind", long, "order.shipped"}
+	ids := []string{"", "a\x00b", "a\xff", long, "00000000-0000-0000-0000-000000000000", "0198C0DE-0000-7000-8000-000000000001"}
+	headers := []map[string]string{nil, {"a\x00": "b"}, {"a": "b\x00"}, {"\xff": "\xff"}, {"edda-intent": "\x00"}, {"edda-from": "\x00"}, {"edda-from": long}, {"edda-version": "9"},
+		{"EDDA-Instance": "x"}, {"edda-manifest": "m", "edda-run": "x"}, {"": ""}, {"a": long}, {"watermill-uuid": "mine"}}
+	for _, endpoint := range []string{"notes", ""} {
+		for _, kind := range kinds {
+			for _, id := range ids {
+				var all []bus.Arrival
+				for n, header := range headers {
+					m := bus.Arrival{ID: id, Kind: kind, Header: header, Body: []byte("b")}
+					if id != "" && len(id) != 36 {
+						m.ID += strconv.Itoa(n)
+					}
+					all = append(all, m)
+				}
+				for range 2 {
+					if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: endpoint}, all...); err != nil {
+						t.Fatalf("kind %.20q, id %.20q, endpoint %q: %v", kind, id, endpoint, err)
+					}
+				}
+			}
+		}
+	}
+	for _, body := range [][]byte{nil, make([]byte, 1<<20+1), make([]byte, 40<<20)} {
+		if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: "notes"}, bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
+			t.Fatalf("%d bytes: %v", len(body), err)
+		}
+	}
+}

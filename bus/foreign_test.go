@@ -1,0 +1,227 @@
+package bus_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// inPgx is every way to write a message in a transaction of pgx that somebody else has begun.
+var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
+	"SendTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.SendTx(ctx, tx, told{})
+		return err
+	},
+	"SendTx by name": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.SendTx(ctx, tx, told{}, saga.To("listener"))
+		return err
+	},
+	"SendTx with an id": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.SendTx(ctx, tx, told{}, saga.WithID(saga.ID{6: 0x70, 8: 0x80, 15: 1}))
+		return err
+	},
+	"SendAllTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{}}})
+		return err
+	},
+	"SendAllTx with an id": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{}, Options: []saga.SendOption{saga.WithID(saga.ID{6: 0x70, 8: 0x80, 15: 2})}}})
+		return err
+	},
+	"SendRawTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		return b.SendRawTx(ctx, tx, "listener", bus.RawMessage{Raw: saga.Raw{Name: told{}.Kind(), Body: []byte("{}")}})
+	},
+	"PublishTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
+		_, err := b.PublishTx(ctx, tx, told{})
+		return err
+	},
+}
+
+// inDatabaseSQL is every way to do so in one of database/sql.
+var inDatabaseSQL = map[string]func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error{
+	"SendSQL": func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error {
+		_, err := b.SendSQL(ctx, tx, told{})
+		return err
+	},
+	"PublishSQL": func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error {
+		_, err := b.PublishSQL(ctx, tx, told{})
+		return err
+	},
+}
+
+// The queue and what the caller writes are in one transaction, or the send is refused: a message that commits in
+// another database is one that nobody looks for. What is refused leaves nothing there, even when the caller commits all the same.
+func TestEveryWayIntoAForeignTransactionIsRefused(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.send(told{}) // the routes are known
+	w.exec(`DELETE FROM ` + w.queue("listener"))
+	twin := w.anotherDatabase("twin", w.schema) // with the same schema, the same endpoint and the same subscription
+	there := &world{t: t, owner: twin, pool: twin, schema: w.schema}
+	there.exec(`SELECT edda.create_queue('listener')`)
+	there.exec(`INSERT INTO edda.subscription (kind, queue) SELECT $1, id FROM edda.queue`, told{}.Kind())
+	bare := w.anotherDatabase("bare")
+
+	for name, send := range inPgx {
+		for pool, want := range map[*pgxpool.Pool]error{twin: bus.ErrOtherDatabase, bare: nil} {
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = send(t.Context(), w.bus, tx)
+			if end := tx.Commit(t.Context()); want != nil && end != nil {
+				t.Errorf("%s: commit: %v", name, end) // refused by us, so that nothing of Postgres's has failed
+			}
+			judgeForeign(t, name, err, want)
+		}
+	}
+	for name, send := range inDatabaseSQL {
+		for pool, want := range map[*pgxpool.Pool]error{twin: bus.ErrOtherDatabase, bare: nil} {
+			db := stdlib.OpenDBFromPool(pool)
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = send(t.Context(), w.bus, tx)
+			if end := tx.Commit(); want != nil && end != nil {
+				t.Errorf("%s: commit: %v", name, end)
+			}
+			judgeForeign(t, name, err, want)
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	there.want(0, `SELECT (SELECT count(*) FROM `+there.queue("listener")+`) + (SELECT count(*) FROM edda.sent_id)`)
+	w.want(0, `SELECT (SELECT count(*) FROM `+w.queue("listener")+`) + (SELECT count(*) FROM edda.sent_id)`)
+}
+
+// judgeForeign wants an error that is want, or any error where want is nil.
+func judgeForeign(t *testing.T, name string, err, want error) {
+	t.Helper()
+	if err == nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("%s: %v, want ErrOtherDatabase, or any error where there is no schema", name, err)
+	}
+}
+
+// Two buses on two schemas of one database share a transaction: that is what one database is good for. Both messages are
+// there, or none.
+func TestTwoBusesOfOneDatabaseShareATransaction(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	other := w.anotherSchema()
+	w.listener()
+	other.listener()
+	for _, commit := range []bool{false, true} {
+		tx, err := w.owner.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, send := range inPgx {
+			if err := errors.Join(send(t.Context(), w.bus, tx), send(t.Context(), other.bus, tx)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		end := tx.Rollback
+		if commit {
+			end = tx.Commit
+		}
+		if err := end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if commit {
+			want = len(inPgx)
+		}
+		for _, each := range []*world{w, other} {
+			each.want(want, `SELECT count(*) FROM `+each.queue("listener"))
+		}
+	}
+}
+
+// A handler's transaction is not the caller's: what a step sends it sends by its context, so that it is undone with the step,
+// whosever bus it is.
+func TestTransactionOfAHandlerIsRefused(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	other := w.anotherSchema()
+	w.listener()
+	other.listener()
+	refused := make(chan string, 100)
+	w.start("counts", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ add) error {
+		defer close(refused)
+		for name, send := range inPgx {
+			if name == "SendRawTx" {
+				continue // for bridges, which have no context to send by
+			}
+			for _, b := range []*bus.Bus{w.bus, other.bus} {
+				if err := send(ctx, b, tx); err == nil || !strings.Contains(err.Error(), "ctx.Send") {
+					refused <- name + ": " + errorText(err) + ", want that it names ctx.Send"
+				}
+			}
+		}
+		return nil
+	}))
+	w.send(add{Key: "a"})
+	for fault := range refused {
+		t.Error(fault)
+	}
+	w.untilEmpty("counts")
+	for _, each := range []*world{w, other} {
+		each.want(0, `SELECT count(*) FROM `+each.queue("listener"))
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "accepted"
+	}
+	return err.Error()
+}
+
+// anotherSchema is a world of its own in the same database.
+func (w *world) anotherSchema() *world {
+	w.t.Helper()
+	other := &world{t: w.t, owner: w.owner, pool: w.owner, schema: pgdev.Schema(w.t)}
+	if err := migrate.Up(w.t.Context(), w.owner, migrate.Options{Schema: other.schema}); err != nil {
+		w.t.Fatal(err)
+	}
+	other.bus = other.newBus(bus.Options{Schema: other.schema})
+	return other
+}
+
+// anotherDatabase is a pool of a database of its own, with these schemas migrated in it.
+func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
+	w.t.Helper()
+	name := w.schema + "_" + what
+	w.exec(`CREATE DATABASE ` + pgx.Identifier{name}.Sanitize())
+	config, err := pgxpool.ParseConfig(pgdev.DSN(w.t))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config.MaxConns, config.ConnConfig.Database = 4, name
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		pool.Close()
+		if _, err := w.owner.Exec(context.Background(), `DROP DATABASE `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`); err != nil {
+			w.t.Error(err)
+		}
+	})
+	for _, schema := range schemas {
+		if err := migrate.Up(w.t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return pool
+}
