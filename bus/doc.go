@@ -130,6 +130,5 @@
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
 // then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go and relaytell.go; border.go is what
-// crosses with a message, and arrive.go with arrival.go what comes from elsewhere. pooler.go refuses to listen where that cannot work; watch.go with
-// watching.go is for pages that follow an instance.
+// crosses with a message, and arrive.go with arrival.go what comes from elsewhere. pooler.go refuses to listen where that cannot work.
 package bus

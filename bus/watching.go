@@ -166,14 +166,14 @@ func (w *watching) run(ctx context.Context, call <-chan struct{}) error {
 			retry.Reset()
 		}
 		if run.Sleep(ctx, pause) == nil {
-			rest(ctx, call, run.Jitter(lookOften)-time.Since(begun))
+			sleepUnlessCalled(ctx, call, run.Jitter(lookOften)-time.Since(begun))
 		}
 	}
 	return nil
 }
 
-// rest waits for the next look that is due, or is called for.
-func rest(ctx context.Context, call <-chan struct{}, most time.Duration) {
+// sleepUnlessCalled waits for the next look that is due, or is called for.
+func sleepUnlessCalled(ctx context.Context, call <-chan struct{}, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
