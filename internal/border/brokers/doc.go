@@ -16,8 +16,8 @@
 //
 // # Failures
 //
-// A broker that is away is an error of Publish, soon, and the relay waits. TooLarge knows the errors that no waiting
+// A broker that is away is an error of Publish, soon, and the relay waits. Unfit knows the errors that no waiting
 // helps.
 //
-// Reading order: jetstream.go, kafka.go, key.go (how a key chooses its part), toolarge.go.
+// Reading order: jetstream.go, kafka.go, key.go (how a key chooses its part), unfit.go.
 package brokers
