@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// streamUnfit is JetStream's error code for a message beyond the max_msg_size of its stream.
-const streamUnfit = 10054
+// streamTooLarge is JetStream's error code for a message beyond the max_msg_size of its stream.
+const streamTooLarge = 10054
 
 // Unfit tells the errors of Publish that say the message itself is nothing that the broker takes: it is too large, or NATS has no
 // way to write the name of one of its headers. No waiting helps, and a relay makes a dead letter of it. Give it as
@@ -20,10 +20,10 @@ func Unfit(err error) bool {
 	var ofStream *nats.APIError
 	var ofSarama sarama.ConfigurationError
 	switch {
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, sarama.ErrMessageSizeTooLarge):
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		return true
 	case errors.As(err, &ofStream):
-		return ofStream.ErrorCode == streamUnfit
+		return ofStream.ErrorCode == streamTooLarge
 	case errors.As(err, &ofSarama): // sarama knows Producer.MaxMessageBytes by this text alone
 		return strings.Contains(string(ofSarama), "larger than configured Producer.MaxMessageBytes")
 	}
