@@ -3,6 +3,7 @@ package brokers
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -146,7 +147,7 @@ func (n natsID) Unmarshal(msg *nats.Msg) (*message.Message, error) {
 		switch {
 		case name == wmnats.WatermillUUIDHdr && len(values) > 0:
 			id = values[0]
-		case len(values) > 0:
+		case len(values) > 0 && !strings.HasPrefix(name, "Nats-"): // those are between NATS and its clients
 			metadata.Set(name, values[0])
 		}
 	}
