@@ -61,7 +61,7 @@ func faults(ctx context.Context, s settings) error {
 
 // prepare makes stream, consumers and queues, and the witness there.
 func (s *storm) prepare(ctx context.Context) error {
-	if err := lay(ctx, s.ground); err != nil {
+	if err := s.way().lay(ctx, s.nodes); err != nil {
 		return err
 	}
 	here, err := newSide(ctx, s.here, bus.Options{})
@@ -88,9 +88,12 @@ func (s *storm) prepare(ctx context.Context) error {
 	return err
 }
 
+// way has few parts: each of its consumers is an election of its own when a node dies.
+func (s *storm) way() way { return way{URL: s.nodes.URL(), Parts: 8} }
+
 func (s *storm) hire(here bool) error {
 	s.number++
-	w := worker{Name: fmt.Sprint("worker", s.number), Here: here, DSN: s.there, URL: s.nodes.URL()}
+	w := worker{Name: fmt.Sprint("worker", s.number), Here: here, DSN: s.there, Way: s.way()}
 	if here {
 		w.DSN = s.here
 	}

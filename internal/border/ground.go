@@ -30,7 +30,6 @@ const (
 	heard     = "heard"      // the endpoint there
 	stream    = "border"
 	topic     = "border.said"
-	parts     = 8
 	keyHeader = "key"
 	reader    = "other"
 )

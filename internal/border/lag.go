@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/border/brokers"
 	"github.com/edda-go/edda/internal/border/cluster"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -36,15 +33,21 @@ func lag(ctx context.Context, s settings) error {
 		return err
 	}
 	defer there.pool.Close()
-	if err := lay(ctx, g); err != nil {
+	way := way{URL: g.nodes.URL(), Parts: 32}
+	if err := way.lay(ctx, g.nodes); err != nil {
 		return err
 	}
 	w := &watch{committed: map[string]time.Time{}}
-	relay, intake, hang, err := w.way(g, here, there)
+	relay, publisher, err := way.relay(here, bus.RelayOptions{})
 	if err != nil {
 		return err
 	}
-	defer hang()
+	defer func() { _ = publisher.Close() }()
+	intake, subscriber, err := way.intake(there, heard, func(s message.Subscriber) message.Subscriber { return watched{s, w} })
+	if err != nil {
+		return err
+	}
+	defer func() { _ = subscriber.Close() }()
 	if err := errors.Join(relay.Install(ctx), intake.Install(ctx)); err != nil {
 		return err
 	}
@@ -63,64 +66,12 @@ func lag(ctx context.Context, s settings) error {
 	return nil
 }
 
-// lay makes the stream of the parts, on all nodes, and a consumer for each part.
-func lay(ctx context.Context, g *ground) error {
-	o := cluster.StreamOptions{Subjects: []string{topic + ".*"}, Replicas: g.nodes.Nodes()}
-	if err := g.nodes.CreateStream(ctx, stream, o); err != nil {
-		return err
-	}
-	for _, subject := range brokers.Subjects(topic, parts) {
-		o := cluster.ConsumerOptions{Subject: subject, MaxPending: 1, AckWait: ackWait, Push: true}
-		if err := g.nodes.CreateConsumer(ctx, stream, brokers.Consumer(reader, subject), o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ackWait is how long a part stands still when the process that has its message in hand dies.
-const ackWait = 2 * time.Second
-
-// newRelay is the relay of either phase, and its publisher.
-func newRelay(here *side, url string, o bus.RelayOptions) (*bus.Relay, message.Publisher, error) {
-	publisher, err := brokers.NewJetStreamPublisher(url,
-		brokers.JetStreamOptions{Parts: parts, Key: brokers.ByMetadata(keyHeader), AckWait: 2 * time.Second}, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	o.Permanent = brokers.Unfit
-	relay, err := watermill.NewRelay(here.bus, relayName, publisher, watermill.RelayOptions{
-		RelayOptions: o, Topic: topic, Parallel: 16, Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) },
-	}, said{}.Kind())
-	return relay, publisher, err
-}
-
-func newIntake(there *side, s message.Subscriber, endpoint string) (*watermill.Intake, error) {
-	return watermill.NewIntake(there.bus, topic, brokers.AllOf(s, brokers.Subjects(topic, parts)...), watermill.IntakeOptions{
-		Endpoint: endpoint, Logger: slog.New(slog.DiscardHandler),
-	})
-}
-
 // watch knows when each message was committed here, and when there.
 type watch struct {
 	mu        sync.Mutex // guards what follows
 	committed map[string]time.Time
 	lags      []time.Duration
 	sent      int
-}
-
-// way makes the relay and the intake. hang closes what is the broker's.
-func (w *watch) way(g *ground, here, there *side) (relay *bus.Relay, intake *watermill.Intake, hang func(), err error) {
-	relay, publisher, err := newRelay(here, g.nodes.URL(), bus.RelayOptions{})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	subscriber, err := brokers.NewJetStreamSubscriber(g.nodes.URL(), brokers.ConsumerOf{Stream: stream, Name: reader, AckWait: ackWait}, nil)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	intake, err = newIntake(there, watched{subscriber, w}, heard)
-	return relay, intake, func() { _ = publisher.Close(); _ = subscriber.Close() }, err
 }
 
 // watched is a subscriber whose messages tell when they are acked: right after the commit of the intake.

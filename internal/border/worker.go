@@ -11,7 +11,6 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/border/brokers"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -25,7 +24,7 @@ type worker struct {
 	Name string
 	Here bool
 	DSN  string // of its side
-	URL  string // of the nodes
+	Way  way
 }
 
 // A member is a worker that runs.
@@ -94,7 +93,7 @@ func work(ctx context.Context, text string) error {
 }
 
 func (w worker) here(ctx, telling context.Context, s *side) error {
-	relay, publisher, err := newRelay(s, w.URL, bus.RelayOptions{Lease: 2 * time.Second, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
+	relay, publisher, err := w.Way.relay(s, bus.RelayOptions{Lease: 2 * time.Second, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
 	if err != nil {
 		return err
 	}
@@ -123,14 +122,11 @@ func tell(telling context.Context, s *side, key string) {
 }
 
 func (w worker) there(ctx context.Context, s *side) error {
-	subscriber, err := brokers.NewJetStreamSubscriber(w.URL, brokers.ConsumerOf{Stream: stream, Name: reader, AckWait: ackWait}, nil)
+	intake, subscriber, err := w.Way.intake(s, "", straight) // events: they go to whoever is subscribed
 	if err != nil {
 		return err
 	}
-	intake, err := newIntake(s, subscriber, "") // events: they go to whoever is subscribed
-	if err != nil {
-		return err
-	}
+	defer func() { _ = subscriber.Close() }()
 	listener, err := newListener(s)
 	if err != nil {
 		return err
