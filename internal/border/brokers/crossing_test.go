@@ -170,10 +170,10 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), 40*time.Second)
 	defer cancel()
-	for {
+	for looks := 0; looks < 5; looks++ { // in a row: a double would come a moment later
 		left, err := quiet()
-		if queues, queueErr := x.here.Queues(ctx); err == nil && queueErr == nil && queues[0].Ready+queues[0].Delayed == 0 && left == 0 {
-			break
+		if queues, queueErr := x.here.Queues(ctx); err != nil || queueErr != nil || queues[0].Ready+queues[0].Delayed > 0 || left > 0 {
+			looks = -1
 		}
 		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
 			x.Errorf("the way is not empty in time: %d in the broker (%v), here %+v", left, err, x.queuesHere())

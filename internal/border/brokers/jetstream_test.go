@@ -319,7 +319,7 @@ func TestTwoSubscribersOfANameShareAndTheSecondGoesOn(t *testing.T) {
 		seen[got.UUID]++
 		if i == 10 {
 			leave()
-			for range first { //nolint:revive // until it is closed
+			for range first { // until it is closed
 			}
 			first = nil
 		}
