@@ -43,3 +43,6 @@ SELECT key, n FROM :schema.handled;
 
 -- name: dead
 SELECT count(*) FROM edda.dead_letter;
+
+-- name: known
+SELECT count(*) FROM edda.inbox WHERE id = $1::uuid;

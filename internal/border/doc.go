@@ -23,5 +23,6 @@
 // entered behind a later one of its key. No table of the checker has a constraint that would hide any of it.
 //
 // Reading order: main.go, ground.go (databases and nodes), speed.go, way.go
-// (relay, stream, intake), lag.go, faults.go with worker.go, verdict.go with border.sql.
+// (relay, stream, intake), lag.go, faults.go with worker.go, verdict.go with border.sql, and
+// story.go for when it is broken.
 package main

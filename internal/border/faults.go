@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/edda-go/edda/bus"
@@ -54,7 +55,7 @@ func faults(ctx context.Context, s settings) error {
 	fmt.Printf("border: faults seconds=%.0f told=%d handled=%d worker_kills=%d node_kills=%d of_leaders=%d postgres_crashes=%d %s\n",
 		s.faults.Seconds(), v.told, v.handled, storm.kills, storm.nodeKills, storm.leaderKills, storm.crashes, v)
 	if v.broken() {
-		return fmt.Errorf("seed %d: %w", s.seed, errBroken)
+		return errors.Join(tellStory(ctx, g, v), fmt.Errorf("seed %d: %w", s.seed, errBroken))
 	}
 	return nil
 }
@@ -126,6 +127,7 @@ func (s *storm) strike(ctx context.Context) error {
 		return s.killNode(ctx)
 	}
 	s.crashes++
+	say("Postgres crashes")
 	if err := s.server.Restart(ctx, pgdev.Immediate); err != nil {
 		return fmt.Errorf("restart Postgres: %w", err)
 	}
@@ -138,6 +140,7 @@ func (s *storm) killWorker() error {
 	m := s.members[at]
 	s.members = append(s.members[:at], s.members[at+1:]...)
 	m.kill()
+	say("kill " + m.Name)
 	return s.hire(m.Here)
 }
 
@@ -154,6 +157,7 @@ func (s *storm) killNode(ctx context.Context) error {
 		node = leader
 		s.leaderKills++
 	}
+	say(fmt.Sprint("kill node ", node))
 	if err := s.nodes.Kill(node); err != nil {
 		return err
 	}
@@ -166,8 +170,12 @@ func (s *storm) killNode(ctx context.Context) error {
 	if err := run.Sleep(ctx, time.Duration(s.random.IntN(1500))*time.Millisecond); err != nil {
 		return err
 	}
+	say(fmt.Sprint("restart node ", node))
 	return s.nodes.Restart(ctx, node)
 }
+
+// say writes what is done to whom, to be read beside a story.
+func say(what string) { fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), what) }
 
 // calm ends the telling, and waits until everything told has come through.
 func (s *storm) calm(ctx context.Context) error {

@@ -20,6 +20,10 @@ type verdict struct {
 	told, handled                 int
 	lost, double, disorder, never int // never: handled, and nobody told it
 	dead                          int
+
+	gone    []one        // what was lost
+	late    [][2]one     // what entered behind a later one of its key, and that
+	entered map[one]bool // what entered the queue there
 }
 
 func (v verdict) String() string {
@@ -83,6 +87,7 @@ func compare(told, entered, handled []one) verdict {
 		known[m] = true
 		if times[m] == 0 {
 			v.lost++
+			v.gone = append(v.gone, m)
 		}
 	}
 	for m, n := range times {
@@ -97,10 +102,12 @@ func compare(told, entered, handled []one) verdict {
 			v.double++
 		case any && m.N < before:
 			v.disorder++
+			v.late = append(v.late, [2]one{m, {m.Key, before}})
 		default:
 			last[m.Key] = m.N
 		}
 		seen[m] = true
 	}
+	v.entered = seen
 	return v
 }

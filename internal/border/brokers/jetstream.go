@@ -109,7 +109,10 @@ func NewJetStreamSubscriber(url string, o ConsumerOf, logger watermill.LoggerAda
 			DurableCalculator: Consumer,
 			// A consumer that exists is used, and one that Subscribe makes goes with its subscription, and its position with
 			// it. Bind would say so; it takes one name for all topics.
-			SubscribeOptions: []nats.SubOpt{nats.BindStream(o.Stream)},
+			//
+			// Without ManualAck nats.go acknowledges whatever the handler of watermill-nats returns from, and it returns from a
+			// message that nobody has answered in time, and from one in hand when the subscription ends. Both would be lost.
+			SubscribeOptions: []nats.SubOpt{nats.BindStream(o.Stream), nats.ManualAck()},
 		},
 	}, logger)
 	if err != nil {

@@ -288,6 +288,37 @@ func TestANackKeepsTheOrder(t *testing.T) {
 	}
 }
 
+// nats.go acknowledges for the handler unless it is told not to, and watermill-nats does not tell it.
+func TestAMessageThatNobodyAnsweredComesAgain(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(t, cluster.Options{})
+	create(t, c, "orders", cluster.StreamOptions{})
+	consumer(t, c, "orders", "shop", "orders")
+	m := message.NewMessage(watermill.NewUUID(), nil)
+	if err := jetStreamPublisher(t, c, JetStreamOptions{}).Publish("orders", m); err != nil {
+		t.Fatal(err)
+	}
+	patience := ConsumerOf{Stream: "orders", Name: "shop", AckWait: 200 * time.Millisecond} // shorter than the consumer's
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	first, err := jetStreamSubscriber(t, c, patience).Subscribe(ctx, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	receive(t, first) // its time passes
+	if again := receive(t, first); again.UUID != m.UUID {
+		t.Errorf("message %s came, want %s again", again.UUID, m.UUID)
+	}
+	leave()           // with the message in hand
+	for range first { // until it is closed
+	}
+	last := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders"))
+	last.Ack()
+	if last.UUID != m.UUID {
+		t.Errorf("message %s came to the next subscriber, want %s", last.UUID, m.UUID)
+	}
+}
+
 // A second process of an application takes over, and does not take everything a second time.
 func TestTwoSubscribersOfANameShareAndTheSecondGoesOn(t *testing.T) {
 	t.Parallel()
