@@ -130,7 +130,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements+"\n"+crashStatements, b.schema); err != nil {
+	if b.sql, err = pg.Load(statements+"\n"+crashStatements+"\n"+relaySQL, b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {

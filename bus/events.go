@@ -127,6 +127,21 @@ type ConcurrencySet struct {
 	Concurrency int // that this process has from now on, while the endpoint is not paused
 }
 
+// Relayed: a relay has given messages to the other side and deleted them here, in one transaction.
+type Relayed struct {
+	Endpoint string // the relay's name
+	Messages int
+	Bytes    int64         // of their bodies
+	Lag      time.Duration // how long the one that waited longest had waited, from when it was sent, or due, to the commit; by the database's clock
+	Forward  time.Duration // the time of forward alone, failures included
+}
+
+// RelayHeld: this process has become the one that relays, or is it no more.
+type RelayHeld struct {
+	Endpoint string
+	Holding  bool
+}
+
 func (Handled) event()        {}
 func (Retried) event()        {}
 func (DeadLettered) event()   {}
@@ -141,3 +156,5 @@ func (Recovered) event()      {}
 func (Paused) event()         {}
 func (Resumed) event()        {}
 func (ConcurrencySet) event() {}
+func (Relayed) event()        {}
+func (RelayHeld) event()      {}

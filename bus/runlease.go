@@ -109,7 +109,7 @@ func (f *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	for n, c := range f.claims {
 		messages[n] = &c.message
 	}
-	return f.batch.queueRunCheck(pipeline, messages)
+	return f.batch.bus.queueRunCheck(pipeline, messages)
 }
 
 // queueRests says of messages that go back to their queue that nobody has them in hand.

@@ -90,7 +90,7 @@ func (b *batch) checkRuns(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	settle := b.queueRunCheck(pipeline, b.messages)
+	settle := b.bus.queueRunCheck(pipeline, b.messages)
 	if pipeline.Len() == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *batch) checkRuns(ctx context.Context) error {
 }
 
 // queueRunCheck queues the check of those messages that have a run. settle is to be called when the pipeline was sent.
-func (b *batch) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle func()) {
+func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle func()) {
 	var fired []*message
 	var a attempts
 	for _, m := range messages {
@@ -114,7 +114,7 @@ func (b *batch) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle 
 	if len(fired) == 0 {
 		return func() {}
 	}
-	answers := b.bus.queueCheck(pipeline, a, nil)
+	answers := b.queueCheck(pipeline, a, nil)
 	return func() {
 		seen := map[saga.ID]bool{}
 		for n, m := range fired {

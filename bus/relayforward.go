@@ -1,0 +1,134 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it failed. It counts
+// as no attempt.
+var ErrBehind = errors.New("not tried, because a message before it failed")
+
+// failing is what is known of a message that was tried in vain. It is in memory alone: a row is never updated, and whoever relays after
+// this process begins to count anew.
+type failing struct {
+	attempts int
+	first    time.Time // by the database's clock
+	refused  int       // times in a row that it failed right behind another that went through
+}
+
+func (r *relaying) triedBefore(m *message) int {
+	if f := r.failing[m.id]; f != nil {
+		return f.attempts
+	}
+	return 0
+}
+
+// carry forwards what is undecided, and decides the fate of each message. What failed is left in the queue.
+func (r *relaying) carry(ctx context.Context, b *relayed) {
+	begun := time.Now()
+	defer func() { b.took = time.Since(begun) }()
+	messages := b.undecided()
+	if len(messages) == 0 {
+		return
+	}
+	if r.stuck(messages[0]) {
+		r.tellStuck(ctx, b, messages)
+		return
+	}
+	r.try(ctx, b, messages)
+}
+
+// try forwards messages together. It tells whether one of them went through.
+func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (through bool) {
+	failed := false
+	for n, err := range r.give(ctx, messages) {
+		m := messages[n]
+		switch {
+		case err == nil:
+			m.fate, through = done, true
+			delete(r.failing, m.id)
+		case ctx.Err() != nil || errors.Is(err, ErrBehind): // a shutdown is no failure of anybody
+		default:
+			failed = r.fail(b, m, err) || failed
+		}
+	}
+	if through {
+		r.patience.Reset()
+	}
+	if failed {
+		b.wait = max(b.wait, run.Jitter(r.patience.NextBackOff()))
+	}
+	return through
+}
+
+// give calls forward, which is a user's and may panic or return nonsense.
+func (r *relaying) give(ctx context.Context, messages []*message) (errs []error) {
+	deliveries := make([]*saga.Delivery, len(messages))
+	for n, m := range messages {
+		deliveries[n] = &m.delivery
+	}
+	all := func(err error) []error {
+		errs := make([]error, len(messages))
+		errs[0] = err
+		for n := range errs[1:] {
+			errs[n+1] = ErrBehind
+		}
+		return errs
+	}
+	defer func() {
+		var err error
+		if recovered(&err); err != nil {
+			errs = all(err)
+		}
+	}()
+	switch errs = r.forward(ctx, deliveries); len(errs) {
+	case len(messages):
+		return errs
+	case 0:
+		return make([]error, len(messages))
+	}
+	return all(fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages)))
+}
+
+// fail judges a failure. It tells whether m is to be tried again.
+func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
+	var (
+		permanent *saga.PermanentError
+		discard   *saga.DiscardError
+		after     *saga.RetryAfterError
+	)
+	m.err = err
+	f := r.failing[m.id]
+	if f == nil {
+		f = &failing{first: b.clock()}
+		bounded(r.failing)
+		r.failing[m.id] = f
+	}
+	f.attempts++
+	if m.firstFailed.IsZero() {
+		m.firstFailed = f.first
+	}
+	switch {
+	case errors.As(err, &discard):
+		m.drop(discard.Reason)
+		return false
+	case errors.As(err, &permanent) || r.options.Permanent(err):
+		r.giveUp(m, "permanent", err)
+		return false
+	case errors.As(err, &after):
+		b.wait = max(b.wait, min(after.After, r.options.RetryMost))
+	}
+	return true
+}
+
+// giveUp makes a dead letter of m, with all attempts that this process knows of.
+func (r *relaying) giveUp(m *message, reason string, err error) {
+	m.attempt += r.triedBefore(m)
+	m.die(reason, err)
+}

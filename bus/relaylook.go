@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed relay.sql
+var relaySQL string
+
+// relayStatements are those of relay.sql for one queue.
+type relayStatements struct{ look, body, remove string }
+
+func (b *Bus) relayStatementsOf(q *queue) relayStatements {
+	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", q.table) }
+	return relayStatements{look: render("relay_look"), body: render("relay_body"), remove: render("relay_delete")}
+}
+
+// relayed are the messages of one turn, in their order.
+type relayed struct {
+	messages []*message
+	now      time.Time // of the database, when they were read
+	read     time.Time // of this process, before that
+	fired    bool      // one of them belongs to a run
+	unread   int       // messages that a newer program wrote
+
+	wait time.Duration // before the next turn
+	took time.Duration // of forward
+}
+
+// clock is what the database's clock shows now, or a little less.
+func (b *relayed) clock() time.Time { return b.now.Add(time.Since(b.read)) }
+
+// undecided are the messages that are to be forwarded.
+func (b *relayed) undecided() []*message {
+	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != left })
+}
+
+// look reads the head of the queue. No lock and no transaction is left behind.
+func (r *relaying) look(ctx context.Context) (*relayed, error) {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	batch := &relayed{read: time.Now()}
+	pipeline := &pgx.Batch{} // one transaction, so that the planner's settings end with it
+	pipeline.Queue(r.bus.sql.Get("open"))
+	pipeline.Queue(r.sql.look, r.options.BatchMax).Query(func(rows pgx.Rows) error { return batch.collect(rows, r.options.BatchMax) })
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, err
+	}
+	if err := r.readLargeBodies(ctx, conn.Conn(), batch); err != nil {
+		return nil, err
+	}
+	r.decode(batch)
+	return batch, nil
+}
+
+// collect reads the rows of a look. Their memory is not used again: forward may keep what it was given.
+func (b *relayed) collect(rows pgx.Rows, most int) error {
+	var (
+		kinds  internKinds
+		memory scratch
+		slab   []message
+	)
+	for rows.Next() {
+		if len(slab) == 0 {
+			slab = make([]message, min(slabSize, most))
+		}
+		m := &slab[0]
+		slab = slab[1:]
+		row := pg.CurrentRow(rows)
+		m.due, m.id, m.sent, m.firstFailed = row.Time(0), row.UUID(1), row.Time(2), row.Time(3)
+		m.attempt, m.kind, m.header, m.size = int(row.Int(4)), kinds.text(row.Bytes(5)), memory.keep(row.Bytes(6)), int(row.Int(8))
+		if !row.Null(7) {
+			m.body = memory.keep(row.Bytes(7))
+		}
+		if b.messages == nil {
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(9)
+		}
+		b.messages = append(b.messages, m)
+	}
+	return rows.Err()
+}
+
+// readLargeBodies reads the bodies that the look left behind, as far as BatchBytes goes, and leaves the rest for the next turn.
+func (r *relaying) readLargeBodies(ctx context.Context, conn *pgx.Conn, b *relayed) error {
+	pipeline, bytes := &pgx.Batch{}, 0
+	var gone []*message
+	for n, m := range b.messages {
+		if bytes += m.size; bytes > r.options.BatchBytes && n > 0 {
+			b.messages = b.messages[:n]
+			break
+		}
+		if m.body == nil {
+			pipeline.Queue(r.sql.body, m.due, m.id).QueryRow(func(row pgx.Row) error {
+				err := row.Scan(&m.body)
+				if errors.Is(err, pgx.ErrNoRows) { // somebody took it out
+					gone, err = append(gone, m), nil
+				}
+				return err
+			})
+		}
+	}
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("read large bodies: %w", err)
+	}
+	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool { return slices.Contains(gone, m) })
+	return nil
+}
+
+// decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote waits for one,
+// and so does everything behind it.
+func (r *relaying) decode(b *relayed) {
+	for n, m := range b.messages {
+		m.delivery = saga.Delivery{
+			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1 + r.triedBefore(m), Sent: m.sent, Due: m.due},
+			Body: m.body,
+		}
+		err := readHeader(m.header, &m.delivery.Info)
+		if m.delivery.Info.Fire != nil {
+			err = m.readFiring(err)
+			b.fired = b.fired || m.fired
+		}
+		if errors.Is(err, errNewerEnvelope) {
+			if r.endpoint.memory.newerSeen() {
+				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id", m.id.String(), "kind", m.kind, "error", err)
+			}
+			if n > 0 {
+				b.messages = b.messages[:n]
+			} else {
+				b.unread = len(b.messages)
+			}
+			return
+		}
+		if err != nil {
+			m.attempt++
+			m.die("permanent", saga.Permanent(fmt.Errorf("header: %w", err)))
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// relaying is one term of a relay in this process. Its fields belong to the loop.
+type relaying struct {
+	*Relay
+	queue *queue
+	sql   relayStatements
+	term  lease.Term
+	pool  *pgxpool.Pool
+
+	patience *backoff.ExponentialBackOff // with the other side
+	database *backoff.ExponentialBackOff // with ours
+	failing  map[saga.ID]*failing        // messages that were tried in vain, and are still in the queue
+	warned   time.Time                   // of failures, for the last time
+}
+
+func newRelaying(r *Relay, t lease.Term, pool *pgxpool.Pool) *relaying {
+	return &relaying{
+		Relay: r, queue: r.endpoint.queue, sql: r.bus.relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
+		database: newPatience(), failing: map[saga.ID]*failing{},
+		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
+			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
+	}
+}
+
+// run takes turns until life ends; a turn that has begun may go on until working does.
+func (r *relaying) run(life, working context.Context) error {
+	for r.endpoint.pump.await(life) {
+		for life.Err() == nil && r.awaitResume(life) {
+			after, err := r.turn(working)
+			if working.Err() != nil {
+				return nil // cancelled by the drain, or the lease is lost: whoever did it says so
+			}
+			if err != nil {
+				if fatal(err) || errors.Is(err, lease.ErrFenced) {
+					return err
+				}
+				r.options.Logger.Warn("edda: a relay's turn was lost", "endpoint", r.name, "error", err)
+				after = rest{wait: pause(err, r.database)}
+			} else {
+				r.database.Reset()
+			}
+			if after.idle {
+				break
+			}
+			if after.wait > 0 {
+				_ = run.Sleep(life, after.wait) // the loop sees the end of life itself
+			}
+		}
+	}
+	return nil
+}
+
+// rest is what follows a turn: the next one at once, unless it says otherwise.
+type rest struct {
+	idle bool          // nothing is due
+	wait time.Duration // before the next turn
+}
+
+// turn relays the head of the queue: look, forward, settle.
+func (r *relaying) turn(working context.Context) (rest, error) {
+	batch, err := r.look(working)
+	if err != nil {
+		return rest{}, fmt.Errorf("look: %w", explain(err))
+	}
+	if len(batch.messages) == 0 {
+		r.wakeForNext(working)
+		return rest{idle: true}, nil
+	}
+	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
+		return rest{wait: newerWait}, nil
+	}
+	if err := r.checkRuns(working, batch); err != nil {
+		return rest{}, err
+	}
+	r.carry(working, batch)
+	err = r.settle(working, batch)
+	return rest{wait: batch.wait}, err
+}
+
+// wakeForNext sets the timer for the first message that is not due yet.
+func (r *relaying) wakeForNext(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var wait time.Duration
+	err := r.pool.QueryRow(ctx, r.queue.nextDue).Scan(&wait)
+	switch {
+	case err == nil:
+		r.endpoint.pump.wakeAt(time.Now().Add(wait))
+	case !errors.Is(err, pgx.ErrNoRows):
+		r.options.Logger.Debug("edda: next due message", "endpoint", r.name, "error", err) // the poll finds it
+	}
+}
+
+// awaitResume waits while the relay is paused. It tells whether to go on.
+func (r *relaying) awaitResume(life context.Context) bool {
+	knobs := r.endpoint.knobs
+	for {
+		changed, now := knobs.changed(), knobs.now()
+		r.endpoint.sayKnob(now)
+		if !now.Paused {
+			return life.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-life.Done():
+			return false
+		}
+	}
+}
+
+// followKnob has an idle loop see that somebody turned the knob.
+func (r *relaying) followKnob(life context.Context) error {
+	for {
+		select {
+		case <-r.endpoint.knobs.changed():
+			r.endpoint.pump.wake()
+		case <-life.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+)
+
+// settle deletes the messages that have met their fate, and records what there is to record, in one transaction that commits only
+// while nobody else has the lease.
+func (r *relaying) settle(ctx context.Context, b *relayed) error {
+	var settled []*message
+	for _, m := range b.messages {
+		if m.fate != left {
+			settled = append(settled, m)
+		}
+	}
+	if len(settled) > 0 {
+		var err error
+		if settled, err = r.write(ctx, settled); err != nil {
+			return fmt.Errorf("settle: %w", explain(lease.Fenced(err)))
+		}
+	}
+	r.tell(ctx, b, settled)
+	return nil
+}
+
+// write returns the messages that were there to be deleted: somebody may have taken one out meanwhile. On an error the connection
+// is closed with its transaction, since the pool takes none back that has one open.
+func (r *relaying) write(ctx context.Context, settled []*message) (ended []*message, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout) // what is relayed is to be deleted, also after the drain
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	var gone [][16]byte
+	first := &pgx.Batch{}
+	first.Queue(begin)
+	first.Queue(r.bus.sql.Get("open"))
+	r.bus.leases.QueueGuard(first, r.term)
+	due, id := pg.Timestamps(), pg.UUIDs()
+	for _, m := range settled {
+		due.Time(m.due)
+		id.UUID(m.id)
+	}
+	first.Queue(r.sql.remove, due, id).QueryRow(func(row pgx.Row) error { return row.Scan(&gone) })
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return nil, err
+	}
+	if ended = settled; len(gone) < len(settled) {
+		ended = slices.DeleteFunc(slices.Clone(settled), func(m *message) bool { return !slices.Contains(gone, [16]byte(m.id)) })
+	}
+	second := &pgx.Batch{}
+	r.queueRecords(second, ended)
+	second.Queue("commit")
+	return ended, conn.SendBatch(ctx, second).Close()
+}
+
+// queueRecords queues what is kept of messages that ended otherwise than on the other side, and the ends of runs.
+func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
+	var letters []deadletter.Letter
+	var discarded []deadletter.Discarded
+	ends := &runEnds{}
+	for _, m := range ended {
+		if m.run != nil {
+			m.reportRun(ends)
+		}
+		switch {
+		case m.fate == dropped:
+			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind, Reason: m.reason})
+		case m.fate == dead && m.run == nil:
+			letters = append(letters, deadletter.Letter{
+				Endpoint: r.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
+				Attempts: m.attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.sent, FirstFailed: m.firstFailed,
+			})
+		}
+	}
+	r.bus.letters.QueueLetters(pipeline, letters)
+	r.bus.letters.QueueDiscarded(pipeline, discarded)
+	ends.held = []int32{} // they were checked in another transaction: one that is not current any more changes nothing
+	r.bus.queueRunEnd(pipeline, ends)
+}
+
+// checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that lasts.
+func (r *relaying) checkRuns(ctx context.Context, b *relayed) error {
+	if !b.fired {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	pipeline := &pgx.Batch{}
+	settle := r.bus.queueRunCheck(pipeline, b.undecided())
+	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("check runs: %w", explain(err))
+	}
+	settle()
+	return nil
+}

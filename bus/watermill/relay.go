@@ -1,0 +1,145 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// RelayOptions of a relay. Every zero is a default, and a negative number an error.
+type RelayOptions struct {
+	bus.RelayOptions
+
+	Topic string // of the publisher; "" is the relay's name
+
+	// Parallel is how many messages are published at a time; 0 is 1, at most 1,000. With more than one only the messages of one Key
+	// keep their order: they are published one after another, and keys beside each other.
+	Parallel int
+	Key      func(*saga.Delivery) string // nil is the conversation
+}
+
+const mostParallel = 1000
+
+// NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least once: see
+// bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every repetition has; the metadata
+// are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that what an error says is said of one message.
+//
+// The publisher stays the caller's: it is not closed. A Publish that panics has failed, and one that never returns keeps Run
+// from returning.
+func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay, error) {
+	var faults []error
+	if publisher == nil {
+		faults = append(faults, errors.New("the publisher is nil"))
+	}
+	if o.Parallel < 0 || o.Parallel > mostParallel {
+		faults = append(faults, fmt.Errorf("Parallel is %d, want 1 to %d (0 is 1)", o.Parallel, mostParallel))
+	}
+	if o.Key != nil && o.Parallel <= 1 {
+		faults = append(faults, errors.New("Key is set and Parallel is not: one after another all messages keep their order"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("relay %.80q: %w", name, err)
+	}
+	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent}
+	if w.topic == "" {
+		w.topic = name
+	}
+	if w.key == nil {
+		w.key = func(d *saga.Delivery) string { return string(d.Info.ConversationID[:]) }
+	}
+	return bus.NewRelay(b, name, o.RelayOptions, w.forward, kinds...)
+}
+
+// border is a topic of a publisher on the other side.
+type border struct {
+	publisher message.Publisher
+	topic     string
+	parallel  int
+	key       func(*saga.Delivery) string
+	permanent func(error) bool
+}
+
+func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
+	errs := make([]error, len(messages))
+	if w.parallel == 1 {
+		all := make([]int, len(messages))
+		for n := range all {
+			all[n] = n
+		}
+		w.publishAll(ctx, messages, all, errs)
+		return errs
+	}
+	lanes := w.lanes(messages)
+	next := make(chan []int, len(lanes))
+	for _, lane := range lanes {
+		next <- lane
+	}
+	close(next)
+	group := run.NewGroup(context.WithoutCancel(ctx))
+	for range min(w.parallel, len(lanes)) {
+		group.Go(func(context.Context) error {
+			for lane := range next {
+				w.publishAll(ctx, messages, lane, errs) // each lane has places of its own in errs
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // its members have no errors to tell
+	return errs
+}
+
+// lanes are the places of the messages, by their keys, in the order in which the keys came.
+func (w *border) lanes(messages []*saga.Delivery) (lanes [][]int) {
+	lane := map[string]int{}
+	for n, m := range messages {
+		key := w.key(m)
+		at, known := lane[key]
+		if !known {
+			at = len(lanes)
+			lane[key], lanes = at, append(lanes, nil)
+		}
+		lanes[at] = append(lanes[at], n)
+	}
+	return lanes
+}
+
+// publishAll publishes messages one after another, up to the first that fails.
+func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
+	failed := false
+	for _, n := range places {
+		if failed || ctx.Err() != nil {
+			errs[n] = bus.ErrBehind
+			continue
+		}
+		errs[n] = w.publish(ctx, messages[n])
+		failed = errs[n] != nil && !w.ends(errs[n])
+	}
+}
+
+// ends tells of an error whether it ends its message, so that those behind it need not wait.
+func (w *border) ends(err error) bool {
+	var permanent *saga.PermanentError
+	var discard *saga.DiscardError
+	return errors.As(err, &permanent) || errors.As(err, &discard) || w.permanent != nil && w.permanent(err)
+}
+
+func (w *border) publish(ctx context.Context, d *saga.Delivery) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	m := message.NewMessage(d.Info.ID.String(), d.Body)
+	for name, value := range bus.Envelope(&d.Info) {
+		m.Metadata[name] = value
+	}
+	m.Metadata[KindKey] = d.Info.Kind
+	m.SetContext(ctx)
+	return w.publisher.Publish(w.topic, m)
+}
