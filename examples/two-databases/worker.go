@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/examples/two-databases/orders"
+	"github.com/edda-go/edda/examples/two-databases/payments"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// workerVariable makes this program a worker; its value is the worker as JSON.
+const workerVariable = "EDDA_TWO_DATABASES_WORKER"
+
+// worker is what one process is told when it starts.
+type worker struct {
+	Name      string // in pg_stat_activity, and at the broker
+	Service   string // orders or payments
+	DSN       string
+	Broker    string // the URL of its nodes
+	PayWithin time.Duration
+}
+
+// service is what the two have in common.
+type service interface {
+	Install(ctx context.Context) error
+	Check(ctx context.Context) error
+	Run(ctx context.Context) error
+	Bus() *bus.Bus
+}
+
+// work is the whole life of a worker process. It ends by SIGKILL, or in order when its standard input does: the parent closes it,
+// and the kernel does when the parent has died. Ctrl-C is for the parent to act on.
+func work(ctx context.Context, spec string) error {
+	signal.Ignore(os.Interrupt)
+	w := worker{}
+	if err := json.Unmarshal([]byte(spec), &w); err != nil {
+		return fmt.Errorf("read %s: %w", workerVariable, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	pool, err := connect(ctx, w.DSN, w.Name)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	s, closing, err := w.open(pool, nil)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	for s.Check(ctx) != nil { // the database is away, and will come back
+		if run.Sleep(ctx, 100*time.Millisecond) != nil {
+			return nil
+		}
+	}
+	return s.Run(ctx)
+}
+
+// open puts the worker's service together, over its database and the broker. A narrator, when it is not nil, looks on.
+func (w worker) open(pool *pgxpool.Pool, n *narrator) (s service, closing func(), err error) {
+	pub, err := publisher(w.Broker, w.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a publisher: %w", err)
+	}
+	closing = func() { _ = pub.Close() }
+	var events func(bus.Event)
+	if n != nil {
+		pub, events = n.follow(w.Service, pub), n.listen(w.Service)
+	}
+	sub := subscriber{url: w.Broker, name: w.Name}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if w.Service == ordersService {
+		s, err = orders.New(pool, pub, sub, orders.Options{PayWithin: w.PayWithin, Logger: log, Events: events})
+	} else {
+		s, err = payments.New(pool, pub, sub, payments.Options{Logger: log, Events: events})
+	}
+	if err != nil {
+		closing()
+		return nil, nil, err
+	}
+	return s, closing, nil
+}
+
+const (
+	ordersService   = "orders"
+	paymentsService = "payments"
+)
+
+func connect(ctx context.Context, dsn, name string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the connection string: %w", err)
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = name
+	config.MaxConns = max(config.MaxConns, 8)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open a pool: %w", err)
+	}
+	return pool, nil
+}
