@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/outbox"
 )
 
 const (
@@ -16,6 +17,10 @@ const (
 	ticketKept    = time.Minute // after it expired, for a holder that was only slow
 	jobsKept      = 30 * 24 * time.Hour
 )
+
+// Clean is for programs that have a bus and no endpoint: an endpoint does the same while it runs. It deletes, now and then,
+// what is kept for a time only, and turns the rings of the inbox and the outbox. It returns nil when ctx ends.
+func (b *Bus) Clean(ctx context.Context) error { return b.clean(ctx) }
 
 // clean deletes, now and then, what is kept for a time only: the ids that callers gave, the records of discarded messages,
 // old counters, and the jobs of dead letters that have ended.
@@ -35,6 +40,11 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, "saga_counter", func() (int64, error) { return b.pruneCounters(ctx) })
 	b.prune(ctx, "dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) })
 	b.session.prune(ctx)
+	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
+		if _, err := b.ids.Turn(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
+			b.log.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
+		}
+	}
 }
 
 // prune repeats one bounded deletion until there is nothing left of it to do.

@@ -133,49 +133,64 @@ func appendUUID(buf []byte, id saga.ID) []byte {
 // readHeader fills i, whose ID, Kind and times the caller has set, from a stored header. An error means
 // that the header is no header; what could be read stays in i.
 func readHeader(header []byte, i *saga.Info) error {
-	version := envelopeVersion
-	related, zone := false, ""
-	var wrong error // the first; what comes behind it may say that a newer program wrote the header
-	err := eachPair(header, func(name, value string) {
-		var err error
-		switch name {
-		case headerVersion:
-			version, err = readVersion(value)
-		case headerIntent:
-			i.Intent, err = saga.ParseIntent(value)
-		case headerFrom:
-			i.From = value
-		case headerCorrelation:
-			i.CorrelationID, err = saga.ParseID(value)
-		case headerConversation:
-			i.ConversationID, err = saga.ParseID(value)
-		case headerRelated:
-			related = true
-			i.RelatedTo, err = saga.ParseID(value)
-		case headerInstance:
-			i.Instance, err = saga.ParseID(value)
-		case headerOrigin:
-			i.Origin, err = saga.ParseID(value)
-		case headerFireZone:
-			zone = value
-		case headerManifest, headerRun, headerRunAttempt, headerFireDue:
-			err = readFire(i, name, value)
-		default:
-			i.AddHeader(name, value)
-		}
-		if err != nil && wrong == nil {
-			wrong = fmt.Errorf("%s: %w", name, err)
-		}
-	})
-	if version > envelopeVersion {
+	r := headerReader{info: i, version: envelopeVersion}
+	err := eachPair(header, r.pair)
+	return r.end(err)
+}
+
+// headerReader fills an Info from the names and values of a header.
+type headerReader struct {
+	info    *saga.Info
+	version int
+	related bool
+	zone    string
+	wrong   error // the first; what comes behind it may say that a newer program wrote the header
+}
+
+func (r *headerReader) pair(name, value string) {
+	var err error
+	i := r.info
+	switch name {
+	case headerVersion:
+		r.version, err = readVersion(value)
+	case headerIntent:
+		i.Intent, err = saga.ParseIntent(value)
+	case headerFrom:
+		i.From = value
+	case headerCorrelation:
+		i.CorrelationID, err = saga.ParseID(value)
+	case headerConversation:
+		i.ConversationID, err = saga.ParseID(value)
+	case headerRelated:
+		r.related = true
+		i.RelatedTo, err = saga.ParseID(value)
+	case headerInstance:
+		i.Instance, err = saga.ParseID(value)
+	case headerOrigin:
+		i.Origin, err = saga.ParseID(value)
+	case headerFireZone:
+		r.zone = value
+	case headerManifest, headerRun, headerRunAttempt, headerFireDue:
+		err = readFire(i, name, value)
+	default:
+		i.AddHeader(name, value)
+	}
+	if err != nil && r.wrong == nil {
+		r.wrong = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// end derives what was left out. err is why the header could not be read to its end.
+func (r *headerReader) end(err error) error {
+	if r.version > envelopeVersion {
 		return errNewerEnvelope
 	}
-	deriveIDs(i, related)
-	inZone(i.Fire, zone)
+	deriveIDs(r.info, r.related)
+	inZone(r.info.Fire, r.zone)
 	if err != nil {
 		return err
 	}
-	return wrong
+	return r.wrong
 }
 
 func readVersion(value string) (int, error) {

@@ -142,6 +142,18 @@ type RelayHeld struct {
 	Holding  bool
 }
 
+// Arrivals: one call of Bus.Arrive has committed.
+type Arrivals struct {
+	Source   string
+	Endpoint string // "" where they were published
+	Accepted int
+	Repeated int // were there before
+	Unwanted int // events that nobody is subscribed to
+	Dead     int
+	Unnamed  int // of all these, how many had no id
+}
+
+func (Arrivals) event()       {}
 func (Handled) event()        {}
 func (Retried) event()        {}
 func (DeadLettered) event()   {}

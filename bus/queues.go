@@ -179,3 +179,13 @@ func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string
 	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{subscribed: kinds}}
 	return e.Install(ctx)
 }
+
+// CheckQueue finds the queue of an endpoint, and creates it where Options.AutoInstall says so. ErrNotInstalled says that there is
+// none and what to do.
+func (b *Bus) CheckQueue(ctx context.Context, endpoint string) error {
+	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{}}
+	if _, err := e.findQueue(ctx); err != nil {
+		return fmt.Errorf("endpoint %.80q: %w", endpoint, err)
+	}
+	return nil
+}

@@ -228,7 +228,7 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 }
 
 // destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
-func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([]*queue, error) {
+func (b *Bus) destinations(ctx context.Context, tx pipeliner, out saga.Outgoing) ([]*queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
 	batch := &pgx.Batch{}
 	if event {
@@ -249,7 +249,7 @@ func (b *Bus) destinations(ctx context.Context, tx pgx.Tx, out saga.Outgoing) ([
 }
 
 // routesOf sends the batch, and returns the newest routes that tx sees after it. tx must be of this bus's schema.
-func (b *Bus) routesOf(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) (*routes, error) {
+func (b *Bus) routesOf(ctx context.Context, tx pipeliner, batch *pgx.Batch) (*routes, error) {
 	var (
 		generation int64
 		schemaID   string
@@ -269,6 +269,12 @@ func (b *Bus) routesOf(ctx context.Context, tx pgx.Tx, batch *pgx.Batch) (*route
 		return b.routes.reload(ctx, tx)
 	}
 	return known, nil
+}
+
+// pipeliner is met by pgx's transactions and by a connection that is in one.
+type pipeliner interface {
+	rowQueryer
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // insertArgs are the parameters of insert_one.

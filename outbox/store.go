@@ -18,7 +18,11 @@ var statements string
 
 // Store keeps the ids of one schema. It holds no state: it is safe for concurrent use, and transactions
 // are the caller's.
-type Store struct{ sql pg.Statements }
+type Store struct {
+	sql   pg.Statements
+	inbox pg.Statements
+	ring  pg.Statements
+}
 
 // New renders the statements for schema.
 func New(schema pg.Schema) (*Store, error) {
@@ -26,7 +30,15 @@ func New(schema pg.Schema) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
-	return &Store{sql: sql}, nil
+	inbox, err := pg.Load(inboxStatements, schema)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	ring, err := pg.Load(ringStatements, schema)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	return &Store{sql: sql, inbox: inbox, ring: ring}, nil
 }
 
 // Sum is the content of a message in 32 bytes. endpoint is the one the caller named, "" when the kind

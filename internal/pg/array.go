@@ -167,6 +167,16 @@ func RegisterArrays(types *pgtype.Map) {
 	}
 }
 
+// EnsureArrays is RegisterArrays for a connection that may have been prepared before: registering costs more than a statement.
+func EnsureArrays(types *pgtype.Map) {
+	if t, ok := types.TypeForOID(pgtype.UUIDArrayOID); ok {
+		if _, done := t.Codec.(arrayCodec); done {
+			return
+		}
+	}
+	RegisterArrays(types)
+}
+
 type arrayCodec struct{ pgtype.Codec }
 
 func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {

@@ -76,7 +76,7 @@ func (r roles) may(t *testing.T, role string) map[string]string {
 			CASE WHEN has_table_privilege($2, c.oid, p) THEN p
 			     WHEN p IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES') AND has_any_column_privilege($2, c.oid, p) THEN p || '(column)' END, ' ' ORDER BY n)
 		FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) WITH ORDINALITY u(p, n)
-		WHERE relnamespace = $1::regnamespace AND relkind = 'r' GROUP BY relname`, quote(r.schema.Name()), role)
+		WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') GROUP BY relname`, quote(r.schema.Name()), role)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func (r roles) may(t *testing.T, role string) map[string]string {
 func TestGrantsAreExact(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
-	const all, read = "SELECT INSERT UPDATE DELETE", "SELECT"
+	const all, read, ring = "SELECT INSERT UPDATE DELETE", "SELECT", "SELECT INSERT TRUNCATE"
 	runtime := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
@@ -120,6 +120,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"manifest_group":    all,
 		"run":               all,
 		"run_attempt":       all,
+		"ring":              "SELECT UPDATE",
+		"inbox":             "SELECT INSERT", "inbox_0": ring, "inbox_1": ring, "inbox_2": ring, "inbox_3": ring,
+		"outbox": "SELECT INSERT", "outbox_0": ring, "outbox_1": ring, "outbox_2": ring, "outbox_3": ring,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -140,6 +143,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"manifest_group":    "",
 		"run":               "",
 		"run_attempt":       "",
+		"ring":              "",
+		"inbox":             "", "inbox_0": "", "inbox_1": "", "inbox_2": "", "inbox_3": "",
+		"outbox": "", "outbox_0": "", "outbox_1": "", "outbox_2": "", "outbox_3": "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

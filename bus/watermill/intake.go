@@ -1,0 +1,178 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/saga"
+)
+
+// IntakeOptions of an Intake. Every zero is a default, and a negative number an error.
+type IntakeOptions struct {
+	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy.
+	Endpoint string
+	// Source is what the ids are unique within; "" is the topic. Two brokers with a topic of one name need two sources. Once
+	// messages have come it stays what it is: under another name everything that is delivered again is new.
+	Source string
+
+	Kind KindFunc                      // of the messages; nil is KindOf
+	ID   func(*message.Message) string // that tells a message from every other one of the source; nil is its UUID
+
+	// Subscriptions is how often the topic is subscribed to. 0 is 1, which keeps the order; most brokers then have one
+	// message in flight, and each has a transaction of its own. More of them make batches, where the subscriber shares the topic among them.
+	Subscriptions int
+	BatchMax      int           // messages of one transaction; 0 is 500
+	BatchBytes    int           // of their payloads; 0 is 4 MiB
+	Drain         time.Duration // how long Run waits, at its end, for the subscriber to close its channels; 0 is 10 s
+	Logger        *slog.Logger  // nil is slog.Default()
+}
+
+const (
+	standardIntake      = 500
+	mostBatch          = 10_000
+	standardBatchBytes = 4 << 20
+	mostSubscriptions  = 1000
+	standardDrain      = 10 * time.Second
+	flushTimeout       = 30 * time.Second
+)
+
+// Intake brings the messages of a topic, from any Watermill subscriber, into the queues of this database, each id once. It acks a
+// message when the transaction that holds it is committed, and not before.
+type Intake struct {
+	bus        *bus.Bus
+	topic      string
+	subscriber message.Subscriber
+	options    IntakeOptions
+	running    atomic.Bool
+}
+
+// NewIntake makes an Intake. It does no I/O. It fails when b or subscriber is nil, the topic is empty, or an option is out of range.
+// The subscriber stays the caller's: Run ends its subscriptions by their context, and nobody here closes it.
+func NewIntake(b *bus.Bus, topic string, subscriber message.Subscriber, o IntakeOptions) (*Intake, error) {
+	var faults []error
+	if b == nil {
+		faults = append(faults, errors.New("the bus is nil"))
+	}
+	if subscriber == nil {
+		faults = append(faults, errors.New("the subscriber is nil"))
+	}
+	if topic == "" {
+		faults = append(faults, errors.New("the topic is empty"))
+	}
+	if o.Source == "" {
+		o.Source = topic
+	}
+	if err := outbox.CheckSource(o.Source); err != nil {
+		faults = append(faults, fmt.Errorf("Source: %w", err))
+	}
+	if o.Endpoint != "" {
+		if err := saga.CheckName(o.Endpoint); err != nil {
+			faults = append(faults, fmt.Errorf("Endpoint %.80q: %w", o.Endpoint, err))
+		}
+	}
+	faults = append(faults, o.fill()...)
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("new intake of %.80q: %w", topic, errors.Join(faults...))
+	}
+	return &Intake{bus: b, topic: topic, subscriber: subscriber, options: o}, nil
+}
+
+// fill checks the numbers and sets the defaults.
+func (o *IntakeOptions) fill() (faults []error) {
+	number := func(name string, n *int, standard, most int) {
+		if *n < 0 || *n > most {
+			faults = append(faults, fmt.Errorf("%s is %d, want at most %d (0 is %d)", name, *n, most, standard))
+		}
+		if *n == 0 {
+			*n = standard
+		}
+	}
+	number("Subscriptions", &o.Subscriptions, 1, mostSubscriptions)
+	number("BatchMax", &o.BatchMax, standardIntake, mostBatch)
+	number("BatchBytes", &o.BatchBytes, standardBatchBytes, 64<<20)
+	if o.Drain < 0 {
+		faults = append(faults, fmt.Errorf("Drain is %v, want a positive time (0 is %v)", o.Drain, standardDrain))
+	}
+	if o.Drain == 0 {
+		o.Drain = standardDrain
+	}
+	if o.Kind == nil {
+		o.Kind = KindOf
+	}
+	if o.ID == nil {
+		o.ID = func(m *message.Message) string { return m.UUID }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return faults
+}
+
+// Name tells this intake from others.
+func (i *Intake) Name() string {
+	if i.options.Endpoint == "" {
+		return "intake of " + i.options.Source
+	}
+	return "intake of " + i.options.Source + " for " + i.options.Endpoint
+}
+
+// Install creates the queue of the endpoint that gets the messages, if one is named, so that they wait there for its
+// first run. It needs the right to create tables, and does nothing when that was done before.
+func (i *Intake) Install(ctx context.Context) error {
+	if i.options.Endpoint == "" {
+		return nil
+	}
+	return i.bus.InstallQueue(ctx, i.options.Endpoint)
+}
+
+// Check finds the queue of the endpoint. Its error is bus.ErrNotInstalled where there is none.
+func (i *Intake) Check(ctx context.Context) error {
+	if i.options.Endpoint == "" {
+		return nil
+	}
+	if err := i.bus.CheckQueue(ctx, i.options.Endpoint); err != nil {
+		return fmt.Errorf("%s: %w", i.Name(), err)
+	}
+	return nil
+}
+
+// Run subscribes and brings messages in until ctx ends; then it takes no more, commits and acks what it has begun, nacks the rest, and
+// waits for the subscriber to close its channels. It returns nil after a clean end, bus.ErrDrain when the subscriber did not close them
+// within Drain, bus.ErrNotInstalled, and bus.ErrRunning. A subscription that fails or ends is made again, with a back-off.
+func (i *Intake) Run(ctx context.Context) error {
+	if !i.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("%s: %w", i.Name(), bus.ErrRunning)
+	}
+	defer i.running.Store(false)
+	if err := i.Check(ctx); errors.Is(err, bus.ErrNotInstalled) {
+		return err
+	}
+	i.options.Logger.Info("edda: intake started", "intake", i.Name(), "topic", i.topic)
+	r := &intakeRun{
+		Intake: i, arrived: make(chan *message.Message), batches: make(chan []*message.Message), retry: patience(),
+	}
+	group := run.NewGroup(ctx)
+	group.Go(i.bus.Clean)
+	group.Go(r.collect)
+	group.Go(r.flushAll)
+	for range i.options.Subscriptions {
+		group.Go(r.subscribe)
+	}
+	err := group.Wait()
+	i.options.Logger.Info("edda: intake stopped", "intake", i.Name(), "topic", i.topic, "error", err)
+	return err
+}
+
+func patience() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+}

@@ -1,0 +1,160 @@
+package watermill
+
+import (
+	"context"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+)
+
+// intakeRun is one Run: subscriptions hand what arrives to one collector, and that hands batches to one flusher. There is
+// no timer: while a batch is being committed, what arrives joins the next.
+type intakeRun struct {
+	*Intake
+	arrived chan *message.Message
+	batches chan []*message.Message
+	retry   *backoff.ExponentialBackOff // of the flusher
+	unnamed bool                        // a message without an id was warned of
+}
+
+// subscribe keeps one subscription until ctx ends.
+func (r *intakeRun) subscribe(ctx context.Context) error {
+	retry := patience()
+	for ctx.Err() == nil {
+		begun := time.Now()
+		channel, err := r.subscriber.Subscribe(ctx, r.topic)
+		if err == nil {
+			if err := r.follow(ctx, channel); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			retry.Reset()
+		}
+		r.options.Logger.Warn("edda: a subscription ended and is made again", "intake", r.Name(), "topic", r.topic, "error", err)
+		_ = run.Sleep(ctx, retry.NextBackOff()) // its error is the loop's condition
+	}
+	return nil
+}
+
+// follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription, everything is refused.
+func (r *intakeRun) follow(ctx context.Context, channel <-chan *message.Message) error {
+	for {
+		select {
+		case m, open := <-channel:
+			if !open {
+				return nil
+			}
+			select {
+			case r.arrived <- m:
+			case <-ctx.Done():
+				m.Nack()
+			}
+			continue
+		case <-ctx.Done():
+		}
+		return r.refuse(channel)
+	}
+}
+
+func (r *intakeRun) refuse(channel <-chan *message.Message) error {
+	patience := time.NewTimer(r.options.Drain)
+	defer patience.Stop()
+	for {
+		select {
+		case m, open := <-channel:
+			if !open {
+				return nil
+			}
+			m.Nack()
+		case <-patience.C:
+			return bus.ErrDrain
+		}
+	}
+}
+
+// collect gathers what arrives until the flusher is free.
+func (r *intakeRun) collect(ctx context.Context) error {
+	defer close(r.batches)
+	var pending []*message.Message
+	var size int
+	for {
+		in, out := r.arrived, r.batches
+		if len(pending) >= r.options.BatchMax || size >= r.options.BatchBytes {
+			in = nil
+		}
+		if len(pending) == 0 {
+			out = nil
+		}
+		select {
+		case m := <-in:
+			pending = append(pending, m)
+			size += len(m.Payload)
+		case out <- pending:
+			pending, size = nil, 0
+		case <-ctx.Done():
+			nack(pending)
+			return nil
+		}
+	}
+}
+
+// flushAll brings one batch after the other in, until the collector has ended.
+func (r *intakeRun) flushAll(ctx context.Context) error {
+	for batch := range r.batches {
+		r.flush(ctx, batch)
+	}
+	return nil
+}
+
+// flush brings a batch in and answers it. The end of ctx does not end a transaction that has begun. A failure is answered late,
+// so that neither a broker that gives out again at once nor a database that is away makes this spin.
+func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	_, err := r.bus.Arrive(within, bus.ArriveOptions{From: r.options.Source, Endpoint: r.options.Endpoint}, r.arrivals(batch)...)
+	if err == nil {
+		r.retry.Reset()
+		for _, m := range batch {
+			m.Ack()
+		}
+		return
+	}
+	r.options.Logger.Warn("edda: messages were not brought in", "intake", r.Name(), "topic", r.topic, "messages", len(batch), "error", err)
+	_ = run.Sleep(ctx, run.Jitter(r.retry.NextBackOff())) // cut short by the end
+	nack(batch)
+}
+
+func nack(messages []*message.Message) {
+	for _, m := range messages {
+		m.Nack()
+	}
+}
+
+func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
+	arrivals := make([]bus.Arrival, len(batch))
+	for n, m := range batch {
+		arrivals[n] = bus.Arrival{ID: r.options.ID(m), Kind: r.options.Kind(r.topic, m), Header: m.Metadata, Body: m.Payload}
+		if _, ok := m.Metadata[KindKey]; ok {
+			header := make(map[string]string, len(m.Metadata))
+			for name, value := range m.Metadata {
+				if name != KindKey {
+					header[name] = value
+				}
+			}
+			arrivals[n].Header = header
+		}
+		if arrivals[n].ID == "" && !r.unnamed {
+			r.unnamed = true
+			r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
+				"intake", r.Name(), "topic", r.topic, "kind", arrivals[n].Kind)
+		}
+	}
+	return arrivals
+}

@@ -1,0 +1,189 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed inbox.sql
+var inboxStatements string
+
+// Received is the id of a message from another system, and the ReceivedSum of its content.
+type Received struct {
+	ID  saga.ID
+	Sum int64
+}
+
+// InboxID is the id under which a message of source is known here: its own where that is a UUID in canonical text,
+// and otherwise a UUIDv8 made of both texts. The SQL function inbox_id computes the same.
+func InboxID(source, id string) saga.ID {
+	if own, err := saga.ParseID(id); err == nil && !own.IsZero() && own.String() == id {
+		return own
+	}
+	return digestID(source + "\n" + id)
+}
+
+// digestID is a UUIDv8.
+func digestID(text string) saga.ID {
+	sum := sha256.Sum256([]byte(text))
+	id := saga.ID(sum[:16])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// ReceivedSum is the content of a message in 8 bytes.
+func ReceivedSum(kind string, body []byte) int64 {
+	h := sha256.New()
+	h.Write([]byte(kind + "\n"))
+	h.Write(body)
+	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
+}
+
+const mostSource = 255
+
+// CheckSource tells why a text cannot name a source: 1 to 255 bytes of UTF-8, without control characters.
+func CheckSource(source string) error {
+	if source == "" || len(source) > mostSource {
+		return fmt.Errorf("a source of %d bytes, want 1 to %d", len(source), mostSource)
+	}
+	if !utf8.ValidString(source) {
+		return fmt.Errorf("a source of %d bytes: %w", len(source), saga.ErrInvalidText)
+	}
+	for _, r := range source {
+		if r < ' ' || r == 0x7f {
+			return fmt.Errorf("source %.80q has a control character", source)
+		}
+	}
+	return nil
+}
+
+// Reception claims ids of one source within the transaction that has the effects of their messages: the caller queues it into a
+// pipeline, sends that, and sends Sums too when Unsure. It keeps the ring from turning until the transaction ends. Not safe
+// for concurrent use.
+type Reception struct {
+	store  *Store
+	source string
+	given  []Received
+	first  []int // where each id occurs first, in the order of the ids
+	heads  []int // for each of given, which of given has the same id first
+	stale  map[saga.ID]*int64
+}
+
+// NewReception prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with it.
+func (s *Store) NewReception(source string, ids []Received) *Reception {
+	r := &Reception{store: s, source: source, given: ids, heads: make([]int, len(ids))}
+	order := make([]int, len(ids))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return ids[a].ID.Compare(ids[b].ID) })
+	for _, n := range order {
+		if last := len(r.first) - 1; last >= 0 && ids[r.first[last]].ID == ids[n].ID {
+			r.heads[n] = r.first[last]
+			continue
+		}
+		r.first, r.heads[n] = append(r.first, n), n
+	}
+	return r
+}
+
+// Queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same ids:
+// nothing before it in the transaction may have changed or deleted a row. The transaction must be read committed, and the
+// connection prepared by pg.RegisterArrays.
+func (r *Reception) Queue(b *pgx.Batch) {
+	if len(r.given) == 0 {
+		return
+	}
+	ids, sums := pg.UUIDs(), pg.BigInts()
+	for _, n := range r.first {
+		ids.UUID(r.given[n].ID)
+		sums.BigInt(r.given[n].Sum)
+	}
+	b.Queue(r.store.inbox.Get("lock_ring"))
+	b.Queue(r.store.inbox.Get("claim_received"), r.source, ids, sums).QueryRow(r.collect)
+}
+
+// collect reads which ids are fresh; NULL is all of them.
+func (r *Reception) collect(row pgx.Row) error {
+	var fresh [][16]byte
+	if err := row.Scan(&fresh); err != nil || fresh == nil {
+		return err
+	}
+	r.stale = make(map[saga.ID]*int64, len(r.first)-len(fresh))
+	for _, n := range r.first {
+		r.stale[r.given[n].ID] = nil
+	}
+	for _, id := range fresh {
+		delete(r.stale, id)
+	}
+	return nil
+}
+
+// Unsure tells whether some ids were there before, so that Sums has to be sent before Outcome is asked.
+func (r *Reception) Unsure() bool { return len(r.stale) > 0 }
+
+// Sums queues the statement that reads what is known of the ids that were there before.
+func (r *Reception) Sums(b *pgx.Batch) {
+	ids := pg.UUIDs()
+	for id := range r.stale {
+		ids.UUID(id)
+	}
+	b.Queue(r.store.inbox.Get("received_sums"), r.source, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			row := pg.CurrentRow(rows)
+			if row.Null(1) {
+				continue
+			}
+			sum := row.Int(1)
+			r.stale[row.UUID(0)] = &sum
+		}
+		return rows.Err()
+	})
+}
+
+// Outcome tells, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate, whatever comes.
+func (r *Reception) Outcome(i int) Outcome {
+	g, head := r.given[i], r.heads[i]
+	known, old := r.stale[g.ID]
+	switch {
+	case !old && head == i:
+		return Fresh
+	case !old:
+		known = &r.given[head].Sum
+	}
+	if known == nil || *known == g.Sum {
+		return Duplicate
+	}
+	return Conflict
+}
+
+// ConflictID is the id under which a message is remembered that came with an id of another message, so that it too
+// is dealt with once.
+func ConflictID(source string, g Received) saga.ID {
+	return digestID(fmt.Sprintf("%s\nconflict\n%s\n%d", source, g.ID, g.Sum))
+}
+
+// ReceivedTx remembers one id in the caller's transaction, on a connection of any kind, and tells whether it is new.
+func (s *Store) ReceivedTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
+	if err := CheckSource(source); err != nil {
+		return false, err
+	}
+	if id == "" {
+		return false, errNoID
+	}
+	err = tx.QueryRow(ctx, s.inbox.Get("received"), source, id).Scan(&fresh)
+	return fresh, err
+}
+
+var errNoID = errors.New("the id is empty: a message without one cannot be told from another")

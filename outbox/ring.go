@@ -1,0 +1,134 @@
+package outbox
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed ring.sql
+var ringStatements string
+
+// Ring names one of the two rings: tables of four partitions that are emptied in turn, three times within the time
+// that their rows are kept.
+type Ring string
+
+// The rings.
+const (
+	Inbox  Ring = "inbox"  // ids of messages that came from other systems
+	Outbox Ring = "outbox" // copies of messages that were relayed to them
+)
+
+const (
+	turnPiece = "50ms" // of waiting for those who write, while others wait behind it
+	turnPause = 200 * time.Millisecond
+	turnTries = 25
+)
+
+// Turn turns a ring when that is due, and tells whether it did. While ids are written in transactions that stay open it
+// tries again, for some five seconds, and gives up without an error: the ring keeps more, and another turn comes.
+func (s *Store) Turn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
+	for range turnTries {
+		turned, err = s.tryTurn(ctx, db, ring)
+		if pg.ClassOf(err) != pg.Busy {
+			break
+		}
+		if err := run.Sleep(ctx, run.Jitter(turnPause)); err != nil {
+			return false, err
+		}
+	}
+	if pg.ClassOf(err) == pg.Busy {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("turn the ring of %s: %w", ring, err)
+	}
+	return turned, nil
+}
+
+func (s *Store) tryTurn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
+	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		b.Queue(s.ring.Get("lock_timeout"), turnPiece)
+		b.Queue(s.ring.Get("turn"), string(ring)).QueryRow(func(row pgx.Row) error { return row.Scan(&turned) })
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return turned && err == nil, err
+}
+
+// pgBeginner is met by pgx's pools and connections.
+type pgBeginner interface {
+	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
+}
+
+// SetKeep sets how long a ring keeps its rows: so long at least, and a third longer at most.
+func (s *Store) SetKeep(ctx context.Context, db Execer, ring Ring, keep time.Duration) error {
+	if err := checkKeep(keep); err != nil {
+		return err
+	}
+	_, err := db.Exec(ctx, s.ring.Get("set_keep"), string(ring), keep.Microseconds())
+	if err != nil {
+		return fmt.Errorf("set how long the %s is kept: %w", ring, err)
+	}
+	return nil
+}
+
+// KeepAtLeast is SetKeep, unless the ring keeps its rows for longer already.
+func (s *Store) KeepAtLeast(ctx context.Context, db Execer, ring Ring, keep time.Duration) error {
+	if err := checkKeep(keep); err != nil {
+		return err
+	}
+	_, err := db.Exec(ctx, s.ring.Get("keep_at_least"), string(ring), keep.Microseconds())
+	if err != nil {
+		return fmt.Errorf("set how long the %s is kept: %w", ring, err)
+	}
+	return nil
+}
+
+const (
+	leastKeep = time.Minute
+	mostKeep  = 10 * 365 * 24 * time.Hour
+)
+
+func checkKeep(keep time.Duration) error {
+	if keep < leastKeep || keep > mostKeep {
+		return fmt.Errorf("keep is %v, want %v to %v", keep, leastKeep, mostKeep)
+	}
+	return nil
+}
+
+// RingInfo is how a ring stands.
+type RingInfo struct {
+	Ring  Ring
+	Slot  int           // that is written into
+	Keep  time.Duration // how long rows stay at least
+	Since time.Time     // of the last turn, by the database's clock
+}
+
+// Rings tells how both rings stand.
+func (s *Store) Rings(ctx context.Context, db Queryer) ([]RingInfo, error) {
+	rows, err := db.Query(ctx, s.ring.Get("rings"))
+	if err != nil {
+		return nil, fmt.Errorf("read the rings: %w", err)
+	}
+	infos, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i RingInfo, err error) {
+		var keep int64
+		err = row.Scan(&i.Ring, &i.Slot, &keep, &i.Since)
+		i.Keep = time.Duration(keep) * time.Microsecond
+		return i, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the rings: %w", err)
+	}
+	return infos, nil
+}
+
+// Queryer is met by pgx's pools, connections and transactions.
+type Queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
