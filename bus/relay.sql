@@ -1,13 +1,17 @@
 -- Statements of relays. A relay looks at its queue with no lock and no transaction that lasts: the lease says who relays,
 -- and the guard of the lease is in the transaction that deletes.
 
+-- name: relay_snapshot
+-- A statement of its own before the look: what had ended by then is in the look's snapshot.
+SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s;
+
 -- name: relay_look
--- Always from the head. A cursor would pass over what is due earlier and was committed later, and break the order of two
--- messages of which one was committed before the other was written.
-SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.kind, q.header,
+-- From the mark, which is no cursor: see relayhead.go. A cursor would pass over what is due earlier and was committed later, and
+-- break the order of two messages of which one was committed before the other was written.
+SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.kind, q.header,
        CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now()
 FROM :queue q
-WHERE q.due <= now()
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
 ORDER BY q.due, q.id
 LIMIT $1;
 
@@ -15,11 +19,10 @@ LIMIT $1;
 SELECT q.body FROM :queue q WHERE q.due = $1 AND q.id = $2;
 
 -- name: relay_delete
--- Exactly the messages that have met their fate. One that is not there was taken out by somebody else, by Bus.Cancel or by hand. OFFSET 0
--- keeps each message one probe of the index.
-WITH gone AS (
-    DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(
-        SELECT x.tid FROM unnest($1::timestamptz[], $2::uuid[]) u(due, id)
-        CROSS JOIN LATERAL (SELECT m.ctid AS tid FROM :queue m WHERE m.due = u.due AND m.id = u.id OFFSET 0) x))
-    RETURNING q.id)
-SELECT coalesce(array_agg(g.id), '{}') FROM gone g;
+-- Exactly the messages that have met their fate. Where one lies is found without the index, and may have changed since nobody had it locked:
+-- the key says whether it is the same. One that is not there was taken out by somebody else, by Bus.Cancel or by hand; one that a
+-- rewrite of the table has moved is relayed again.
+DELETE FROM :queue q
+USING unnest($1::tid[], $2::timestamptz[], $3::uuid[]) u(tid, due, id)
+WHERE q.ctid = u.tid AND q.due = u.due AND q.id = u.id
+RETURNING q.id;

@@ -30,6 +30,7 @@ type relayed struct {
 	messages []*message
 	now      time.Time // of the database, when they were read
 	read     time.Time // of this process, before that
+	xmax     uint64    // the transaction that came next, when they were read
 	fired    bool      // one of them belongs to a run
 	unread   int       // messages that a newer program wrote
 
@@ -45,6 +46,17 @@ func (b *relayed) undecided() []*message {
 	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != left })
 }
 
+// gone is the last message before which nothing is left; zero when the first is.
+func (b *relayed) gone() (last position) {
+	for _, m := range b.messages {
+		if m.fate == left {
+			break
+		}
+		last = m.position()
+	}
+	return last
+}
+
 // look reads the head of the queue. No lock and no transaction is left behind.
 func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
@@ -57,10 +69,18 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	batch := &relayed{read: time.Now()}
 	pipeline := &pgx.Batch{} // one transaction, so that the planner's settings end with it
 	pipeline.Queue(r.bus.sql.Get("open"))
-	pipeline.Queue(r.sql.look, r.options.BatchMax).Query(func(rows pgx.Rows) error { return batch.collect(rows, r.options.BatchMax) })
+	var xmin uint64
+	pipeline.Queue(r.bus.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &batch.xmax))
+	from := r.head.begin(batch.read)
+	pipeline.Queue(r.sql.look, r.options.BatchMax, after(from), [16]byte(from.id)).Query(func(rows pgx.Rows) error { return batch.collect(rows, r.options.BatchMax) })
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
 	}
+	first := position{}
+	if len(batch.messages) > 0 {
+		first = batch.messages[0].position()
+	}
+	r.head.looked(first, xmin)
 	if err := r.readLargeBodies(ctx, conn.Conn(), batch); err != nil {
 		return nil, err
 	}
@@ -82,13 +102,13 @@ func (b *relayed) collect(rows pgx.Rows, most int) error {
 		m := &slab[0]
 		slab = slab[1:]
 		row := pg.CurrentRow(rows)
-		m.due, m.id, m.sent, m.firstFailed = row.Time(0), row.UUID(1), row.Time(2), row.Time(3)
-		m.attempt, m.kind, m.header, m.size = int(row.Int(4)), kinds.text(row.Bytes(5)), memory.keep(row.Bytes(6)), int(row.Int(8))
-		if !row.Null(7) {
-			m.body = memory.keep(row.Bytes(7))
+		m.tid, m.due, m.id, m.sent, m.firstFailed = row.TID(0), row.Time(1), row.UUID(2), row.Time(3), row.Time(4)
+		m.attempt, m.kind, m.header, m.size = int(row.Int(5)), kinds.text(row.Bytes(6)), memory.keep(row.Bytes(7)), int(row.Int(9))
+		if !row.Null(8) {
+			m.body = memory.keep(row.Bytes(8))
 		}
 		if b.messages == nil {
-			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(9)
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(10)
 		}
 		b.messages = append(b.messages, m)
 	}

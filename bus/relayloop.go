@@ -21,6 +21,7 @@ type relaying struct {
 	sql   relayStatements
 	term  lease.Term
 	pool  *pgxpool.Pool
+	head  head
 
 	patience *backoff.ExponentialBackOff // with the other side
 	database *backoff.ExponentialBackOff // with ours
@@ -78,6 +79,11 @@ func (r *relaying) turn(working context.Context) (rest, error) {
 		return rest{}, fmt.Errorf("look: %w", explain(err))
 	}
 	if len(batch.messages) == 0 {
+		if in := r.head.again(time.Now()); in > 0 {
+			r.head.fromFront()
+			r.endpoint.pump.wakeAt(time.Now().Add(in))
+			return rest{idle: true}, nil
+		}
 		r.wakeForNext(working)
 		return rest{idle: true}, nil
 	}
@@ -88,8 +94,11 @@ func (r *relaying) turn(working context.Context) (rest, error) {
 		return rest{}, err
 	}
 	r.carry(working, batch)
-	err = r.settle(working, batch)
-	return rest{wait: batch.wait}, err
+	if err := r.settle(working, batch); err != nil {
+		return rest{}, err
+	}
+	r.head.settled(batch.gone(), batch.xmax, batch.clock())
+	return rest{wait: batch.wait}, nil
 }
 
 // wakeForNext sets the timer for the first message that is not due yet.

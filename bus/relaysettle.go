@@ -45,12 +45,19 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	first.Queue(begin)
 	first.Queue(r.bus.sql.Get("open"))
 	r.bus.leases.QueueGuard(first, r.term)
-	due, id := pg.Timestamps(), pg.UUIDs()
+	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
 	for _, m := range settled {
+		tid.TID(m.tid)
 		due.Time(m.due)
 		id.UUID(m.id)
 	}
-	first.Queue(r.sql.remove, due, id).QueryRow(func(row pgx.Row) error { return row.Scan(&gone) })
+	first.Queue(r.sql.remove, tid, due, id).Query(func(rows pgx.Rows) error {
+		gone = make([][16]byte, 0, len(settled))
+		for rows.Next() {
+			gone = append(gone, pg.CurrentRow(rows).UUID(0))
+		}
+		return rows.Err()
+	})
 	if err := conn.SendBatch(ctx, first).Close(); err != nil {
 		return nil, err
 	}

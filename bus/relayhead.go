@@ -1,0 +1,89 @@
+package bus
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// head is where in its queue a relay looks. What was deleted leaves its entries in the index until a vacuum, and a look that begins at the
+// very front walks over all of them: after 200,000 messages that takes longer than all else. So looks begin behind a mark.
+//
+// A mark must not hide a message that is due earlier and was committed later, or the one that follows from it would be relayed first.
+// Whoever writes such a message had a transaction when the mark was made. So a mark holds from when all transactions of that
+// time have ended, and a look after that has found nothing before it. What is given a due of the past is
+// found by the look from the front that there is now and then; nothing but its order depends on the mark.
+type head struct {
+	mark  position // everything before it has been relayed; zero: nothing is known
+	next  position // becomes the mark
+	xmax  uint64   // when no transaction before this one runs any more; 0: there is no next
+	front time.Time
+	whole bool // the look on its way begins at the front
+}
+
+const (
+	frontEvery = time.Second            // from one look from the front to the next
+	frontLeast = 100 * time.Millisecond // and at least, when nothing was found behind the mark
+	markSlack  = time.Second            // a mark is older than what any statement is still writing
+)
+
+// begin is where the next look begins.
+func (h *head) begin(now time.Time) position {
+	h.whole = h.mark == position{} || now.Sub(h.front) >= frontEvery
+	if h.whole {
+		h.front = now
+		return position{}
+	}
+	return h.mark
+}
+
+// again tells, after a look that found nothing, when to look from the front: 0 is never, since it did.
+func (h *head) again(now time.Time) time.Duration {
+	if h.whole {
+		return 0
+	}
+	return max(time.Microsecond, frontLeast-now.Sub(h.front))
+}
+
+// fromFront makes the next look one from the front.
+func (h *head) fromFront() { h.front = time.Time{} }
+
+// looked takes over what a look has found: its first message, zero when there was none, and the oldest transaction that ran before it.
+func (h *head) looked(first position, xmin uint64) {
+	if first != (position{}) && !first.after(h.mark) {
+		h.mark = position{}
+	}
+	if h.xmax != 0 && xmin >= h.xmax && (first == position{} || first.after(h.next)) {
+		h.mark, h.xmax = h.next, 0
+	}
+}
+
+// settled takes over that everything up to last is gone, and the transaction that comes next. now is by the database's clock.
+func (h *head) settled(last position, xmax uint64, now time.Time) {
+	if h.xmax == 0 && last.after(h.mark) && now.Sub(last.due) > markSlack {
+		h.next, h.xmax = last, xmax
+	}
+}
+
+// after tells whether p comes after q in the order of a queue.
+func (p position) after(q position) bool {
+	if c := p.due.Compare(q.due); c != 0 {
+		return c > 0
+	}
+	return string(p.id[:]) > string(q.id[:])
+}
+
+// snapshot reads the statement relay_snapshot.
+func snapshot(xmin, xmax *uint64) func(rows pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			row := pg.CurrentRow(rows)
+			*xmin, *xmax = uint64(row.Int(0)), uint64(row.Int(1))
+		}
+		return rows.Err()
+	}
+}
+
+func (m *message) position() position { return position{due: m.due, id: saga.ID(m.id)} }
