@@ -112,6 +112,26 @@ func (c *Cluster) Messages(ctx context.Context, stream string) (held, taken uint
 	return held, taken, nil
 }
 
+// Unread is how many messages the consumers of the stream have not acknowledged, together: those not given yet, and those in hand.
+func (c *Cluster) Unread(ctx context.Context, stream string) (n uint64, err error) {
+	err = c.ask(ctx, func(ctx context.Context, js jetstream.JetStream) error {
+		n = 0
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		all := s.ListConsumers(ctx)
+		for info := range all.Info() {
+			n += info.NumPending + uint64(info.NumAckPending)
+		}
+		return all.Err()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count what the consumers of stream %s have not read: %w", stream, err)
+	}
+	return n, nil
+}
+
 // ask puts a question to JetStream over a connection of its own, again and again while the answer is an error. Each try is
 // short: a question to a node that dies is never answered.
 func (c *Cluster) ask(ctx context.Context, question func(context.Context, jetstream.JetStream) error) error {

@@ -1,0 +1,208 @@
+package brokers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// said is a message that crosses; its key is in a header too.
+type said struct {
+	Key string
+	N   int
+}
+
+func (said) Kind() string { return "border.said" }
+
+const (
+	keys      = 8
+	each      = 40
+	keyHeader = "key"
+	relayName = "other.side"
+	heard     = "heard"
+)
+
+// crossing is the way of messages from a database over a broker into a queue of another, where they stay and are counted.
+type crossing struct {
+	*testing.T
+	pool        *pgxpool.Pool
+	here, there *bus.Bus
+	schema      string // there
+	repeats     atomic.Int64
+}
+
+func newCrossing(t *testing.T) *crossing {
+	t.Helper()
+	x := &crossing{T: t, pool: pgdev.Pool(t)}
+	side := func(schema string) *bus.Bus {
+		if err := migrate.Up(t.Context(), x.pool, migrate.Options{Schema: schema}); err != nil {
+			t.Fatal(err)
+		}
+		b, err := bus.New(x.pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	x.schema = pgdev.Schema(t)
+	x.here, x.there = side(pgdev.Schema(t)), side(x.schema)
+	return x
+}
+
+// start runs a relay to the publisher and an intake from the subscriber until the test ends.
+func (x *crossing) start(publisher message.Publisher, subscriber message.Subscriber, topic string) {
+	x.Helper()
+	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, watermill.RelayOptions{
+		RelayOptions: bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 500 * time.Millisecond, BatchMax: 50},
+		Topic:        topic, Parallel: 8,
+		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) },
+	}, said{}.Kind())
+	if err != nil {
+		x.Fatal(err)
+	}
+	if err := relay.Install(x.Context()); err != nil {
+		x.Fatal(err)
+	}
+	x.run("relay", relay.Run)
+	x.take(subscriber, topic)
+}
+
+func (x *crossing) take(subscriber message.Subscriber, topic string) {
+	x.Helper()
+	intake, err := watermill.NewIntake(x.there, topic, subscriber, watermill.IntakeOptions{Endpoint: heard, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		x.Fatal(err)
+	}
+	if err := intake.Install(x.Context()); err != nil {
+		x.Fatal(err)
+	}
+	x.run("intake", intake.Run)
+}
+
+func (x *crossing) run(what string, f func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	x.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			x.Errorf("%s: %v", what, err)
+		}
+	})
+}
+
+// forgetful publishes, and forgets at every ninth message that it did: the relay gives that one again.
+type forgetful struct {
+	message.Publisher
+	x *crossing
+	n atomic.Int64
+}
+
+var errForgotten = errors.New("it is published, and the answer is lost")
+
+func (f *forgetful) Publish(topic string, m ...*message.Message) error {
+	err := f.Publisher.Publish(topic, m...)
+	if err == nil && f.n.Add(1)%9 == 0 {
+		f.x.repeats.Add(1)
+		return errForgotten
+	}
+	return err
+}
+
+// say sends all messages, each in a transaction of its own, the keys in turn, and calls middle at half of them.
+func (x *crossing) say(middle func()) {
+	x.Helper()
+	for n := range each {
+		if n == each/2 {
+			middle()
+		}
+		err := x.here.InTx(x.Context(), func(tx pgx.Tx) error {
+			for key := range keys {
+				m := said{Key: fmt.Sprint("k", key), N: n}
+				if _, err := x.here.SendTx(x.Context(), tx, m, saga.To(relayName), saga.WithHeader(keyHeader, m.Key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
+// arrived are the messages in the queue there, in its order.
+func (x *crossing) arrived() []said {
+	x.Helper()
+	table, schema := "", pgx.Identifier{x.schema}.Sanitize()
+	err := x.pool.QueryRow(x.Context(), `SELECT 'queue_' || id FROM `+schema+`.queue WHERE endpoint = $1`, heard).Scan(&table)
+	if err != nil {
+		x.Fatal(err)
+	}
+	rows, err := x.pool.Query(x.Context(), `SELECT convert_from(body, 'UTF8')::json ->> 'Key', (convert_from(body, 'UTF8')::json ->> 'N')::int
+		FROM `+schema+`.`+table+` ORDER BY due, id`)
+	if err != nil {
+		x.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[said])
+	if err != nil {
+		x.Fatal(err)
+	}
+	return all
+}
+
+// judge waits until all is there and nothing is under way, and then counts. quiet tells how much the broker still has to give.
+func (x *crossing) judge(quiet func() (uint64, error)) {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(x.Context(), 40*time.Second)
+	defer cancel()
+	for {
+		left, err := quiet()
+		if queues, queueErr := x.here.Queues(ctx); err == nil && queueErr == nil && queues[0].Ready+queues[0].Delayed == 0 && left == 0 {
+			break
+		}
+		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
+			x.Errorf("the way is not empty in time: %d in the broker (%v), here %+v", left, err, x.queuesHere())
+			break
+		}
+	}
+	next, double, disorder, all := map[string]int{}, 0, 0, x.arrived()
+	seen := map[said]bool{}
+	for _, m := range all {
+		switch {
+		case seen[m]:
+			double++
+		case m.N < next[m.Key]:
+			disorder++
+		default:
+			next[m.Key] = m.N + 1
+		}
+		seen[m] = true
+	}
+	x.Logf("%d told, %d arrived, %d repeated by the relay", keys*each, len(all), x.repeats.Load())
+	if lost := keys*each - len(seen); lost+double+disorder != 0 || x.repeats.Load() == 0 {
+		x.Errorf("lost %d, double %d, behind a later one of its key %d, of %d messages, of which %d were repeated", lost, double, disorder, keys*each, x.repeats.Load())
+	}
+}
+
+func (x *crossing) queuesHere() []bus.QueueStats {
+	queues, err := x.here.Queues(x.Context())
+	if err != nil {
+		x.Error(err)
+	}
+	return queues
+}

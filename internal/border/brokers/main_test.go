@@ -1,0 +1,14 @@
+package brokers
+
+import (
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+func TestMain(m *testing.M) {
+	cluster.RunNode()
+	os.Exit(pgdev.Main(m))
+}

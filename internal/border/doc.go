@@ -1,0 +1,26 @@
+// Command border measures and breaks the way from one database to another: relay, NATS JetStream, intake. "make border"
+// runs it.
+//
+// # What it shows
+//
+//   - speed: how many messages a second a relay gives to JetStream, from a backlog, by Parallel and by the stream's storage.
+//   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database.
+//   - faults: three JetStream nodes and four workers, each a process, are killed with SIGKILL at random and one at a time
+//     by kind, and Postgres is ended as by a crash, for as long as -faults says. Then the checker counts.
+//
+// Everything runs on this machine: a Postgres with two databases, the nodes, and this program.
+//
+// # Promise
+//
+// The exit code is 1 when a message was lost, doubled or overtaken by a later one of its key. The line of a phase is printed when the
+// phase is over.
+//
+// # How the checker knows
+//
+// A message is told by a transaction that writes it into the ledger of its database, and sends it, together. In the other
+// database a trigger notes each row that enters the queue, and the handler notes each message in the transaction that
+// consumes it. lost is told and not handled; double is handled twice, or entered the queue twice; disorder is a message that
+// entered behind a later one of its key. No table of the checker has a constraint that would hide any of it.
+//
+// Reading order: main.go, ground.go (databases and nodes), speed.go, lag.go, faults.go with worker.go, verdict.go with border.sql.
+package main
