@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,9 +20,10 @@ import (
 type crew struct {
 	places []worker
 
-	mu    sync.Mutex // guards what follows
-	now   []*process // by place; nil while nobody is there
-	kills int
+	mu       sync.Mutex // guards what follows
+	now      []*process // by place; nil while nobody is there
+	kills    int
+	repeated int // messages that came to an intake and were there before
 }
 
 // process is one worker.
@@ -51,7 +53,7 @@ func (c *crew) keep(ctx context.Context, place int) error {
 	for life := 1; ctx.Err() == nil; life++ {
 		w := c.places[place]
 		w.Name = fmt.Sprintf("%s-%d-%d", w.Service, place+1, life)
-		p, err := w.start()
+		p, err := c.start(w)
 		if err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func (c *crew) keep(ctx context.Context, place int) error {
 	return nil
 }
 
-func (w worker) start() (*process, error) {
+func (c *crew) start(w worker) (*process, error) {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return nil, fmt.Errorf("describe worker %s: %w", w.Name, err)
@@ -77,6 +79,7 @@ func (w worker) start() (*process, error) {
 	p := &process{name: w.Name, command: exec.Command(program), ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), workerVariable+"="+string(text))
 	p.command.Stderr = &p.says
+	p.command.Stdout = c
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is the parent's alone
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start worker %s: %w", w.Name, err)
@@ -122,6 +125,18 @@ func (c *crew) kill(random *rand.Rand) string {
 	_ = p.command.Process.Kill()
 	<-p.ended
 	return p.name
+}
+
+// Write hears what the workers report.
+func (c *crew) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, word := range strings.Fields(string(b)) {
+		if n, err := strconv.Atoi(word); err == nil {
+			c.repeated += n
+		}
+	}
+	return len(b), nil
 }
 
 // tail keeps the last of what a worker says.

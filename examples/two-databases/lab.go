@@ -32,7 +32,7 @@ type site struct {
 type labOptions struct {
 	nodes     int // of the broker
 	payWithin time.Duration
-	narrator  *narrator // nil: nobody looks on
+	observer  observer // nil: nobody looks on
 }
 
 // openLab starts the servers and the broker, and makes tables, queues and streams.
@@ -67,19 +67,19 @@ func openSite(ctx context.Context, w worker, o labOptions) (*site, error) {
 	}
 	w.DSN, w.Name = server.DSN(), w.Service
 	s := &site{server: server, worker: w, closing: func() {}}
-	if err := s.open(ctx, o.narrator); err != nil {
+	if err := s.open(ctx, o.observer); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", w.Service, err), s.close())
 	}
 	return s, nil
 }
 
-func (s *site) open(ctx context.Context, n *narrator) (err error) {
+func (s *site) open(ctx context.Context, by observer) (err error) {
 	if s.pool, err = connect(ctx, s.worker.DSN, s.worker.Name); err != nil {
 		return err
 	}
 	s.closing = s.pool.Close
 	var closing func()
-	if s.service, closing, err = s.worker.open(s.pool, n); err != nil {
+	if s.service, closing, err = s.worker.open(s.pool, by); err != nil {
 		return err
 	}
 	s.closing = func() {

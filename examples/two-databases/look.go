@@ -13,7 +13,7 @@ import (
 // look runs both services in this process, over a broker of one node, and tells the way of the first orders.
 func look(ctx context.Context, s settings, out io.Writer) (err error) {
 	n := newNarrator(out, told)
-	l, err := openLab(ctx, labOptions{nodes: 1, narrator: n})
+	l, err := openLab(ctx, labOptions{nodes: 1, observer: n})
 	if err != nil {
 		return err
 	}

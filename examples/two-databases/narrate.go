@@ -16,17 +16,17 @@ import (
 // narrator tells the way of the first orders, from the events of both services. It knows them by the id of their conversation, which
 // every message that follows from PlaceOrder carries, also over the border. Safe for concurrent use.
 type narrator struct {
-	out   io.Writer
-	begun time.Time
-	most  int
+	out  io.Writer
+	most int
 
 	mu      sync.Mutex // guards what follows
+	begun   time.Time  // when the first order was placed
 	known   map[saga.ID]string
 	waiting map[saga.ID][]string // said of a conversation before it was known whose it is
 }
 
 func newNarrator(out io.Writer, most int) *narrator {
-	return &narrator{out: out, begun: time.Now(), most: most, known: map[saga.ID]string{}, waiting: map[saga.ID][]string{}}
+	return &narrator{out: out, most: most, known: map[saga.ID]string{}, waiting: map[saga.ID][]string{}}
 }
 
 // placed is told of each order when it is committed.
@@ -36,6 +36,9 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 	if len(n.known) == n.most {
 		n.waiting = nil
 		return
+	}
+	if len(n.known) == 0 {
+		n.begun = time.Now()
 	}
 	n.known[sent.ID] = o.OrderID
 	n.say(sent.ID, fmt.Sprintf("orders    placed, %d.%02d with card %s", o.Cents/100, o.Cents%100, o.Card))

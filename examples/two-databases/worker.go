@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
@@ -56,7 +57,7 @@ func work(ctx context.Context, spec string) error {
 		return err
 	}
 	defer pool.Close()
-	s, closing, err := w.open(pool, nil)
+	s, closing, err := w.open(pool, reporter{os.Stdout})
 	if err != nil {
 		return err
 	}
@@ -69,16 +70,17 @@ func work(ctx context.Context, spec string) error {
 	return s.Run(ctx)
 }
 
-// open puts the worker's service together, over its database and the broker. A narrator, when it is not nil, looks on.
-func (w worker) open(pool *pgxpool.Pool, n *narrator) (s service, closing func(), err error) {
+// open puts the worker's service together, over its database and the broker. An observer, when it is not nil,
+// looks on.
+func (w worker) open(pool *pgxpool.Pool, by observer) (s service, closing func(), err error) {
 	pub, err := publisher(w.Broker, w.Name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a publisher: %w", err)
 	}
 	closing = func() { _ = pub.Close() }
 	var events func(bus.Event)
-	if n != nil {
-		pub, events = n.follow(w.Service, pub), n.listen(w.Service)
+	if by != nil {
+		pub, events = by.follow(w.Service, pub), by.listen(w.Service)
 	}
 	sub := subscriber{url: w.Broker, name: w.Name}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -93,6 +95,25 @@ func (w worker) open(pool *pgxpool.Pool, n *narrator) (s service, closing func()
 	}
 	return s, closing, nil
 }
+
+// observer looks on while a service works.
+type observer interface {
+	listen(service string) func(bus.Event)
+	follow(service string, p message.Publisher) message.Publisher
+}
+
+// reporter tells the parent how many messages came that were there before.
+type reporter struct{ out io.Writer }
+
+func (r reporter) listen(string) func(bus.Event) {
+	return func(e bus.Event) {
+		if a, ok := e.(bus.Arrivals); ok && a.Repeated > 0 {
+			_, _ = fmt.Fprintln(r.out, a.Repeated) // the parent counts what it hears
+		}
+	}
+}
+
+func (reporter) follow(_ string, p message.Publisher) message.Publisher { return p }
 
 const (
 	ordersService   = "orders"

@@ -64,7 +64,7 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if err != nil {
 		return nil, err
 	}
-	answers, err := watermill.NewIntake(b, contract.Orders, sub, watermill.IntakeOptions{Endpoint: contract.Orders})
+	answers, err := watermill.NewIntake(b, contract.Orders, sub, watermill.IntakeOptions{Endpoint: contract.Orders, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

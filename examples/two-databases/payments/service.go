@@ -53,11 +53,11 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	}
 	// The border. Commands are for the endpoint that is named; an event is for whoever is subscribed to it here. In this database
 	// "orders" is an endpoint that gives its messages, which are answers, to the broker.
-	commands, err := watermill.NewIntake(b, contract.Payments, sub, watermill.IntakeOptions{Endpoint: contract.Payments})
+	commands, err := watermill.NewIntake(b, contract.Payments, sub, watermill.IntakeOptions{Endpoint: contract.Payments, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	events, err := watermill.NewIntake(b, contract.OrderEvents, sub, watermill.IntakeOptions{})
+	events, err := watermill.NewIntake(b, contract.OrderEvents, sub, watermill.IntakeOptions{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
