@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	wnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
+	jetstream "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/examples/two-databases/contract"
 	"github.com/edda-go/edda/internal/border/cluster"
@@ -54,9 +54,9 @@ func held(ctx context.Context, c *cluster.Cluster) (sum uint64, err error) {
 // The broker could drop what a relay gives it twice (TrackMsgId), for as long as it remembers ids. That is left off here, so that
 // the inbox has something to do.
 func publisher(url, name string) (message.Publisher, error) {
-	return wnats.NewPublisher(wnats.PublisherConfig{
+	return jetstream.NewPublisher(jetstream.PublisherConfig{
 		URL: url, NatsOptions: append(cluster.Reconnecting(), nats.Name(name)),
-		JetStream: wnats.JetStreamConfig{ConnectOptions: []nats.JSOpt{nats.MaxWait(publishWait)}},
+		JetStream: jetstream.JetStreamConfig{ConnectOptions: []nats.JSOpt{nats.MaxWait(publishWait)}},
 	}, nil)
 }
 
@@ -73,9 +73,9 @@ func (s subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messag
 	if err != nil {
 		return nil, err
 	}
-	sub, err := wnats.NewSubscriberWithNatsConn(conn, wnats.SubscriberSubscriptionConfig{
+	sub, err := jetstream.NewSubscriberWithNatsConn(conn, jetstream.SubscriberSubscriptionConfig{
 		QueueGroupPrefix: topic, SubscribersCount: inHand, AckWaitTimeout: ackWait, CloseTimeout: ackWait,
-		JetStream: wnats.JetStreamConfig{
+		JetStream: jetstream.JetStreamConfig{
 			DurablePrefix: topic, SubscribeOptions: []nats.SubOpt{nats.ManualAck()},
 			AckAsync: true, // an ack that is lost costs one more delivery, which the inbox knows
 		},

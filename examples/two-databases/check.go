@@ -144,12 +144,18 @@ func (l *lab) stories(ctx context.Context) (map[string]*story, error) {
 }
 
 // leftOver lists the sagas, dead letters, discarded messages and messages in queues that should not be there.
-func (s *site) leftOver(ctx context.Context) (left []string, err error) {
-	var what string
-	err = s.each(ctx, "left_over", []any{&what}, func() { left = append(left, s.worker.Service+": "+what) })
+func (s *site) leftOver(ctx context.Context) ([]string, error) {
+	left, err := s.queued(ctx)
 	if err != nil {
 		return nil, err
 	}
+	var what string
+	err = s.each(ctx, "left_over", []any{&what}, func() { left = append(left, s.worker.Service+": "+what) })
+	return left, err
+}
+
+// queued lists the queues that are not empty.
+func (s *site) queued(ctx context.Context) (left []string, err error) {
 	queues, err := s.Bus().Queues(ctx)
 	if err != nil {
 		return nil, err

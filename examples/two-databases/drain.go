@@ -36,7 +36,7 @@ func (l *lab) atRest(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for _, s := range []*site{l.orders, l.payments} {
-		left, err := s.leftOver(ctx)
+		left, err := s.queued(ctx)
 		if err != nil || len(left) > 0 {
 			return false, err
 		}
