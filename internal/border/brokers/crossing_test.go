@@ -67,7 +67,7 @@ func newCrossing(t *testing.T) *crossing {
 func (x *crossing) start(publisher message.Publisher, subscriber message.Subscriber, topic string) {
 	x.Helper()
 	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, watermill.RelayOptions{
-		RelayOptions: bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 500 * time.Millisecond, BatchMax: 50},
+		RelayOptions: bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, BatchMax: 50},
 		Topic:        topic, Parallel: 8,
 		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) },
 	}, said{}.Kind())
@@ -105,7 +105,7 @@ func (x *crossing) run(what string, f func(context.Context) error) {
 	})
 }
 
-// forgetful publishes, and forgets at every ninth message that it did: the relay gives that one again.
+// forgetful publishes, and forgets at every thirtieth message that it did: the relay gives that one again.
 type forgetful struct {
 	message.Publisher
 	x *crossing
@@ -116,7 +116,7 @@ var errForgotten = errors.New("it is published, and the answer is lost")
 
 func (f *forgetful) Publish(topic string, m ...*message.Message) error {
 	err := f.Publisher.Publish(topic, m...)
-	if err == nil && f.n.Add(1)%9 == 0 {
+	if err == nil && f.n.Add(1)%30 == 0 {
 		f.x.repeats.Add(1)
 		return errForgotten
 	}
@@ -199,7 +199,7 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	}
 }
 
-func (x *crossing) queuesHere() []bus.QueueStats {
+func (x *crossing) queuesHere() []bus.QueueInfo {
 	queues, err := x.here.Queues(x.Context())
 	if err != nil {
 		x.Error(err)
