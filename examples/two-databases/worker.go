@@ -52,22 +52,40 @@ func work(ctx context.Context, spec string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	pool, err := connect(ctx, w.DSN, w.Name)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	s, closing, err := w.open(pool, reporter{os.Stdout})
-	if err != nil {
-		return err
-	}
-	defer closing()
-	for s.Check(ctx) != nil { // the database is away, and will come back
+	for {
+		came, err := w.serve(ctx)
+		if came || ctx.Err() != nil {
+			return err
+		}
+		slog.Warn("the service did not come up, and tries again", "error", err)
 		if run.Sleep(ctx, 100*time.Millisecond) != nil {
 			return nil
 		}
 	}
-	return s.Run(ctx)
+}
+
+// coming is how long a service may take to come up. One that ends with an error before has met a database that is away, for which a
+// program is started again by whoever watches over it. After that nothing that dies may end it.
+const coming = 2 * time.Second
+
+// serve runs the service once. It tells whether it came up.
+func (w worker) serve(ctx context.Context) (came bool, err error) {
+	pool, err := connect(ctx, w.DSN, w.Name)
+	if err != nil {
+		return true, err
+	}
+	defer pool.Close()
+	s, closing, err := w.open(pool, reporter{os.Stdout})
+	if err != nil {
+		return true, err
+	}
+	defer closing()
+	if err := s.Check(ctx); err != nil {
+		return false, err
+	}
+	begun := time.Now()
+	err = s.Run(ctx)
+	return err == nil || time.Since(begun) > coming, err
 }
 
 // open puts the worker's service together, over its database and the broker. An observer, when it is not nil,
