@@ -22,5 +22,6 @@
 // consumes it. lost is told and not handled; double is handled twice, or entered the queue twice; disorder is a message that
 // entered behind a later one of its key. No table of the checker has a constraint that would hide any of it.
 //
-// Reading order: main.go, ground.go (databases and nodes), speed.go, lag.go, faults.go with worker.go, verdict.go with border.sql.
+// Reading order: main.go, ground.go (databases and nodes), speed.go, way.go
+// (relay, stream, intake), lag.go, faults.go with worker.go, verdict.go with border.sql.
 package main

@@ -30,7 +30,6 @@ const (
 	heard     = "heard"      // the endpoint there
 	stream    = "border"
 	topic     = "border.said"
-	parts     = 8
 	keyHeader = "key"
 	reader    = "other"
 )
@@ -133,7 +132,12 @@ type side struct {
 }
 
 func newSide(ctx context.Context, dsn string, o bus.Options) (*side, error) {
-	pool, err := pgxpool.New(ctx, dsn)
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 20 // more than there are senders: the first of them need a second connection each, to read the routes
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,158 @@
 package main
 
-import "context"
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
 
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// workerVariable makes this program a worker; its value is the worker as JSON.
 const workerVariable = "EDDA_BORDER_WORKER"
 
-func work(context.Context, string) error     { return nil }
-func lag(context.Context, settings) error    { return nil }
-func faults(context.Context, settings) error { return nil }
+// worker is a process on one side of the border. Here it tells messages and relays, there it takes them in and handles them.
+type worker struct {
+	Name string
+	Here bool
+	DSN  string // of its side
+	Way  way
+}
+
+// A member is a worker that runs.
+type member struct {
+	worker
+	cmd *exec.Cmd
+	say interface{ Write([]byte) (int, error) } // its standard input, which ends when we do
+}
+
+func (w worker) start() (*member, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	say, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", w.Name, err)
+	}
+	return &member{worker: w, cmd: cmd, say: say}, nil
+}
+
+func (m *member) kill() {
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait() // that it was killed is no news
+}
+
+// calm has the worker tell nothing more, and relay what is there.
+func (m *member) calm() error {
+	_, err := m.say.Write([]byte("calm\n"))
+	return err
+}
+
+// work is the whole life of a worker process.
+func work(ctx context.Context, text string) error {
+	w := worker{}
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		return fmt.Errorf("read %s: %w", workerVariable, err)
+	}
+	telling, calm := context.WithCancel(ctx)
+	defer calm()
+	run.Detached(ctx, func(context.Context) {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			calm()
+		}
+		os.Exit(0) // whoever started us has ended
+	})
+	s, err := newSide(ctx, w.DSN, bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.pool.Close()
+	if w.Here {
+		return w.here(ctx, telling, s)
+	}
+	return w.there(ctx, s)
+}
+
+func (w worker) here(ctx, telling context.Context, s *side) error {
+	relay, publisher, err := w.Way.relay(s, bus.RelayOptions{Lease: 2 * time.Second, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = publisher.Close() }()
+	group := run.NewGroup(ctx)
+	group.Go(func(ctx context.Context) error { return persist(ctx, s, relay) })
+	for n := range 4 {
+		group.Go(func(context.Context) error { tell(telling, s, fmt.Sprint(w.Name, ".", n)); return nil })
+	}
+	return group.Wait()
+}
+
+// tell sends numbered messages of one key until telling is over. A number whose transaction failed is not told.
+func tell(telling context.Context, s *side, key string) {
+	for n := int64(0); telling.Err() == nil; n++ {
+		m := said{Key: key, N: n}
+		_ = s.bus.InTx(telling, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(telling, sql("tell"), m.Key, m.N); err != nil {
+				return err
+			}
+			_, err := s.bus.PublishTx(telling, tx, m, saga.WithHeader(keyHeader, key))
+			return err
+		})
+		_ = run.Sleep(telling, run.Jitter(10*time.Millisecond)) // its end is the loop's
+	}
+}
+
+func (w worker) there(ctx context.Context, s *side) error {
+	intake, subscriber, err := w.Way.intake(s, "", straight) // events: they go to whoever is subscribed
+	if err != nil {
+		return err
+	}
+	defer func() { _ = subscriber.Close() }()
+	listener, err := newListener(s)
+	if err != nil {
+		return err
+	}
+	return persist(ctx, s, intake, listener)
+}
+
+// newListener is the endpoint there: it notes each message in the transaction that consumes it.
+func newListener(s *side) (*bus.Endpoint, error) {
+	return bus.NewEndpoint(s.bus, heard, bus.EndpointOptions{Concurrency: 2, Poll: 200 * time.Millisecond},
+		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m said) error {
+			_, err := tx.Exec(ctx, sql("handle"), m.Key, m.N)
+			return err
+		}))
+}
+
+// persist runs them again when they end because Postgres was away at a moment when they need it, as a supervisor would.
+func persist(ctx context.Context, s *side, runners ...edda.Runner) error {
+	for ctx.Err() == nil {
+		host, err := edda.NewHost(s.pool, runners...)
+		if err != nil {
+			return err
+		}
+		if err := host.Run(ctx); err != nil && ctx.Err() == nil {
+			_ = run.Sleep(ctx, 200*time.Millisecond) // its end is the loop's
+		}
+	}
+	return nil
+}

@@ -104,6 +104,7 @@ func NewJetStreamSubscriber(url string, o ConsumerOf, logger watermill.LoggerAda
 			return &wmnats.SubjectDetail{Primary: topic, QueueGroup: Consumer(name, topic)}
 		},
 		JetStream: wmnats.JetStreamConfig{
+			AckAsync:          true, // an ack that gets lost is a message given again, and the inbox drops it: no reason to wait
 			DurablePrefix:     o.Name,
 			DurableCalculator: Consumer,
 			// A consumer that exists is used, and one that Subscribe makes goes with its subscription, and its position with

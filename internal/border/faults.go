@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
+)
+
+// storm is a fault run.
+type storm struct {
+	*ground
+	random  *rand.Rand
+	members []*member
+	number  int
+
+	kills, nodeKills, leaderKills, crashes int
+}
+
+// faults lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through in peace, and
+// counts.
+func faults(ctx context.Context, s settings) error {
+	fmt.Printf("border: faults for %v, seed %d\n", s.faults, s.seed)
+	g, err := newGround(ctx, cluster.Options{Nodes: 3})
+	if err != nil {
+		return err
+	}
+	storm := &storm{ground: g, random: rand.New(rand.NewPCG(s.seed, 1))}
+	defer storm.end()
+	if err := storm.prepare(ctx); err != nil {
+		return err
+	}
+	for n := range 4 {
+		if err := storm.hire(n%2 == 0); err != nil {
+			return err
+		}
+	}
+	if err := storm.blow(ctx, s.faults); err != nil {
+		return err
+	}
+	if err := storm.calm(ctx); err != nil {
+		return err
+	}
+	v, err := judge(ctx, g)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("border: faults seconds=%.0f told=%d handled=%d worker_kills=%d node_kills=%d of_leaders=%d postgres_crashes=%d %s\n",
+		s.faults.Seconds(), v.told, v.handled, storm.kills, storm.nodeKills, storm.leaderKills, storm.crashes, v)
+	if v.broken() {
+		return fmt.Errorf("seed %d: %w", s.seed, errBroken)
+	}
+	return nil
+}
+
+// prepare makes stream, consumers and queues, and the witness there.
+func (s *storm) prepare(ctx context.Context) error {
+	if err := s.way().lay(ctx, s.nodes); err != nil {
+		return err
+	}
+	here, err := newSide(ctx, s.here, bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer here.pool.Close()
+	there, err := newSide(ctx, s.there, bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer there.pool.Close()
+	if err := here.bus.InstallQueue(ctx, relayName, said{}.Kind()); err != nil {
+		return err
+	}
+	listener, err := newListener(there)
+	if err != nil {
+		return err
+	}
+	if err := listener.Install(ctx); err != nil {
+		return err
+	}
+	_, err = there.pool.Exec(ctx, sql("watch"), heard)
+	return err
+}
+
+// way has few parts: each of its consumers is an election of its own when a node dies.
+func (s *storm) way() way { return way{URL: s.nodes.URL(), Parts: 8} }
+
+func (s *storm) hire(here bool) error {
+	s.number++
+	w := worker{Name: fmt.Sprint("worker", s.number), Here: here, DSN: s.there, Way: s.way()}
+	if here {
+		w.DSN = s.here
+	}
+	m, err := w.start()
+	if err == nil {
+		s.members = append(s.members, m)
+	}
+	return err
+}
+
+// blow strikes every second or three until the time is over.
+func (s *storm) blow(ctx context.Context, length time.Duration) error {
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		if err := run.Sleep(ctx, time.Duration(1000+s.random.IntN(2000))*time.Millisecond); err != nil {
+			return err
+		}
+		if err := s.strike(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strike kills something: a worker half of the times, else a node, or Postgres. What it kills comes back.
+func (s *storm) strike(ctx context.Context) error {
+	switch n := s.random.IntN(10); {
+	case n < 5:
+		return s.killWorker()
+	case n < 8:
+		return s.killNode(ctx)
+	}
+	s.crashes++
+	if err := s.server.Restart(ctx, pgdev.Immediate); err != nil {
+		return fmt.Errorf("restart Postgres: %w", err)
+	}
+	return nil
+}
+
+func (s *storm) killWorker() error {
+	s.kills++
+	at := s.random.IntN(len(s.members))
+	m := s.members[at]
+	s.members = append(s.members[:at], s.members[at+1:]...)
+	m.kill()
+	return s.hire(m.Here)
+}
+
+// killNode kills any node, every other time the leader of the stream, and brings it back after a while. Workers may be
+// killed meanwhile, other nodes not: two are the majority.
+func (s *storm) killNode(ctx context.Context) error {
+	s.nodeKills++
+	node := s.random.IntN(s.nodes.Nodes())
+	if s.random.IntN(2) == 0 {
+		leader, err := s.nodes.Leader(ctx, stream)
+		if err != nil {
+			return err
+		}
+		node = leader
+		s.leaderKills++
+	}
+	if err := s.nodes.Kill(node); err != nil {
+		return err
+	}
+	if err := run.Sleep(ctx, time.Duration(s.random.IntN(1500))*time.Millisecond); err != nil {
+		return err
+	}
+	if err := s.killWorker(); err != nil {
+		return err
+	}
+	if err := run.Sleep(ctx, time.Duration(s.random.IntN(1500))*time.Millisecond); err != nil {
+		return err
+	}
+	return s.nodes.Restart(ctx, node)
+}
+
+// calm ends the telling, and waits until everything told has come through.
+func (s *storm) calm(ctx context.Context) error {
+	for _, m := range s.members {
+		if err := m.calm(); err != nil {
+			return fmt.Errorf("calm %s: %w", m.Name, err)
+		}
+	}
+	here, err := newSide(ctx, s.here, bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer here.pool.Close()
+	there, err := newSide(ctx, s.there, bus.Options{})
+	if err != nil {
+		return err
+	}
+	defer there.pool.Close()
+	quiet, story := 0, ""
+	for end := time.Now().Add(2 * time.Minute); quiet < 10; {
+		if time.Now().After(end) {
+			return fmt.Errorf("it is not quiet after two minutes: %s: %w", story, errBroken)
+		}
+		queued, err := waiting(ctx, here, there)
+		unread, natsErr := s.nodes.Unread(ctx, stream)
+		if err := errors.Join(err, natsErr); err != nil {
+			return err
+		}
+		story = fmt.Sprintf("%d messages in the queues, %d in the stream", queued, unread)
+		if quiet++; queued > 0 || unread > 0 {
+			quiet = 0
+		}
+		if err := run.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func waiting(ctx context.Context, sides ...*side) (n int64, err error) {
+	for _, s := range sides {
+		queues, err := s.bus.Queues(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, q := range queues {
+			n += q.Ready + q.Delayed + q.Claimed
+		}
+	}
+	return n, nil
+}
+
+func (s *storm) end() {
+	for _, m := range s.members {
+		m.kill()
+	}
+	_ = s.close()
+}

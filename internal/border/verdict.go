@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// one is a message by which the checker knows it.
+type one struct {
+	Key string
+	N   int64
+}
+
+// verdict is what the checker found.
+type verdict struct {
+	told, handled                 int
+	lost, double, disorder, never int // never: handled, and nobody told it
+	dead                          int
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("lost=%d double=%d disorder=%d never_told=%d dead=%d", v.lost, v.double, v.disorder, v.never, v.dead)
+}
+
+func (v verdict) broken() bool { return v.lost+v.double+v.disorder+v.never+v.dead > 0 || v.told == 0 }
+
+// judge reads both databases and compares.
+func judge(ctx context.Context, g *ground) (v verdict, err error) {
+	here, err := newSide(ctx, g.here, bus.Options{})
+	if err != nil {
+		return v, err
+	}
+	defer here.pool.Close()
+	there, err := newSide(ctx, g.there, bus.Options{})
+	if err != nil {
+		return v, err
+	}
+	defer there.pool.Close()
+	told, err := read(ctx, here.pool, "told")
+	if err != nil {
+		return v, err
+	}
+	entered, err := read(ctx, there.pool, "entered")
+	if err != nil {
+		return v, err
+	}
+	handled, err := read(ctx, there.pool, "handled")
+	if err != nil {
+		return v, err
+	}
+	v = compare(told, entered, handled)
+	for _, pool := range []*pgxpool.Pool{here.pool, there.pool} {
+		dead := 0
+		if err := pool.QueryRow(ctx, sql("dead")).Scan(&dead); err != nil {
+			return v, fmt.Errorf("count the dead letters: %w", err)
+		}
+		v.dead += dead
+	}
+	return v, nil
+}
+
+func read(ctx context.Context, pool *pgxpool.Pool, name string) ([]one, error) {
+	rows, err := pool.Query(ctx, sql(name))
+	if err != nil {
+		return nil, fmt.Errorf("read what was %s: %w", name, err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[one])
+}
+
+// compare counts. entered is in the order in which the messages entered the queue.
+func compare(told, entered, handled []one) verdict {
+	v := verdict{told: len(told), handled: len(handled)}
+	times := map[one]int{}
+	for _, m := range handled {
+		times[m]++
+	}
+	known := map[one]bool{}
+	for _, m := range told {
+		known[m] = true
+		if times[m] == 0 {
+			v.lost++
+		}
+	}
+	for m, n := range times {
+		if v.double += n - 1; !known[m] {
+			v.never++
+		}
+	}
+	seen, last := map[one]bool{}, map[string]int64{}
+	for _, m := range entered {
+		switch before, any := last[m.Key]; {
+		case seen[m]:
+			v.double++
+		case any && m.N < before:
+			v.disorder++
+		default:
+			last[m.Key] = m.N
+		}
+		seen[m] = true
+	}
+	return v
+}
