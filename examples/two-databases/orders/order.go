@@ -1,0 +1,79 @@
+package orders
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/examples/two-databases/contract"
+	"github.com/edda-go/edda/saga"
+)
+
+// PlaceOrder starts the saga. It comes from Service.Place, in this database.
+type PlaceOrder struct {
+	OrderID string
+	Card    string
+	Cents   int64
+}
+
+// OrderDeclined is an event of this service: the card was declined.
+type OrderDeclined struct{ OrderID string }
+
+// OrderDelayed is an event of this service: the payment takes long.
+type OrderDelayed struct{ OrderID string }
+
+// PaymentOverdue is the timeout.
+type PaymentOverdue struct{}
+
+// Kind names the message.
+func (PlaceOrder) Kind() string { return "order.place" }
+
+// Kind names the message.
+func (OrderDeclined) Kind() string { return "order.declined" }
+
+// Kind names the message.
+func (OrderDelayed) Kind() string { return "order.delayed" }
+
+// Kind names the message.
+func (PaymentOverdue) Kind() string { return "order.payment-overdue" }
+
+// Order is the state of an order that is not yet paid.
+type Order struct{ Cents int64 }
+
+// rules is what the saga knows besides its state.
+type rules struct{ payWithin time.Duration }
+
+// place asks for the money. Nothing in it says that the endpoint which handles ChargeCard is in another database.
+func (r rules) place(o *Order, ctx *saga.Context, m PlaceOrder) error {
+	o.Cents = m.Cents
+	ctx.Send(contract.ChargeCard(m))
+	ctx.Timeout(r.payWithin, PaymentOverdue{}, saga.Named("payment"))
+	return nil
+}
+
+func (o *Order) charged(ctx *saga.Context, m contract.CardCharged) error {
+	ctx.Publish(contract.OrderPaid{OrderID: m.OrderID})
+	ctx.Complete() // the timeout goes with it
+	return nil
+}
+
+func (o *Order) declined(ctx *saga.Context, m contract.CardDeclined) error {
+	ctx.Publish(OrderDeclined{OrderID: m.OrderID})
+	ctx.Complete()
+	return nil
+}
+
+// overdue tells the buyer, and waits on. It does not give the order up: whether the card was charged is known in the other database
+// alone, and what is not known here must not be decided here. See the README for how to give up.
+func (r rules) overdue(_ *Order, ctx *saga.Context, _ PaymentOverdue) error {
+	ctx.Publish(OrderDelayed{OrderID: ctx.Key()})
+	ctx.Timeout(r.payWithin, PaymentOverdue{}, saga.Named("payment"))
+	return nil
+}
+
+func define(r rules) *saga.Definition {
+	return saga.Define("order", saga.Options{Store: saga.Optimistic},
+		saga.StartedBy(func(m PlaceOrder) string { return m.OrderID }, r.place),
+		saga.OnReply((*Order).charged),
+		saga.OnReply((*Order).declined),
+		saga.OnTimeout(r.overdue),
+	)
+}

@@ -1,0 +1,93 @@
+package orders
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/examples/two-databases/contract"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed tables.sql
+var tables string
+
+// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order keep their order,
+// and orders are published beside each other.
+var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second, RetryMost: 2 * time.Second}, Parallel: 8}
+
+// Options of the service.
+type Options struct {
+	PayWithin time.Duration // until the buyer is told that the payment takes long; 0 is a minute
+	Logger    *slog.Logger
+	Events    func(bus.Event)
+}
+
+// Service is the orders service in one process. Any number of processes may run it.
+type Service struct {
+	pool *pgxpool.Pool
+	bus  *bus.Bus
+	host *edda.Host
+}
+
+// New puts the service together. It does no I/O with the database. The broker is what Watermill makes of any broker.
+func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Options) (*Service, error) {
+	if o.PayWithin == 0 {
+		o.PayWithin = time.Minute
+	}
+	b, err := bus.New(pool, bus.Options{Logger: o.Logger, Events: o.Events})
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{pool: pool, bus: b}
+	orders, err := bus.NewEndpoint(b, contract.Orders, bus.EndpointOptions{Concurrency: 2}, bus.Saga(define(rules{o.PayWithin})))
+	if err != nil {
+		return nil, err
+	}
+	page, err := bus.NewEndpoint(b, "page", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(paid), bus.HandleTx(declined), bus.HandleTx(delayed))
+	if err != nil {
+		return nil, err
+	}
+	// The border. In this database "payments" is an endpoint that gives its messages to the broker.
+	toPayments, err := watermill.NewRelay(b, contract.Payments, pub, relaying, contract.ChargeCard{}.Kind())
+	if err != nil {
+		return nil, err
+	}
+	events, err := watermill.NewRelay(b, contract.OrderEvents, pub, relaying, contract.OrderPaid{}.Kind())
+	if err != nil {
+		return nil, err
+	}
+	answers, err := watermill.NewIntake(b, contract.Orders, sub, watermill.IntakeOptions{Endpoint: contract.Orders, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	s.host, err = edda.NewHost(pool, orders, page, toPayments, events, answers)
+	return s, err
+}
+
+// Bus is for those who look on.
+func (s *Service) Bus() *bus.Bus { return s.bus }
+
+// Install makes the tables and queues. A deployment does it once, with the rights for it.
+func (s *Service) Install(ctx context.Context) error {
+	if err := migrate.Up(ctx, s.pool, migrate.Options{}); err != nil {
+		return err
+	}
+	if _, err := s.pool.Exec(ctx, tables); err != nil {
+		return fmt.Errorf("make the tables of orders: %w", err)
+	}
+	return s.host.Install(ctx)
+}
+
+// Check tells whether the service can run, see edda.Host.
+func (s *Service) Check(ctx context.Context) error { return s.host.Check(ctx) }
+
+// Run runs the service until ctx ends.
+func (s *Service) Run(ctx context.Context) error { return s.host.Run(ctx) }
