@@ -74,6 +74,7 @@
 //	Info   edda: endpoint recovered               endpoint, slow_for
 //	Warn   edda: what is set for the endpoint was not read  endpoint, error
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
+//	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that arrived from another system)
 //	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
 //	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
@@ -116,4 +117,5 @@
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go.
+// What comes from other systems is arrive.go, arrival.go, arriving.go and received.go; replay.go puts back what went there.
 package bus
