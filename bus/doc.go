@@ -81,6 +81,7 @@
 //	Info   edda: endpoint recovered               endpoint, slow_for
 //	Warn   edda: what is set for the endpoint was not read  endpoint, error
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
+//	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that arrived from another system)
 //	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
 //	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
@@ -130,5 +131,5 @@
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
 // then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go and relaytell.go; border.go is what
-// crosses with a message, and arrive.go with arrival.go what comes from elsewhere. pooler.go refuses to listen where that cannot work.
+// crosses with a message, and arrive.go, arrival.go, arriving.go and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen where that cannot work.
 package bus

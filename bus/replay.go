@@ -62,11 +62,12 @@ func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err e
 		if q == nil {
 			return fmt.Errorf("it has no queue: %w", ErrNotInstalled)
 		}
-		found, place, more, err := b.ids.ListKept(ctx, tx, o.Filter, o.After, o.Limit)
+		page, err := b.ids.ListKept(ctx, tx, o.Filter, o.After, o.Limit)
 		if err != nil {
 			return err
 		}
-		done = Replayed{Place: place, More: more}
+		found := page.Found
+		done = Replayed{Place: page.Next, More: page.More}
 		if n := affordable(found); n < len(found) {
 			found, done.More = found[:n], true
 			done.Place = outbox.KeptPlace{Relayed: found[n-1].Relayed, ID: found[n-1].ID}

@@ -69,14 +69,21 @@ const (
 
 var errNoEndpoint = errors.New("the endpoint of the relay is missing")
 
+// KeptPage is what ListKept found.
+type KeptPage struct {
+	Found []Kept
+	Next  KeptPlace // how far it came
+	More  bool      // there may be others behind it
+}
+
 // ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at limit copies of the
-// endpoint at most, and tells how far it came; more is false when there are no others.
-func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (found []Kept, next KeptPlace, more bool, err error) {
+// endpoint at most.
+func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (KeptPage, error) {
 	if f.Endpoint == "" {
-		return nil, after, false, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
+		return KeptPage{}, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
 	}
 	if limit < 1 || limit > MostKept {
-		return nil, after, false, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
+		return KeptPage{}, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
 	}
 	if after.Relayed.Before(f.Since) { // a microsecond before is behind whatever was relayed then
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
@@ -84,29 +91,30 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity), [16]byte(after.ID),
 		bound(f.Until, pgtype.Infinity), f.Kind, limit)
 	if err != nil {
-		return nil, after, false, fmt.Errorf("list relayed messages: %w", err)
+		return KeptPage{}, fmt.Errorf("list relayed messages: %w", err)
 	}
-	next = after
+	page := KeptPage{Next: after}
 	looked, wanted := 0, false
 	var k Kept
 	var sent *time.Time
 	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted}, func() error {
 		looked++
-		next = KeptPlace{Relayed: k.Relayed, ID: k.ID}
+		page.Next = KeptPlace{Relayed: k.Relayed, ID: k.ID}
 		if wanted {
 			one := k
 			one.Endpoint, one.Header = f.Endpoint, append([]byte(nil), k.Header...)
 			if sent != nil {
 				one.Sent = *sent
 			}
-			found = append(found, one)
+			page.Found = append(page.Found, one)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, after, false, fmt.Errorf("list relayed messages: %w", err)
+		return KeptPage{}, fmt.Errorf("list relayed messages: %w", err)
 	}
-	return found, next, looked == limit, nil
+	page.More = looked == limit
+	return page, nil
 }
 
 var lastID = saga.ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}

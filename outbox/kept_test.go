@@ -41,11 +41,11 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 	keep(t, pool, store, outbox.Kept{Endpoint: "other", ID: saga.ID{1}, Kind: "k", Header: []byte("{}"), Body: []byte("x")})
 	var got []outbox.Kept
 	for place, more := (outbox.KeptPlace{}), true; more; {
-		found, next, some, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, place, 3)
+		page, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, place, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, place, more = append(got, found...), next, some
+		got, place, more = append(got, page.Found...), page.Next, page.More
 	}
 	if err := store.ReadBodies(t.Context(), pool, got); err != nil || len(got) != 10 {
 		t.Fatalf("%d copies, %v", len(got), err)
@@ -55,8 +55,8 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 			t.Errorf("copy %d is %+v", n, k)
 		}
 	}
-	some, _, more, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop", Kind: "order.paid", Since: got[2].Relayed, Until: got[8].Relayed}, outbox.KeptPlace{}, 100)
-	if err != nil || len(some) != 3 || more || some[0].ID != got[2].ID {
+	some, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop", Kind: "order.paid", Since: got[2].Relayed, Until: got[8].Relayed}, outbox.KeptPlace{}, 100)
+	if err != nil || len(some.Found) != 3 || some.More || some.Found[0].ID != got[2].ID {
 		t.Errorf("of a time and a kind: %v, %v", some, err)
 	}
 	shown, err := store.ShowKept(t.Context(), pool, saga.ID{1})
@@ -66,7 +66,7 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 	for range 4 {
 		b.turn(outbox.Outbox)
 	}
-	if left, _, _, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, outbox.KeptPlace{}, 100); err != nil || len(left) != 0 {
-		t.Errorf("after a round of the ring %d are left, %v", len(left), err)
+	if left, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, outbox.KeptPlace{}, 100); err != nil || len(left.Found) != 0 {
+		t.Errorf("after a round of the ring %d are left, %v", len(left.Found), err)
 	}
 }

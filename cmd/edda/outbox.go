@@ -124,11 +124,11 @@ func (t *tool) outboxList() *cobra.Command {
 				return err
 			}
 			filter, after := flags.read(now, args[0])
-			found, next, more, err := b.Outbox().ListKept(ctx, t.pool, filter, after, limit)
+			page, err := b.Outbox().ListKept(ctx, t.pool, filter, after, limit)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(keptList(found, next, more))
+			return t.print(keptList(page.Found, page.Next, page.More))
 		},
 	}
 	flags.add(c)
