@@ -30,6 +30,7 @@ func ratios(summaries []Summary) []Ratio {
 			all = append(all, throughput(pairs(summaries, Step, above, below))...)
 			all = append(all, throughput(pairs(summaries, Hot, above, below))...)
 			all = append(all, throughput(pairs(summaries, Leased, above, below))...)
+			all = append(all, throughput(pairs(summaries, Inbox, above, below))...)
 			all = append(all, bySize(pairs(summaries, Backlog, above, below))...)
 			all = append(all, bySize(pairs(summaries, Timers, above, below))...)
 			all = append(all, latency(pairs(summaries, Latency, above, below))...)

@@ -17,8 +17,6 @@ import (
 // foreignID is the header that keeps an id which is no UUID, letter by letter.
 const foreignID = "watermill-uuid"
 
-const enveloped = "edda-" // how the names begin that Envelope gives
-
 // arrival is one message on its way into this database.
 type arrival struct {
 	given *Arrival
@@ -79,7 +77,7 @@ func (a *arrival) compose() (saga.Outgoing, error) {
 }
 
 func isEnveloped(name string) bool {
-	return len(name) >= len(enveloped) && strings.EqualFold(name[:len(enveloped)], enveloped)
+	return len(name) >= len(ownHeaders) && strings.EqualFold(name[:len(ownHeaders)], ownHeaders)
 }
 
 // without copies the headers that are the user's.

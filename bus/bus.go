@@ -99,6 +99,9 @@ func Route[M saga.Message](endpoint string) Routing {
 //	err := b.DeadLetters().Retry(ctx, pool, b, number)
 func (b *Bus) DeadLetters() *deadletter.Store { return b.letters }
 
+// Outbox has what is kept of the border: the copies of relayed messages, and for how long they and the ids of the inbox stay.
+func (b *Bus) Outbox() *outbox.Store { return b.ids }
+
 // New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
 // the pool speaks the simple protocol.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {

@@ -41,6 +41,13 @@
 // messages of a key are handled in order and without conflicts while processes come, go and die; a failing message is
 // overtaken while it waits for its retry, as everywhere. Processes share the partitions evenly without a leader, see balance.go.
 //
+// # Relays
+//
+// NewRelay makes a queue that leads out of the database. Who has the lease relay/<name> looks at the head of the queue with no lock, gives
+// the messages to a function of the user's with no transaction open, and deletes in one guarded transaction what went through. A crash
+// between the two repeats messages, with their ids and in their order. A relay that fails keeps its messages and their order; only a message
+// that is refused while others go through is given up.
+//
 // # Runs
 //
 // A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends the run, with the same
@@ -97,6 +104,11 @@
 //	Info   edda: partitioned endpoint started     endpoint, partitions
 //	Info   edda: partitioned endpoint stopped     endpoint, error (nil after a clean drain)
 //	Warn   edda: partitions were not looked at    endpoint, error (another try follows)
+//	Info   edda: relay started                    endpoint
+//	Info   edda: relay stopped                    endpoint, error (nil after a clean drain)
+//	Warn   edda: a relay's turn was lost          endpoint, error (another follows)
+//	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
+//	Info   edda: relay goes on                    endpoint (after such a warning)
 //	Debug  edda: a seat was not given back        endpoint, error (it expires)
 //	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
@@ -115,5 +127,7 @@
 // knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
-// partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go.
+// partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
+// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go and relaytell.go; border.go is what
+// crosses with a message.
 package bus

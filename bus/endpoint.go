@@ -80,6 +80,7 @@ type Endpoint struct {
 	running    sync.Mutex       // held by Run
 	fence      func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
 	partitions *spread          // of the queue in front of partitions: its batches move messages to them
+	relay      bool             // it has no handlers: a Relay consumes its queue
 
 	limited atomic.Bool // batches need a seat, see seat.go; once true it stays so
 	ground
@@ -278,6 +279,9 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	}
 	id, err := e.findQueue(ctx)
 	if err != nil {
+		return ground{}, err
+	}
+	if err := e.checkRelay(ctx); err != nil {
 		return ground{}, err
 	}
 	if err := e.subscribe(ctx); err != nil {

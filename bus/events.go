@@ -127,6 +127,19 @@ type ConcurrencySet struct {
 	Concurrency int // that this process has from now on, while the endpoint is not paused
 }
 
+// Arrivals: one call of Bus.Arrive has committed.
+type Arrivals struct {
+	Source   string
+	Endpoint string // "" where they were published
+	Accepted int
+	Repeated int // were there before
+	Unwanted int // events that nobody is subscribed to
+	Dead     int
+	Unnamed  int // of all these, how many had no id
+}
+
+func (Arrivals) event() {}
+
 // Relayed: a relay has given messages to the other side and deleted them here, in one transaction.
 type Relayed struct {
 	Endpoint string // the relay's name
@@ -142,18 +155,6 @@ type RelayHeld struct {
 	Holding  bool
 }
 
-// Arrivals: one call of Bus.Arrive has committed.
-type Arrivals struct {
-	Source   string
-	Endpoint string // "" where they were published
-	Accepted int
-	Repeated int // were there before
-	Unwanted int // events that nobody is subscribed to
-	Dead     int
-	Unnamed  int // of all these, how many had no id
-}
-
-func (Arrivals) event()       {}
 func (Handled) event()        {}
 func (Retried) event()        {}
 func (DeadLettered) event()   {}

@@ -17,6 +17,9 @@ func (e *Endpoint) Install(ctx context.Context) error {
 	if _, err := e.createQueue(ctx); err != nil {
 		return fmt.Errorf("install endpoint %s: %w", e.name, err)
 	}
+	if err := e.settleRelay(ctx); err != nil {
+		return fmt.Errorf("install endpoint %s: %w", e.name, err)
+	}
 	if err := e.subscribe(ctx); err != nil {
 		return err
 	}

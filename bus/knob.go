@@ -79,6 +79,9 @@ func (b *Bus) ResetConcurrency(ctx context.Context, name string) error {
 }
 
 func (b *Bus) setConcurrency(ctx context.Context, doing, name string, n *int) error {
+	if err := b.refuseForRelays(ctx, doing, name); err != nil {
+		return err
+	}
 	return b.turn(ctx, doing, name, b.knobs.Get("set_concurrency"), n)
 }
 

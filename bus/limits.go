@@ -69,6 +69,9 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 	if _, err := b.findForTools(ctx, endpoint); err != nil {
 		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, err)
 	}
+	if err := b.refuseForRelays(ctx, "set the limit of", endpoint); err != nil {
+		return err
+	}
 	if err := b.limits.Set(ctx, b.pool, endpoint, n); err != nil {
 		return explain(err)
 	}

@@ -27,6 +27,7 @@ const CountLimit = 100_000
 // QueueInfo is how one queue stands, by the database's clock.
 type QueueInfo struct {
 	Endpoint string
+	Relay    bool     // a Relay carries its messages over the border
 	Kinds    []string // that are sent or published to it, sorted
 	Ready    int64    // messages that are due, those that workers have in hand included
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
@@ -69,7 +70,7 @@ func (b *Bus) readQueues(ctx context.Context) ([]QueueInfo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("count the messages of endpoint %s: %w", q.endpoint, explain(err))
 		}
-		info.Endpoint, info.Kinds = q.endpoint, known.kindsOf(q)
+		info.Endpoint, info.Relay, info.Kinds = q.endpoint, q.relay, known.kindsOf(q)
 		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })
@@ -164,6 +165,14 @@ func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue, error)
 //
 // Errors: the name or a kind is no name; the role may not create tables; the schema is not migrated.
 func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string) error {
+	if err := checkNames(endpoint, kinds); err != nil {
+		return err
+	}
+	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{subscribed: kinds}}
+	return e.Install(ctx)
+}
+
+func checkNames(endpoint string, kinds []string) error {
 	faults := []error{}
 	if err := saga.CheckName(endpoint); err != nil {
 		faults = append(faults, fmt.Errorf("install endpoint %.80q: %w", endpoint, err))
@@ -173,11 +182,7 @@ func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string
 			faults = append(faults, fmt.Errorf("install endpoint %.80q: kind %.80q: %w", endpoint, kind, err))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{subscribed: kinds}}
-	return e.Install(ctx)
+	return errors.Join(faults...)
 }
 
 // CheckQueue finds the queue of an endpoint, and creates it where Options.AutoInstall says so. ErrNotInstalled says that there is

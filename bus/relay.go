@@ -10,6 +10,8 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -57,6 +59,7 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	}
 	r := &Relay{bus: b, name: name, options: o, forward: forward, fatal: make(chan error, 1)}
 	r.endpoint = b.newEndpoint(name, o.endpoint(), &handlers{subscribed: kinds})
+	r.endpoint.relay = true
 	var err error
 	r.keeper, err = lease.NewKeeper(b.pool, b.leases, lease.Job{Name: r.leaseName(), Run: r.work},
 		lease.Options{TTL: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: o.Logger})
@@ -112,7 +115,7 @@ func (r *Relay) Install(ctx context.Context) error {
 
 // Check does what Run does before its first message, and nothing else, see Endpoint.Check.
 func (r *Relay) Check(ctx context.Context) error {
-	if _, err := r.endpoint.check(ctx); err != nil {
+	if _, err := r.check(ctx); err != nil {
 		return fmt.Errorf("check relay %s: %w", r.name, err)
 	}
 	return nil
@@ -139,7 +142,7 @@ func (r *Relay) Run(ctx context.Context) error {
 
 func (r *Relay) run(ctx context.Context) error {
 	e := r.endpoint
-	ground, err := e.check(ctx)
+	ground, err := r.check(ctx)
 	if err != nil {
 		return unlessOver(ctx, err)
 	}
@@ -166,6 +169,16 @@ func (r *Relay) run(ctx context.Context) error {
 	alive.Stop()
 	err = errors.Join(err, alive.Wait())
 	return err
+}
+
+func (r *Relay) check(ctx context.Context) (ground, error) {
+	if err := migrations.Check(ctx, r.bus.pool, r.bus.schema); err != nil {
+		return ground{}, err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return ground{}, err
+	}
+	return r.endpoint.check(ctx)
 }
 
 // unlessOver is nil when ctx has ended: what fails then is no news.
@@ -239,6 +252,11 @@ func (r *Relay) relayTerm(life, working context.Context, t lease.Term) error {
 	}
 	r.bus.hub.attach(e.queue.id, e.pump, e.knobs)
 	defer r.bus.hub.detach(e.queue.id, e.pump, e.knobs)
+	if r.options.Keep > 0 {
+		if err := r.bus.ids.KeepAtLeast(life, r.bus.pool, outbox.Outbox, r.options.Keep); err != nil {
+			return explain(err)
+		}
+	}
 	loop := newRelaying(r, t, pool)
 	side := run.NewGroup(life)
 	side.Go(e.pump.tick)

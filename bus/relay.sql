@@ -26,3 +26,13 @@ DELETE FROM :queue q
 USING unnest($1::tid[], $2::timestamptz[], $3::uuid[]) u(tid, due, id)
 WHERE q.ctid = u.tid AND q.due = u.due AND q.id = u.id
 RETURNING q.id;
+
+-- name: relay_mark
+-- An endpoint that has run has a row of knob. Its queue does not become a relay's, since its program would come back.
+INSERT INTO :schema.settings (name, value)
+SELECT 'relay/' || q.endpoint, 'yes' FROM :schema.queue q
+WHERE q.endpoint = $1 AND NOT EXISTS (SELECT FROM :schema.knob k WHERE k.endpoint = q.endpoint)
+ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
+
+-- name: relay_marked
+SELECT EXISTS (SELECT FROM :schema.settings WHERE name = 'relay/' || $1);

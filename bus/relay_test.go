@@ -3,12 +3,16 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -144,4 +148,136 @@ func TestRelayInOrder(t *testing.T) {
 		}
 		return sum == 100
 	})
+}
+
+func TestRelaysAreRefused(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	forward := (&abroad{}).forward
+	for _, c := range []struct {
+		name    string
+		o       bus.RelayOptions
+		forward bus.Forward
+		kinds   []string
+		want    string
+	}{
+		{"r", bus.RelayOptions{BatchMax: -1}, forward, nil, "BatchMax is -1, want 0 to 5000 (0 is the default)"},
+		{"r", bus.RelayOptions{BatchMax: 5001}, forward, nil, "BatchMax is 5001"},
+		{"r", bus.RelayOptions{BatchBytes: -1}, forward, nil, "BatchBytes is -1, want 0 to 268435456"},
+		{"r", bus.RelayOptions{Poll: -1}, forward, nil, "Poll is -1ns"},
+		{"r", bus.RelayOptions{Lease: time.Second}, forward, nil, "Lease is 1s, want 2s to 1h0m0s"},
+		{"r", bus.RelayOptions{Drain: -1}, forward, nil, "Drain is -1ns"},
+		{"r", bus.RelayOptions{Keep: time.Second}, forward, nil, "Keep is 1s, want 1m0s to"},
+		{"r", bus.RelayOptions{Retry: -1}, forward, nil, "Retry is -1ns"},
+		{"r", bus.RelayOptions{RetryMost: 2 * time.Hour}, forward, nil, "RetryMost is 2h0m0s, want 1ms to 1h0m0s"},
+		{"r", bus.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and RetryMost is 30s"},
+		{"r", bus.RelayOptions{Stuck: -1}, forward, nil, "Stuck is -1"},
+		{"r", bus.RelayOptions{Server: "a\nb"}, forward, nil, "control characters"},
+		{"R", bus.RelayOptions{}, forward, nil, "beginning with a letter"},
+		{"r", bus.RelayOptions{}, forward, []string{"No Kind"}, "kind: "},
+		{"r", bus.RelayOptions{}, forward, []string{"a.b", "a.b"}, "kind a.b is given twice"},
+		{"r", bus.RelayOptions{}, nil, nil, "forward is nil"},
+	} {
+		if _, err := bus.NewRelay(w.bus, c.name, c.o, c.forward, c.kinds...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %v, want %q", c.name, c.o, err, c.want)
+		}
+	}
+	if _, err := bus.NewRelay(nil, "r", bus.RelayOptions{}, forward); err == nil {
+		t.Error("no bus")
+	}
+	if err := w.relay(w.processWithoutInstall(), bus.RelayOptions{}, forward).Run(t.Context()); !errors.Is(err, bus.ErrNotInstalled) {
+		t.Errorf("Run of what is not installed: %v", err)
+	}
+}
+
+// A name is a relay's or an endpoint's, for all who would have it otherwise.
+func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	w.start("orders", bus.EndpointOptions{}, bus.HandleTx(hears))
+	w.until("it has run", func() bool { return w.count(`SELECT count(*) FROM edda.knob WHERE endpoint = 'orders'`) == 1 })
+	e := w.endpoint("border", bus.EndpointOptions{}, bus.HandleTx(hears))
+	r, err := bus.NewRelay(w.bus, "orders", bus.RelayOptions{}, (&abroad{}).forward)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := bus.NewRelay(w.ownersBus(), "orders", bus.RelayOptions{}, (&abroad{}).forward)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"the endpoint's Run":      {e.Run(t.Context()), "this queue is a relay's"},
+		"the endpoint's Check":    {e.Check(t.Context()), "give the endpoint another name"},
+		"InstallQueue":            {w.ownersBus().InstallQueue(t.Context(), "border", "a.b"), "this queue is a relay's"},
+		"the relay's Run":         {r.Run(t.Context()), "run relay orders: "},
+		"the relay's Install":     {owner.Install(t.Context()), "an endpoint of this name has run here: give the relay another name"},
+		"SetConcurrency":          {w.bus.SetConcurrency(t.Context(), "border", 2), "it is a relay"},
+		"SetLimit":                {w.bus.SetLimit(t.Context(), "border", 2), "it is a relay"},
+		"InstallRelay of no name": {w.ownersBus().InstallRelay(t.Context(), "No Name"), "beginning with a letter"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", call, c.err, c.want)
+		}
+	}
+	if err := w.ownersBus().InstallRelay(t.Context(), "border", "a.b"); err != nil {
+		t.Errorf("a second install: %v", err)
+	}
+	infos, err := w.bus.Queues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range infos {
+		if i.Relay != (i.Endpoint == "border") {
+			t.Errorf("%s is shown as a relay: %v", i.Endpoint, i.Relay)
+		}
+	}
+}
+
+// All statements are planned on tables that nobody has analysed, and reach their rows by an index or by their place.
+func TestPlansOfRelays(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	text, err := os.ReadFile("relay.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := strings.Replace(w.queue("border"), "edda.", ":schema.", 1)
+	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := w.begin()
+	w.execTx(tx, bus.Statement(w.bus, "open"))
+	const id = "00000000-0000-0000-0000-000000000007"
+	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_body": 1, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
+	args := map[string][]string{
+		"relay_look": {"10", "2026-01-01 01:00:00+00", id}, "relay_body": {"2026-01-01 00:00:07+00", id},
+		"relay_delete": {`{"(0,7)","(0,8)"}`, `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`, "{" + id + "," + id + "}"},
+		"relay_mark":   {"border"}, "relay_marked": {"border"},
+	}
+	for name, sql := range statements {
+		if _, known := most[name]; !known {
+			t.Errorf("nobody tests the plan of %s", name)
+		}
+		if _, err := tx.Prepare(t.Context(), name, sql); err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Explain(t, tx, name, args[name]...) // planned while the queue is empty
+	}
+	w.execTx(tx, w.sql(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
+		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
+		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}' FROM generate_series(1, 10000) n`))
+	for name := range statements {
+		for _, scan := range pgtest.Explain(t, tx, name, args[name]...) {
+			if scan.Table != "" && (scan.Node == "Seq Scan" || scan.Rows+scan.Removed > most[name]) {
+				t.Errorf("%s: %v", name, scan)
+			}
+		}
+	}
 }

@@ -37,11 +37,10 @@ func (r *relaying) carry(ctx context.Context, b *relayed) {
 	if len(messages) == 0 {
 		return
 	}
-	if r.stuck(messages[0]) {
-		r.tellStuck(ctx, b, messages)
-		return
+	through := r.try(ctx, b, messages)
+	if m, behind := r.stuck(messages, through); m != nil && ctx.Err() == nil {
+		r.tellStuck(ctx, b, m, behind, through)
 	}
-	r.try(ctx, b, messages)
 }
 
 // try forwards messages together. It tells whether one of them went through.
@@ -67,33 +66,33 @@ func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (th
 	return through
 }
 
-// give calls forward, which is a user's and may panic or return nonsense.
-func (r *relaying) give(ctx context.Context, messages []*message) (errs []error) {
+// give calls forward. It returns one error for each message, whatever that does.
+func (r *relaying) give(ctx context.Context, messages []*message) []error {
 	deliveries := make([]*saga.Delivery, len(messages))
 	for n, m := range messages {
 		deliveries[n] = &m.delivery
 	}
-	all := func(err error) []error {
-		errs := make([]error, len(messages))
-		errs[0] = err
-		for n := range errs[1:] {
-			errs[n+1] = ErrBehind
-		}
+	errs, wrong := r.call(ctx, deliveries)
+	switch {
+	case wrong == nil && len(errs) == len(messages):
 		return errs
-	}
-	defer func() {
-		var err error
-		if recovered(&err); err != nil {
-			errs = all(err)
-		}
-	}()
-	switch errs = r.forward(ctx, deliveries); len(errs) {
-	case len(messages):
-		return errs
-	case 0:
+	case wrong == nil && len(errs) == 0:
 		return make([]error, len(messages))
+	case wrong == nil:
+		wrong = fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages))
 	}
-	return all(fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages)))
+	errs = make([]error, len(messages)) // nobody knows which it was
+	errs[0] = wrong
+	for n := range errs[1:] {
+		errs[n+1] = ErrBehind
+	}
+	return errs
+}
+
+// call is one call of a user's function, which may panic.
+func (r *relaying) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
+	defer recovered(&wrong)
+	return r.forward(ctx, deliveries), nil
 }
 
 // fail judges a failure. It tells whether m is to be tried again.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -86,4 +85,4 @@ func snapshot(xmin, xmax *uint64) func(rows pgx.Rows) error {
 	}
 }
 
-func (m *message) position() position { return position{due: m.due, id: saga.ID(m.id)} }
+func (m *message) position() position { return position{due: m.due, id: m.id} }

@@ -17,7 +17,8 @@ type RelayOptions struct {
 	Server     string        // the name of this process in the table lease, for people who look; "" is the host's name
 	Drain      time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
 
-	// Keep is how long copies of relayed messages are kept, to be listed and replayed. 0 keeps none.
+	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps none. All relays
+	// of a database keep theirs as long as the one that wants it longest.
 	Keep time.Duration
 
 	// A message that fails is tried again after Retry, which grows up to RetryMost. What is behind it waits.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )
@@ -74,12 +75,15 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	var letters []deadletter.Letter
 	var discarded []deadletter.Discarded
+	var kept []outbox.Kept
 	ends := &runEnds{}
 	for _, m := range ended {
 		if m.run != nil {
 			m.reportRun(ends)
 		}
 		switch {
+		case m.fate == done && r.options.Keep > 0:
+			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.id, Kind: m.kind, Header: m.header, Body: m.body, Sent: m.sent})
 		case m.fate == dropped:
 			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind, Reason: m.reason})
 		case m.fate == dead && m.run == nil:
@@ -91,6 +95,7 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	}
 	r.bus.letters.QueueLetters(pipeline, letters)
 	r.bus.letters.QueueDiscarded(pipeline, discarded)
+	r.bus.ids.QueueKeep(pipeline, kept)
 	ends.held = []int32{} // they were checked in another transaction: one that is not current any more changes nothing
 	r.bus.queueRunEnd(pipeline, ends)
 }

@@ -19,6 +19,7 @@ type queue struct {
 	id       int
 	endpoint string
 	table    string
+	relay    bool // a relay consumes it
 
 	takeSeated, pruneLedger                                                                    string
 	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
@@ -88,15 +89,16 @@ func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {
 	var (
 		id       *int
 		endpoint *string
+		relay    bool
 		kind     *string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&fresh.generation, &fresh.schemaID, &id, &endpoint, &kind}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&fresh.generation, &fresh.schemaID, &id, &endpoint, &relay, &kind}, func() error {
 		if id == nil {
 			return nil
 		}
 		q := fresh.byID[*id]
 		if q == nil {
-			q = r.known(*id, *endpoint)
+			q = r.known(*id, *endpoint, relay)
 			fresh.byID[q.id], fresh.endpoints[q.endpoint] = q, q
 		}
 		if kind != nil {
@@ -112,13 +114,15 @@ func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {
 }
 
 // known keeps the statements that were rendered before.
-func (r *router) known(id int, endpoint string) *queue {
+func (r *router) known(id int, endpoint string, relay bool) *queue {
 	if old := r.current.Load(); old != nil {
-		if q := old.byID[id]; q != nil && q.endpoint == endpoint {
+		if q := old.byID[id]; q != nil && q.endpoint == endpoint && q.relay == relay {
 			return q
 		}
 	}
-	return r.bus.newQueue(id, endpoint)
+	q := r.bus.newQueue(id, endpoint)
+	q.relay = relay
+	return q
 }
 
 // forget drops what is known, so that the next use reads it anew.

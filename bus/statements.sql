@@ -145,7 +145,8 @@ SELECT g.generation, s.value FROM :schema.subscription_generation g, :schema.set
 -- LIMIT tells the planner that there is one row. It takes a table without statistics for thousands, and
 -- compiled this statement for half a second in the first transaction of every process.
 -- A queue whose table somebody dropped by hand is no queue: whoever publishes to it must not fail for ever.
-SELECT g.generation, (SELECT value FROM :schema.settings WHERE name = 'schema_id'), q.id, q.endpoint, s.kind
+SELECT g.generation, (SELECT value FROM :schema.settings WHERE name = 'schema_id'), q.id, q.endpoint,
+       EXISTS (SELECT FROM :schema.settings r WHERE r.name = 'relay/' || q.endpoint), s.kind
 FROM (SELECT generation FROM :schema.subscription_generation LIMIT 1) g
 LEFT JOIN :schema.queue q ON to_regclass(format('%I.queue_%s', :'schema', q.id)) IS NOT NULL
 LEFT JOIN :schema.subscription s ON s.queue = q.id

@@ -38,8 +38,10 @@ type Metrics struct {
 
 	handled, failed, retried, dead, discarded *prometheus.CounterVec
 	conflicts, batches, lost, runsFailed      *prometheus.CounterVec
+	relayed, relayedBytes                     *prometheus.CounterVec
 	size, took, processing, critical          *prometheus.HistogramVec
-	slow, paused                              *prometheus.GaugeVec
+	relayLag, forward                         *prometheus.HistogramVec
+	slow, paused, relaying                    *prometheus.GaugeVec
 	queues                                    *queues
 	schedule                                  *schedule
 
@@ -61,20 +63,26 @@ func New(o Options) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: o.Namespace, Name: name, Help: help}, []string{"endpoint"})
 	}
 	return &Metrics{
-		slow:    gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
-		paused:  gauge("endpoint_paused", "1 while the endpoint is paused."),
-		options: o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
-		handled:    counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
-		failed:     counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
-		retried:    counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
-		dead:       counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
-		runsFailed: counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.", "endpoint", "kind", "outcome"),
-		discarded:  counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
-		conflicts:  counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
-		lost:       counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
-		batches:    counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
-		size:       histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
-		took:       histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		slow:     gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
+		paused:   gauge("endpoint_paused", "1 while the endpoint is paused."),
+		relaying: gauge("relay_holding", "1 while this process is the one that relays."),
+		options:  o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
+		handled:      counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
+		failed:       counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
+		retried:      counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
+		dead:         counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
+		runsFailed:   counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.", "endpoint", "kind", "outcome"),
+		discarded:    counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
+		conflicts:    counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
+		lost:         counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
+		relayed:      counter("messages_relayed_total", "Messages that a relay gave to the other side and deleted.", "endpoint"),
+		relayedBytes: counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
+		relayLag: histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when it was sent, or due, to the commit.",
+			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
+		forward: histogram("relay_forward_seconds", "The time that the other side took for one batch.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		batches: counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
+		size:    histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
+		took:    histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		processing: histogram("processing_seconds", "The handler's own time for one message.",
 			prometheus.ExponentialBuckets(0.00001, 4, 11)),
 		critical: histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
@@ -116,9 +124,23 @@ func (m *Metrics) Observe(e bus.Event) {
 		m.paused.WithLabelValues(e.Endpoint).Set(1)
 	case bus.Resumed:
 		m.paused.WithLabelValues(e.Endpoint).Set(0)
+	case bus.Relayed:
+		m.relayed.WithLabelValues(e.Endpoint).Add(float64(e.Messages))
+		m.relayedBytes.WithLabelValues(e.Endpoint).Add(float64(e.Bytes))
+		m.relayLag.WithLabelValues(e.Endpoint).Observe(e.Lag.Seconds())
+		m.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
+	case bus.RelayHeld:
+		m.relaying.WithLabelValues(e.Endpoint).Set(one(e.Holding))
 	case bus.BatchFailed:
 		m.batches.WithLabelValues(e.Endpoint, "rolled_back").Inc()
 	}
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // outcome is what the run was told.
@@ -148,6 +170,7 @@ func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
+		m.relayed, m.relayedBytes, m.relayLag, m.forward, m.relaying,
 		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
 }
 

@@ -28,7 +28,9 @@ func open(t *testing.T) (*pgxpool.Pool, *outbox.Store) {
 func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	pgtest.Statements(t, pool, schema, "statements.sql")
+	for _, file := range []string{"statements.sql", "inbox.sql", "ring.sql", "kept.sql"} {
+		pgtest.Statements(t, pool, schema, file)
+	}
 }
 
 func begin(t *testing.T, db interface {

@@ -22,23 +22,23 @@ type Store struct {
 	sql   pg.Statements
 	inbox pg.Statements
 	ring  pg.Statements
+	kept  pg.Statements
 }
 
 // New renders the statements for schema.
 func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
+	s := &Store{}
+	for _, file := range []struct {
+		text string
+		into *pg.Statements
+	}{{statements, &s.sql}, {inboxStatements, &s.inbox}, {ringStatements, &s.ring}, {keptStatements, &s.kept}} {
+		sql, err := pg.Load(file.text, schema)
+		if err != nil {
+			return nil, fmt.Errorf("outbox: %w", err)
+		}
+		*file.into = sql
 	}
-	inbox, err := pg.Load(inboxStatements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	ring, err := pg.Load(ringStatements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	return &Store{sql: sql, inbox: inbox, ring: ring}, nil
+	return s, nil
 }
 
 // Sum is the content of a message in 32 bytes. endpoint is the one the caller named, "" when the kind

@@ -37,7 +37,7 @@ type IntakeOptions struct {
 }
 
 const (
-	standardIntake      = 500
+	standardIntake     = 500
 	mostBatch          = 10_000
 	standardBatchBytes = 4 << 20
 	mostSubscriptions  = 1000

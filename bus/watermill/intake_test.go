@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	wm "github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/jackc/pgx/v5"
 )
 
 // broker is one in memory, which keeps what nobody has subscribed to yet.
@@ -97,4 +101,104 @@ func TestIntakeOptionsOutOfRange(t *testing.T) {
 		!strings.Contains(err.Error(), "bus is nil") || !strings.Contains(err.Error(), "topic is empty") || !strings.Contains(err.Error(), "subscriber is nil") {
 		t.Error(err)
 	}
+}
+
+// watched counts what became of the messages that a subscriber gave out.
+type watched struct {
+	message.Subscriber
+	acked, nacked atomic.Int64
+	done          sync.Map // the UUIDs that were acked
+}
+
+// different is how many messages were acked, each counted once.
+func (s *watched) different() (n int) {
+	s.done.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+func (s *watched) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	in, err := s.Subscriber.Subscribe(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan *message.Message)
+	go func() {
+		defer close(out)
+		for m := range in {
+			select {
+			case out <- m:
+			case <-ctx.Done():
+				m.Nack()
+				continue
+			}
+			select {
+			case <-m.Acked():
+				s.acked.Add(1)
+				s.done.Store(m.UUID, true)
+			case <-m.Nacked():
+				s.nacked.Add(1)
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out, nil
+}
+
+// While the database refuses, messages are nacked, slowly, and none is acked; then all of them come, each once.
+func TestIntakeNacksWhileTheDatabaseRefuses(t *testing.T) {
+	w := newWorld(t)
+	b := &watched{Subscriber: broker(t)}
+	stop := w.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+	ring := pgx.Identifier{w.schema, "ring"}.Sanitize()
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE `+ring+` RENAME TO away`); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 20 {
+		if err := b.Subscriber.(*gochannel.GoChannel).Publish("paid", paid(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := time.Now()
+	w.until("some are nacked", func() bool { return b.nacked.Load() >= 3 })
+	if b.acked.Load() != 0 || time.Since(begun) < 200*time.Millisecond {
+		t.Errorf("after %v %d are acked, %d nacked", time.Since(begun), b.acked.Load(), b.nacked.Load())
+	}
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE `+pgx.Identifier{w.schema, "away"}.Sanitize()+` RENAME TO ring`); err != nil {
+		t.Fatal(err)
+	}
+	w.until("all have come", func() bool { return w.left("orders") == 20 && b.acked.Load() == 20 })
+	stop()
+}
+
+// An intake that is stopped in the midst has acked nothing that is not there; the next one brings the rest.
+func TestIntakeThatIsStoppedLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	const n = 200
+	inner := broker(t)
+	for i := range n {
+		if err := inner.Publish("paid", paid(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := 1; round <= 4; round++ {
+		b := &watched{Subscriber: inner}
+		before := w.mayLeft("orders")
+		stop := w.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+		w.until("it goes on", func() bool { return w.left("orders") >= min(n, before+30) })
+		stop()
+		if left := w.left("orders"); b.different() > left || left > n {
+			t.Errorf("round %d: %d messages are acked, %d are there", round, b.different(), left)
+		}
+	}
+	w.intake(inner, watermill.IntakeOptions{Endpoint: "orders"})
+	w.until("all have come", func() bool { return w.left("orders") == n })
+}
+
+// mayLeft is left for a queue that may not be there yet.
+func (w *world) mayLeft(endpoint string) int {
+	w.Helper()
+	if err := w.bus.InstallQueue(w.Context(), endpoint); err != nil {
+		w.Fatal(err)
+	}
+	return w.left(endpoint)
 }

@@ -80,9 +80,9 @@ func TestQueues(t *testing.T) {
 	w.exec(`SELECT edda.send('order.place', '\xff00', '{}', 'orders', due => now() + interval '1 hour')`)
 	w.exec(`UPDATE edda.queue_2 SET due = now() - interval '90 minutes' WHERE due < now()`)
 	w.prints(w.want(exitDone, "queue", "list").out, `
-		| ENDPOINT READY DELAYED CLAIMED PARKED LAG KINDS
-		| billing 0 0 0 0 - order.paid order.place
-		| orders 1 1 0 0 1h30m order.paid order.place`)
+		| ENDPOINT READY DELAYED CLAIMED PARKED LAG BY KINDS
+		| billing 0 0 0 0 - endpoint order.paid order.place
+		| orders 1 1 0 0 1h30m endpoint order.paid order.place`)
 	var listed struct{ Queues []queueJSON }
 	w.decode(&listed, "queue", "list", "--json")
 	if q := listed.Queues[1]; q.Endpoint != "orders" || q.Ready != 1 || q.Delayed != 1 || q.Lag < 5400 || q.OldestDue == nil ||

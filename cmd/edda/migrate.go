@@ -218,16 +218,18 @@ func (t *tool) script(text string) error {
 
 func (t *tool) migrateInstall() *cobra.Command {
 	var kinds []string
+	var relay bool
 	c := &cobra.Command{
 		Use: "install ENDPOINT...", Short: "Create the queues of endpoints, without their programs",
 		Long: `Create the queues of endpoints, so that their programs can run under a role that may not create tables. With --kinds each
 endpoint is also subscribed to these kinds, on top of those it has: messages of a kind reach the queue from then on. A
 program subscribes its endpoint to the kinds it handles when it runs, so --kinds is needed only for messages that are to
-wait for it before its first start.
+wait for it before its first start. With --relay they are the queues of relays, which carry messages to a broker.
 
 What is there already stays as it is. While somebody publishes in a long transaction, a new subscription waits for it.`,
 		Example: `  edda migrate install orders billing
-  edda migrate install orders --kinds order.place,payment.charged`,
+  edda migrate install orders --kinds order.place,payment.charged
+  edda migrate install --relay shop.events --kinds order.paid`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, endpoints []string) error {
 			t.timeout = t.unbounded(c)
@@ -235,9 +237,13 @@ What is there already stays as it is. While somebody publishes in a long transac
 			if err != nil {
 				return err
 			}
+			install, what := b.InstallQueue, "Endpoint"
+			if relay {
+				install, what = b.InstallRelay, "Relay"
+			}
 			installed := []string{}
 			for _, endpoint := range endpoints {
-				if err := b.InstallQueue(ctx, endpoint, kinds...); err != nil {
+				if err := install(ctx, endpoint, kinds...); err != nil {
 					return causeOf(ctx, err)
 				}
 				installed = append(installed, endpoint)
@@ -245,12 +251,13 @@ What is there already stays as it is. While somebody publishes in a long transac
 			value := map[string]any{"schema": t.schemaName(), "installed": installed, "kinds": append([]string{}, kinds...)}
 			return t.print(result{value: value, page: func(p *page) {
 				for _, endpoint := range installed {
-					p.line("Endpoint %s is installed.", endpoint)
+					p.line("%s %s is installed.", what, endpoint)
 				}
 			}})
 		},
 	}
 	c.Flags().StringSliceVar(&kinds, "kinds", nil, "kinds to subscribe to, separated by commas")
+	c.Flags().BoolVar(&relay, "relay", false, "the queues are relays'")
 	return c
 }
 

@@ -34,6 +34,7 @@ type queueJSON struct {
 	Capped    bool       `json:"capped"`
 	OldestDue *time.Time `json:"oldest_due"`
 	Lag       float64    `json:"lag_seconds"`
+	Relay     bool       `json:"relay"`
 	Kinds     []string   `json:"kinds"`
 }
 
@@ -41,7 +42,8 @@ func (t *tool) queueList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every queue: how many messages wait, and for how long",
 		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY), how many are due later (DELAYED: delays, timeouts, retries), how
-many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED, in ordered endpoints), how long the first of the ready ones has been due (LAG), and the kinds that are sent or published to it.
+many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED, in ordered endpoints), how long the first of the ready ones has been due (LAG), whether an
+endpoint consumes it or a relay carries it to a broker (BY), and the kinds that are sent or published to it.
 
 Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`, bus.CountLimit),
 		Example: `  edda queue list
@@ -57,10 +59,10 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 				return causeOf(ctx, err)
 			}
 			all := []queueJSON{}
-			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "CLAIMED", "PARKED", "LAG", "KINDS"}}
+			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "CLAIMED", "PARKED", "LAG", "BY", "KINDS"}}
 			for _, i := range infos {
-				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), append([]string{}, i.Kinds...)})
-				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), strings.Join(i.Kinds, " ")})
+				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), i.Relay, append([]string{}, i.Kinds...)})
+				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), consumer(i), strings.Join(i.Kinds, " ")})
 			}
 			return t.print(result{value: map[string]any{"queues": all}, page: func(p *page) {
 				if len(infos) == 0 {
@@ -71,6 +73,13 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 			}})
 		},
 	}
+}
+
+func consumer(i bus.QueueInfo) string {
+	if i.Relay {
+		return "relay"
+	}
+	return "endpoint"
 }
 
 func count(n int64) string {

@@ -40,7 +40,7 @@ Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named d
 
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead letters, manifests and their runs", Long: rootHelp,
+		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead letters, the border, manifests and their runs", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -54,7 +54,7 @@ func (t *tool) root() *cobra.Command {
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
 	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that may have to wait for others, or for you, wait for ever unless it is given")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.leaseCommands(), t.sagaCommands(), t.deadCommands(), t.manifestCommands(), t.groupCommands(), t.runCommands(), t.adviseCommand(), t.versionCommand())
+	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.leaseCommands(), t.sagaCommands(), t.deadCommands(), t.outboxCommands(), t.inboxCommands(), t.manifestCommands(), t.groupCommands(), t.runCommands(), t.adviseCommand(), t.versionCommand())
 	return root
 }
 

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Inbox is a stream of messages from another system, in batches as an Intake makes them, to an endpoint that steps them
+// while they come. Each peer of it is a way to bring them in.
+const Inbox = "inbox"
+
+const (
+	inboxBatch  = 500
+	inboxSource = "bench"
+	inboxFull   = 1_000_000 // ids in each of the other slots
+	inboxQuick  = 100_000
+)
+
+// intake is edda's step, fed from outside.
+type intake struct {
+	edda
+	full   bool // the ring's other slots have ids in them
+	random bool // ids have no order
+	bring  func(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error
+}
+
+func init() {
+	for name, p := range map[string]intake{
+		"inbox":         {bring: arrive},
+		"inbox-full":    {bring: arrive, full: true},
+		"inbox-random":  {bring: arrive, full: true, random: true},
+		"inbox-unnamed": {bring: arriveUnnamed},
+		"inbox-off":     {bring: sendRaw},
+	} {
+		register(name, p, Case{Workload: Inbox, Store: Optimistic})
+	}
+}
+
+// arrive claims the ids.
+func arrive(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
+	_, err := b.Arrive(ctx, bus.ArriveOptions{From: inboxSource, Endpoint: "work"}, messages...)
+	return err
+}
+
+// arriveUnnamed goes the same way without a claim: what it costs less is what the claim costs.
+func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
+	for n := range messages {
+		messages[n].ID = ""
+	}
+	return arrive(ctx, b, messages)
+}
+
+// sendRaw is what a program without an inbox would do.
+func sendRaw(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
+	raws := make([]bus.RawMessage, len(messages))
+	for n, m := range messages {
+		id, err := saga.ParseID(m.ID)
+		if err != nil {
+			return err
+		}
+		raws[n] = bus.RawMessage{Raw: saga.Raw{Name: m.Kind, Body: m.Body}, ID: id, Header: m.Header}
+	}
+	return b.SendRaw(ctx, "work", raws...)
+}
+
+// Prepare is that of edda with an empty queue, and with ids in the slots that are not written into.
+func (i intake) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
+	if err := i.edda.Prepare(ctx, db, c); err != nil {
+		return err
+	}
+	sql := statements(eddaSQL, c.Schema())
+	if _, err := db.Exec(ctx, sql["drain"]); err != nil || !i.full {
+		return err
+	}
+	ids := inboxFull
+	if c.N <= messages[Inbox].quick {
+		ids = inboxQuick
+	}
+	for slot := 1; slot <= 3; slot++ {
+		if _, err := db.Exec(ctx, sql["fill_inbox"], slot, inboxSource+"\nwork", ids, i.random); err != nil {
+			return fmt.Errorf("fill slot %d of the inbox: %w", slot, err)
+		}
+	}
+	_, err := db.Exec(ctx, "CHECKPOINT")
+	return err
+}
+
+// Work feeds the endpoint while it runs.
+func (i intake) Work(ctx context.Context, w *Worker) error {
+	pool, err := pgxpool.New(ctx, w.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.Saga(definition(w.Store)))
+	if err != nil {
+		return err
+	}
+	batches, err := i.batches(w.Case)
+	if err != nil {
+		return err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	before := steps.Load()
+	return runUntil(ctx, endpoint, func(ctx context.Context) error {
+		for _, batch := range batches {
+			if err := i.bring(ctx, b, batch); err != nil {
+				return err
+			}
+		}
+		empty := statements(eddaSQL, w.Schema())["empty"]
+		for done := false; !done; {
+			if err := sleep(ctx, 5*time.Millisecond); err != nil {
+				return err
+			}
+			if steps.Load()-before < int64(w.N) {
+				continue
+			}
+			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// batches makes all messages beforehand: their sender is another program.
+func (i intake) batches(c Case) (all [][]bus.Arrival, err error) {
+	batch := make([]bus.Arrival, 0, inboxBatch)
+	for m := range c.Charges() {
+		body, err := json.Marshal(m)
+		if err != nil {
+			return nil, err
+		}
+		id := newID()
+		if i.random {
+			id = uuid.New()
+		}
+		batch = append(batch, bus.Arrival{ID: id.String(), Kind: m.Kind(), Header: map[string]string{"seq": strconv.FormatInt(m.Seq, 10)}, Body: body})
+		if len(batch) == inboxBatch {
+			all, batch = append(all, batch), make([]bus.Arrival, 0, inboxBatch)
+		}
+	}
+	if len(batch) > 0 {
+		all = append(all, batch)
+	}
+	return all, nil
+}

@@ -1,0 +1,269 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+var errAway = errors.New("the broker is away")
+
+// An other side that is away for far longer than any message is tried, and comes back while the first is: nothing is given up, and all
+// arrives in order.
+func TestAwayBrokerKillsNothing(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	want := w.sendCrossed(40)
+	calls := 0
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		if calls++; calls > 1000 && d.Info.ID == want[0] {
+			return nil
+		}
+		return errAway
+	}}
+	o := soonRelayed()
+	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	back := w.runRelay(w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
+		errs := a.forward(ctx, m)
+		if len(a.ids()) > 0 {
+			a.set(nil)
+		}
+		return errs
+	}))
+	defer back()
+	want = append(want, w.sendCrossed(10)...)
+	w.untilEmpty("border")
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	if got := a.ids(); !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	if n := len(eventsOf[bus.Retried](w)); n < 100 {
+		t.Errorf("only %d failures were told of", n)
+	}
+}
+
+// One message that the other side does not take: its neighbours arrive, it is a dead letter with its bytes, and a retry puts it back.
+func TestPoisonIsDeadLettered(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	ids := w.sendCrossed(20)
+	refuse := func(d *saga.Delivery) error {
+		if d.Info.ID == ids[7] {
+			return errors.New("a field is missing")
+		}
+		return nil
+	}
+	a := &abroad{refuse: refuse}
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilEmpty("border")
+	want := slices.Delete(slices.Clone(ids), 7, 8)
+	if got := a.ids(); !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND message_id = $1 AND attempts = 13 AND reason = 'stuck' AND error = 'a field is missing'
+		AND first_failed IS NOT NULL AND convert_from(body, 'UTF8') = '{"Key":"","N":7}'`, ids[7])
+	a.set(nil)
+	if err := w.bus.DeadLetters().Retry(t.Context(), w.owner, w.bus, int64(w.count(`SELECT id FROM edda.dead_letter`))); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it arrives", func() bool { return slices.Contains(a.ids(), ids[7]) })
+	w.untilEmpty("border")
+}
+
+// A queue where the next message comes when the last has gone: poison blocks nothing for long, and does not stay for ever.
+func TestPoisonInASparseQueue(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	poison := w.send(crossed{Key: "poison"}).ID
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		if d.Info.ID == poison {
+			return errors.New("not taken")
+		}
+		return nil
+	}}
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	for n := range 3 {
+		w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+		w.send(crossed{N: n})
+		w.until("it arrives", func() bool { return len(a.ids()) == n+1 })
+	}
+	w.untilEmpty("border")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
+}
+
+// What no attempt can cure is given up at once, what is not wanted is discarded, and what follows arrives.
+func TestRelayGivesUpAtOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	ids := w.sendCrossed(6)
+	large := errors.New("too large")
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		switch d.Info.ID {
+		case ids[1]:
+			return saga.Permanent(errors.New("no such topic"))
+		case ids[2]:
+			return large
+		case ids[4]:
+			return saga.Discard("nobody wants it")
+		}
+		return nil
+	}}
+	w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) VALUES (now(), $1, 'border.crossed', 'no header', '\xff00')`, saga.ID{1: 7})
+	o := soonRelayed()
+	o.Permanent = func(err error) bool { return errors.Is(err, large) }
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.untilEmpty("border")
+	if got, want := a.ids(), []saga.ID{ids[0], ids[3], ids[5]}; !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND attempts = 1 AND reason = 'permanent'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'header: %' AND body = '\xff00' AND header = 'no header'`)
+	w.want(1, `SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND reason = 'nobody wants it'`, ids[4])
+}
+
+// A Forward that panics, or answers nonsense, has failed.
+func TestForwardThatMisbehaves(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	want := w.sendCrossed(3)
+	a := &abroad{}
+	var calls atomic.Int32
+	w.runRelay(w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
+		switch calls.Add(1) {
+		case 1:
+			panic("oh no")
+		case 2:
+			return make([]error, len(m)+1)
+		}
+		return a.forward(ctx, m)
+	}))
+	w.untilEmpty("border")
+	if got := a.ids(); !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	failed := eventsOf[bus.Retried](w)
+	if len(failed) != 2 || !strings.Contains(failed[0].Err.Error(), "panic: oh no") || !strings.Contains(failed[1].Err.Error(), "4 errors for 3 messages") {
+		t.Errorf("failures: %v", failed)
+	}
+}
+
+func TestRelayPausesAndResumes(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.sendCrossed(1)
+	w.untilEmpty("border")
+	if err := w.bus.PauseEndpoint(t.Context(), "border", "the broker moves"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.sendCrossed(3)
+	w.want(3, `SELECT count(*) FROM `+w.queue("border"))
+	if err := w.bus.ResumeEndpoint(t.Context(), "border"); err != nil {
+		t.Fatal(err)
+	}
+	w.untilEmpty("border")
+	if n := len(a.ids()); n != 4 || len(eventsOf[bus.Resumed](w)) != 1 {
+		t.Errorf("%d arrived, want 4", n)
+	}
+}
+
+// A shutdown lets forward finish what it has, deletes that, and gives the lease back. One that does not end in time is cancelled.
+func TestRelayDrains(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	for _, patient := range []bool{true, false} {
+		a, stand := &abroad{}, newGate(t)
+		o := soonRelayed()
+		if !patient {
+			o.Drain = time.Millisecond
+		}
+		r := w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
+			stand.pass()
+			if !patient {
+				<-ctx.Done()
+				return slices.Repeat([]error{context.Cause(ctx)}, len(m))
+			}
+			return a.forward(ctx, m)
+		})
+		w.sendCrossed(4)
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		await(w, "forward runs", stand.came)
+		cancel()
+		stand.open()
+		err := <-ended
+		if patient != (err == nil) || !patient && !errors.Is(err, bus.ErrDrain) {
+			t.Errorf("Run returned %v", err)
+		}
+		w.want(1, `SELECT count(*) FROM edda.lease WHERE name = 'relay/border' AND holder IS NULL`)
+		left := 4
+		if patient {
+			left = 0
+		}
+		w.want(left, `SELECT count(*) FROM `+w.queue("border"))
+	}
+}
+
+// The message of a manifest's run ends the run when it is relayed, and a run that is over is not relayed.
+func TestRelayEndsRuns(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	var runs []saga.Fire
+	for range 3 {
+		runs = append(runs, w.fire(crossed{}))
+	}
+	w.cancelRunInSQL(runs[1])
+	a.set(func(d *saga.Delivery) error {
+		if d.Info.Fire.Run == runs[2].Run {
+			return saga.Permanent(errors.New("not taken"))
+		}
+		return nil
+	})
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilEmpty("border")
+	if n := len(a.ids()); n != 1 {
+		t.Errorf("%d messages arrived, want 1", n)
+	}
+	w.want(1, `SELECT count(*) FROM edda.discarded WHERE reason = 'its run is over'`)
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	for n, want := range []string{"succeeded/succeeded", "cancelled/open", "dead/failed"} {
+		w.wantRun(runs[n], want)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name := range bus.Envelope(&a.infos[0]) {
+		if strings.HasPrefix(name, "edda-run") || strings.HasPrefix(name, "edda-fire") || name == "edda-manifest" {
+			t.Errorf("the header %s crossed the border", name)
+		}
+	}
+}
+
+// Copies of what was relayed are kept, and of nothing else.
+func TestRelayKeepsCopies(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	ids := w.sendCrossed(4)
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		if d.Info.ID == ids[2] {
+			return saga.Permanent(errors.New("not taken"))
+		}
+		return nil
+	}}
+	o := soonRelayed()
+	o.Keep = 1000 * time.Hour
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.untilEmpty("border")
+	w.want(3, `SELECT count(*) FROM edda.outbox WHERE endpoint = 'border' AND kind = 'border.crossed' AND convert_from(body, 'UTF8') LIKE '{"Key":"","N":_}'`)
+	w.want(0, `SELECT count(*) FROM edda.outbox WHERE id = $1`, ids[2])
+}

@@ -1,0 +1,112 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// ReplayOptions say what is put back.
+type ReplayOptions struct {
+	Filter outbox.KeptFilter // Until is required: what is put back is relayed again, and would be found again
+	After  outbox.KeptPlace  // go on behind it
+	Limit  int               // copies that one call looks at; 0 is 500, at most outbox.MostKept
+}
+
+// Replayed is what one call of Replay did.
+type Replayed struct {
+	Messages int
+	Place    outbox.KeptPlace // give it as After to go on
+	More     bool             // there may be others
+}
+
+const (
+	standardReplay = 500
+	mostReplay     = 8 << 20 // bytes of bodies in one transaction
+)
+
+// Replay puts copies of relayed messages back into the queue of their relay, in the order in which they were relayed, with their ids, headers and
+// bodies. It is for another side that has lost what it had. One call is one transaction of bounded size: call it until there
+// is no More, and after an interruption with the last Place. A receiver that knows the ids still takes none of them twice.
+//
+// Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the database.
+func (b *Bus) Replay(ctx context.Context, o ReplayOptions) (Replayed, error) {
+	done, err := b.replay(ctx, o)
+	if err != nil {
+		return Replayed{Place: o.After, More: true}, fmt.Errorf("replay messages of relay %.80q: %w", o.Filter.Endpoint, err)
+	}
+	if done.Messages > 0 {
+		b.Wake(ctx, o.Filter.Endpoint)
+	}
+	return done, nil
+}
+
+func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err error) {
+	if o.Filter.Until.IsZero() {
+		return done, errors.New("Until is missing: what is put back is relayed again, and would be found again")
+	}
+	if o.Limit == 0 {
+		o.Limit = standardReplay
+	}
+	err = pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		known, err := b.routes.reload(ctx, tx)
+		if err != nil {
+			return err
+		}
+		q := known.endpoints[o.Filter.Endpoint]
+		if q == nil {
+			return fmt.Errorf("it has no queue: %w", ErrNotInstalled)
+		}
+		found, place, more, err := b.ids.ListKept(ctx, tx, o.Filter, o.After, o.Limit)
+		if err != nil {
+			return err
+		}
+		done = Replayed{Place: place, More: more}
+		if n := affordable(found); n < len(found) {
+			found, done.More = found[:n], true
+			done.Place = outbox.KeptPlace{Relayed: found[n-1].Relayed, ID: found[n-1].ID}
+		}
+		if err := b.ids.ReadBodies(ctx, tx, found); err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(k outbox.Kept) bool { return k.Body == nil })
+		done.Messages = len(found)
+		return b.putBack(ctx, tx, q, found)
+	})
+	return done, explain(err)
+}
+
+// affordable is how many of the copies go into one transaction, at least one.
+func affordable(found []outbox.Kept) int {
+	sum := 0
+	for n, k := range found {
+		if sum += k.Size + len(k.Header); sum > mostReplay && n > 0 {
+			return n
+		}
+	}
+	return len(found)
+}
+
+// putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is left out.
+func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue, found []outbox.Kept) error {
+	if len(found) == 0 {
+		return nil
+	}
+	ids, kinds := make([]string, len(found)), make([]string, len(found))
+	headers, bodies := make([][]byte, len(found)), make([][]byte, len(found))
+	for n, k := range found {
+		ids[n], kinds[n], headers[n], bodies[n] = k.ID.String(), k.Kind, k.Header, k.Body
+		info := saga.Info{ID: k.ID}
+		if readHeader(k.Header, &info) == nil && info.Fire != nil {
+			info.Fire = nil
+			headers[n] = appendHeader(nil, &info)
+		}
+	}
+	_, err := tx.Exec(ctx, q.insertInOrder, ids, kinds, headers, bodies)
+	return err
+}

@@ -1,0 +1,191 @@
+package watermill_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/saga"
+)
+
+// elsewhere is a Publisher that keeps what it is given.
+type elsewhere struct {
+	mu     sync.Mutex
+	got    []*message.Message
+	topics map[string]bool
+	now    int // calls at this moment
+	most   int
+	refuse func(m *message.Message) error
+}
+
+func (b *elsewhere) Publish(topic string, messages ...*message.Message) error {
+	b.mu.Lock()
+	b.now++
+	b.most = max(b.most, b.now)
+	refuse := b.refuse
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.now--
+	}()
+	for _, m := range messages {
+		if refuse != nil {
+			if err := refuse(m); err != nil {
+				return err
+			}
+		}
+		b.mu.Lock()
+		if b.topics == nil {
+			b.topics = map[string]bool{}
+		}
+		b.topics[topic] = true
+		b.got = append(b.got, m)
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+func (b *elsewhere) Close() error { return errors.New("the publisher is not the relay's to close") }
+
+func (b *elsewhere) all() []*message.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.got)
+}
+
+func (w *world) runRelay(to *elsewhere, o watermill.RelayOptions) {
+	w.Helper()
+	o.Poll, o.Retry, o.RetryMost = 50*time.Millisecond, 2*time.Millisecond, 10*time.Millisecond
+	r, err := watermill.NewRelay(w.bus, "shop.events", to, o, "order.paid")
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	w.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+func (w *world) pay(n int, o ...saga.SendOption) (ids []string) {
+	w.Helper()
+	for i := range n {
+		sent, err := w.bus.Send(w.Context(), saga.Raw{Name: "order.paid", Body: fmt.Appendf(nil, `{"N":%d}`, i)}, o...)
+		if err != nil {
+			w.Fatal(err)
+		}
+		ids = append(ids, sent.ID.String())
+	}
+	return ids
+}
+
+func (w *world) untilRelayed(to *elsewhere, n int) []*message.Message {
+	w.Helper()
+	deadline := time.After(30 * time.Second)
+	for len(to.all()) < n {
+		select {
+		case <-deadline:
+			w.Fatalf("%d messages came, want %d", len(to.all()), n)
+		case <-time.After(3 * time.Millisecond):
+		}
+	}
+	return to.all()
+}
+
+// What a message is on the other side: its id, its body, its kind, its headers, and who sent it.
+func TestRelayedMessages(t *testing.T) {
+	w := newWorld(t)
+	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
+		t.Fatal(err)
+	}
+	ids := w.pay(20, saga.WithHeader("tenant", "7"))
+	to := &elsewhere{}
+	w.runRelay(to, watermill.RelayOptions{Topic: "SHOP.events"})
+	got := w.untilRelayed(to, 20)
+	for n, m := range got {
+		want := fmt.Sprintf(`{"N":%d}`, n)
+		if m.UUID != ids[n] || string(m.Payload) != want || m.Metadata.Get(watermill.KindKey) != "order.paid" || m.Metadata.Get("tenant") != "7" || len(m.Metadata) != 2 {
+			t.Errorf("message %d is %s %s %v", n, m.UUID, m.Payload, m.Metadata)
+		}
+	}
+	if !to.topics["SHOP.events"] || len(to.topics) != 1 {
+		t.Errorf("topics %v", to.topics)
+	}
+}
+
+// With Parallel the messages of one key keep their order, also when some of them fail, and others do not wait for them.
+func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
+	w := newWorld(t)
+	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
+		t.Fatal(err)
+	}
+	place := map[string]int{}
+	for n, id := range w.pay(200) {
+		place[id] = n
+	}
+	key := func(id string) int { return place[id] % 5 }
+	fails, together := 8, make(chan struct{}, 200)
+	to := &elsewhere{}
+	to.refuse = func(m *message.Message) error {
+		together <- struct{}{}
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		if key(m.UUID) == 3 && fails > 0 {
+			if fails--; fails%3 == 0 {
+				panic("a publisher panics")
+			}
+			return errors.New("not now")
+		}
+		return nil
+	}
+	go func() {
+		for range 208 {
+			<-together
+		}
+	}()
+	w.runRelay(to, watermill.RelayOptions{Parallel: 4, Key: func(d *saga.Delivery) string { return fmt.Sprint(key(d.Info.ID.String())) }})
+	last := map[int]int{}
+	for _, m := range w.untilRelayed(to, 200) {
+		k, n := key(m.UUID), place[m.UUID]
+		if before, seen := last[k]; seen && n <= before {
+			t.Errorf("of key %d message %d came after %d", k, n, before)
+		}
+		last[k] = n
+	}
+	if to.most > 4 {
+		t.Errorf("%d were published at a time, want 4 at most", to.most)
+	}
+}
+
+func TestWatermillRelaysAreRefused(t *testing.T) {
+	w := newWorld(t)
+	byID := func(d *saga.Delivery) string { return d.Info.ID.String() }
+	for _, c := range []struct {
+		to   message.Publisher
+		o    watermill.RelayOptions
+		want string
+	}{
+		{nil, watermill.RelayOptions{}, "the publisher is nil"},
+		{&elsewhere{}, watermill.RelayOptions{Parallel: -1}, "Parallel is -1, want 1 to 1000 (0 is 1)"},
+		{&elsewhere{}, watermill.RelayOptions{Parallel: 1001}, "Parallel is 1001"},
+		{&elsewhere{}, watermill.RelayOptions{Key: byID}, "Key is set and Parallel is not"},
+		{&elsewhere{}, watermill.RelayOptions{RelayOptions: bus.RelayOptions{BatchMax: -1}}, "BatchMax is -1"},
+	} {
+		if _, err := watermill.NewRelay(w.bus, "shop.events", c.to, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package outbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+//go:embed kept.sql
+var keptStatements string
+
+// Kept is a copy of a message that a relay gave to the other side.
+type Kept struct {
+	Endpoint string // the relay's name, and that of its queue
+	ID       saga.ID
+	Kind     string
+	Header   []byte
+	Body     []byte
+	Sent     time.Time
+	Relayed  time.Time // by the database's clock, whatever is given to QueueKeep
+	Size     int       // of the body, where that was not read
+}
+
+// QueueKeep queues one insert of copies, in their order, or nothing when there are none. It never waits. The connection must
+// have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
+func (s *Store) QueueKeep(b *pgx.Batch, rows []Kept) {
+	if len(rows) == 0 {
+		return
+	}
+	endpoint, id, sent, kind, header, body := pg.Texts(), pg.UUIDs(), pg.Timestamps(), pg.Texts(), pg.Byteas(), pg.Byteas()
+	for n := range rows {
+		k := &rows[n]
+		endpoint.Text(k.Endpoint)
+		id.UUID(k.ID)
+		sent.Time(k.Sent)
+		kind.Text(k.Kind)
+		header.Bytes(k.Header)
+		body.Bytes(k.Body)
+	}
+	b.Queue(s.kept.Get("keep"), endpoint, id, sent, kind, header, body)
+}
+
+// KeptPlace is a place in the order in which a relay's messages were relayed. The zero place is before all.
+type KeptPlace struct {
+	Relayed time.Time
+	ID      saga.ID
+}
+
+// KeptFilter chooses copies.
+type KeptFilter struct {
+	Endpoint string    // required
+	Kind     string    // "" is every kind
+	Since    time.Time // relayed then or later; zero is from the first
+	Until    time.Time // relayed before; zero is to the last
+}
+
+const (
+	// MostKept is how many copies one call looks at.
+	MostKept  = 1000
+	mostShown = 100
+)
+
+var errNoEndpoint = errors.New("the endpoint of the relay is missing")
+
+// ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at limit copies of the
+// endpoint at most, and tells how far it came; more is false when there are no others.
+func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (found []Kept, next KeptPlace, more bool, err error) {
+	if f.Endpoint == "" {
+		return nil, after, false, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
+	}
+	if limit < 1 || limit > MostKept {
+		return nil, after, false, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
+	}
+	if after.Relayed.Before(f.Since) { // a microsecond before is behind whatever was relayed then
+		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
+	}
+	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity), [16]byte(after.ID),
+		bound(f.Until, pgtype.Infinity), f.Kind, limit)
+	if err != nil {
+		return nil, after, false, fmt.Errorf("list relayed messages: %w", err)
+	}
+	next = after
+	looked, wanted := 0, false
+	var k Kept
+	var sent *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted}, func() error {
+		looked++
+		next = KeptPlace{Relayed: k.Relayed, ID: k.ID}
+		if wanted {
+			one := k
+			one.Endpoint, one.Header = f.Endpoint, append([]byte(nil), k.Header...)
+			if sent != nil {
+				one.Sent = *sent
+			}
+			found = append(found, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, after, false, fmt.Errorf("list relayed messages: %w", err)
+	}
+	return found, next, looked == limit, nil
+}
+
+var lastID = saga.ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
+
+func bound(t time.Time, otherwise pgtype.InfinityModifier) pgtype.Timestamptz {
+	if t.IsZero() {
+		return pgtype.Timestamptz{InfinityModifier: otherwise, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: t, Valid: true}
+}
+
+// ShowKept returns the copies of one message with their bodies, the oldest first. There is more than one when it was relayed
+// more than once, or by several relays.
+func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, error) {
+	rows, err := db.Query(ctx, s.kept.Get("show_kept"), [16]byte(id), mostShown)
+	if err != nil {
+		return nil, fmt.Errorf("show relayed message %s: %w", id, err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Kept, err error) {
+		var sent *time.Time
+		err = row.Scan(&k.Endpoint, &k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Body)
+		if sent != nil {
+			k.Sent = *sent
+		}
+		k.Size = len(k.Body)
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("show relayed message %s: %w", id, err)
+	}
+	return found, nil
+}
+
+// ReadBodies fills the bodies of copies that ListKept found for one endpoint. One that is gone meanwhile keeps none, and is nil.
+func (s *Store) ReadBodies(ctx context.Context, db Queryer, found []Kept) error {
+	if len(found) == 0 {
+		return nil
+	}
+	relayed, ids := make([]time.Time, len(found)), make([][16]byte, len(found))
+	for n := range found {
+		relayed[n], ids[n] = found[n].Relayed, found[n].ID
+	}
+	rows, err := db.Query(ctx, s.kept.Get("kept_bodies"), found[0].Endpoint, relayed, ids)
+	if err != nil {
+		return fmt.Errorf("read relayed messages: %w", err)
+	}
+	var place int64
+	var body []byte
+	_, err = pgx.ForEachRow(rows, []any{&place, &body}, func() error {
+		found[place-1].Body = append([]byte{}, body...)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read relayed messages: %w", err)
+	}
+	return nil
+}

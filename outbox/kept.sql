@@ -1,0 +1,25 @@
+-- name: keep
+-- Copies follow each other by a microsecond, so that they are listed and replayed in the order in which they were relayed.
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS reading, (SELECT r.slot FROM :schema.ring r WHERE r.name = 'outbox') AS slot)
+INSERT INTO :schema.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
+SELECT c.slot, o.endpoint, c.reading + o.place * interval '1 microsecond', o.id, o.sent, o.kind, o.header, o.body
+FROM clock c CROSS JOIN unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::text[], $5::bytea[], $6::bytea[])
+     WITH ORDINALITY o(endpoint, id, sent, kind, header, body, place);
+
+-- name: list_kept
+-- $6 of the endpoint's copies are looked at, whatever the kind leaves of them; the last of them is where to go on.
+WITH seen AS MATERIALIZED (
+    SELECT o.relayed, o.id, o.sent, o.kind, o.header, octet_length(o.body) AS size
+    FROM :schema.outbox o
+    WHERE o.endpoint = $1 AND (o.relayed, o.id) > ($2::timestamptz, $3::uuid) AND o.relayed < $4::timestamptz
+    ORDER BY o.relayed, o.id LIMIT $6)
+SELECT s.relayed, s.id, s.sent, s.kind, s.header, s.size, $5 = '' OR s.kind = $5 FROM seen s ORDER BY s.relayed, s.id;
+
+-- name: show_kept
+SELECT o.endpoint, o.relayed, o.id, o.sent, o.kind, o.header, o.body
+FROM :schema.outbox o WHERE o.id = $1 ORDER BY o.relayed LIMIT $2;
+
+-- name: kept_bodies
+SELECT k.place, b.body
+FROM unnest($2::timestamptz[], $3::uuid[]) WITH ORDINALITY k(relayed, id, place)
+CROSS JOIN LATERAL (SELECT o.body FROM :schema.outbox o WHERE o.endpoint = $1 AND o.relayed = k.relayed AND o.id = k.id LIMIT 1) b;
