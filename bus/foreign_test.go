@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
@@ -224,4 +225,70 @@ func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 		}
 	}
 	return pool
+}
+
+// The first sends of a process read the subscriptions. When each of them has a transaction open, and together they have all
+// connections of the pool, none may wait there for one more.
+func TestFirstSendsNeedNoOtherConnection(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	config := w.pool.Config().Copy()
+	config.MaxConns = 2
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	fresh := func() *bus.Bus {
+		b, err := bus.New(pool, bus.Options{Schema: w.schema})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for range 3 {
+		b := fresh()
+		group, inside := make(chan error, config.MaxConns), make(chan struct{}, config.MaxConns)
+		both := make(chan struct{})
+		for range config.MaxConns {
+			go func() {
+				group <- b.InTx(ctx, func(tx pgx.Tx) error {
+					inside <- struct{}{}
+					<-both
+					_, err := b.SendTx(ctx, tx, told{})
+					return err
+				})
+			}()
+		}
+		for range config.MaxConns {
+			await(w, "a transaction", inside)
+		}
+		close(both)
+		for range config.MaxConns {
+			if err := <-group; err != nil {
+				t.Fatalf("with all connections in transactions: %v", err)
+			}
+		}
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }()
+	b := fresh()
+	var open []*sql.Tx
+	for range config.MaxConns {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, tx)
+	}
+	for _, tx := range open {
+		if _, err := b.SendSQL(ctx, tx, told{}); err != nil {
+			t.Errorf("in a transaction of database/sql: %v", err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -65,6 +65,7 @@ type router struct {
 	bus       *Bus
 	overrides map[string]string // kind to endpoint
 	current   atomic.Pointer[routes]
+	loading   chan struct{} // of capacity 1: whoever has put something in reads the routes for all who have a transaction open
 }
 
 // rowQueryer is met by pgx's pools, connections and transactions.
@@ -78,6 +79,30 @@ func (r *router) get(ctx context.Context, q rowQueryer) (*routes, error) {
 		return current, nil
 	}
 	return r.reload(ctx, q)
+}
+
+// getAside is get for whoever has a transaction open, which may be on the last connection of the pool: waiting there for
+// another one, while all others do the same, would never end. The first send of a process reads the routes through a
+// connection of its own.
+func (r *router) getAside(ctx context.Context) (*routes, error) {
+	if current := r.current.Load(); current != nil {
+		return current, nil
+	}
+	select {
+	case r.loading <- struct{}{}:
+		defer func() { <-r.loading }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the subscriptions: %w", ctx.Err())
+	}
+	if current := r.current.Load(); current != nil {
+		return current, nil
+	}
+	conn, err := pg.Dial(ctx, r.bus.pool.Config())
+	if err != nil {
+		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
+	}
+	defer pg.HangUp(ctx, conn)
+	return r.reload(ctx, conn)
 }
 
 func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {

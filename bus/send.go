@@ -243,7 +243,7 @@ func (b *Bus) routesOf(ctx context.Context, tx pipeliner, batch *pgx.Batch) (*ro
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
 	}
-	known, err := b.routes.get(ctx, b.pool)
+	known, err := b.routes.getAside(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 	if out.To == "" && intent == saga.Command {
 		out.To = b.routes.overrides[out.Info.Kind]
 	}
-	known, err := b.routes.get(ctx, b.pool)
+	known, err := b.routes.getAside(ctx)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}

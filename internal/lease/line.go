@@ -2,9 +2,8 @@ package lease
 
 import (
 	"context"
-	"fmt"
-	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -47,21 +46,9 @@ func (l *Line) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return nil
 	}
-	config := l.config.ConnConfig.Copy()
-	if l.config.BeforeConnect != nil {
-		if err := l.config.BeforeConnect(ctx, config); err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := pg.Dial(ctx, l.config)
 	if err != nil {
 		return err
-	}
-	if l.config.AfterConnect != nil {
-		if err := l.config.AfterConnect(ctx, conn); err != nil {
-			hangUp(ctx, conn)
-			return fmt.Errorf("connect: %w", err)
-		}
 	}
 	l.conn = conn
 	return nil
@@ -72,14 +59,7 @@ func (l *Line) Close(ctx context.Context) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.conn != nil {
-		hangUp(ctx, l.conn)
+		pg.HangUp(ctx, l.conn)
 		l.conn = nil
 	}
-}
-
-// hangUp closes a connection, whatever the server says to it.
-func hangUp(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
 }

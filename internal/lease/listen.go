@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,7 +41,7 @@ func (l Listener) listen(ctx context.Context, connected func()) error {
 	if err := line.connect(ctx); err != nil {
 		return err
 	}
-	defer hangUp(ctx, line.conn)
+	defer pg.HangUp(ctx, line.conn)
 	if _, err := line.conn.Exec(ctx, "listen "+pgx.Identifier{l.Channel}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

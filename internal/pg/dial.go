@@ -1,0 +1,39 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back. Close it
+// with HangUp.
+func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
+	to := config.ConnConfig.Copy()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, to); err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if config.AfterConnect != nil {
+		if err := config.AfterConnect(ctx, conn); err != nil {
+			HangUp(ctx, conn)
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+	}
+	return conn, nil
+}
+
+// HangUp closes a connection, whatever the server says to it.
+func HangUp(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
