@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -128,3 +129,75 @@ func (w *world) busOn(dsn string) *bus.Bus {
 	}
 	return b
 }
+
+// forgetful is a subscriber whose broker does not hear of the first ack of a message, and delivers it again.
+type forgetful struct {
+	message.Subscriber
+	deliveries atomic.Int64
+}
+
+func (s *forgetful) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	in, err := s.Subscriber.Subscribe(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	out, lost := make(chan *message.Message), map[string]bool{}
+	go func() {
+		defer close(out)
+		for m := range in {
+			copied := m.Copy()
+			select {
+			case out <- copied:
+			case <-ctx.Done():
+				m.Nack()
+				continue
+			}
+			s.deliveries.Add(1)
+			select {
+			case <-copied.Acked():
+				if lost[m.UUID] {
+					m.Ack()
+					continue
+				}
+				lost[m.UUID] = true
+			case <-copied.Nacked():
+			case <-ctx.Done():
+			}
+			m.Nack()
+		}
+	}()
+	return out, nil
+}
+
+type shipped struct{ N int }
+
+func (shipped) Kind() string { return "order.shipped" }
+
+// Every ack is lost once, so each message is delivered again after its commit. What its handler sends is sent once.
+func TestIntakeWhoseAcksAreLostHandlesOnce(t *testing.T) {
+	w := newWorld(t)
+	const n = 50
+	if err := w.bus.InstallQueue(t.Context(), "shipping", shipped{}.Kind()); err != nil {
+		t.Fatal(err)
+	}
+	w.run("orders", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m orderPaid) error {
+		ctx.Send(shipped(m))
+		return nil
+	}))
+	inner := broker(t)
+	b := &forgetful{Subscriber: inner}
+	w.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+	for i := range n {
+		if err := inner.Publish("paid", paid(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("all have come twice, and are handled", func() bool { return b.deliveries.Load() >= 2*n && w.left("orders") == 0 && w.left("shipping") >= n })
+	if got := w.left("shipping"); got != n {
+		t.Errorf("%d messages were sent, want %d", got, n)
+	}
+}
+
+type orderPaid struct{ N int }
+
+func (orderPaid) Kind() string { return "order.paid" }
