@@ -71,7 +71,7 @@ func (s workerSpec) receive(ctx context.Context) error {
 		if fresh {
 			killer{How: "kill"}.die()
 		}
-		fmt.Println(lines.Text())
+		_, _ = fmt.Fprintln(os.Stdout, lines.Text())
 	}
 	return nil
 }
