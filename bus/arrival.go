@@ -46,6 +46,9 @@ func newArrival(o ArriveOptions, given *Arrival) *arrival {
 
 // compose checks what came as any message is checked, and reads what another Edda says about it.
 func (a *arrival) compose() (saga.Outgoing, error) {
+	if a.given.Fault != nil {
+		return saga.Outgoing{}, a.given.Fault
+	}
 	raw := RawMessage{Raw: saga.Raw{Name: a.given.Kind, Body: a.given.Body}, ID: a.claim.ID, Header: a.given.Header}
 	var envelope map[string]string
 	for name, value := range a.given.Header {

@@ -19,6 +19,8 @@ type Arrival struct {
 	Kind   string
 	Header map[string]string // as Envelope made them, or those of a foreign sender
 	Body   []byte
+	// Fault is why it cannot be a message, where whoever brings it knows that already: it becomes a dead letter with this error.
+	Fault error
 }
 
 // ArriveOptions say where messages come from and go to.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"pgregory.net/rapid"
 )
 
@@ -35,23 +35,69 @@ func TestReceivedTxBelongsToItsTransaction(t *testing.T) {
 	if got := states(w.arrive("", arrival("7", "1"))); got != "repeated" {
 		t.Errorf("an intake of the source: %s", got)
 	}
-	db := stdlib.OpenDBFromPool(w.pool)
-	defer db.Close()
-	for n, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
-		tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var fresh bool
-		if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received('orders', '7')`)).Scan(&fresh); err != nil || fresh != (n == 0) {
-			t.Errorf("%v: %v, %v", level, fresh, err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if _, err := w.pool.Exec(t.Context(), w.sql(`SELECT edda.received('orders', '')`)); pg.Code(err) != "22023" {
 		t.Error(err)
+	}
+}
+
+// The SQL function is the same for every driver and in every isolation.
+func TestReceivedOverDatabaseSQL(t *testing.T) {
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			db, err := sql.Open(driver, pgdev.DSN(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			if db.SetMaxOpenConns(1); w.role != "" {
+				if _, err := db.ExecContext(t.Context(), `SET ROLE "`+w.role+`"`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n, level := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+				tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for m, id := range []string{"7", newID(t).String()} {
+					var fresh, again bool
+					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders", id).Scan(&fresh); err != nil || fresh != (n <= 1 || m == 1) {
+						t.Errorf("%v: %s is fresh: %v, %v", level, id, fresh, err)
+					}
+					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders", id).Scan(&again); err != nil || again {
+						t.Errorf("%v: %s is fresh again: %v, %v", level, id, again, err)
+					}
+				}
+				end := tx.Commit
+				if n == 0 {
+					end = tx.Rollback // and what it knew is forgotten
+				}
+				if err := end(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.want(4, `SELECT count(*) FROM edda.inbox WHERE source = 'orders'`)
+		})
+	}
+}
+
+// What is known stays known for three turns of the ring, as every endpoint turns it with the rights that it has.
+func TestArrivedIDsOutliveThreeTurns(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	for turn := range 5 {
+		want := "repeated"
+		if turn == 0 || turn == 4 {
+			want = "accepted"
+		}
+		if got := states(w.arrive("notes", arrival("7", "1"))); got != want {
+			t.Errorf("after %d turns: %s, want %s", turn, got, want)
+		}
+		w.exec(`UPDATE edda.ring SET since = since - keep`)
+		bus.CleanNow(t.Context(), w.bus)
+		w.want((turn+1)%4, `SELECT slot FROM edda.ring WHERE name = 'inbox'`)
+		w.want((turn+1)%4, `SELECT slot FROM edda.ring WHERE name = 'outbox'`)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // tests of the packages with SQL.
 const core = "^(Test(SagaAndHandler|Conflicted|FailingHandler|Silent|RacingStarts|StartThatLost|Timeout|CancelledTimeout|AttemptsAreCounted|BytesAreKept|" +
 	"SameID|SendAgain|Subscriber|Old|OpenPublisher|Send|Publish|InTx|Handler|HandleTx|Retr|Dead|Discard|Clean|Drain|Ended|Peek|QueuesTell|Instance|Unsubscribe|" +
-	"Start|Complete|Moved|IDOf|Busy|LoadAlone|Saving|Key|AnOrder|EveryWay|Message|Reply|Large|Deferred|Transaction|Delayed|Raw|Unreadable|Neighbour|Restarted).*)$"
+	"Start|Complete|Moved|IDOf|Busy|LoadAlone|Saving|Key|AnOrder|EveryWay|Message|Reply|Large|Deferred|Transaction|Delayed|Raw|Unreadable|Neighbour|Restarted|Arriv|Received).*)$"
 
 // A program with the rights of docs/roles.md, and not one more, does all of it. The tests are run again by a process in
 // which the engine's role may create nothing and has an empty search path.

@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if isWorker() {
+	if isWorker() || isReceiver() {
 		return
 	}
 	if spec := os.Getenv(serverVariable); spec != "" { // a test of partitions has started a server

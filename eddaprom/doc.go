@@ -36,6 +36,8 @@
 //	edda_relay_lag_seconds               histogram  endpoint             how long the first of a batch had waited when it was relayed
 //	edda_relay_forward_seconds           histogram  endpoint             the time that the other side took for one batch
 //	edda_relay_holding                   gauge      endpoint             1 while this process is the one that relays
+//	edda_messages_arrived_total          counter    source, endpoint, state  messages from other systems: accepted, repeated, unwanted or dead
+//	edda_arrived_unnamed_total           counter    source, endpoint     of them, how many had no id
 //	edda_queue_ready, edda_queue_delayed gauge      endpoint             messages that are due now, or later
 //	edda_queue_claimed, _parked          gauge      endpoint             in hand by a lease; waiting behind others of their key
 //	edda_queue_oldest_due_seconds        gauge      endpoint             how long the first of them has been due
@@ -52,7 +54,7 @@
 //	edda_schedule_read_errors_total      counter                         scrapes that could not read the schedule
 //
 // Every process counts what it did itself: add the counters up over processes. The queues and the schedule are the
-// same for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1. A relay's failures are attempts that failed. The gauges of an endpoint come with the first time that it is slow or paused.
+// same for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1. A relay's failures are attempts that failed. The endpoint of what arrives is empty where it is published. The gauges of an endpoint come with the first time that it is slow or paused.
 //
 // # Failures
 //

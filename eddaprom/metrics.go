@@ -38,7 +38,7 @@ type Metrics struct {
 
 	handled, failed, retried, dead, discarded *prometheus.CounterVec
 	conflicts, batches, lost, runsFailed      *prometheus.CounterVec
-	relayed, relayedBytes                     *prometheus.CounterVec
+	relayed, relayedBytes, arrived, unnamed   *prometheus.CounterVec
 	size, took, processing, critical          *prometheus.HistogramVec
 	relayLag, forward                         *prometheus.HistogramVec
 	slow, paused, relaying                    *prometheus.GaugeVec
@@ -77,6 +77,8 @@ func New(o Options) *Metrics {
 		lost:         counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
 		relayed:      counter("messages_relayed_total", "Messages that a relay gave to the other side and deleted.", "endpoint"),
 		relayedBytes: counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
+		arrived:      counter("messages_arrived_total", "Messages from other systems, by what became of them.", "source", "endpoint", "state"),
+		unnamed:      counter("arrived_unnamed_total", "Messages from other systems that had no id, so that a second delivery is another message.", "source", "endpoint"),
 		relayLag: histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when it was sent, or due, to the commit.",
 			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
 		forward: histogram("relay_forward_seconds", "The time that the other side took for one batch.", prometheus.ExponentialBuckets(0.001, 2, 14)),
@@ -131,9 +133,21 @@ func (m *Metrics) Observe(e bus.Event) {
 		m.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
 	case bus.RelayHeld:
 		m.relaying.WithLabelValues(e.Endpoint).Set(one(e.Holding))
+	case bus.Arrivals:
+		m.arrivals(e)
 	case bus.BatchFailed:
 		m.batches.WithLabelValues(e.Endpoint, "rolled_back").Inc()
 	}
+}
+
+// arrivals counts what came. Each state is there from the first call on, so that a rate of it can be told from none.
+func (m *Metrics) arrivals(e bus.Arrivals) {
+	for state, n := range map[bus.ArrivedState]int{
+		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.ArrivedDead: e.Dead,
+	} {
+		m.arrived.WithLabelValues(e.Source, e.Endpoint, state.String()).Add(float64(n))
+	}
+	m.unnamed.WithLabelValues(e.Source, e.Endpoint).Add(float64(e.Unnamed))
 }
 
 func one(is bool) float64 {
@@ -170,7 +184,7 @@ func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
-		m.relayed, m.relayedBytes, m.relayLag, m.forward, m.relaying,
+		m.relayed, m.relayedBytes, m.relayLag, m.forward, m.relaying, m.arrived, m.unnamed,
 		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
 }
 

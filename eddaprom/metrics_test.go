@@ -210,6 +210,7 @@ func TestDocListsEveryMetric(t *testing.T) {
 	m := eddaprom.New(eddaprom.Options{})
 	for _, e := range []bus.Event{
 		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{}, bus.BatchFailed{},
+		bus.Relayed{}, bus.RelayHeld{}, bus.Arrivals{},
 	} {
 		m.Observe(e)
 	}
@@ -226,8 +227,8 @@ func TestDocListsEveryMetric(t *testing.T) {
 			t.Errorf("doc.go does not list %s", f.GetName())
 		}
 	}
-	if !slices.Contains(names, "edda_conflicts_total") || len(names) != 12 {
-		t.Errorf("events were counted as %v, want 12 metrics", names)
+	if !slices.Contains(names, "edda_conflicts_total") || len(names) != 19 {
+		t.Errorf("events were counted as %v, want 19 metrics", names)
 	}
 }
 

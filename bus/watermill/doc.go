@@ -17,6 +17,9 @@
 //     transaction, with what the first try wrote: answer such a failure by not answering, or by a savepoint.
 //   - Middleware, for Watermill's middleware around the handlers of an endpoint.
 //
+// And across the border: NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those of
+// any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md.
+//
 // A topic is a queue, hence an endpoint's name: [a-z][a-z0-9_.-]{0,62}. Any other is refused. With a ConsumerGroup a
 // topic is a kind of events, and each group has a queue of its own. The metadata edda_kind is the kind; a message
 // without it is a DefaultKind, which no saga handles.
@@ -42,6 +45,21 @@
 // Saga messages do not pass through Watermill's Router, which acks and publishes in separate acts: write a saga where
 // they belong together.
 //
+// An Intake acks what is committed. While the database is away it nacks, with a back-off; a message that cannot be one of this
+// database, or with which a function of its options panics, becomes a dead letter with its bytes and is acked.
+//
+// # Log
+//
+// The texts and keys stay as they are. A Relay logs as bus does, and so does the endpoint of a Subscriber.
+//
+//	Info   edda: intake started                   intake, topic
+//	Info   edda: intake stopped                   intake, topic, error (nil after a clean end)
+//	Warn   edda: a subscription ended and is made again  intake, topic, error (nil when the channel was closed)
+//	Warn   edda: messages were not brought in     intake, topic, messages, error (they are nacked after a pause)
+//	Warn   edda: a message without an id came, and the like will be done twice when they are delivered twice  intake, topic, kind (once)
+//	Error  edda: a Watermill subscription ended and is started again  queue, error (of a Subscriber)
+//
 // Reading order: subscription.go (one message given out), subscriber.go, publisher.go, message.go (what a message
-// becomes), topic.go; adapter.go with adapter.sql, for watermill-sql; middleware.go.
+// becomes), topic.go; adapter.go with adapter.sql, for watermill-sql; middleware.go;
+// relay.go; intake.go with intakerun.go.
 package watermill

@@ -24,6 +24,7 @@ type IntakeOptions struct {
 	// messages have come it stays what it is: under another name everything that is delivered again is new.
 	Source string
 
+	// A message with which one of these two panics becomes a dead letter, under its UUID and what KindOf says.
 	Kind KindFunc                      // of the messages; nil is KindOf
 	ID   func(*message.Message) string // that tells a message from every other one of the source; nil is its UUID
 

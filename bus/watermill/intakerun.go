@@ -2,12 +2,15 @@ package watermill
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
 )
 
 // intakeRun is one Run: subscriptions hand what arrives to one collector, and that hands batches to one flusher. There is
@@ -140,16 +143,7 @@ func nack(messages []*message.Message) {
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
 	arrivals := make([]bus.Arrival, len(batch))
 	for n, m := range batch {
-		arrivals[n] = bus.Arrival{ID: r.options.ID(m), Kind: r.options.Kind(r.topic, m), Header: m.Metadata, Body: m.Payload}
-		if _, ok := m.Metadata[KindKey]; ok {
-			header := make(map[string]string, len(m.Metadata))
-			for name, value := range m.Metadata {
-				if name != KindKey {
-					header[name] = value
-				}
-			}
-			arrivals[n].Header = header
-		}
+		arrivals[n] = r.arrival(m)
 		if arrivals[n].ID == "" && !r.unnamed {
 			r.unnamed = true
 			r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
@@ -157,4 +151,43 @@ func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
 		}
 	}
 	return arrivals
+}
+
+// arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
+// functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter it has a kind.
+func (r *intakeRun) arrival(m *message.Message) bus.Arrival {
+	a := bus.Arrival{ID: m.UUID, Kind: KindOf(r.topic, m), Header: ownMetadata(m), Body: m.Payload}
+	id, kind, err := r.ask(m)
+	if err != nil {
+		a.Fault = err
+		return a
+	}
+	a.ID, a.Kind = id, kind
+	return a
+}
+
+// ask calls the user's functions.
+func (r *intakeRun) ask(m *message.Message) (id, kind string, err error) {
+	asked := "ID"
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("IntakeOptions.%s: %w", asked, &saga.PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	id, asked = r.options.ID(m), "Kind"
+	return id, r.options.Kind(r.topic, m), nil
+}
+
+// ownMetadata is without the kind.
+func ownMetadata(m *message.Message) map[string]string {
+	if _, ok := m.Metadata[KindKey]; !ok {
+		return m.Metadata
+	}
+	header := make(map[string]string, len(m.Metadata))
+	for name, value := range m.Metadata {
+		if name != KindKey {
+			header[name] = value
+		}
+	}
+	return header
 }

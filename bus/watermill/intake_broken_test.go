@@ -1,0 +1,203 @@
+package watermill_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A message with which a function of the user's panics stops nobody: it is a dead letter, with its bytes and a kind to be retried under.
+func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
+	w := newWorld(t)
+	b := broker(t)
+	w.intake(b, watermill.IntakeOptions{
+		Endpoint: "orders",
+		ID: func(m *message.Message) string {
+			if m.UUID == "payment 3" {
+				panic("no such coordinate")
+			}
+			return m.UUID
+		},
+		Kind: func(topic string, m *message.Message) string {
+			if m.UUID == "payment 5" {
+				panic("no such type")
+			}
+			return watermill.KindOf(topic, m)
+		},
+	})
+	for n := range 10 {
+		if err := b.Publish("paid", paid(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := pgx.Identifier{w.schema}.Sanitize()
+	letters := func() (found string) {
+		if err := w.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', endpoint, kind, convert_from(body, 'UTF8'), error), '; ' ORDER BY body), '')
+			FROM `+name+`.dead_letter`).Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	w.until("all have come", func() bool { return w.left("orders") == 8 && strings.Count(letters(), ";") == 1 })
+	const want = `orders order.paid {"N":3} arrived from paid: IntakeOptions.ID: panic: no such coordinate; ` +
+		`orders order.paid {"N":5} arrived from paid: IntakeOptions.Kind: panic: no such type`
+	if got := letters(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// However a connection breaks, what is acked is there, and everything arrives once.
+func TestIntakeWhileConnectionsBreak(t *testing.T) {
+	const n = 7
+	w := newWorld(t)
+	backend, err := faultproxy.Backend(pgdev.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := faultproxy.Listen(context.WithoutCancel(t.Context()), backend, faultproxy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	if err := w.bus.InstallQueue(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	broken := &world{T: t, pool: w.pool, schema: w.schema, bus: w.busOn(proxy.DSN(pgdev.DSN(t)))}
+	inner, sent := broker(t), 0
+	send := func() {
+		for range n {
+			sent++
+			if err := inner.Publish("paid", paid(sent)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b := &watched{Subscriber: inner}
+	broken.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+	for _, f := range []faultproxy.Fault{
+		{Statement: "lock_ring"}, {Statement: "claim_received"}, {Statement: "claim_received", When: faultproxy.After},
+		{Statement: "insert_in_order", When: faultproxy.After}, {Statement: "commit"}, {Statement: "commit", Do: faultproxy.Swallow},
+	} {
+		t.Logf("%v", f)
+		acked, nacked, left := b.different(), b.nacked.Load(), w.left("orders")
+		proxy.Set(f)
+		send()
+		w.until("some are nacked", func() bool { return b.nacked.Load() >= nacked+2 })
+		if got := b.different(); got != acked || w.left("orders") != left {
+			t.Errorf("%v: %d are acked and %d are there, while nothing could be written", f, got-acked, w.left("orders")-left)
+		}
+		proxy.Set()
+		w.until("all are acked", func() bool { return b.different() == acked+n })
+		if got := w.left("orders"); got != left+n {
+			t.Errorf("%v: %d messages are there, want %d", f, got-left, n)
+		}
+	}
+
+	// The commit takes effect and nobody knows: everything is delivered again, and known.
+	acked, nacked, left := b.different(), b.nacked.Load(), w.left("orders")
+	proxy.Set(faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
+	send()
+	w.until("one is nacked that is there", func() bool { return b.nacked.Load() > nacked && w.left("orders") > left })
+	proxy.Set()
+	w.until("all are acked", func() bool { return b.different() == acked+n })
+	if got := w.left("orders"); got != left+n {
+		t.Errorf("after lost replies %d messages are there, want %d", got-left, n)
+	}
+}
+
+// busOn is a bus of another program, with connections of its own.
+func (w *world) busOn(dsn string) *bus.Bus {
+	w.Helper()
+	pool, err := pgxpool.New(w.Context(), dsn)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(pool.Close)
+	b, err := bus.New(pool, bus.Options{Schema: w.schema, Wakeup: bus.PollOnly, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b
+}
+
+// forgetful is a subscriber whose broker does not hear of the first ack of a message, and delivers it again.
+type forgetful struct {
+	message.Subscriber
+	deliveries atomic.Int64
+}
+
+func (s *forgetful) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	in, err := s.Subscriber.Subscribe(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	out, lost := make(chan *message.Message), map[string]bool{}
+	go func() {
+		defer close(out)
+		for m := range in {
+			copied := m.Copy()
+			select {
+			case out <- copied:
+			case <-ctx.Done():
+				m.Nack()
+				continue
+			}
+			s.deliveries.Add(1)
+			select {
+			case <-copied.Acked():
+				if lost[m.UUID] {
+					m.Ack()
+					continue
+				}
+				lost[m.UUID] = true
+			case <-copied.Nacked():
+			case <-ctx.Done():
+			}
+			m.Nack()
+		}
+	}()
+	return out, nil
+}
+
+type shipped struct{ N int }
+
+func (shipped) Kind() string { return "order.shipped" }
+
+// Every ack is lost once, so each message is delivered again after its commit. What its handler sends is sent once.
+func TestIntakeWhoseAcksAreLostHandlesOnce(t *testing.T) {
+	w := newWorld(t)
+	const n = 50
+	if err := w.bus.InstallQueue(t.Context(), "shipping", shipped{}.Kind()); err != nil {
+		t.Fatal(err)
+	}
+	w.run("orders", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m orderPaid) error {
+		ctx.Send(shipped(m))
+		return nil
+	}))
+	inner := broker(t)
+	b := &forgetful{Subscriber: inner}
+	w.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+	for i := range n {
+		if err := inner.Publish("paid", paid(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("all have come twice, and are handled", func() bool { return b.deliveries.Load() >= 2*n && w.left("orders") == 0 && w.left("shipping") >= n })
+	if got := w.left("shipping"); got != n {
+		t.Errorf("%d messages were sent, want %d", got, n)
+	}
+}
+
+type orderPaid struct{ N int }
+
+func (orderPaid) Kind() string { return "order.paid" }

@@ -1,0 +1,60 @@
+package eddaprom_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+// What came from other systems is counted by what became of it, for each source and endpoint.
+func TestMetricsTellOfArrivals(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
+	l.endpoint(t)
+	good := bus.Arrival{ID: "1", Kind: "parcel", Body: []byte("{}")}
+	for _, endpoint := range []string{"van", "van", ""} {
+		if _, err := l.bus.Arrive(t.Context(), bus.ArriveOptions{From: "post", Endpoint: endpoint}, good,
+			bus.Arrival{Kind: "parcel"}, bus.Arrival{ID: "2", Kind: "No Kind"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.expect(t, `
+# HELP edda_arrived_unnamed_total Messages from other systems that had no id, so that a second delivery is another message.
+# TYPE edda_arrived_unnamed_total counter
+edda_arrived_unnamed_total{endpoint="",source="post"} 1
+edda_arrived_unnamed_total{endpoint="van",source="post"} 2
+# HELP edda_messages_arrived_total Messages from other systems, by what became of them.
+# TYPE edda_messages_arrived_total counter
+edda_messages_arrived_total{endpoint="",source="post",state="accepted"} 2
+edda_messages_arrived_total{endpoint="",source="post",state="dead"} 1
+edda_messages_arrived_total{endpoint="",source="post",state="repeated"} 0
+edda_messages_arrived_total{endpoint="",source="post",state="unwanted"} 0
+edda_messages_arrived_total{endpoint="van",source="post",state="accepted"} 3
+edda_messages_arrived_total{endpoint="van",source="post",state="dead"} 1
+edda_messages_arrived_total{endpoint="van",source="post",state="repeated"} 2
+edda_messages_arrived_total{endpoint="van",source="post",state="unwanted"} 0
+`, "edda_messages_arrived_total", "edda_arrived_unnamed_total")
+}
+
+func TestMetricsTellOfRelays(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
+	l.metrics.Observe(bus.RelayHeld{Endpoint: "border", Holding: true})
+	for n := range 2 {
+		l.metrics.Observe(bus.Relayed{Endpoint: "border", Messages: 3 + n, Bytes: 100, Lag: time.Second, Forward: time.Millisecond})
+	}
+	l.expect(t, `
+# HELP edda_messages_relayed_total Messages that a relay gave to the other side and deleted.
+# TYPE edda_messages_relayed_total counter
+edda_messages_relayed_total{endpoint="border"} 7
+# HELP edda_relay_holding 1 while this process is the one that relays.
+# TYPE edda_relay_holding gauge
+edda_relay_holding{endpoint="border"} 1
+# HELP edda_relayed_bytes_total Bytes of the bodies of relayed messages.
+# TYPE edda_relayed_bytes_total counter
+edda_relayed_bytes_total{endpoint="border"} 200
+`, "edda_messages_relayed_total", "edda_relayed_bytes_total", "edda_relay_holding")
+}
