@@ -130,6 +130,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer r.running.Unlock()
 	r.over.Store(false)
 	r.drained.Store(false)
+	select {
+	case <-r.fatal: // of an earlier Run, which had ended otherwise by then
+	default:
+	}
 	err := r.run(ctx)
 	if err == nil && r.drained.Load() {
 		err = ErrDrain
