@@ -17,6 +17,7 @@ var messages = map[string]struct{ full, quick int }{
 	Timers:  {30_000, 10_000},
 	Leased:  {200_000, 40_000},
 	Inbox:   {200_000, 40_000},
+	Relay:   {200_000, 40_000},
 }
 
 // choose lists the cases the flags ask for, each with its number of messages.
@@ -56,7 +57,7 @@ func size(workload string, o options) (int, error) {
 	numbers, known := messages[workload]
 	switch {
 	case !known:
-		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, leased, inbox and schedule", workload)
+		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, leased, inbox, relay and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

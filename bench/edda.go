@@ -217,8 +217,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// runner is an endpoint or a relay.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
 // runUntil runs the endpoint beside until, and stops it when that has returned.
-func runUntil(ctx context.Context, endpoint *bus.Endpoint, until func(context.Context) error) error {
+func runUntil(ctx context.Context, endpoint runner, until func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)

@@ -28,7 +28,7 @@ type options struct {
 
 func parseFlags() options {
 	var o options
-	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, backlog, timers, leased, inbox, schedule")
+	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, backlog, timers, leased, inbox, relay, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
 	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the workload's own number")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each case runs; the median counts")

@@ -104,7 +104,7 @@ type Worker struct {
 }
 
 // Effects is what a run did, counted in SQL. The harness compares it with Case.Wanted.
-// After the latency and the leased workload, which have neither state nor sink, all of it is zero.
+// After the latency, the leased and the relay workload, which have neither state nor sink, all of it is zero.
 type Effects struct {
 	Left      int64 // messages still in the queue
 	Sent      int64 // distinct messages in the sink
@@ -123,7 +123,7 @@ type registration struct {
 var peers = map[string]registration{}
 
 // order is the order of peers in the output; a ratio has the earlier one above the line.
-var order = []string{"edda", "inbox", "inbox-full", "inbox-random", "inbox-unnamed", "inbox-off", "ceiling", "single", "watermillsql-batch", "watermillsql", "river", "river-defaults", "floor"}
+var order = []string{"edda", "inbox", "inbox-full", "inbox-random", "inbox-unnamed", "inbox-off", "relay", "ceiling", "single", "watermillsql-batch", "watermillsql", "river", "river-defaults", "floor"}
 
 // register is called from the init function of each peer's file.
 func register(name string, p Peer, cases ...Case) {

@@ -79,7 +79,11 @@ func (r Result) figure() string {
 	if r.Workload == Latency {
 		return fmt.Sprintf("p50 %.2f ms, p99 %.2f ms", r.P50, r.P99)
 	}
-	return fmt.Sprintf("%.0f msg/s, cpu %.1f + %.1f µs/msg", r.Rate, r.ClientCPU, r.ServerCPU)
+	text := fmt.Sprintf("%.0f msg/s, cpu %.1f + %.1f µs/msg", r.Rate, r.ClientCPU, r.ServerCPU)
+	if r.Workload == Relay {
+		text += fmt.Sprintf(", first tenth %.0f msg/s, last %.0f", r.First, r.Last)
+	}
+	return text
 }
 
 // printTable prints one line a case.

@@ -20,6 +20,8 @@ type Result struct {
 	WAL       float64 `json:"wal"`        // bytes per message that Postgres wrote ahead, for everything it did meanwhile
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
+	First     float64 `json:"first_tenth,omitempty"` // messages per second, of the relay
+	Last      float64 `json:"last_tenth,omitempty"`
 }
 
 // harness runs cases on one server.
@@ -139,7 +141,7 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 	seconds := time.Since(start).Seconds()
 	wal := walWritten(ctx, h.db) - wal0
 	perMessage := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(c.N) }
-	return Result{
+	result := Result{
 		Case:      c,
 		Seconds:   seconds,
 		Rate:      float64(c.N) / seconds,
@@ -148,7 +150,11 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 		WAL:       float64(wal) / float64(c.N),
 		P50:       percentile(latencies, 50),
 		P99:       percentile(latencies, 99),
-	}, nil
+	}
+	if c.Workload == Relay {
+		result.First, result.Last = tenths.first, tenths.last
+	}
+	return result, nil
 }
 
 // walWritten is where the write-ahead log ends. It tells what replicas and archives have to carry, and does not depend on how busy the

@@ -113,6 +113,7 @@ var againInputs = []badInput{
 	{"B36", "one that ends before the server has it", cancelledDuring(faultproxy.Before), fate("unknown")},
 	{"B36", "one that ends right after", (*inputs).cancelledAfter, fate("stored")},
 	{"B37", "a pool that is closed", (*inputs).afterClose, failed(nil, "closed pool")},
+	{"B37", "a transaction of another pool than the one that is closed", (*inputs).sendAfterClose, fate("stored")},
 	{"B37", "a second Run", (*inputs).runTwice, failed(bus.ErrRunning, "in-")},
 	{"B37", "a Run after the end of the first", (*inputs).runAgain, fate("handled")},
 }
@@ -263,12 +264,24 @@ func (c *inputs) afterClose() []result {
 	ctx := c.t.Context()
 	_, send := c.closed.Send(ctx, note{})
 	_, publish := c.closed.Publish(ctx, note{}, saga.WithID(newID(c.t)))
-	_, inTx := c.closed.SendTx(ctx, c.begin(), note{})
 	e, err := bus.NewEndpoint(c.closed, c.name, bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return []result{failure("Send", send), failure("Publish", publish), failure("SendTx", inTx), failure("Install", e.Install(ctx)), failure("Run", e.Run(ctx))}
+	return []result{failure("Send", send), failure("Publish", publish), failure("Install", e.Install(ctx)), failure("Run", e.Run(ctx))}
+}
+
+// sendAfterClose needs nothing of the bus's pool: the transaction is another's.
+func (c *inputs) sendAfterClose() []result {
+	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	tx := c.begin()
+	_, err := c.closed.SendTx(c.t.Context(), tx, note{}, saga.To(c.name))
+	r := failure("SendTx", err)
+	if err == nil {
+		c.commit(tx)
+		r.fate = c.takeOut(note{})
+	}
+	return []result{r}
 }
 
 func (c *inputs) runTwice() []result {

@@ -37,3 +37,6 @@ func Urgent(b *Bus, name, key string) bool {
 	t := b.watching.topics[handle{saga: name, key: key}]
 	return t != nil && t.urgent
 }
+
+// FailTooLate leaves what the last term of a relay may leave when its Run ends for another reason at that moment.
+func FailTooLate(r *Relay, err error) { r.fatal <- err }

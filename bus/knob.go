@@ -25,7 +25,8 @@ type Knob struct {
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
-	Concurrency int // workers of each process; 0 while the number of the program holds
+	Concurrency int  // workers of each process; 0 while the number of the program holds
+	Relay       bool // a Relay carries its messages over the border, and has no workers
 }
 
 // Knobs are those of every endpoint that is installed, in the order of their names. The pool's role needs SELECT.
@@ -36,7 +37,7 @@ func (b *Bus) Knobs(ctx context.Context) ([]Knob, error) {
 	}
 	knobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Knob, err error) {
 		var paused *time.Time
-		err = row.Scan(&k.Endpoint, &paused, &k.Reason, &k.Concurrency)
+		err = row.Scan(&k.Endpoint, &paused, &k.Reason, &k.Concurrency, &k.Relay)
 		if paused != nil {
 			k.Paused, k.PausedAt = true, paused.UTC()
 		}

@@ -17,7 +17,8 @@ WHERE k.endpoint = (SELECT x.endpoint FROM :schema.knob x WHERE x.endpoint = $1 
 
 -- name: knobs
 -- LIMIT keeps a planner that knows nothing of the tables from expecting thousands of endpoints.
-SELECT q.endpoint, k.paused_at, coalesce(k.reason, ''), coalesce(k.concurrency, 0)
+SELECT q.endpoint, k.paused_at, coalesce(k.reason, ''), coalesce(k.concurrency, 0),
+       EXISTS (SELECT FROM :schema.settings s WHERE s.name = 'relay/' || q.endpoint)
 FROM :schema.queue q LEFT JOIN :schema.knob k ON k.endpoint = q.endpoint
 ORDER BY q.endpoint LIMIT 10000;
 

@@ -57,6 +57,7 @@ type workerSpec struct {
 	Concurrency       int
 	MaxCrashes        int
 	Leased            bool // handlers outside of transactions, with a lease of a second
+	Relay             bool // no endpoint: see relay_worker_test.go
 }
 
 const workerVariable = "EDDA_POISON_WORKER"
@@ -99,6 +100,13 @@ func (s workerSpec) run(ctx context.Context) error {
 	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Wakeup: s.Wakeup, Logger: logs})
 	if err != nil {
 		return err
+	}
+	if s.Relay {
+		r, err := s.relay(pool, b)
+		if err != nil {
+			return err
+		}
+		return r.Run(ctx)
 	}
 	o, parts := bus.EndpointOptions{MaxCrashes: s.MaxCrashes, Concurrency: s.Concurrency}, s.parts()
 	if s.Leased {

@@ -130,6 +130,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer r.running.Unlock()
 	r.over.Store(false)
 	r.drained.Store(false)
+	select {
+	case <-r.fatal: // of an earlier Run, which had ended otherwise by then
+	default:
+	}
 	err := r.run(ctx)
 	if err == nil && r.drained.Load() {
 		err = ErrDrain
@@ -222,7 +226,8 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	return err
 }
 
-// drain ends the work of a term that is over: at once when the lease was lost, else after Drain.
+// drain ends the work of a term that is over: at once when the lease was lost, else after Drain, or when the lease, which is renewed
+// until then, is lost meanwhile.
 func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-working.Done():
@@ -233,8 +238,19 @@ func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseF
 		cancel(cause)
 		return
 	}
-	if run.Sleep(working, r.options.Drain) == nil {
-		cancel(ErrDrain)
+	for last := time.Now().Add(r.options.Drain); ; {
+		trusted := r.keeper.Health().Trusted // by the renewals so far
+		if run.Sleep(working, min(time.Until(last), time.Until(trusted))) != nil {
+			return
+		}
+		switch now := time.Now(); {
+		case !now.Before(last):
+			cancel(ErrDrain)
+			return
+		case !now.Before(r.keeper.Health().Trusted):
+			cancel(lease.ErrLost)
+			return
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -25,5 +26,37 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	defer a.mu.Unlock()
 	if most := int(time.Since(begun)/o.Retry) + 5; a.calls > most {
 		t.Errorf("forward was called %d times in a second, want %d at most", a.calls, most)
+	}
+	if n := len(eventsOf[bus.Retried](w)); n == 0 {
+		t.Error("nobody was told that nothing goes through")
+	}
+}
+
+// Where all that was given is dead at once, something has ended, and the next batch follows without a wait.
+func TestRelayWaitsForNoDead(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	a.set(func(*saga.Delivery) error { return saga.Permanent(errors.New("not taken")) })
+	w.sendCrossed(12)
+	o := soonRelayed()
+	o.BatchMax, o.Retry, o.RetryMost = 1, time.Hour, time.Hour
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.untilEmpty("border")
+	w.want(12, `SELECT count(*) FROM edda.dead_letter`)
+}
+
+// What ended one Run does not end the next one.
+func TestRelayRunsAgain(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	r := w.relay(w.bus, soonRelayed(), a.forward)
+	for range 2 {
+		bus.FailTooLate(r, errors.New("of an earlier Run"))
+		stop := w.runRelay(r)
+		w.sendCrossed(1)
+		w.untilEmpty("border")
+		stop()
 	}
 }

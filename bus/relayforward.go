@@ -45,8 +45,9 @@ func (r *relaying) carry(ctx context.Context, b *relayed) {
 
 // try forwards messages together. It tells whether one of them went through.
 func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (through bool) {
-	failed := false
-	for n, err := range r.give(ctx, messages) {
+	failed, ended := false, false
+	errs := r.give(ctx, messages)
+	for n, err := range errs {
 		m := messages[n]
 		switch {
 		case err == nil:
@@ -56,9 +57,13 @@ func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (th
 		default:
 			failed = r.fail(b, m, err) || failed
 		}
+		ended = ended || m.fate != left
 	}
 	if through {
 		r.patience.Reset()
+	}
+	if !failed && !ended && ctx.Err() == nil { // all are behind nothing: it is no attempt, but asking again at once would spin
+		messages[0].err, failed = errs[0], true
 	}
 	if failed {
 		b.wait = max(b.wait, run.Jitter(r.patience.NextBackOff()))

@@ -59,16 +59,28 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 		}
 		return rows.Err()
 	})
+	plain := r.recordsNothing(settled)
+	if plain {
+		first.Queue("commit")
+	}
 	if err := conn.SendBatch(ctx, first).Close(); err != nil {
 		return nil, err
 	}
 	if ended = settled; len(gone) < len(settled) {
 		ended = slices.DeleteFunc(slices.Clone(settled), func(m *message) bool { return !slices.Contains(gone, [16]byte(m.id)) })
 	}
+	if plain {
+		return ended, nil
+	}
 	second := &pgx.Batch{}
 	r.queueRecords(second, ended)
 	second.Queue("commit")
 	return ended, conn.SendBatch(ctx, second).Close()
+}
+
+// recordsNothing tells of messages that all there is to do is to delete them, which is one way to the database and back.
+func (r *relaying) recordsNothing(settled []*message) bool {
+	return r.options.Keep == 0 && !slices.ContainsFunc(settled, func(m *message) bool { return m.fate != done || m.run != nil })
 }
 
 // queueRecords queues what is kept of messages that ended otherwise than on the other side, and the ends of runs.

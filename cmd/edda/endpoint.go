@@ -32,13 +32,14 @@ type endpointJSON struct {
 	PausedAt    *time.Time `json:"paused_at"`
 	Reason      string     `json:"reason"`
 	Concurrency *int       `json:"concurrency"` // null is the number of each program
+	Relay       bool       `json:"relay"`
 }
 
 func (t *tool) endpointList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
 		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes has where that was
-set: "program" is the number of each program. The list does not tell which endpoints run.`,
+set: "program" is the number of each program. BY tells whether an endpoint consumes it or a relay, which has no workers, carries it to a broker. The list does not tell which endpoints run.`,
 		Example: `  edda endpoint list
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,
 		Args: arguments(cobra.NoArgs),
@@ -58,10 +59,13 @@ set: "program" is the number of each program. The list does not tell which endpo
 
 func (t *tool) endpointPage(knobs []bus.Knob) result {
 	all := []endpointJSON{}
-	rows := [][]string{{"ENDPOINT", "STATE", "SINCE", "REASON", "CONCURRENCY"}}
+	rows := [][]string{{"ENDPOINT", "STATE", "SINCE", "REASON", "CONCURRENCY", "BY"}}
 	for _, k := range knobs {
-		j := endpointJSON{Endpoint: k.Endpoint, Paused: k.Paused, PausedAt: jsonTime(k.PausedAt), Reason: k.Reason}
+		j := endpointJSON{Endpoint: k.Endpoint, Paused: k.Paused, PausedAt: jsonTime(k.PausedAt), Reason: k.Reason, Relay: k.Relay}
 		state, workers := "open", "program"
+		if k.Relay {
+			workers = "-"
+		}
 		if k.Paused {
 			state = "paused"
 		}
@@ -69,7 +73,7 @@ func (t *tool) endpointPage(knobs []bus.Knob) result {
 			j.Concurrency, workers = &k.Concurrency, strconv.Itoa(k.Concurrency)
 		}
 		all = append(all, j)
-		rows = append(rows, []string{k.Endpoint, state, moment(k.PausedAt), shortened(k.Reason, 60), workers})
+		rows = append(rows, []string{k.Endpoint, state, moment(k.PausedAt), shortened(k.Reason, 60), workers, consumer(k.Relay)})
 	}
 	return result{value: map[string]any{"endpoints": all}, page: func(p *page) {
 		if len(knobs) == 0 {

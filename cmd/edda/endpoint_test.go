@@ -9,16 +9,18 @@ func TestEndpoints(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `| No endpoint is installed in schema "SCHEMA".`)
 	w.want(exitDone, "migrate", "install", "orders", "billing")
+	w.want(exitDone, "migrate", "install", "--relay", "shop.events")
 	w.prints(w.want(exitDone, "endpoint", "pause", "orders", "--reason", "closed\x1b[2J").out, `
 		| Endpoint orders is paused. "edda endpoint resume orders" ends that.`)
 	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out, `| Each process of endpoint orders has 2 workers.`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
-		| ENDPOINT STATE SINCE REASON CONCURRENCY
-		| billing open - - program
-		| orders paused TIME closed\x1b[2J 2`)
+		| ENDPOINT STATE SINCE REASON CONCURRENCY BY
+		| billing open - - program endpoint
+		| orders paused TIME closed\x1b[2J 2 endpoint
+		| shop.events open - - - relay`)
 	var listed struct{ Endpoints []endpointJSON }
 	w.decode(&listed, "endpoint", "list", "--json")
-	if e := listed.Endpoints; len(e) != 2 || e[0].Paused || e[0].Concurrency != nil || !e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
+	if e := listed.Endpoints; len(e) != 3 || !e[2].Relay || e[1].Relay || e[0].Paused || e[0].Concurrency != nil || !e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
 		t.Errorf("%+v", listed)
 	}
 	w.prints(w.want(exitDone, "endpoint", "resume", "orders").out, `| Endpoint orders is not paused.`)
@@ -28,9 +30,10 @@ func TestEndpoints(t *testing.T) {
 		|  "endpoint": "orders"
 		| }`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
-		| ENDPOINT STATE SINCE REASON CONCURRENCY
-		| billing open - - program
-		| orders open - - program`)
+		| ENDPOINT STATE SINCE REASON CONCURRENCY BY
+		| billing open - - program endpoint
+		| orders open - - program endpoint
+		| shop.events open - - - relay`)
 }
 
 func TestEndpointsRefuse(t *testing.T) {

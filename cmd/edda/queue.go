@@ -62,7 +62,7 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "CLAIMED", "PARKED", "LAG", "BY", "KINDS"}}
 			for _, i := range infos {
 				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), i.Relay, append([]string{}, i.Kinds...)})
-				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), consumer(i), strings.Join(i.Kinds, " ")})
+				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")})
 			}
 			return t.print(result{value: map[string]any{"queues": all}, page: func(p *page) {
 				if len(infos) == 0 {
@@ -75,8 +75,8 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 	}
 }
 
-func consumer(i bus.QueueInfo) string {
-	if i.Relay {
+func consumer(relay bool) string {
+	if relay {
 		return "relay"
 	}
 	return "endpoint"

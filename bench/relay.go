@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Relay is a full queue that leads out, to another side that takes everything in no time: what is left is the relay's own work.
+const Relay = "relay"
+
+//go:embed relay.sql
+var relaySQL string
+
+// outbound is edda's relay.
+type outbound struct{}
+
+// tenths are the paces of the last run, in messages per second: when the queue was full of what is due, and when nearly
+// all of it had been deleted.
+var tenths struct{ first, last float64 }
+
+func init() {
+	register("relay", outbound{}, Case{Workload: Relay})
+}
+
+func (outbound) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
+	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
+		return err
+	}
+	b, err := bus.New(db, bus.Options{Schema: c.Schema()})
+	if err == nil {
+		err = b.InstallRelay(ctx, "abroad")
+	}
+	if err == nil {
+		_, err = db.Exec(ctx, statements(relaySQL, c.Schema())["fill_relay"], c.N)
+	}
+	return err
+}
+
+// Work relays until all of it was given, and is deleted.
+func (outbound) Work(ctx context.Context, w *Worker) error {
+	pool, err := pgxpool.New(ctx, w.DSN)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var given pacer
+	deleted := make(chan struct{})
+	gone := 0
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
+		if relayed, ok := e.(bus.Relayed); ok {
+			if gone += relayed.Messages; gone == w.N {
+				close(deleted)
+			}
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	r, err := bus.NewRelay(b, "abroad", bus.RelayOptions{}, func(_ context.Context, messages []*saga.Delivery) []error {
+		given.pass(len(messages), w.N)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	err = runUntil(ctx, r, func(ctx context.Context) error {
+		select {
+		case <-deleted:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	if err == nil && given.n != w.N {
+		err = fmt.Errorf("%d messages were given, want %d", given.n, w.N)
+	}
+	tenths.first, tenths.last = given.first, given.last
+	return err
+}
+
+// pacer measures the first and the last tenth of what passes.
+type pacer struct {
+	n           int
+	began, late time.Time
+	before      int // messages that had passed at late
+	first, last float64
+}
+
+func (p *pacer) pass(messages, of int) {
+	now := time.Now()
+	switch {
+	case p.n == 0:
+		p.began = now
+	case p.first == 0 && p.n >= of/10:
+		p.first = float64(p.n) / now.Sub(p.began).Seconds()
+	case p.late.IsZero() && p.n >= of-of/10:
+		p.late, p.before = now, p.n
+	}
+	if p.n += messages; p.n == of {
+		p.last = float64(p.n-messages-p.before) / now.Sub(p.late).Seconds()
+	}
+}
+
+// Effects are what is left, which is to be nothing.
+func (outbound) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (e Effects, err error) {
+	return e, db.QueryRow(ctx, statements(relaySQL, c.Schema())["left"]).Scan(&e.Left)
+}
