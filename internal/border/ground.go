@@ -132,12 +132,7 @@ type side struct {
 }
 
 func newSide(ctx context.Context, dsn string, o bus.Options) (*side, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	config.MaxConns = 20 // more than there are senders: the first of them need a second connection each, to read the routes
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
