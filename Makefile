@@ -2,9 +2,10 @@
 
 GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
+LINT_BELOW := $(GO) tool -modfile=../../.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash limits schedule mutants lint fmt
+.PHONY: help demo test race roles bench crash limits schedule border bouncer web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -23,7 +24,7 @@ roles: ## run the tests of all that is in SQL as a role that may create nothing
 	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
 
 bench: ## measure Edda beside its peers, on this machine
-	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule
+	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay
 
 crash: ## kill workers and Postgres at every statement, and count the messages
 	$(GO) run ./internal/crash
@@ -35,12 +36,28 @@ schedule: ## run a thousand manifests a second on servers that die, under a cloc
 	@command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true
 	$(GO) run ./internal/schedule
 
+border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
+	cd internal/border && $(GO) test -timeout 5m ./... && $(GO) run .
+	cd examples/two-databases && $(GO) run . -chaos -seconds 60
+
+bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
+	$(GO) vet -tags bouncer ./internal/bouncer
+	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
+
+web: ## have a real Chromium order in the shop of examples/web
+	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true
+	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
+	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
+
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants
 
 lint: ## run the linters, pinned in .ci/tools
-	$(LINT) run ./...
+	$(LINT) run --build-tags bouncer ./...
 	cd bench && $(GO) vet ./...
+	cd examples/web/browser && $(GO) vet ./...
+	cd internal/border && $(LINT_BELOW) run ./...
+	cd examples/two-databases && $(LINT_BELOW) run ./...
 
 fmt: ## format the Go files
 	gofmt -w .
