@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/border/cluster"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
@@ -69,7 +70,12 @@ func (s *storm) prepare(ctx context.Context) error {
 		return err
 	}
 	defer both.close()
-	if err := both.here.bus.InstallQueue(ctx, relayName, said{}.Kind()); err != nil {
+	relay, publisher, err := s.way().relay(both.here, bus.RelayOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = publisher.Close() }()
+	if err := relay.Install(ctx); err != nil {
 		return err
 	}
 	listener, err := newListener(both.there)
