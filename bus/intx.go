@@ -122,7 +122,7 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []*queue, commit func() er
 	case err == nil:
 		b.wakeQueues(ctx, sent)
 		return nil
-	case pg.Code(err) != "", errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
+	case pg.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return &OutcomeUnknownError{Err: err}

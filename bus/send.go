@@ -95,7 +95,7 @@ func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Ou
 		return saga.Sent{}, nil, sendError(out, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		if pg.Code(err) == "" { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
+		if !pg.Refused(err) { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
 			return saga.Sent{}, nil, &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 		}
 		return saga.Sent{}, nil, sendError(out, err)
@@ -132,9 +132,9 @@ func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (s
 	}
 }
 
-// outcome tells an error of the server, after which nothing was sent, from a broken connection.
+// outcome tells a refusal of the server, after which nothing was sent, from a broken connection.
 func (b *Bus) outcome(out saga.Outgoing, err error) error {
-	if pg.Code(err) == "" && !pgconn.SafeToRetry(err) {
+	if !pg.Refused(err) && !pgconn.SafeToRetry(err) {
 		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 	}
 	return sendError(out, err)

@@ -299,6 +299,32 @@ func TestManyWatchersOfOneInstance(t *testing.T) {
 	}
 }
 
+// Watchers that come and go at once, so that the loop ends and begins again all the time, are each told of what is there.
+func TestWatchersThatComeAndGo(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	b := w.bus
+	def := endingTallies()
+	for n := range 3 {
+		w.insertTally(fmt.Sprint("k", n), 1)
+	}
+	var all sync.WaitGroup
+	for n := range 6 {
+		all.Go(func() {
+			for i := range 60 {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				for seen, err := range b.Watch(ctx, def, fmt.Sprint("k", (n+i)%3), bus.Mark{}) {
+					if err != nil || seen.Life != bus.Living {
+						t.Errorf("watcher %d.%d: %v, %v", n, i, seen.Life, err)
+					}
+					break
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestWatchEndsWithItsContext(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def, why := endingTallies(), errors.New("the page was closed")

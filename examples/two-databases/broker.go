@@ -21,6 +21,7 @@ const ackWait = 5 * time.Second
 const publishWait = time.Second
 
 // inHand is how many messages of a topic a worker takes at a time: watermill-nats waits for the ack of one before it takes the next.
+// They come in no order, which is enough here: no order has two messages of one topic on their way. docs/brokers.md keeps the order.
 const inHand = 16
 
 // provision makes the streams and their consumers, as a deployment would. A stream is kept by all nodes of a cluster of three, so
@@ -55,7 +56,8 @@ func held(ctx context.Context, c *cluster.Cluster) (sum uint64, err error) {
 // the inbox has something to do.
 func publisher(url, name string) (message.Publisher, error) {
 	return jetstream.NewPublisher(jetstream.PublisherConfig{
-		URL: url, NatsOptions: append(cluster.Reconnecting(), nats.Name(name)),
+		URL: url, NatsOptions: append(cluster.Reconnecting(), nats.Name(name),
+			nats.ReconnectBufSize(-1)), // what is given while no node is there fails at once, and does not go out behind the relay's back
 		JetStream: jetstream.JetStreamConfig{ConnectOptions: []nats.JSOpt{nats.MaxWait(publishWait)}},
 	}, nil)
 }

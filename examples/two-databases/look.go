@@ -12,12 +12,15 @@ import (
 
 // look runs both services in this process, over a broker of one node, and tells the way of the first orders.
 func look(ctx context.Context, s settings, out io.Writer) (err error) {
+	_, _ = fmt.Fprintln(out, "Two Postgres servers and a broker are started; that takes a few seconds.")
 	n := newNarrator(out, told)
 	l, err := openLab(ctx, labOptions{nodes: 1, observer: n})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
+	_, _ = fmt.Fprintf(out, "Now %d orders are placed a second, for %v. You see the way of %d, each line with the database where it happens:\n\n",
+		s.rate, s.lasting(), told)
 	all := run.NewGroup(ctx)
 	all.Go(l.orders.Run)
 	all.Go(l.payments.Run)
@@ -39,6 +42,7 @@ func look(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	_, _ = fmt.Fprintln(out, "\nThe shop is closed. Every order, checked in both databases (the README says what each word counts):")
 	v.tell(out)
 	_, _ = fmt.Fprintln(out, v)
 	if !v.fine() {

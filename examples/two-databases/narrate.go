@@ -10,11 +10,13 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/examples/two-databases/orders"
+	"github.com/edda-go/edda/examples/two-databases/payments"
 	"github.com/edda-go/edda/saga"
 )
 
-// narrator tells the way of the first orders, from the events of both services. It knows them by the id of their conversation, which
-// every message that follows from PlaceOrder carries, also over the border. Safe for concurrent use.
+// narrator tells the way of some orders, the first ones and the first that is declined, from the events of both services. It knows
+// them by the id of their conversation, which every message that follows from PlaceOrder carries, also over the border. Safe for
+// concurrent use.
 type narrator struct {
 	out  io.Writer
 	most int
@@ -22,6 +24,7 @@ type narrator struct {
 	mu      sync.Mutex // guards what follows
 	begun   time.Time  // when the first order was placed
 	known   map[saga.ID]string
+	refused bool                 // one of them is declined
 	waiting map[saga.ID][]string // said of a conversation before it was known whose it is
 }
 
@@ -37,11 +40,16 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 		n.waiting = nil
 		return
 	}
+	refused := payments.Refuses(o.Card)
+	if len(n.known) == n.most-1 && !n.refused && !refused {
+		return // the last one told of has to show the other end
+	}
+	n.refused = n.refused || refused
 	if len(n.known) == 0 {
 		n.begun = time.Now()
 	}
 	n.known[sent.ID] = o.OrderID
-	n.say(sent.ID, fmt.Sprintf("orders    placed, %d.%02d with card %s", o.Cents/100, o.Cents%100, o.Card))
+	n.say(sent.ID, fmt.Sprintf("orders    placed, %d.%02d with card …%s", o.Cents/100, o.Cents%100, o.Card[len(o.Card)-4:]))
 	for _, line := range n.waiting[sent.ID] {
 		n.say(sent.ID, line)
 	}

@@ -83,9 +83,9 @@ func (t *stream) follow(ctx context.Context) error {
 
 // watch tells the page of every change until the order is over, or it is time for a sign of life.
 func (t *stream) watch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat)
+	untilBeat, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat) // ends the waiting for news, not the telling of any
 	defer cancel()
-	for seen, err := range t.bus.Watch(ctx, orders, t.id, t.mark) {
+	for seen, err := range t.bus.Watch(untilBeat, orders, t.id, t.mark) {
 		if err != nil {
 			return err
 		}

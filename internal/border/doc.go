@@ -4,7 +4,8 @@
 // # What it shows
 //
 //   - speed: how many messages a second a relay gives to JetStream, from a backlog, by Parallel and by the stream's storage.
-//   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database.
+//   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database. The line
+//     has the rate that was reached, and a warning follows when it was not the one asked for: a busy machine does not keep it.
 //   - faults: three JetStream nodes and four workers, each a process, are killed with SIGKILL at random and one at a time
 //     by kind, and Postgres is ended as by a crash, for as long as -faults says. Then the checker counts.
 //

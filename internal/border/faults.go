@@ -65,27 +65,27 @@ func (s *storm) prepare(ctx context.Context) error {
 	if err := s.way().lay(ctx, s.nodes); err != nil {
 		return err
 	}
-	here, err := newSide(ctx, s.here, bus.Options{})
+	both, err := s.sides(ctx)
 	if err != nil {
 		return err
 	}
-	defer here.pool.Close()
-	there, err := newSide(ctx, s.there, bus.Options{})
+	defer both.close()
+	relay, publisher, err := s.way().relay(both.here, bus.RelayOptions{})
 	if err != nil {
 		return err
 	}
-	defer there.pool.Close()
-	if err := here.bus.InstallQueue(ctx, relayName, said{}.Kind()); err != nil {
+	defer func() { _ = publisher.Close() }()
+	if err := relay.Install(ctx); err != nil {
 		return err
 	}
-	listener, err := newListener(there)
+	listener, err := newListener(both.there)
 	if err != nil {
 		return err
 	}
 	if err := listener.Install(ctx); err != nil {
 		return err
 	}
-	_, err = there.pool.Exec(ctx, sql("watch"), heard)
+	_, err = both.there.pool.Exec(ctx, sql("watch"), heard)
 	return err
 }
 
@@ -184,22 +184,17 @@ func (s *storm) calm(ctx context.Context) error {
 			return fmt.Errorf("calm %s: %w", m.Name, err)
 		}
 	}
-	here, err := newSide(ctx, s.here, bus.Options{})
+	both, err := s.sides(ctx)
 	if err != nil {
 		return err
 	}
-	defer here.pool.Close()
-	there, err := newSide(ctx, s.there, bus.Options{})
-	if err != nil {
-		return err
-	}
-	defer there.pool.Close()
+	defer both.close()
 	quiet, story := 0, ""
 	for end := time.Now().Add(2 * time.Minute); quiet < 10; {
 		if time.Now().After(end) {
 			return fmt.Errorf("it is not quiet after two minutes: %s: %w", story, errBroken)
 		}
-		queued, err := waiting(ctx, here, there)
+		queued, err := waiting(ctx, both)
 		unread, natsErr := s.nodes.Unread(ctx, stream)
 		if err := errors.Join(err, natsErr); err != nil {
 			return err
@@ -215,8 +210,8 @@ func (s *storm) calm(ctx context.Context) error {
 	return nil
 }
 
-func waiting(ctx context.Context, sides ...*side) (n int64, err error) {
-	for _, s := range sides {
+func waiting(ctx context.Context, both sides) (n int64, err error) {
+	for _, s := range []*side{both.here, both.there} {
 		queues, err := s.bus.Queues(ctx)
 		if err != nil {
 			return 0, err

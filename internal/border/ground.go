@@ -132,12 +132,7 @@ type side struct {
 }
 
 func newSide(ctx context.Context, dsn string, o bus.Options) (*side, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	config.MaxConns = 20 // more than there are senders: the first of them need a second connection each, to read the routes
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -150,4 +145,23 @@ func newSide(ctx context.Context, dsn string, o bus.Options) (*side, error) {
 		return nil, err
 	}
 	return &side{pool: pool, bus: b}, nil
+}
+
+// sides are a bus in each database.
+type sides struct{ here, there *side }
+
+// sides opens both. The caller closes them.
+func (g *ground) sides(ctx context.Context) (both sides, err error) {
+	if both.here, err = newSide(ctx, g.here, bus.Options{}); err != nil {
+		return both, err
+	}
+	if both.there, err = newSide(ctx, g.there, bus.Options{}); err != nil {
+		both.here.pool.Close()
+	}
+	return both, err
+}
+
+func (s sides) close() {
+	s.here.pool.Close()
+	s.there.pool.Close()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -34,30 +33,25 @@ func (v verdict) broken() bool { return v.lost+v.double+v.disorder+v.never+v.dea
 
 // judge reads both databases and compares.
 func judge(ctx context.Context, g *ground) (v verdict, err error) {
-	here, err := newSide(ctx, g.here, bus.Options{})
+	both, err := g.sides(ctx)
 	if err != nil {
 		return v, err
 	}
-	defer here.pool.Close()
-	there, err := newSide(ctx, g.there, bus.Options{})
+	defer both.close()
+	told, err := read(ctx, both.here.pool, "told")
 	if err != nil {
 		return v, err
 	}
-	defer there.pool.Close()
-	told, err := read(ctx, here.pool, "told")
+	entered, err := read(ctx, both.there.pool, "entered")
 	if err != nil {
 		return v, err
 	}
-	entered, err := read(ctx, there.pool, "entered")
-	if err != nil {
-		return v, err
-	}
-	handled, err := read(ctx, there.pool, "handled")
+	handled, err := read(ctx, both.there.pool, "handled")
 	if err != nil {
 		return v, err
 	}
 	v = compare(told, entered, handled)
-	for _, pool := range []*pgxpool.Pool{here.pool, there.pool} {
+	for _, pool := range []*pgxpool.Pool{both.here.pool, both.there.pool} {
 		dead := 0
 		if err := pool.QueryRow(ctx, sql("dead")).Scan(&dead); err != nil {
 			return v, fmt.Errorf("count the dead letters: %w", err)

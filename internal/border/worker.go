@@ -151,6 +151,7 @@ func persist(ctx context.Context, s *side, runners ...edda.Runner) error {
 			return err
 		}
 		if err := host.Run(ctx); err != nil && ctx.Err() == nil {
+			say(fmt.Sprint("it ended, and runs again: ", err))
 			_ = run.Sleep(ctx, 200*time.Millisecond) // its end is the loop's
 		}
 	}

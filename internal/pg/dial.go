@@ -12,13 +12,7 @@ import (
 // Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back. Close it
 // with HangUp.
 func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
-	to := config.ConnConfig.Copy()
-	if config.BeforeConnect != nil {
-		if err := config.BeforeConnect(ctx, to); err != nil {
-			return nil, fmt.Errorf("connect: %w", err)
-		}
-	}
-	conn, err := pgx.ConnectConfig(ctx, to)
+	conn, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +25,17 @@ func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// HangUp closes a connection, whatever the server says to it.
+func connect(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
+	to := config.ConnConfig.Copy()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, to); err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+	}
+	return pgx.ConnectConfig(ctx, to)
+}
+
+// HangUp closes a connection, whatever the server says to it. A transaction that is open is rolled back.
 func HangUp(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -210,3 +210,20 @@ func TestConstraint(t *testing.T) {
 		t.Errorf("constraint %q of %v", got, err)
 	}
 }
+
+type answer string
+
+func (a answer) Error() string    { return string(a) }
+func (a answer) SQLState() string { return string(a) }
+
+func TestRefusedIsTheServersWord(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		answer("40001"): true, answer("23505"): true, answer("57P01"): true, // sent by a session that ends before it commits
+		answer("08P01"): false, answer("08006"): false, answer("40003"): false, net.ErrClosed: false, context.Canceled: false,
+	} {
+		if got := pg.Refused(fmt.Errorf("commit: %w", err)); got != want {
+			t.Errorf("%v: refused %v, want %v", err, got, want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,11 +30,11 @@ func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 		return false, err
 	}
 	p := prober{sql: asked.Get("backend")}
-	one, err := p.connect(ctx, config)
+	one, err := connect(ctx, config) // without AfterConnect, whose statements may be what fails here
 	if err != nil {
 		return false, err
 	}
-	defer p.close(ctx, one)
+	defer HangUp(ctx, one)
 	if _, err := one.Exec(ctx, "listen "+probeChannel); err != nil { // a pooler may leave a client that listens its session
 		return false, fmt.Errorf("listen: %w", err)
 	}
@@ -50,11 +49,11 @@ type prober struct{ sql string }
 
 // compare has another client in a transaction, and asks one again meanwhile.
 func (p prober) compare(ctx context.Context, config *pgxpool.Config, one *pgx.Conn, first int32) (bool, error) {
-	two, err := p.connect(ctx, config)
+	two, err := connect(ctx, config)
 	if err != nil {
 		return false, err
 	}
-	defer p.close(ctx, two)
+	defer HangUp(ctx, two)
 	tx, err := two.Begin(ctx)
 	if err != nil {
 		return false, fmt.Errorf("begin: %w", err)
@@ -85,23 +84,6 @@ func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 		return 0, fmt.Errorf("ask which session this is: %w", err)
 	}
 	return pid, nil
-}
-
-func (prober) connect(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
-	to := config.ConnConfig.Copy()
-	if config.BeforeConnect != nil {
-		if err := config.BeforeConnect(ctx, to); err != nil {
-			return nil, fmt.Errorf("connect: %w", err)
-		}
-	}
-	return pgx.ConnectConfig(ctx, to)
-}
-
-// close also rolls back.
-func (prober) close(ctx context.Context, conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // it is going away whatever the server says
 }
 
 // RefusedToStart tells whether err is of a connection that was refused for a setting it asked for, which Postgres would know and

@@ -28,7 +28,6 @@ type BouncerOptions struct {
 // A Bouncer is a PgBouncer in front of one database. Keep it until Stop, as a Server.
 type Bouncer struct {
 	dsn     string
-	console string
 	version string
 	home    home
 
@@ -80,8 +79,7 @@ func (b *Bouncer) launch(ctx context.Context, binary, dsn string, settings map[s
 	if err != nil {
 		return fmt.Errorf("read the connection string of the database behind PgBouncer: %w", err)
 	}
-	address := "postgres://" + server.User + "@127.0.0.1:" + strconv.Itoa(port) + "/"
-	b.dsn, b.console = address+server.Database+"?sslmode=disable", address+"pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol"
+	b.dsn = "postgres://" + server.User + "@127.0.0.1:" + strconv.Itoa(port) + "/" + server.Database + "?sslmode=disable"
 	if err := writeBouncerSettings(b.home, port, server, settings); err != nil {
 		return err
 	}
@@ -100,7 +98,6 @@ func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[str
 		"unix_socket_dir":           "",
 		"auth_type":                 "trust",
 		"auth_file":                 filepath.Join(h.dir, "users.txt"),
-		"admin_users":               server.User,
 		"pool_mode":                 "transaction",
 		"default_pool_size":         "4",
 		"max_client_conn":           "1000",
@@ -154,9 +151,6 @@ func (b *Bouncer) awaitReady(ctx context.Context) error {
 
 // DSN is the connection string of the database by way of PgBouncer. It says nothing of how queries are to be executed.
 func (b *Bouncer) DSN() string { return b.dsn }
-
-// Console is the connection string of PgBouncer's own console, which takes SHOW POOLS and the like.
-func (b *Bouncer) Console() string { return b.console }
 
 // Version is PgBouncer's own, for example 1.18.0.
 func (b *Bouncer) Version() string { return b.version }
