@@ -154,7 +154,7 @@ func (a *arriving) write(ctx context.Context) error {
 	a.bus.letters.QueueLetters(pipeline, a.letters)
 	pipeline.Queue("commit")
 	if err := a.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		if pg.Code(err) == "" {
+		if !pg.Refused(err) {
 			return &OutcomeUnknownError{ID: a.all[0].claim.ID, Err: err}
 		}
 		return a.failed(err)

@@ -10,6 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// ledgerTimeout is for batches that wait for each other: behind a pooler each has a session in hand, and needs another one. One that
+// waits for longer is rolled back, and taken again.
+const ledgerTimeout = 5 * time.Second
+
 // suspect is a message with which processes died.
 type suspect struct {
 	position
@@ -30,6 +34,8 @@ func (b *batch) side(ctx context.Context, queue func(*pgx.Batch)) error {
 // enterLedger says that this process has the batch in hand. Most messages never were in other hands, which their rows
 // show; for the rest it looks for batches of processes that died, and returns the suspects.
 func (b *batch) enterLedger(ctx context.Context, alone bool) ([]suspect, error) {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
 	due, id := ledgerKeys(b.messages)
 	returning := slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return !m.touched })
 	oldDue, oldID := ledgerKeys(returning)
