@@ -34,7 +34,8 @@ type Cluster struct {
 	end  error
 }
 
-// Start starts the nodes and returns when a meta leader is elected and every node knows it.
+// Start starts the nodes and returns when a meta leader is elected and every node knows it. Nodes that do not come up in time are
+// left for others, twice: somebody else may have taken a port before its node could.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if !canBeNode {
 		return nil, errors.New("start a cluster: this binary has to call cluster.RunNode first, in main or TestMain")
@@ -45,11 +46,28 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes != 1 && o.Nodes != 3 {
 		return nil, fmt.Errorf("start a cluster of %d nodes: it has 1 or 3", o.Nodes)
 	}
+	var failed error
+	for range 3 {
+		c, err := attempt(ctx, o)
+		if err == nil {
+			return c, nil
+		}
+		failed = errors.Join(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+func attempt(ctx context.Context, o Options) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "edda-nats-")
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the cluster: %w", err)
 	}
 	c := &Cluster{dir: dir}
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
 	if err := c.start(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -76,7 +94,8 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 // plan gives every node its name, its directory and its ports, which it keeps through all its lives.
 func (c *Cluster) plan(o Options) error {
 	specs := make([]spec, o.Nodes)
-	ports, err := freePorts(3 * o.Nodes)
+	host := ownHost()
+	ports, err := freePorts(host, 3*o.Nodes)
 	if err != nil {
 		return err
 	}
@@ -84,12 +103,12 @@ func (c *Cluster) plan(o Options) error {
 	for i := range specs {
 		name := fmt.Sprintf("n%d", i+1)
 		specs[i] = spec{
-			Name: name, Dir: filepath.Join(c.dir, name), SyncAlways: o.SyncAlways, MaxPayload: o.MaxPayload,
+			Name: name, Dir: filepath.Join(c.dir, name), Host: host, SyncAlways: o.SyncAlways, MaxPayload: o.MaxPayload,
 			Client: ports[3*i], Monitor: ports[3*i+1],
 		}
 		if o.Nodes > 1 {
 			specs[i].Route = ports[3*i+2]
-			routes = append(routes, "nats://127.0.0.1:"+strconv.Itoa(specs[i].Route))
+			routes = append(routes, "nats://"+specs[i].at(specs[i].Route))
 		}
 	}
 	for _, s := range specs {
@@ -99,12 +118,24 @@ func (c *Cluster) plan(o Options) error {
 	return nil
 }
 
+// ownHost is an address of the loopback that no other cluster has, so that the ports of a node that is down stay free. Where
+// the system knows only 127.0.0.1, it is that one, and two clusters may meet.
+func ownHost() string {
+	host := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "127.0.0.1"
+	}
+	_ = listener.Close() // nothing was said on it
+	return host
+}
+
 // freePorts picks ports below the ranges that systems take for outgoing connections, so that no client sits on one while
 // its node is down.
-func freePorts(n int) ([]int, error) {
+func freePorts(host string, n int) ([]int, error) {
 	var ports []int
 	for range 100 * n {
-		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(15000+rand.IntN(15000)))
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(15000+rand.IntN(15000))))
 		if err != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,7 +21,7 @@ const nodeVariable = "EDDA_BORDER_NODE"
 
 // spec is all that a node has to know.
 type spec struct {
-	Name, Dir              string
+	Name, Dir, Host        string
 	Client, Monitor, Route int // ports; no route: a node alone
 	Routes                 []string
 	SyncAlways             bool
@@ -28,6 +29,8 @@ type spec struct {
 }
 
 func (s spec) logFile() string { return filepath.Join(s.Dir, "log") }
+
+func (s spec) at(port int) string { return net.JoinHostPort(s.Host, strconv.Itoa(port)) }
 
 // canBeNode is set by RunNode. Without it a node would be one more run of the caller's program.
 var canBeNode bool
@@ -67,9 +70,8 @@ func serve(text string) error {
 }
 
 func (s spec) options() (*server.Options, error) {
-	const host = "127.0.0.1"
 	o := &server.Options{
-		ServerName: s.Name, Host: host, Port: s.Client, HTTPHost: host, HTTPPort: s.Monitor,
+		ServerName: s.Name, Host: s.Host, Port: s.Client, HTTPHost: s.Host, HTTPPort: s.Monitor,
 		JetStream: true, StoreDir: s.Dir, JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 16 << 30,
 		SyncAlways: s.SyncAlways, MaxPayload: s.MaxPayload,
 		NoSigs: true, LogFile: s.logFile(), Logtime: true,
@@ -77,7 +79,7 @@ func (s spec) options() (*server.Options, error) {
 	if s.Route == 0 {
 		return o, nil
 	}
-	o.Cluster = server.ClusterOpts{Name: "edda", Host: host, Port: s.Route}
+	o.Cluster = server.ClusterOpts{Name: "edda", Host: s.Host, Port: s.Route}
 	for _, route := range s.Routes {
 		peer, err := url.Parse(route)
 		if err != nil {
@@ -96,7 +98,7 @@ type node struct {
 	cmd *exec.Cmd  // nil: killed; it holds our end of the pipe, too
 }
 
-func (n *node) url() string { return "nats://127.0.0.1:" + strconv.Itoa(n.spec.Client) }
+func (n *node) url() string { return "nats://" + n.spec.at(n.spec.Client) }
 
 func (n *node) start() error {
 	n.mu.Lock()

@@ -7,11 +7,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
-// readyWithin bounds a wait whose context has no deadline.
-const readyWithin = time.Minute
+const (
+	startWithin = 20 * time.Second // of one attempt
+	readyWithin = time.Minute      // of a wait whose context has no deadline
+)
 
 // asking is a client that keeps no connection, so that no goroutine outlives a question.
 var asking = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -27,7 +30,7 @@ func (n *node) awaitWell(ctx context.Context) error {
 }
 
 func (n *node) well(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", n.spec.Monitor), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.spec.at(n.spec.Monitor)+"/healthz", nil)
 	if err != nil {
 		return err
 	}
@@ -43,12 +46,19 @@ func (n *node) well(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("it says %s", said), err)
 }
 
+// logTail is the end of the log without the answers to our own questions. A node that cannot listen says so here, and lives on.
 func (n *node) logTail() string {
 	text, err := os.ReadFile(n.spec.logFile())
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-3000):])
+	var told []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, "Healthcheck failed") {
+			told = append(told, line)
+		}
+	}
+	return strings.Join(told[max(0, len(told)-30):], "")
 }
 
 // await tries until it goes well or the time is over, and then returns the last error.
