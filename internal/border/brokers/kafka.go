@@ -20,8 +20,8 @@ func NewKafkaPublisher(brokers []string, key Key, logger watermill.LoggerAdapter
 	settings := kafka.DefaultSaramaSyncPublisherConfig()
 	settings.Version = sarama.V2_1_0_0
 	settings.Producer.RequiredAcks = sarama.WaitForAll // the default is the leader alone, which may die with what it promised
-	settings.Producer.Idempotent = true                // sarama's own repeats make no second record
-	settings.Net.MaxOpenRequests = 1                   // asked for by Idempotent; and no request overtakes one that is repeated
+	settings.Producer.Idempotent = false               // sarama's loses: it takes a number of a sequence that was used for success
+	settings.Net.MaxOpenRequests = 1                   // no request overtakes one that is repeated
 	settings.Producer.Retry.Max = 3                    // the relay repeats for ever, and knows how to wait
 	settings.Producer.Retry.Backoff = 100 * time.Millisecond
 	settings.Producer.Timeout = 5 * time.Second
