@@ -95,6 +95,31 @@ func TestWhatAHandlerMayReturn(t *testing.T) {
 	}
 }
 
+// worded is an error whose text needs what it lacks, as one with a nil inside does.
+type worded struct{ inner error }
+
+func (e worded) Error() string { return "worded: " + e.inner.Error() }
+
+func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
+	parts := map[string]func() []bus.Part{
+		"a transaction": func() []bus.Part {
+			return []bus.Part{bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return saga.Permanent(worded{}) })}
+		},
+		"a lease": func() []bus.Part {
+			return []bus.Part{bus.Handle(func(*bus.Context, add) error { return saga.Permanent(worded{}) })}
+		},
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("fails", bus.EndpointOptions{}, part()...)
+			w.send(add{N: 1})
+			w.untilEmpty("fails")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position('PANIC' IN error) > 0`)
+		})
+	}
+}
+
 // The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
 func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	policies := map[string]recoverability.Policy{

@@ -175,9 +175,15 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 			names[i] = q.endpoint
 		}
 		slices.Sort(names)
+		if more := len(names) - namedMost; more > 0 {
+			names = append(names[:namedMost], fmt.Sprint(more, " more"))
+		}
 		return nil, fmt.Errorf("send %s: %w (%s): name one with bus.Route or saga.To, or publish it", kind, ErrAmbiguous, strings.Join(names, ", "))
 	}
 }
+
+// namedMost bounds how many endpoints an error names.
+const namedMost = 10
 
 // guess is where a message that the SQL function has sent is likely to be, for a nudge; it may be wrong.
 func (t *routes) guess(r *router, out saga.Outgoing) []*queue {

@@ -162,6 +162,18 @@ func TestPublishGoesToEverySubscriber(t *testing.T) {
 	}
 }
 
+// An error that names every endpoint of a large system helps nobody.
+func TestAnAmbiguousSendNamesTenEndpoints(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for n := range 12 {
+		w.install(fmt.Sprintf("listener-%02d", n), bus.HandleTx(hears))
+	}
+	_, err := w.bus.Send(t.Context(), shipped{})
+	if !errors.Is(err, bus.ErrAmbiguous) || !strings.Contains(err.Error(), "listener-09, 2 more)") {
+		t.Error(err)
+	}
+}
+
 // A command without a way, or with two, says what to do about it.
 func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 	for name, send := range sends {

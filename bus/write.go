@@ -210,11 +210,12 @@ func (b *batch) queueRecords(pipeline *pgx.Batch) {
 	b.bus.letters.QueueDiscarded(pipeline, discarded)
 }
 
+// errorText is for errors of handlers too, whose Error may panic: fmt says so then, where a call of ours would end the process.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	return fmt.Sprint(err)
 }
 
 // queueRemoval queues the deletion of the messages, and, after it, that of cancelled timeouts.
