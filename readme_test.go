@@ -104,3 +104,23 @@ func lineCount(code string) (lines int) {
 	}
 	return lines
 }
+
+// A figure of the README is one of the benchmarks' page, so that a new run changes both or neither.
+func TestReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
+	t.Parallel()
+	_, about, found := strings.Cut(read(t, "README.md"), "\n## How fast\n")
+	about, _, ended := strings.Cut(about, "\n## ")
+	if !found || !ended {
+		t.Fatal("the README has no part about speed")
+	}
+	figures := regexp.MustCompile(`\d+[,.]\d+`).FindAllString(about, -1)
+	if len(figures) < 10 {
+		t.Errorf("the README has %d figures, want those of five peers", len(figures))
+	}
+	page := read(t, "docs/benchmarks.md")
+	for _, figure := range figures {
+		if figure != "10,000" && !strings.Contains(page, " "+figure+" ") {
+			t.Errorf("docs/benchmarks.md does not have %s", figure)
+		}
+	}
+}
