@@ -104,6 +104,8 @@ func TestAWorkerThatEndsByItselfIsAnErrorWithItsLastWords(t *testing.T) {
 	t.Parallel()
 	for _, manner := range []string{"leaves", "fails"} {
 		p, _ := start(t, task{Manner: manner, Words: "the disk is full"})
+		<-p.Ended()
+		p.Kill() // too late to be what ended it
 		err := p.Wait(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") || !strings.Contains(err.Error(), "the disk is full") {
 			t.Errorf("a worker that %s: %v", manner, err)

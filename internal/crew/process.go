@@ -96,6 +96,9 @@ func (p *Process) Thaw() { _ = p.command.Process.Signal(syscall.SIGCONT) }
 
 // Kill is SIGKILL, in which the process has no say. It returns when the process has ended.
 func (p *Process) Kill() {
+	if p.hasEnded() {
+		return // by itself, and that stays its end
+	}
 	p.killed.Store(true)
 	_ = p.command.Process.Kill()
 	<-p.ended
