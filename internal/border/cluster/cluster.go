@@ -180,8 +180,13 @@ func Reconnecting() []nats.Option {
 // Nodes is how many nodes there are, killed ones included. They are counted from 0.
 func (c *Cluster) Nodes() int { return len(c.nodes) }
 
-// Kill sends the node SIGKILL, and returns when the process is gone.
-func (c *Cluster) Kill(i int) error { return c.nodes[i].kill() }
+// Kill sends the node SIGKILL, and returns when the process is gone. It is an error when the node is down already.
+func (c *Cluster) Kill(i int) error {
+	if !c.nodes[i].kill() {
+		return fmt.Errorf("kill node %s: it is down", c.nodes[i].spec.Name)
+	}
+	return nil
+}
 
 // Restart starts a node that was killed, with the files it left, and returns when it has caught up with its peers.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
@@ -195,9 +200,9 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 func (c *Cluster) Stop() error {
 	c.once.Do(func() {
 		for _, n := range c.nodes {
-			c.end = errors.Join(c.end, n.kill())
+			n.kill()
 		}
-		c.end = errors.Join(c.end, os.RemoveAll(c.dir))
+		c.end = os.RemoveAll(c.dir)
 	})
 	return c.end
 }
