@@ -114,7 +114,7 @@ func forbidden(path string, n ast.Node) string {
 
 // isTool tells programs that measure and break things, which own their process, from the library.
 func isTool(path string) bool {
-	for _, prefix := range []string{"internal/pgdev/", "internal/crash/", "internal/limits/", "internal/schedule/", "internal/mutants/", "internal/border/", "bench/", "cmd/", "examples/"} {
+	for _, prefix := range []string{"internal/pgdev/", "internal/crash/", "internal/crew/", "internal/limits/", "internal/schedule/", "internal/mutants/", "internal/border/", "bench/", "cmd/", "examples/"} {
 		if strings.HasPrefix(path, prefix) {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -15,7 +16,7 @@ import (
 // killer kills workers in flight: with a batch open, which Postgres has shown to another connection.
 type killer struct {
 	*database
-	crew    *crew
+	crew    *crew.Crew
 	random  *rand.Rand
 	moments []time.Time // by this process's clock
 }
@@ -74,12 +75,12 @@ const (
 // lands. Afterwards Postgres is asked what became of the transaction: if it was committed all the same, the kill was too
 // late, and is told as one that was not in flight.
 func (k *killer) strike(ctx context.Context) (inFlight bool, err error) {
-	p := k.crew.any(k.random)
+	p := k.crew.Any(k.random)
 	if p == nil {
 		return false, nil
 	}
-	p.freeze()
-	defer p.thaw()
+	p.Freeze()
+	defer p.Thaw()
 	b, open, err := k.look(ctx, p)
 	for n := 1; n < looks && open && err == nil; n++ {
 		if err = run.Sleep(ctx, lookWait); err != nil {
@@ -92,36 +93,36 @@ func (k *killer) strike(ctx context.Context) (inFlight bool, err error) {
 	if err != nil || !open {
 		return false, err
 	}
-	p.kill()
+	p.Kill()
 	return k.report(context.WithoutCancel(ctx), p, b)
 }
 
-func (k *killer) look(ctx context.Context, p *process) (b batch, open bool, err error) {
-	err = k.pool.QueryRow(ctx, k.sql.Get("open_batch"), p.name).Scan(&b.backend, &b.xid, &b.queue, &b.moved)
+func (k *killer) look(ctx context.Context, p *crew.Process) (b batch, open bool, err error) {
+	err = k.pool.QueryRow(ctx, k.sql.Get("open_batch"), p.Name).Scan(&b.backend, &b.xid, &b.queue, &b.moved)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return batch{}, false, nil
 	case err != nil:
-		return batch{}, false, fmt.Errorf("look for an open batch of worker %s: %w", p.name, err)
+		return batch{}, false, fmt.Errorf("look for an open batch of worker %s: %w", p.Name, err)
 	}
 	return b, true, nil
 }
 
 // report waits until Postgres has noticed the death, and writes down the kill with the end of its transaction.
-func (k *killer) report(ctx context.Context, p *process, b batch) (inFlight bool, err error) {
+func (k *killer) report(ctx context.Context, p *crew.Process, b batch) (inFlight bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	outcome := "in progress"
 	for outcome == "in progress" {
 		if err := run.Sleep(ctx, time.Millisecond); err != nil {
-			return false, fmt.Errorf("wait for the end of the transaction of worker %s: %w", p.name, err)
+			return false, fmt.Errorf("wait for the end of the transaction of worker %s: %w", p.Name, err)
 		}
 		if err := k.pool.QueryRow(ctx, k.sql.Get("outcome"), b.xid).Scan(&outcome); err != nil {
-			return false, fmt.Errorf("ask for the outcome of the transaction of worker %s: %w", p.name, err)
+			return false, fmt.Errorf("ask for the outcome of the transaction of worker %s: %w", p.Name, err)
 		}
 	}
-	if _, err := k.pool.Exec(ctx, k.sql.Get("record_kill"), p.name, b.backend, b.xid, b.queue, outcome); err != nil {
-		return false, fmt.Errorf("record the kill of worker %s: %w", p.name, err)
+	if _, err := k.pool.Exec(ctx, k.sql.Get("record_kill"), p.Name, b.backend, b.xid, b.queue, outcome); err != nil {
+		return false, fmt.Errorf("record the kill of worker %s: %w", p.Name, err)
 	}
 	return outcome == "aborted", nil
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -44,8 +45,8 @@ func main() { os.Exit(start(os.Args[1:])) }
 func start(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if spec := os.Getenv(workerVariable); spec != "" {
-		return code(work(ctx, spec))
+	if crew.Hired(workerVariable) {
+		return code(work(ctx))
 	}
 	s, err := readFlags(args, os.Stderr)
 	switch {

@@ -6,13 +6,14 @@ import (
 	"io"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 )
 
 // narrator tells how the run goes, and knows when it is over.
 type narrator struct {
 	*database
-	crew  *crew
+	crew  *crew.Crew
 	feed  *feed
 	out   io.Writer
 	begin time.Time
@@ -54,7 +55,7 @@ func (n *narrator) run(ctx context.Context) error {
 func (n *narrator) print(p progress) {
 	published := int(n.feed.published.Load())
 	_, _ = fmt.Fprintf(n.out, "%4.0fs  published %5d  handled %5d  backlog %4d  timers %4d  workers %2d  kills %3d\n",
-		time.Since(n.begin).Seconds(), published, p.effects, max(0, published-p.effects), p.firings, len(n.crew.living()), p.kills)
+		time.Since(n.begin).Seconds(), published, p.effects, max(0, published-p.effects), p.firings, len(n.crew.Living()), p.kills)
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 )
@@ -98,14 +99,15 @@ func perform(ctx context.Context, s settings, p *play) error {
 	random := rand.New(rand.NewPCG(s.seed, 0))
 	moments := momentsOf(random, p.found.begun.Add(-ahead), p.found.lasting, p.found.kills)
 	pace := p.found.pace(p.log)
-	workers := newCrew(worker{DSN: p.pool.Config().ConnString(), Schema: s.schema, Store: s.sagaStore(), Pace: pace}, s.workers)
+	spec := worker{DSN: p.pool.Config().ConnString(), Schema: s.schema, Store: s.sagaStore(), Pace: pace}
+	workers := crew.New(s.workers, spec.job, crew.Options{}) // whoever is killed is replaced at once
 	events := &feed{bus: p.bus, events: p.log.Events, pace: pace, ahead: ahead}
 	deaths := &killer{database: p.database, crew: workers, random: random, moments: moments[min(done, len(moments)):]}
 	story := &narrator{database: p.database, crew: workers, feed: events, out: os.Stderr, begin: here}
 	story.open(s, p)
 
 	all := run.NewGroup(ctx)
-	all.Go(workers.run)
+	all.Go(workers.Run)
 	all.Go(deaths.run)
 	all.Go(story.run)
 	all.Go(func(ctx context.Context) error {

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,20 +26,19 @@ type worker struct {
 	Pace   pace
 }
 
-// work is the whole life of a worker process. It ends by SIGKILL, or in order when its standard input does: the parent
-// closes it, and the kernel does when the parent has died. Ctrl-C is for the parent to act on.
-func work(ctx context.Context, spec string) error {
-	signal.Ignore(os.Interrupt)
+// job is the worker of a place, in one of its lives, as its parent starts it.
+func (w worker) job(place, life int) crew.Job {
+	w.Name = fmt.Sprintf("%.50s-%d-%d", w.Schema, place+1, life)
+	return crew.Job{Name: w.Name, Variable: workerVariable, Task: w}
+}
+
+// work is the whole life of a worker process. It ends by SIGKILL, or in order when its parent asks it to or has died.
+func work(ctx context.Context) error {
 	w := worker{}
-	if err := json.Unmarshal([]byte(spec), &w); err != nil {
-		return fmt.Errorf("read %s: %w", workerVariable, err)
+	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	if err != nil {
+		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
 	pool, err := connect(ctx, w.DSN, w.Schema, w.Name)
 	if err != nil {
 		return err

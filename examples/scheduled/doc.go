@@ -27,5 +27,5 @@
 // the handlers wrote in their transactions, in a table without a constraint, so that a second one would be seen.
 //
 // Reading order: manifests.go, settlement.go and office.go (what a user writes), server.go (one process), show.go with
-// crew.go (the parent), judge.go with check.sql, table.go, main.go.
+// internal/crew (the parent), judge.go with check.sql, table.go, main.go.
 package main

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/edda-go/edda/internal/crew"
 )
 
 const usage = `Scheduled shows the scheduler on two server processes, kills one of them, and counts what came of it.
@@ -39,8 +41,8 @@ func start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if spec := os.Getenv(serverVariable); spec != "" {
-		err = serve(ctx, spec)
+	if crew.Hired(serverVariable) {
+		err = serve(ctx)
 	} else {
 		var s settings
 		switch s, err = readFlags(args, complaints); {

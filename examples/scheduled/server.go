@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -28,20 +26,19 @@ type server struct {
 	Until  time.Time
 }
 
-// serve is the whole life of a server process. It ends by SIGKILL, or in order when its standard input does: the parent closes it,
-// and the kernel does when the parent has died. Ctrl-C is for the parent to act on.
-func serve(ctx context.Context, spec string) error {
-	signal.Ignore(os.Interrupt)
+// job is the server of a place, which has the same name in each of its lives.
+func (s server) job(place, _ int) crew.Job {
+	s.Name = fmt.Sprintf("server-%d", place+1)
+	return crew.Job{Name: s.Name, Variable: serverVariable, Task: s}
+}
+
+// serve is the whole life of a server process. It ends by SIGKILL, or in order when its parent asks it to or has died.
+func serve(ctx context.Context) error {
 	s := server{}
-	if err := json.Unmarshal([]byte(spec), &s); err != nil {
-		return fmt.Errorf("read %s: %w", serverVariable, err)
+	ctx, err := crew.Attend(ctx, serverVariable, &s)
+	if err != nil {
+		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
 	pool, err := connect(ctx, s.DSN, s.Schema, s.Name)
 	if err != nil {
 		return err

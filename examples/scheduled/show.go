@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -96,9 +98,13 @@ const grace = time.Minute
 func (p *show) play(ctx context.Context) error {
 	p.story.tell("a night each %v, %d of them until %s, %d currencies each, at most %d at a time", p.night,
 		len(p.due[settleName(currencies[0])]), p.until.Format(time.TimeOnly), len(currencies), groupMax)
-	servers := newCrew(server{DSN: p.dsn, Schema: p.own, Night: p.night, Until: p.until}, p.night/2, p.story)
+	spec := server{DSN: p.dsn, Schema: p.own, Night: p.night, Until: p.until}
+	servers := crew.New(2, spec.job, crew.Options{
+		Away:    p.night / 2,
+		Started: func(s *crew.Process) { p.story.tell("%s starts, process %d", s.Name, s.Pid()) },
+	})
 	all := run.NewGroup(ctx)
-	all.Go(servers.run)
+	all.Go(servers.Run)
 	all.Go(func(ctx context.Context) error {
 		defer all.Stop()
 		if err := run.Sleep(ctx, p.lasting/2); err != nil {
@@ -116,7 +122,7 @@ func (p *show) play(ctx context.Context) error {
 const look = 20 * time.Millisecond
 
 // strike kills the server that evaluates, as soon as settlements are at work.
-func (p *show) strike(ctx context.Context, servers *crew) error {
+func (p *show) strike(ctx context.Context, servers *crew.Crew) error {
 	for deadline := time.Now().Add(p.lasting); time.Now().Before(deadline); {
 		working, err := p.number(ctx, "working")
 		if err != nil {
@@ -128,9 +134,10 @@ func (p *show) strike(ctx context.Context, servers *crew) error {
 		}
 		at := slices.IndexFunc(held, func(l scheduler.LeaseInfo) bool { return l.Name == scheduler.LeaseName && l.Held })
 		if working > 0 && at >= 0 {
-			if victim := servers.holder(held[at].Holder); victim != nil {
-				p.story.tell("%s, which evaluates, is killed while %d settlements are at work", victim.name, working)
-				return victim.kill()
+			if victim := holder(servers, held[at].Holder); victim != nil {
+				p.story.tell("%s, which evaluates, is killed while %d settlements are at work", victim.Name, working)
+				victim.Kill()
+				return nil
 			}
 		}
 		if err := run.Sleep(ctx, look); err != nil {
@@ -138,6 +145,16 @@ func (p *show) strike(ctx context.Context, servers *crew) error {
 		}
 	}
 	return errors.New("no settlement was at work when a server was to be killed")
+}
+
+// holder is the server that holds a lease under a name that begins with its own.
+func holder(servers *crew.Crew, name string) *crew.Process {
+	for _, s := range servers.Living() {
+		if strings.HasPrefix(name, s.Name) {
+			return s
+		}
+	}
+	return nil
 }
 
 // untilDone waits until nothing is due any more and every run has ended but the dead one.

@@ -50,13 +50,25 @@ func held(ctx context.Context, c *cluster.Cluster) (sum uint64, err error) {
 	return sum, nil
 }
 
+// reconnecting are the settings of a connection that outlives any fault of the broker. What nats.go does by default is meant for a
+// broker that is away for seconds.
+func reconnecting() []nats.Option {
+	return []nats.Option{
+		nats.MaxReconnects(-1), // the default gives up after 60 tries, for ever
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.RetryOnFailedConnect(true),    // a service may start before the broker does
+		nats.PingInterval(2 * time.Second), // a node that hangs is noticed in four seconds, not in four minutes
+	}
+}
+
 // publisher is Watermill's publisher of JetStream. Publish returns when the broker has the message.
 //
 // The broker could drop what a relay gives it twice (TrackMsgId), for as long as it remembers ids. That is left off here, so that
 // the inbox has something to do.
 func publisher(url, name string) (message.Publisher, error) {
 	return jetstream.NewPublisher(jetstream.PublisherConfig{
-		URL: url, NatsOptions: append(cluster.Reconnecting(), nats.Name(name),
+		URL: url, NatsOptions: append(reconnecting(), nats.Name(name),
 			nats.ReconnectBufSize(-1)), // what is given while no node is there fails at once, and does not go out behind the relay's back
 		JetStream: jetstream.JetStreamConfig{ConnectOptions: []nats.JSOpt{nats.MaxWait(publishWait)}},
 	}, nil)
@@ -71,7 +83,7 @@ type subscriber struct{ url, name string }
 
 // Subscribe is Watermill's.
 func (s subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	conn, err := nats.Connect(s.url, append(cluster.Reconnecting(), nats.Name(s.name))...)
+	conn, err := nats.Connect(s.url, append(reconnecting(), nats.Name(s.name))...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 )
@@ -22,7 +25,9 @@ const (
 // chaos is what is done to the lab, and how often.
 type chaos struct {
 	*lab
-	crew      *crew
+	crew      *crew.Crew
+	kills     int          // of workers
+	repeated  atomic.Int64 // messages that came to an intake and were there before
 	out       io.Writer
 	begun     time.Time
 	crashes   int // of Postgres servers
@@ -44,11 +49,12 @@ func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 	for range crewOfEach {
 		places = append(places, l.orders.worker, l.payments.worker)
 	}
-	c := &chaos{lab: l, crew: newCrew(places...), out: out, begun: time.Now()}
+	c := &chaos{lab: l, out: out, begun: time.Now()}
+	c.crew = crew.New(len(places), func(place, life int) crew.Job { return c.job(places[place], place, life) }, crew.Options{})
 	b := &buyers{shop: l.shop, random: rand.New(rand.NewPCG(s.seed, 1)), rate: s.rate}
 	var drained time.Duration
 	all := run.NewGroup(ctx)
-	all.Go(c.crew.run)
+	all.Go(c.crew.Run)
 	all.Go(func(ctx context.Context) error {
 		defer all.Stop()
 		if err := c.rage(ctx, s, b); err != nil {
@@ -64,6 +70,17 @@ func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 		return errors.New("interrupted: nothing was checked")
 	}
 	return c.judge(ctx, b, drained)
+}
+
+// job is the worker of a place, in one of its lives. What it reports is a number on each line.
+func (c *chaos) job(w worker, place, life int) crew.Job {
+	w.Name = fmt.Sprintf("%s-%d-%d", w.Service, place+1, life)
+	reports := crew.Lines(func(line string) {
+		if n, err := strconv.ParseInt(line, 10, 64); err == nil {
+			c.repeated.Add(n)
+		}
+	})
+	return crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stdout: reports}
 }
 
 // rage places orders and kills until the time is over. Whoever is down is up again when it returns.
@@ -90,8 +107,10 @@ func (c *chaos) rage(ctx context.Context, s settings, b *buyers) error {
 }
 
 func (c *chaos) killWorker(_ context.Context, random *rand.Rand) error {
-	if name := c.crew.kill(random); name != "" {
-		c.tell("worker %s is killed", name)
+	if w := c.crew.Any(random); w != nil {
+		w.Kill()
+		c.kills++
+		c.tell("worker %s is killed", w.Name)
 	}
 	return nil
 }
@@ -138,8 +157,8 @@ func (c *chaos) judge(ctx context.Context, b *buyers, drained time.Duration) err
 	}
 	v.tell(c.out)
 	_, _ = fmt.Fprintf(c.out, "%d times a buyer was told that the payment takes long, %d times that the order could not be placed\n", delays, b.turned.Load())
-	_, _ = fmt.Fprintf(c.out, "%d times a message crossed the border that had crossed it before, and was dropped by the inbox\n", c.crew.repeated)
-	_, _ = fmt.Fprintf(c.out, "%s kills=%d crashes=%d node_kills=%d drained=%.1fs\n", v, c.crew.kills, c.crashes, c.nodeKills, drained.Seconds())
+	_, _ = fmt.Fprintf(c.out, "%d times a message crossed the border that had crossed it before, and was dropped by the inbox\n", c.repeated.Load())
+	_, _ = fmt.Fprintf(c.out, "%s kills=%d crashes=%d node_kills=%d drained=%.1fs\n", v, c.kills, c.crashes, c.nodeKills, drained.Seconds())
 	if !v.fine() {
 		return errWrong
 	}

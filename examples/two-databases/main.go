@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/crew"
 )
 
 const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are placed in one
@@ -47,8 +48,8 @@ func start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if spec := os.Getenv(workerVariable); spec != "" {
-		err = work(ctx, spec)
+	if crew.Hired(workerVariable) {
+		err = work(ctx)
 	} else {
 		var s settings
 		switch s, err = readFlags(args, complaints); {

@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -38,20 +37,13 @@ type service interface {
 	Bus() *bus.Bus
 }
 
-// work is the whole life of a worker process. It ends by SIGKILL, or in order when its standard input does: the parent closes it,
-// and the kernel does when the parent has died. Ctrl-C is for the parent to act on.
-func work(ctx context.Context, spec string) error {
-	signal.Ignore(os.Interrupt)
+// work is the whole life of a worker process. It ends by SIGKILL, or in order when its parent asks it to or has died.
+func work(ctx context.Context) error {
 	w := worker{}
-	if err := json.Unmarshal([]byte(spec), &w); err != nil {
-		return fmt.Errorf("read %s: %w", workerVariable, err)
+	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	if err != nil {
+		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
 	for {
 		came, err := w.serve(ctx)
 		if came || ctx.Err() != nil {

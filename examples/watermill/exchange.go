@@ -34,7 +34,7 @@ func (x exchange) run(ctx context.Context) error {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	c := &crew{place: p, errs: x.errs, kills: map[string]int{}, task: assignment{DSN: x.dsn, Schema: x.schema, Total: x.total}}
+	c := &hands{place: p, errs: x.errs, kills: map[string]int{}, task: assignment{DSN: x.dsn, Schema: x.schema, Total: x.total}}
 	begun := time.Now()
 	err = x.withCrew(ctx, c)
 	if err = errors.Join(err, c.finish()); err != nil {
@@ -71,7 +71,7 @@ func (p *place) prepare(ctx context.Context) error {
 }
 
 // withCrew starts the processes, kills them at even distances, and returns when everything is received.
-func (x exchange) withCrew(ctx context.Context, c *crew) error {
+func (x exchange) withCrew(ctx context.Context, c *hands) error {
 	for number, role := range []string{"endpoint", "endpoint", "subscriber", "subscriber", "publisher"} {
 		if err := c.hire(role, number); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (x exchange) withCrew(ctx context.Context, c *crew) error {
 const stuck = 2 * time.Minute // without a message received
 
 // reach waits until so many numbers are received.
-func (c *crew) reach(ctx context.Context, wanted int) error {
+func (c *hands) reach(ctx context.Context, wanted int) error {
 	last, since := -1, time.Now()
 	for {
 		received := 0

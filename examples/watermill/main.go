@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -24,8 +25,8 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 func start(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if task := os.Getenv(assignmentVariable); task != "" {
-		return code(work(ctx, task), errs)
+	if crew.Hired(assignmentVariable) {
+		return code(work(ctx), errs)
 	}
 	flags := flag.NewFlagSet("watermill", flag.ContinueOnError)
 	flags.SetOutput(errs)
@@ -42,7 +43,7 @@ func start(args []string, out, errs io.Writer) int {
 		_, _ = fmt.Fprintln(errs, "watermill: want -n 1 or more, -kill 0 or more, -rooms 1 or more, and nothing else")
 		return 2
 	}
-	return code(run(ctx, exchange{schema: *schema, total: *total, kills: *kills, out: out, errs: errs}, *rooms), errs)
+	return code(perform(ctx, exchange{schema: *schema, total: *total, kills: *kills, out: out, errs: errs}, *rooms), errs)
 }
 
 func code(err error, errs io.Writer) int {
@@ -53,8 +54,8 @@ func code(err error, errs io.Writer) int {
 	return 0
 }
 
-// run takes the server that DATABASE_URL names, or starts one for the time being.
-func run(ctx context.Context, x exchange, rooms int) (err error) {
+// perform takes the server that DATABASE_URL names, or starts one for the time being.
+func perform(ctx context.Context, x exchange, rooms int) (err error) {
 	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Log: x.errs})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -72,11 +73,12 @@ type place struct {
 	sql    pg.Statements
 }
 
-// work is a worker process. It ends when its role has nothing left to do, or with ctx.
-func work(ctx context.Context, text string) error {
+// work is a worker process. It ends when its role has nothing left to do, or when its parent asks it to or has died.
+func work(ctx context.Context) error {
 	var a assignment
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return fmt.Errorf("read %s: %w", assignmentVariable, err)
+	ctx, err := crew.Attend(ctx, assignmentVariable, &a)
+	if err != nil {
+		return err
 	}
 	config, err := pgxpool.ParseConfig(a.DSN)
 	if err != nil {

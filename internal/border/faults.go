@@ -139,9 +139,9 @@ func (s *storm) killWorker() error {
 	at := s.random.IntN(len(s.members))
 	m := s.members[at]
 	s.members = append(s.members[:at], s.members[at+1:]...)
-	m.kill()
+	m.Kill()
 	say("kill " + m.Name)
-	return s.hire(m.Here)
+	return s.hire(m.here)
 }
 
 // killNode kills any node, every other time the leader of the stream, and brings it back after a while. Workers may be
@@ -181,7 +181,7 @@ func say(what string) { fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"
 func (s *storm) calm(ctx context.Context) error {
 	for _, m := range s.members {
 		if err := m.calm(); err != nil {
-			return fmt.Errorf("calm %s: %w", m.Name, err)
+			return err
 		}
 	}
 	both, err := s.sides(ctx)
@@ -225,7 +225,7 @@ func waiting(ctx context.Context, both sides) (n int64, err error) {
 
 func (s *storm) end() {
 	for _, m := range s.members {
-		m.kill()
+		m.Kill()
 	}
 	_ = s.close()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/crew"
 )
 
 type settings struct {
@@ -26,8 +27,8 @@ func main() {
 	cluster.RunNode()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if text := os.Getenv(workerVariable); text != "" {
-		exit(work(ctx, text))
+	if crew.Hired(workerVariable) {
+		exit(work(ctx))
 		return
 	}
 	s := settings{}

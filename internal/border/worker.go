@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -27,60 +25,30 @@ type worker struct {
 	Way  way
 }
 
-// A member is a worker that runs.
+// member is a worker that runs.
 type member struct {
-	worker
-	cmd *exec.Cmd
-	say interface{ Write([]byte) (int, error) } // its standard input, which ends when we do
+	*crew.Process
+	here bool
 }
 
 func (w worker) start() (*member, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(w)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
-	say, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", w.Name, err)
-	}
-	return &member{worker: w, cmd: cmd, say: say}, nil
-}
-
-func (m *member) kill() {
-	_ = m.cmd.Process.Kill()
-	_ = m.cmd.Wait() // that it was killed is no news
+	p, err := crew.Start(crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
+	return &member{Process: p, here: w.Here}, err
 }
 
 // calm has the worker tell nothing more, and relay what is there.
-func (m *member) calm() error {
-	_, err := m.say.Write([]byte("calm\n"))
-	return err
-}
+func (m *member) calm() error { return m.Tell("calm") }
 
 // work is the whole life of a worker process.
-func work(ctx context.Context, text string) error {
+func work(ctx context.Context) error {
 	w := worker{}
-	if err := json.Unmarshal([]byte(text), &w); err != nil {
-		return fmt.Errorf("read %s: %w", workerVariable, err)
-	}
 	telling, calm := context.WithCancel(ctx)
 	defer calm()
-	run.Detached(ctx, func(context.Context) {
-		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			calm()
-		}
-		os.Exit(0) // whoever started us has ended
-	})
+	ctx, err := crew.Listen(ctx, workerVariable, &w, func(string) { calm() })
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, calm)
 	s, err := newSide(ctx, w.DSN, bus.Options{})
 	if err != nil {
 		return err

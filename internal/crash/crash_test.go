@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -18,8 +20,8 @@ import (
 
 // TestMain lets the test binary be the worker processes too.
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(workerVariable); spec != "" {
-		if err := work(context.Background(), spec); err != nil {
+	if crew.Hired(workerVariable) {
+		if err := work(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -174,8 +176,10 @@ func TestCheckerSeesADeadlockAndAWorkerThatEnds(t *testing.T) {
 	must(t, l.ensure())
 	l.deadlock(t)
 	p := l.slots[0].now
-	must(t, p.command.Process.Kill())
-	<-p.ended
+	must(t, syscall.Kill(p.Pid(), syscall.SIGKILL))
+	<-p.Ended()
+	l.retire(t.Context())
+	l.followers.Wait()
 	rules := map[string]bool{}
 	for _, v := range l.judged(t) {
 		rules[v.rule] = true

@@ -37,6 +37,7 @@ type lab struct {
 	feedProxy *faultproxy.Proxy
 	feeder    *feeder
 	deadlocks deadlocks
+	followers sync.WaitGroup // of the workers that have been started
 
 	mu       sync.Mutex // guards found
 	found    []violation
@@ -94,6 +95,7 @@ func (l *lab) close(ctx context.Context) error {
 	for _, s := range l.slots {
 		s.stop(ctx)
 	}
+	l.followers.Wait()
 	if l.feedPool != nil {
 		l.feedPool.Close()
 	}

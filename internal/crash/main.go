@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/edda-go/edda/internal/crew"
 )
 
 // settings are the flags.
@@ -25,8 +27,8 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if spec := os.Getenv(workerVariable); spec != "" {
-		exit(work(ctx, spec))
+	if crew.Hired(workerVariable) {
+		exit(work(ctx))
 		return
 	}
 	exit(crash(ctx, readFlags()))

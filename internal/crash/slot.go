@@ -1,17 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"syscall"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 )
 
@@ -24,16 +18,7 @@ type slot struct {
 
 	mu    sync.Mutex // guards all below
 	lives int
-	now   *process
-}
-
-// process is one worker's process.
-type process struct {
-	name    string
-	command *exec.Cmd
-	stdin   io.Closer
-	ended   chan struct{}
-	killed  bool // by us; guarded by slot.mu
+	now   *crew.Process
 }
 
 func newSlot(ctx context.Context, l *lab, no int) (*slot, error) {
@@ -57,49 +42,29 @@ func (s *slot) ensure() error {
 	}
 	s.lives++
 	name := fmt.Sprintf("crash-%d-%d", s.no, s.lives)
-	spec, err := json.Marshal(worker{Name: name, DSN: s.proxy.DSN(s.lab.server.DSN()), Workload: s.lab.workload})
+	p, err := crew.Start(crew.Job{
+		Name: name, Variable: workerVariable,
+		Task:   worker{Name: name, DSN: s.proxy.DSN(s.lab.server.DSN()), Workload: s.lab.workload},
+		Stderr: crew.Lines(func(line string) { s.lab.heard(name, line) }),
+	})
 	if err != nil {
-		return fmt.Errorf("describe worker %s: %w", name, err)
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	p := &process{name: name, command: exec.Command(program), ended: make(chan struct{})}
-	p.command.Env = append(os.Environ(), workerVariable+"="+string(spec))
-	if p.stdin, err = p.command.StdinPipe(); err != nil {
-		return fmt.Errorf("start worker %s: %w", name, err)
-	}
-	stderr, err := p.command.StderrPipe()
-	if err != nil {
-		return fmt.Errorf("start worker %s: %w", name, err)
-	}
-	if err := p.command.Start(); err != nil {
-		return fmt.Errorf("start worker %s: %w", name, err)
+		return err
 	}
 	s.now = p
-	go s.follow(p, stderr)
+	s.lab.followers.Go(func() { s.follow(p) })
 	return nil
 }
 
-// follow reads what a worker says until it ends. One that was not killed must not end.
-func (s *slot) follow(p *process, stderr io.Reader) {
-	var last []string
-	lines := bufio.NewScanner(stderr)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		s.lab.heard(p.name, lines.Text())
-		last = append(last[max(0, len(last)-19):], lines.Text())
+// follow waits for a worker's end. One that was not killed must not end.
+func (s *slot) follow(p *crew.Process) {
+	if err := p.Wait(context.Background()); err != nil {
+		s.lab.violate(violation{rule: "ended", id: p.Name, what: err.Error()})
 	}
-	err := p.command.Wait()
 	s.mu.Lock()
-	killed := p.killed
-	s.now = nil
-	s.mu.Unlock()
-	if !killed {
-		s.lab.violate(violation{rule: "ended", id: p.name, what: fmt.Sprintf("worker %s ended by itself: %v\n    %s", p.name, err, strings.Join(last, "\n    "))})
+	defer s.mu.Unlock()
+	if s.now == p {
+		s.now = nil
 	}
-	close(p.ended)
 }
 
 // reason says why a worker is killed; it is part of the story of what goes wrong.
@@ -113,24 +78,21 @@ const (
 // kill freezes the worker, looks whether it has an open batch, and kills it.
 func (s *slot) kill(ctx context.Context, why reason) (killed, inFlight bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.now
-	if p == nil || p.killed {
-		s.mu.Unlock()
+	if p == nil {
 		return false, false
 	}
-	_ = p.command.Process.Signal(syscall.SIGSTOP) // it may have ended a moment ago
-	n, err := number(ctx, s.lab.pool, "crash_in_flight", p.name)
+	p.Freeze()
+	n, err := number(ctx, s.lab.pool, "crash_in_flight", p.Name)
 	inFlight = err == nil && n > 0
 	if why == onlyInFlight && !inFlight {
-		_ = p.command.Process.Signal(syscall.SIGCONT)
-		s.mu.Unlock()
+		p.Thaw()
 		return false, false
 	}
-	p.killed = true
-	_ = p.command.Process.Kill()
-	s.mu.Unlock()
-	<-p.ended
-	_, _ = s.lab.pool.Exec(ctx, statements.Get("crash_death"), p.name, string(why)) // for the story only
+	p.Kill()
+	s.now = nil
+	_, _ = s.lab.pool.Exec(ctx, statements.Get("crash_death"), p.Name, string(why)) // for the story only
 	return true, inFlight
 }
 

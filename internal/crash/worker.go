@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -34,15 +33,12 @@ const (
 )
 
 // work is the whole life of a worker process. It ends by SIGKILL, or when the parent has gone.
-func work(ctx context.Context, spec string) error {
+func work(ctx context.Context) error {
 	w := &worker{}
-	if err := json.Unmarshal([]byte(spec), w); err != nil {
-		return fmt.Errorf("read %s: %w", workerVariable, err)
+	ctx, err := crew.Attend(ctx, workerVariable, w)
+	if err != nil {
+		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent, however that ends
-		os.Exit(0)
-	}()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	endpoints, pool, err := w.open(ctx, log)
 	if err != nil {

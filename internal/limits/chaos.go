@@ -4,96 +4,82 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
+	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// crew is the workers, each a process that is started again when it was killed.
-type crew struct {
+// force is the workers, each a process that is started again when it was killed.
+type force struct {
 	dsn  string
 	pool *pgxpool.Pool
 
 	mu     sync.Mutex
-	alive  []*member
+	alive  []*crew.Process
 	number int
 }
 
-type member struct {
-	name string
-	cmd  *exec.Cmd
-}
-
-func (c *crew) hire(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.number++
-	m := &member{name: fmt.Sprintf("worker-%d", c.number)}
-	cmd, err := worker{Name: m.name, DSN: c.dsn}.start()
+func (f *force) hire(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.number++
+	m, err := worker{Name: fmt.Sprintf("worker-%d", f.number), DSN: f.dsn}.start()
 	if err != nil {
 		return err
 	}
-	m.cmd = cmd
-	c.alive = append(c.alive, m)
-	_, err = c.pool.Exec(ctx, `INSERT INTO witness.worker (name) VALUES ($1)`, m.name)
+	f.alive = append(f.alive, m)
+	_, err = f.pool.Exec(ctx, `INSERT INTO witness.worker (name) VALUES ($1)`, m.Name)
 	return err
 }
 
 // blow writes down what happens to a worker. The moment is after a kill and before a stop: a run has ended by then, and a lease
 // that is over so long after a stop is over.
-func (c *crew) blow(ctx context.Context, m *member, kind string) error {
-	_, err := c.pool.Exec(ctx, `INSERT INTO witness.blow (worker, kind) VALUES ($1, $2)`, m.name, kind)
+func (f *force) blow(ctx context.Context, m *crew.Process, kind string) error {
+	_, err := f.pool.Exec(ctx, `INSERT INTO witness.blow (worker, kind) VALUES ($1, $2)`, m.Name, kind)
 	return err
 }
 
-func (c *crew) kill(ctx context.Context, m *member) error {
-	_ = m.cmd.Process.Kill()
-	_ = m.cmd.Wait()
-	if err := c.blow(ctx, m, "kill"); err != nil {
+func (f *force) kill(ctx context.Context, m *crew.Process) error {
+	m.Kill()
+	if err := f.blow(ctx, m, "kill"); err != nil {
 		return err
 	}
-	_, err := c.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE name = $1`, m.name)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.alive {
-		if c.alive[i] == m {
-			c.alive = append(c.alive[:i], c.alive[i+1:]...)
-			break
-		}
-	}
+	_, err := f.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE name = $1`, m.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive = slices.DeleteFunc(f.alive, func(other *crew.Process) bool { return other == m })
 	return err
 }
 
 // stop keeps a worker from running for longer than its leases.
-func (c *crew) stop(ctx context.Context, m *member) error {
-	if err := m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	if err := c.blow(ctx, m, "stop"); err != nil {
+func (f *force) stop(ctx context.Context, m *crew.Process) error {
+	m.Freeze()
+	if err := f.blow(ctx, m, "stop"); err != nil {
 		return err
 	}
 	sleep(ctx, 200*time.Millisecond) // what it had sent before is done by then
-	if _, err := c.pool.Exec(ctx, witnessSQL("expiries"), m.name); err != nil {
+	if _, err := f.pool.Exec(ctx, witnessSQL("expiries"), m.Name); err != nil {
 		return err
 	}
 	sleep(ctx, lease+time.Duration(rand.IntN(2000))*time.Millisecond)
-	return m.cmd.Process.Signal(syscall.SIGCONT)
+	m.Thaw()
+	return nil
 }
 
 // chaos lets workers work for a while, changes the limit, kills and stops them, and then lets them finish in peace.
 func chaos(ctx context.Context, s settings, pool *pgxpool.Pool, b *bus.Bus, dsn string) error {
 	random := rand.New(rand.NewPCG(s.seed, 1))
-	c := &crew{dsn: dsn, pool: pool}
-	defer c.dismiss()
+	f := &force{dsn: dsn, pool: pool}
+	defer f.dismiss()
 	if err := setLimit(ctx, pool, b, 3); err != nil {
 		return err
 	}
 	for range s.workers {
-		if err := c.hire(ctx); err != nil {
+		if err := f.hire(ctx); err != nil {
 			return err
 		}
 	}
@@ -107,38 +93,38 @@ func chaos(ctx context.Context, s settings, pool *pgxpool.Pool, b *bus.Bus, dsn 
 		if time.Now().Before(nextBlow) {
 			continue
 		}
-		if err := c.strike(ctx, random); err != nil {
+		if err := f.strike(ctx, random); err != nil {
 			return err
 		}
 		nextBlow = time.Now().Add(time.Duration(2+random.IntN(3)) * time.Second)
 		fmt.Printf("  %2.0f s left\n", time.Until(end).Seconds())
 	}
-	return c.finish(ctx, b)
+	return f.finish(ctx, b)
 }
 
 // strike kills a worker, or stops it, and sees to it that there are as many as before.
-func (c *crew) strike(ctx context.Context, random *rand.Rand) error {
-	c.mu.Lock()
-	m := c.alive[random.IntN(len(c.alive))]
-	c.mu.Unlock()
+func (f *force) strike(ctx context.Context, random *rand.Rand) error {
+	f.mu.Lock()
+	m := f.alive[random.IntN(len(f.alive))]
+	f.mu.Unlock()
 	if random.IntN(2) == 0 {
-		return c.stop(ctx, m)
+		return f.stop(ctx, m)
 	}
-	if err := c.kill(ctx, m); err != nil {
+	if err := f.kill(ctx, m); err != nil {
 		return err
 	}
-	return c.hire(ctx)
+	return f.hire(ctx)
 }
 
 // finish lets the rest run, which takes no time any more.
-func (c *crew) finish(ctx context.Context, b *bus.Bus) error {
-	if _, err := c.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE until IS NULL`); err != nil {
+func (f *force) finish(ctx context.Context, b *bus.Bus) error {
+	if _, err := f.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE until IS NULL`); err != nil {
 		return err
 	}
-	if _, err := c.pool.Exec(ctx, `UPDATE witness.quick SET yes = true`); err != nil {
+	if _, err := f.pool.Exec(ctx, `UPDATE witness.quick SET yes = true`); err != nil {
 		return err
 	}
-	if err := setLimit(ctx, c.pool, b, 50); err != nil {
+	if err := setLimit(ctx, f.pool, b, 50); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(2 * time.Minute)
@@ -159,10 +145,9 @@ func (c *crew) finish(ctx context.Context, b *bus.Bus) error {
 	return fmt.Errorf("messages are left after two minutes")
 }
 
-func (c *crew) dismiss() {
-	for _, m := range c.alive {
-		_ = m.cmd.Process.Kill()
-		_ = m.cmd.Wait()
+func (f *force) dismiss() {
+	for _, m := range f.alive {
+		m.Kill()
 	}
 }
 
@@ -201,9 +186,8 @@ func dieAtDefaults(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, dsn stri
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = second.Process.Kill(); _ = second.Wait() }()
-	_ = first.Process.Kill()
-	_ = first.Wait()
+	defer second.Kill()
+	first.Kill()
 	_, _, killed, err := running("first")
 	if err != nil {
 		return 0, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,8 +37,8 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if spec := os.Getenv(workerVariable); spec != "" {
-		exit(work(ctx, spec))
+	if crew.Hired(workerVariable) {
+		exit(work(ctx))
 		return
 	}
 	s := settings{}

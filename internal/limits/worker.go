@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -43,34 +40,17 @@ type worker struct {
 }
 
 // start runs the worker as a process of its own.
-func (w worker) start() (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := json.Marshal(w)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerVariable+"="+string(spec))
-	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // closed by our end, however we end
-		return nil, err
-	}
-	return cmd, cmd.Start()
+func (w worker) start() (*crew.Process, error) {
+	return crew.Start(crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
 }
 
 // work is the whole life of a worker process.
-func work(ctx context.Context, spec string) error {
+func work(ctx context.Context) error {
 	w := worker{}
-	if err := json.Unmarshal([]byte(spec), &w); err != nil {
-		return fmt.Errorf("read %s: %w", workerVariable, err)
+	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	if err != nil {
+		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
 	pool, err := pgxpool.New(ctx, w.DSN)
 	if err != nil {
 		return err

@@ -7,12 +7,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
@@ -27,7 +26,7 @@ type trial struct {
 	pool   *pgxpool.Pool
 	clock  *clock
 	random *rand.Rand
-	alive  []*exec.Cmd
+	alive  []*crew.Process
 	found  verdict
 
 	witness witness
@@ -114,19 +113,17 @@ func (t *trial) strike(ctx context.Context) error {
 	switch what := t.random.IntN(5); {
 	case what == 0:
 		t.found.kills++
-		_ = t.alive[n].Process.Kill()
-		_ = t.alive[n].Wait()
+		t.alive[n].Kill()
 		t.alive = append(t.alive[:n], t.alive[n+1:]...)
 		return t.hire()
 	case what == 1:
 		t.found.stops++
-		if err := t.alive[n].Process.Signal(syscall.SIGSTOP); err != nil {
-			return err
-		}
+		t.alive[n].Freeze()
 		if err := sleep(ctx, ttl+time.Duration(t.random.IntN(2000))*time.Millisecond); err != nil {
 			return err
 		}
-		return t.alive[n].Process.Signal(syscall.SIGCONT)
+		t.alive[n].Thaw()
+		return nil
 	case what == 2 || t.clock == nil:
 		return t.terminate(ctx)
 	default:
@@ -154,17 +151,16 @@ func (t *trial) terminate(ctx context.Context) error {
 }
 
 func (t *trial) hire() error {
-	cmd, err := server{DSN: t.dsn, Manifests: t.manifests, Mode: t.mode}.start()
+	s, err := server{DSN: t.dsn, Manifests: t.manifests, Mode: t.mode}.start()
 	if err == nil {
-		t.alive = append(t.alive, cmd)
+		t.alive = append(t.alive, s)
 	}
 	return err
 }
 
 func (t *trial) dismiss() {
-	for _, cmd := range t.alive {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	for _, s := range t.alive {
+		s.Kill()
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/edda-go/edda/internal/crew"
 )
 
 type settings struct {
@@ -33,8 +35,8 @@ type mode struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if spec := os.Getenv(serverVariable); spec != "" {
-		exit(serve(ctx, spec))
+	if crew.Hired(serverVariable) {
+		exit(serve(ctx))
 		return
 	}
 	s := settings{}

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/unguard"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -39,34 +37,17 @@ type server struct {
 }
 
 // start runs the server as a process of its own.
-func (s server) start() (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), serverVariable+"="+string(spec))
-	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil { // closed by our end, however we end
-		return nil, err
-	}
-	return cmd, cmd.Start()
+func (s server) start() (*crew.Process, error) {
+	return crew.Start(crew.Job{Name: "server", Variable: serverVariable, Task: s, Stderr: os.Stderr})
 }
 
 // serve is the whole life of a server process.
-func serve(ctx context.Context, spec string) error {
+func serve(ctx context.Context) error {
 	s := server{}
-	if err := json.Unmarshal([]byte(spec), &s); err != nil {
-		return fmt.Errorf("read %s: %w", serverVariable, err)
+	ctx, err := crew.Attend(ctx, serverVariable, &s)
+	if err != nil {
+		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
 	unguard.Lease.Store(s.Mode.NoLease)
 	unguard.Lock.Store(s.Mode.NoLock)
 	pool, err := pgxpool.New(ctx, s.DSN)

@@ -156,32 +156,26 @@ func (c *Cluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Connect connects to any node. The connection finds another when its own is killed, and never gives up; o comes after
-// these settings.
-func (c *Cluster) Connect(o ...nats.Option) (*nats.Conn, error) {
-	conn, err := nats.Connect(c.URL(), append(Reconnecting(), o...)...)
+// Connect connects to any node. The connection finds another when its own is killed, and never gives up: the default does so, for ever,
+// after sixty tries.
+func (c *Cluster) Connect() (*nats.Conn, error) {
+	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return conn, nil
 }
 
-// Reconnecting are the options of a connection that outlives any fault of the cluster.
-func Reconnecting() []nats.Option {
-	return []nats.Option{
-		nats.MaxReconnects(-1), // the default gives up after 60 tries, for ever
-		nats.ReconnectWait(100 * time.Millisecond),
-		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		nats.RetryOnFailedConnect(true),
-		nats.PingInterval(2 * time.Second), // a node that hangs is noticed in four seconds, not in four minutes
-	}
-}
-
 // Nodes is how many nodes there are, killed ones included. They are counted from 0.
 func (c *Cluster) Nodes() int { return len(c.nodes) }
 
-// Kill sends the node SIGKILL, and returns when the process is gone.
-func (c *Cluster) Kill(i int) error { return c.nodes[i].kill() }
+// Kill sends the node SIGKILL, and returns when the process is gone. It is an error when the node is down already.
+func (c *Cluster) Kill(i int) error {
+	if !c.nodes[i].kill() {
+		return fmt.Errorf("kill node %s: it is down", c.nodes[i].spec.Name)
+	}
+	return nil
+}
 
 // Restart starts a node that was killed, with the files it left, and returns when it has caught up with its peers.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
@@ -195,9 +189,9 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 func (c *Cluster) Stop() error {
 	c.once.Do(func() {
 		for _, n := range c.nodes {
-			c.end = errors.Join(c.end, n.kill())
+			n.kill()
 		}
-		c.end = errors.Join(c.end, os.RemoveAll(c.dir))
+		c.end = os.RemoveAll(c.dir)
 	})
 	return c.end
 }

@@ -65,6 +65,9 @@ func story(t *testing.T, c *Cluster, replicas int) {
 	if err := c.Kill(leader); err != nil {
 		t.Fatal(err)
 	}
+	if c.Kill(leader) == nil {
+		t.Error("a node that was down was killed once more")
+	}
 	want := uint64(100)
 	if replicas > 1 {
 		for i := range 100 {

@@ -1,18 +1,16 @@
 package cluster
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -38,22 +36,22 @@ var canBeNode bool
 // RunNode turns the process into a node, for ever, when it was started as one. It is the first call of main or TestMain.
 func RunNode() {
 	canBeNode = true
-	text := os.Getenv(nodeVariable)
-	if text == "" {
+	if !crew.Hired(nodeVariable) {
 		return
 	}
-	if err := serve(text); err != nil {
+	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "nats node:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// serve runs the server until our starter ends, whose pipe is our standard input.
-func serve(text string) error {
+// serve runs the server until our starter asks us to end, or has ended.
+func serve() error {
 	var s spec
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("read %s: %w", nodeVariable, err)
+	ctx, err := crew.Attend(context.Background(), nodeVariable, &s)
+	if err != nil {
+		return err
 	}
 	o, err := s.options()
 	if err != nil {
@@ -65,8 +63,8 @@ func serve(text string) error {
 	}
 	nats.ConfigureLogger()
 	nats.Start()
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	<-ctx.Done()
+	return nil
 }
 
 func (s spec) options() (*server.Options, error) {
@@ -94,8 +92,8 @@ func (s spec) options() (*server.Options, error) {
 type node struct {
 	spec spec
 
-	mu  sync.Mutex // guards what follows
-	cmd *exec.Cmd  // nil: killed; it holds our end of the pipe, too
+	mu  sync.Mutex    // guards now
+	now *crew.Process // nil: killed
 }
 
 func (n *node) url() string { return "nats://" + n.spec.at(n.spec.Client) }
@@ -103,45 +101,28 @@ func (n *node) url() string { return "nats://" + n.spec.at(n.spec.Client) }
 func (n *node) start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cmd != nil {
+	if n.now != nil {
 		return fmt.Errorf("start node %s: it runs", n.spec.Name)
 	}
 	if err := os.MkdirAll(n.spec.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of node %s: %w", n.spec.Name, err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find our own binary: %w", err)
-	}
-	text, err := json.Marshal(n.spec)
+	p, err := crew.Start(crew.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr})
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), nodeVariable+"="+string(text))
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us, who then end the nodes
-	if _, err := cmd.StdinPipe(); err != nil {
-		return fmt.Errorf("open a pipe to node %s: %w", n.spec.Name, err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start node %s: %w", n.spec.Name, err)
-	}
-	n.cmd = cmd
+	n.now = p
 	return nil
 }
 
-// kill ends the process as a crash would. A node that is killed already stays so.
-func (n *node) kill() error {
+// kill ends the process as a crash would, and tells whether there was one.
+func (n *node) kill() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.cmd == nil {
-		return nil
+	if n.now == nil {
+		return false
 	}
-	if err := n.cmd.Process.Kill(); err != nil {
-		return fmt.Errorf("kill node %s: %w", n.spec.Name, err)
-	}
-	_ = n.cmd.Wait() // that it was killed is no news
-	n.cmd = nil
-	return nil
+	n.now.Kill()
+	n.now = nil
+	return true
 }

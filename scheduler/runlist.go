@@ -1,0 +1,154 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// RunInfo is how a run stands. Moments that are not there are zero.
+type RunInfo struct {
+	ID       saga.ID
+	Manifest string
+	Group    string
+	Origin   string // schedule, dependent, manual, activation or backfill
+	State    RunState
+	Due      time.Time // the moment that the schedule meant
+	Ready    time.Time // no dispatch before it
+	Priority int
+	Kind     string
+	Body     []byte    // of RunOf alone
+	Attempt  int       // messages that were sent for it
+	Refused  int       // times in a row that its message could not be sent
+	Message  saga.ID   // of the last attempt
+	Deadline time.Time // of an active run
+	Beat     time.Time // the last sign of life of its handler
+	Queued   time.Time
+	Ended    time.Time
+	Error    string // of the last attempt
+	Note     string // of whoever cancelled or retried it
+	Attempts []Attempt
+}
+
+// Attempt is one message that was sent for a run.
+type Attempt struct {
+	Attempt int
+	Message saga.ID
+	Sent    time.Time
+	Began   time.Time // of a handler that gives signs of life
+	Worker  string
+	Ended   time.Time
+	Outcome string // succeeded, failed, discarded, cancelled, timed_out or lost; "" while it is open
+	Error   string
+}
+
+// RunFilter chooses runs. The zero value is all.
+type RunFilter struct {
+	Manifest     string
+	Group        string // the group that the manifest was in when the run was queued
+	State        RunState
+	Since, Until time.Time // queued from the first on, and before the second
+	After        saga.ID   // go on behind this run, with older ones
+	Limit        int       // 0 is 100, at most MostListed
+}
+
+func (f RunFilter) check() error {
+	states := []RunState{"", RunWaiting, RunQueued, RunActive, RunDead, RunSucceeded, RunCancelled, RunTimedOut}
+	switch {
+	case f.Limit < 0 || f.Limit > MostListed:
+		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MostListed)
+	case !slices.Contains(states, f.State):
+		return fmt.Errorf("State: %.40q: want waiting, queued, active, dead, succeeded, cancelled or timed_out", f.State)
+	}
+	return nil
+}
+
+// Runs returns a page of runs, the newest first. It locks nothing. ErrNoManifest and ErrNoGroup for names that are not there.
+func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunInfo, error) {
+	list, err := s.runs(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return list, nil
+}
+
+func (s *Store) runs(ctx context.Context, f RunFilter) (_ []RunInfo, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	var manifest, group int64
+	if f.Manifest != "" {
+		if manifest, err = s.manifestID(ctx, s.pool, f.Manifest); err != nil {
+			return nil, err
+		}
+	}
+	if f.Group != "" {
+		if group, err = s.groupID(ctx, f.Group); err != nil {
+			return nil, err
+		}
+	}
+	low, high := f.ids()
+	return s.listRuns(ctx, low, high, manifest, group, string(f.State), nullable(f.Since), nullable(f.Until), false, cmp.Or(f.Limit, standardListed))
+}
+
+func (s *Store) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
+	rows, err := s.pool.Query(ctx, s.sql.Get("list_runs"), append([]any{planned}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanRun)
+}
+
+func scanRun(row pgx.CollectableRow) (r RunInfo, err error) {
+	var message *saga.ID
+	var deadline, beat, ended *time.Time
+	err = row.Scan(&r.ID, &r.Manifest, &r.Group, &r.Origin, &r.State, &r.Due, &r.Ready, &r.Priority, &r.Kind, &r.Body, &r.Attempt, &r.Refused,
+		&message, &deadline, &beat, &r.Queued, &ended, &r.Error, &r.Note)
+	if message != nil {
+		r.Message = *message
+	}
+	for _, at := range []struct{ from, into *time.Time }{{deadline, &r.Deadline}, {beat, &r.Beat}, {ended, &r.Ended}} {
+		if at.from != nil {
+			*at.into = *at.from
+		}
+	}
+	return r, err
+}
+
+// RunOf returns one run with its message and its last attempts, the newest first. ErrNoRun when there is none.
+func (s *Store) RunOf(ctx context.Context, id saga.ID) (RunInfo, error) {
+	list, err := s.listRuns(ctx, id, id, 0, 0, "", nil, nil, true, 1)
+	if err == nil && len(list) == 0 {
+		err = ErrNoRun
+	}
+	if err == nil {
+		list[0].Attempts, err = s.attempts(ctx, id)
+	}
+	if err != nil {
+		return RunInfo{}, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return list[0], nil
+}
+
+func (s *Store) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
+	rows, err := s.pool.Query(ctx, s.sql.Get("attempts"), run, mostAttempts)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Attempt, err error) {
+		var began, ended *time.Time
+		err = row.Scan(&a.Attempt, &a.Message, &a.Sent, &began, &a.Worker, &ended, &a.Outcome, &a.Error)
+		if began != nil {
+			a.Began = *began
+		}
+		if ended != nil {
+			a.Ended = *ended
+		}
+		return a, err
+	})
+}
