@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,18 @@ func (c *Cluster) Kill(i int) error { return c.nodes[i].kill() }
 // Restart starts a node that was killed, with the files it left, and returns when it has caught up with its peers.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
 	if err := c.nodes[i].start(); err != nil {
+		return err
+	}
+	return c.nodes[i].awaitWell(ctx)
+}
+
+// Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may be killed
+// like that.
+func (c *Cluster) Freeze(i int) error { return c.nodes[i].signal(syscall.SIGSTOP) }
+
+// Thaw lets a node go on that was frozen, and returns when it has caught up with its peers.
+func (c *Cluster) Thaw(ctx context.Context, i int) error {
+	if err := c.nodes[i].signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	return c.nodes[i].awaitWell(ctx)

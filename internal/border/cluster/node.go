@@ -145,3 +145,16 @@ func (n *node) kill() error {
 	n.cmd = nil
 	return nil
 }
+
+// signal sends the process a signal. A node that is killed hears nothing.
+func (n *node) signal(s syscall.Signal) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil {
+		return nil
+	}
+	if err := n.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("send %v to node %s: %w", s, n.spec.Name, err)
+	}
+	return nil
+}
