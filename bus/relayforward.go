@@ -94,9 +94,12 @@ func (r *relaying) give(ctx context.Context, messages []*message) []error {
 	return errs
 }
 
-// call is one call of a user's function, which may panic.
+// call is one call of a user's function, which may panic, or not return: then this process keeps the lease and relays nothing, and
+// only the log can say why.
 func (r *relaying) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
 	defer recovered(&wrong)
+	silent := time.AfterFunc(r.options.Drain, func() { r.tellSilence(ctx, len(deliveries)) })
+	defer silent.Stop()
 	return r.forward(ctx, deliveries), nil
 }
 
