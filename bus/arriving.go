@@ -41,6 +41,7 @@ func (a *arriving) bring(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(a.bus.sql.Get("open"))
+	pipeline.Queue(a.bus.sql.Get("bound_idle"), betweenStatements)
 	pipeline, err := a.route(ctx, pipeline)
 	if err == nil {
 		err = a.claim(ctx, pipeline)

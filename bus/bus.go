@@ -195,3 +195,7 @@ func (b *Bus) emit(e Event) {
 
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const commitTimeout = 30 * time.Second
+
+// betweenStatements is how long the server waits for the next statement of a transaction in which no function of the user's runs. What
+// it has locked others wait for.
+const betweenStatements = "5s"

@@ -111,6 +111,7 @@
 //	Warn   edda: a relay's turn was lost          endpoint, error (another follows)
 //	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
 //	Info   edda: relay goes on                    endpoint (after such a warning)
+//	Warn   edda: the other side of a relay does not answer  endpoint, messages, waited (forward has not returned for RelayOptions.Drain; nothing is relayed until it does)
 //	Debug  edda: a seat was not given back        endpoint, error (it expires)
 //	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,44 @@ func TestRelayRecordsHostileErrors(t *testing.T) {
 		t.Errorf("relayed %v", got)
 	}
 }
+
+// An error whose methods panic, and a function that judges errors and panics: the message is one that fails, and its end is written.
+func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	a := &abroad{}
+	ids := w.sendCrossed(5)
+	a.set(func(d *saga.Delivery) error {
+		switch d.Info.ID {
+		case ids[1]:
+			return errors.New("not taken")
+		case ids[3]:
+			return mine{}
+		}
+		return nil
+	})
+	o := soonRelayed()
+	o.Permanent = func(err error) bool {
+		if err.Error() == "not taken" {
+			panic("no such code")
+		}
+		return false
+	}
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	w.untilEmpty("border")
+	if got, want := a.ids(), []saga.ID{ids[0], ids[2], ids[4]}; !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'not taken%RelayOptions.Permanent%panic: no such code'`, ids[1])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'a mine%panic: it goes off'`, ids[3])
+}
+
+// mine is an error that panics when somebody looks into it.
+type mine struct{}
+
+func (mine) Error() string { return "a mine" }
+
+func (mine) Is(error) bool { panic("it goes off") }
 
 // Whatever comes from another system, its transaction commits: a batch that never can would be delivered for ever.
 func TestArriveSurvivesHostileMessages(t *testing.T) {

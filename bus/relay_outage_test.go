@@ -1,10 +1,14 @@
 package bus_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
@@ -28,6 +32,23 @@ func TestRelayKeepsOrderAcrossALongOutage(t *testing.T) {
 	if got := a.firsts(); !slices.Equal(got, want) {
 		t.Errorf("relayed\n%v, want\n%v", got, want)
 	}
+}
+
+// A publish that does not return holds up everything, and nobody can take over. The log says why.
+func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	told, answers := make(chan string, 100), make(chan struct{})
+	o := soonRelayed()
+	o.Drain = 2 * time.Second
+	o.Logger = slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) { told <- string(b); return len(b), nil }), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w.runRelay(w.relay(w.bus, o, func(context.Context, []*saga.Delivery) []error { <-answers; return nil }))
+	w.sendCrossed(3)
+	if got, want := <-told, "does not answer"; !strings.Contains(got, want) || !strings.Contains(got, "endpoint=border") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	close(answers)
+	w.untilEmpty("border")
 }
 
 // What a relay tells the other side of a message is what this side knows of it.

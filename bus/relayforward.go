@@ -53,7 +53,7 @@ func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (th
 		case err == nil:
 			m.fate, through = done, true
 			delete(r.failing, m.id)
-		case ctx.Err() != nil || errors.Is(err, ErrBehind): // a shutdown is no failure of anybody
+		case ctx.Err() != nil: // a shutdown is no failure of anybody
 		default:
 			failed = r.fail(b, m, err) || failed
 		}
@@ -94,20 +94,50 @@ func (r *relaying) give(ctx context.Context, messages []*message) []error {
 	return errs
 }
 
-// call is one call of a user's function, which may panic.
+// call is one call of a user's function, which may panic, or not return: then this process keeps the lease and relays nothing, and
+// only the log can say why.
 func (r *relaying) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
 	defer recovered(&wrong)
+	silent := time.AfterFunc(r.options.Drain, func() { r.tellSilence(ctx, len(deliveries)) })
+	defer silent.Stop()
 	return r.forward(ctx, deliveries), nil
+}
+
+// judged is what an error of forward says.
+type judged struct {
+	behind    bool // nothing of its message
+	discard   *saga.DiscardError
+	permanent bool
+	after     time.Duration
+}
+
+// judge reads an error. Its methods are the user's, and so is Permanent: when one of them panics, it is an error like any other.
+func (r *relaying) judge(err error) (j judged, wrong error) {
+	defer recovered(&wrong)
+	var permanent *saga.PermanentError
+	var after *saga.RetryAfterError
+	switch {
+	case errors.Is(err, ErrBehind):
+		return judged{behind: true}, nil
+	case errors.As(err, &j.discard):
+		return j, nil
+	case errors.As(err, &permanent) || r.options.Permanent(err):
+		return judged{permanent: true}, nil
+	case errors.As(err, &after):
+		return judged{after: after.After}, nil
+	}
+	return judged{}, nil
 }
 
 // fail judges a failure. It tells whether m is to be tried again.
 func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
-	var (
-		permanent *saga.PermanentError
-		discard   *saga.DiscardError
-		after     *saga.RetryAfterError
-	)
-	m.err = err
+	j, wrong := r.judge(err)
+	if j.behind {
+		return false
+	}
+	if m.err = err; wrong != nil {
+		j, m.err = judged{}, errors.Join(err, fmt.Errorf("RelayOptions.Permanent, or a method of the error: %w", wrong))
+	}
 	f := r.failing[m.id]
 	if f == nil {
 		f = &failing{first: b.clock()}
@@ -119,15 +149,14 @@ func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
 		m.firstFailed = f.first
 	}
 	switch {
-	case errors.As(err, &discard):
-		m.drop(discard.Reason)
+	case j.discard != nil:
+		m.drop(j.discard.Reason)
 		return false
-	case errors.As(err, &permanent) || r.options.Permanent(err):
-		r.giveUp(m, "permanent", err)
+	case j.permanent:
+		r.giveUp(m, "permanent", m.err)
 		return false
-	case errors.As(err, &after):
-		b.wait = max(b.wait, min(after.After, r.options.RetryMost))
 	}
+	b.wait = max(b.wait, min(j.after, r.options.RetryMost))
 	return true
 }
 

@@ -45,6 +45,10 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	first := &pgx.Batch{}
 	first.Queue(begin)
 	first.Queue(r.bus.sql.Get("open"))
+	plain := r.recordsNothing(settled)
+	if !plain { // it is two ways to the database, and the guard keeps others from taking over until it ends
+		first.Queue(r.bus.sql.Get("bound_idle"), betweenStatements)
+	}
 	r.bus.leases.QueueGuard(first, r.term)
 	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
 	for _, m := range settled {
@@ -59,7 +63,6 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 		}
 		return rows.Err()
 	})
-	plain := r.recordsNothing(settled)
 	if plain {
 		first.Queue("commit")
 	}

@@ -57,6 +57,11 @@ func (r *relaying) tellFailures(ctx context.Context, b *relayed, through bool) {
 	}
 }
 
+// tellSilence is of a forward that has taken longer than a shutdown would let it.
+func (r *relaying) tellSilence(ctx context.Context, messages int) {
+	r.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer", "endpoint", r.name, "messages", messages, "waited", r.options.Drain)
+}
+
 func (r *relaying) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
 	log := r.options.Logger
 	if !log.Enabled(ctx, level) {

@@ -17,6 +17,12 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
        current_setting('enable_mergejoin'), current_setting('enable_bitmapscan'), current_setting('jit'),
        current_setting('plan_cache_mode'), pg_backend_pid();
 
+-- name: bound_idle
+-- A process that stands still between two statements, or is cut off, keeps what it has locked from all others for as long as its
+-- connection lives, which may be hours. So the server ends its transaction, after $1 or what is stricter.
+SELECT set_config('idle_in_transaction_session_timeout', $1, true)
+WHERE current_setting('idle_in_transaction_session_timeout')::interval NOT BETWEEN interval '1 microsecond' AND $1::interval;
+
 -- name: lock_timeout
 SELECT set_config('lock_timeout', $1, true);
 

@@ -75,7 +75,7 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 		w.publishAll(ctx, messages, all, errs)
 		return errs
 	}
-	lanes := w.lanes(messages)
+	lanes := w.lanes(messages, errs)
 	next := make(chan []int, len(lanes))
 	for _, lane := range lanes {
 		next <- lane
@@ -94,11 +94,19 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 	return errs
 }
 
-// lanes are the places of the messages, by their keys, in the order in which the keys came.
-func (w *border) lanes(messages []*saga.Delivery) (lanes [][]int) {
+// lanes are the places of the messages, by their keys, in the order in which the keys came. They end before a message whose key nobody
+// knows, since Key panics: all behind it may be of its key.
+func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) {
 	lane := map[string]int{}
 	for n, m := range messages {
-		key := w.key(m)
+		key, err := w.keyOf(m)
+		if err != nil {
+			errs[n] = err
+			for behind := range errs[n+1:] {
+				errs[n+1+behind] = bus.ErrBehind
+			}
+			break
+		}
 		at, known := lane[key]
 		if !known {
 			at = len(lanes)
@@ -107,6 +115,18 @@ func (w *border) lanes(messages []*saga.Delivery) (lanes [][]int) {
 		lanes[at] = append(lanes[at], n)
 	}
 	return lanes
+}
+
+// keyOf calls the user's function.
+func (w *border) keyOf(m *saga.Delivery) (key string, err error) {
+	defer recovered("RelayOptions.Key: ", &err)
+	return w.key(m), nil
+}
+
+func recovered(doing string, err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("%s%w", doing, &saga.PanicError{Value: v, Stack: debug.Stack()})
+	}
 }
 
 // publishAll publishes messages one after another, up to the first that fails.
@@ -122,19 +142,17 @@ func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, plac
 	}
 }
 
-// ends tells of an error whether it ends its message, so that those behind it need not wait.
-func (w *border) ends(err error) bool {
+// ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function, or a method of
+// the error, panics it does not: whoever judges the error next says so.
+func (w *border) ends(err error) (ends bool) {
+	defer func() { _ = recover() }()
 	var permanent *saga.PermanentError
 	var discard *saga.DiscardError
 	return errors.As(err, &permanent) || errors.As(err, &discard) || w.permanent != nil && w.permanent(err)
 }
 
 func (w *border) publish(ctx context.Context, d *saga.Delivery) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
+	defer recovered("", &err)
 	m := message.NewMessage(d.Info.ID.String(), d.Body)
 	for name, value := range bus.Envelope(&d.Info) {
 		m.Metadata[name] = value

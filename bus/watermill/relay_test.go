@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 // elsewhere is a Publisher that keeps what it is given.
@@ -167,6 +169,46 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 	}
 	if to.most > 4 {
 		t.Errorf("%d were published at a time, want 4 at most", to.most)
+	}
+}
+
+// A function of the user's that panics says nothing of other messages, and ends nothing.
+func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
+	w := newWorld(t)
+	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
+		t.Fatal(err)
+	}
+	ids := w.pay(40)
+	to := &elsewhere{refuse: func(m *message.Message) error {
+		if m.UUID == ids[25] {
+			return errors.New("not taken")
+		}
+		return nil
+	}}
+	o := watermill.RelayOptions{Parallel: 4, Key: func(d *saga.Delivery) string {
+		if d.Info.ID.String() == ids[10] {
+			panic("no such key")
+		}
+		return "one"
+	}}
+	o.Permanent = func(error) bool { panic("no such code") }
+	o.Retry, o.RetryMost, o.Stuck = time.Millisecond, 5*time.Millisecond, 3
+	w.runRelay(to, o)
+	var got []string
+	for _, m := range w.untilRelayed(to, 38) {
+		got = append(got, m.UUID)
+	}
+	if want := slices.Concat(ids[:10], ids[11:25], ids[26:]); !slices.Equal(got, want) {
+		t.Errorf("relayed\n%v, want\n%v", got, want)
+	}
+	name := pgx.Identifier{w.schema}.Sanitize()
+	w.until("two are dead letters", func() bool { return w.left("shop.events") == 0 })
+	var letters string
+	if err := w.pool.QueryRow(t.Context(), `SELECT string_agg(reason || ' ' || error, '; ' ORDER BY id) FROM `+name+`.dead_letter`).Scan(&letters); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?s)^stuck RelayOptions.Key: panic: no such key.*; stuck not taken.*panic: no such code$`).MatchString(letters) {
+		t.Error(letters)
 	}
 }
 

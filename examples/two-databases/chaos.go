@@ -25,13 +25,15 @@ const (
 // chaos is what is done to the lab, and how often.
 type chaos struct {
 	*lab
-	crew      *crew.Crew
-	kills     int          // of workers
-	repeated  atomic.Int64 // messages that came to an intake and were there before
-	out       io.Writer
-	begun     time.Time
-	crashes   int // of Postgres servers
-	nodeKills int // of the broker
+	crew        *crew.Crew
+	kills       int          // of workers
+	repeated    atomic.Int64 // messages that came to an intake and were there before
+	out         io.Writer
+	begun       time.Time
+	crashes     int // of Postgres servers
+	freezes     int // of workers
+	nodeKills   int // of the broker
+	nodeFreezes int
 
 	mu sync.Mutex // guards out while others strike
 }
@@ -89,9 +91,9 @@ func (c *chaos) rage(ctx context.Context, s settings, b *buyers) error {
 	defer stop()
 	all := run.NewGroup(ctx)
 	all.Go(b.run)
-	for n, strike := range []func(context.Context, *rand.Rand) error{c.killWorker, c.crashServer, c.killNode} {
+	for n, strike := range []func(context.Context, *rand.Rand) error{c.killWorker, c.crashServer, c.strikeNode, c.freezeWorker} {
 		random := rand.New(rand.NewPCG(s.seed, uint64(2+n)))
-		pause := []time.Duration{1500 * time.Millisecond, 6 * time.Second, 5 * time.Second}[n]
+		pause := []time.Duration{1500 * time.Millisecond, 6 * time.Second, 5 * time.Second, 5 * time.Second}[n]
 		all.Go(func(ctx context.Context) error {
 			for {
 				if run.Sleep(ctx, pause/2+time.Duration(random.Int64N(int64(pause)))) != nil {
@@ -127,6 +129,14 @@ func (c *chaos) crashServer(ctx context.Context, _ *rand.Rand) error {
 	return nil
 }
 
+// strikeNode is one of the two, since two nodes of three have to be there.
+func (c *chaos) strikeNode(ctx context.Context, random *rand.Rand) error {
+	if random.IntN(3) == 0 {
+		return c.freezeNode(ctx, random)
+	}
+	return c.killNode(ctx, random)
+}
+
 // killNode kills a node of the broker, and starts it again after a while. The others go on, since they are two of three.
 func (c *chaos) killNode(ctx context.Context, random *rand.Rand) error {
 	node := random.IntN(c.broker.Nodes())
@@ -158,7 +168,8 @@ func (c *chaos) judge(ctx context.Context, b *buyers, drained time.Duration) err
 	v.tell(c.out)
 	_, _ = fmt.Fprintf(c.out, "%d times a buyer was told that the payment takes long, %d times that the order could not be placed\n", delays, b.turned.Load())
 	_, _ = fmt.Fprintf(c.out, "%d times a message crossed the border that had crossed it before, and was dropped by the inbox\n", c.repeated.Load())
-	_, _ = fmt.Fprintf(c.out, "%s kills=%d crashes=%d node_kills=%d drained=%.1fs\n", v, c.kills, c.crashes, c.nodeKills, drained.Seconds())
+	_, _ = fmt.Fprintf(c.out, "%s kills=%d freezes=%d crashes=%d node_kills=%d node_freezes=%d drained=%.1fs\n",
+		v, c.kills, c.freezes, c.crashes, c.nodeKills, c.nodeFreezes, drained.Seconds())
 	if !v.fine() {
 		return errWrong
 	}

@@ -7,7 +7,8 @@
 //   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database. The line
 //     has the rate that was reached, and a warning follows when it was not the one asked for: a busy machine does not keep it.
 //   - faults: three JetStream nodes and four workers, each a process, are killed with SIGKILL at random and one at a time
-//     by kind, and Postgres is ended as by a crash, for as long as -faults says. Then the checker counts.
+//     by kind, or frozen with SIGSTOP for longer than a lease lasts and go on after it, and Postgres is ended as by a crash, for as
+//     long as -faults says. Then the checker counts.
 //
 // Everything runs on this machine: a Postgres with two databases, the nodes, and this program.
 //
@@ -24,6 +25,6 @@
 // entered behind a later one of its key. No table of the checker has a constraint that would hide any of it.
 //
 // Reading order: main.go, ground.go (databases and nodes), speed.go, way.go
-// (relay, stream, intake), lag.go, faults.go with worker.go, verdict.go with border.sql, and
+// (relay, stream, intake), lag.go, faults.go with freeze.go and worker.go, verdict.go with border.sql, and
 // story.go for when it is broken.
 package main

@@ -22,6 +22,7 @@ type storm struct {
 	number  int
 
 	kills, nodeKills, leaderKills, crashes int
+	freezes, nodeFreezes, leaderFreezes    int
 }
 
 // faults lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through in peace, and
@@ -52,8 +53,8 @@ func faults(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: faults seconds=%.0f told=%d handled=%d worker_kills=%d node_kills=%d of_leaders=%d postgres_crashes=%d %s\n",
-		s.faults.Seconds(), v.told, v.handled, storm.kills, storm.nodeKills, storm.leaderKills, storm.crashes, v)
+	fmt.Printf("border: faults seconds=%.0f told=%d handled=%d worker_kills=%d worker_freezes=%d node_kills=%d of_leaders=%d node_freezes=%d of_leaders=%d postgres_crashes=%d %s\n",
+		s.faults.Seconds(), v.told, v.handled, storm.kills, storm.freezes, storm.nodeKills, storm.leaderKills, storm.nodeFreezes, storm.leaderFreezes, storm.crashes, v)
 	if v.broken() {
 		return errors.Join(tellStory(ctx, g, v), fmt.Errorf("seed %d: %w", s.seed, errBroken))
 	}
@@ -118,13 +119,17 @@ func (s *storm) blow(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// strike kills something: a worker half of the times, else a node, or Postgres. What it kills comes back.
+// strike kills or freezes something: a worker more often than not, else a node, or Postgres. What it strikes comes back.
 func (s *storm) strike(ctx context.Context) error {
-	switch n := s.random.IntN(10); {
+	switch n := s.random.IntN(14); {
 	case n < 5:
 		return s.killWorker()
 	case n < 8:
+		return s.freezeWorker(ctx)
+	case n < 10:
 		return s.killNode(ctx)
+	case n < 12:
+		return s.freezeNode(ctx)
 	}
 	s.crashes++
 	say("Postgres crashes")
@@ -148,14 +153,9 @@ func (s *storm) killWorker() error {
 // killed meanwhile, other nodes not: two are the majority.
 func (s *storm) killNode(ctx context.Context) error {
 	s.nodeKills++
-	node := s.random.IntN(s.nodes.Nodes())
-	if s.random.IntN(2) == 0 {
-		leader, err := s.nodes.Leader(ctx, stream)
-		if err != nil {
-			return err
-		}
-		node = leader
-		s.leaderKills++
+	node, err := s.pickNode(ctx, &s.leaderKills)
+	if err != nil {
+		return err
 	}
 	say(fmt.Sprint("kill node ", node))
 	if err := s.nodes.Kill(node); err != nil {
@@ -172,6 +172,15 @@ func (s *storm) killNode(ctx context.Context) error {
 	}
 	say(fmt.Sprint("restart node ", node))
 	return s.nodes.Restart(ctx, node)
+}
+
+// pickNode picks any node, and every other time the leader of the stream, which it counts.
+func (s *storm) pickNode(ctx context.Context, leaders *int) (node int, err error) {
+	if s.random.IntN(2) == 0 {
+		return s.random.IntN(s.nodes.Nodes()), nil
+	}
+	*leaders++
+	return s.nodes.Leader(ctx, stream)
 }
 
 // say writes what is done to whom, to be read beside a story.

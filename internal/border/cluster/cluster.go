@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/crew"
 	"github.com/nats-io/nats.go"
 )
 
@@ -182,6 +183,16 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 	if err := c.nodes[i].start(); err != nil {
 		return err
 	}
+	return c.nodes[i].awaitWell(ctx)
+}
+
+// Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may be killed
+// like that. A node that is down hears nothing.
+func (c *Cluster) Freeze(i int) { c.nodes[i].running((*crew.Process).Freeze) }
+
+// Thaw lets a node go on that was frozen, and returns when it has caught up with its peers.
+func (c *Cluster) Thaw(ctx context.Context, i int) error {
+	c.nodes[i].running((*crew.Process).Thaw)
 	return c.nodes[i].awaitWell(ctx)
 }
 

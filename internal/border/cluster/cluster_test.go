@@ -27,6 +27,37 @@ func TestThreeNodesGoOnWithoutTheLeader(t *testing.T) {
 	story(t, c, 3)
 }
 
+// A leader that is frozen is followed by another, and knows it when it goes on.
+func TestThreeNodesGoOnWithoutAFrozenLeader(t *testing.T) {
+	t.Parallel()
+	c := New(t, Options{Nodes: 3})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	defer cancel()
+	if err := c.CreateStream(ctx, "orders", StreamOptions{Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := c.Leader(ctx, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Freeze(frozen)
+	err = await(ctx, func(ctx context.Context) error {
+		if now, err := c.Leader(ctx, "orders"); err != nil || now == frozen {
+			return fmt.Errorf("node %d leads: %w", now, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Thaw(ctx, frozen); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := c.Leader(ctx, "orders"); err != nil || now == frozen {
+		t.Errorf("node %d leads, %v", now, err)
+	}
+}
+
 // story publishes, kills the leader, publishes if somebody is left, brings the leader back, and counts.
 func story(t *testing.T, c *Cluster, replicas int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)

@@ -15,8 +15,9 @@
 //
 // # States
 //
-// A node is running or killed; Restart makes a killed one run, and returns when it has caught up with its peers. Nodes
-// end when we end, however we end: they read a pipe whose other end only we hold.
+// A node is running, frozen or killed. Freeze is a SIGSTOP: to all who are connected it is a network that is cut. Thaw makes a
+// frozen node go on, and Restart a killed one; both return when it has caught up with its peers. Nodes end when we end,
+// however we end: they read a pipe whose other end only we hold. One that is frozen at that moment reads nothing, and stays.
 //
 // # Failures
 //
@@ -25,6 +26,6 @@
 // each message (its default is every two minutes; Options.SyncAlways): a killed process loses nothing, a killed machine
 // could. With three replicas that takes three machines.
 //
-// Reading order: cluster.go (Start, Kill, Restart, Stop), node.go (the process), ready.go (when a node is well),
+// Reading order: cluster.go (Start, Kill, Restart, Freeze, Thaw, Stop), node.go (the process), ready.go (when a node is well),
 // stream.go (streams, consumers and their leaders).
 package cluster

@@ -126,3 +126,12 @@ func (n *node) kill() bool {
 	n.now = nil
 	return true
 }
+
+// running calls f with the process, if there is one.
+func (n *node) running(f func(*crew.Process)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.now != nil {
+		f(n.now)
+	}
+}

@@ -1,0 +1,69 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+)
+
+// standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP and a lost network
+// do. When begun is closed the server has answered, and nothing of the process comes any more.
+func standStill(t *testing.T, proxy *faultproxy.Proxy, statement string) (begun <-chan struct{}) {
+	stands, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	still := faultproxy.Pause(func() { <-ended })
+	proxy.Set(faultproxy.Fault{Statement: statement, N: 1, When: faultproxy.After, Do: faultproxy.Pause(func() {
+		proxy.Set(faultproxy.Fault{Statement: "renew", Do: still}, faultproxy.Fault{Statement: "relay_look", Do: still})
+		close(stands)
+		<-ended
+	})})
+	return stands
+}
+
+// A process that stands still in the middle of an Arrive has ids in hand. The broker gives its messages to others, who must not
+// wait until it comes back, or until somebody ends it.
+func TestArriveWaitsForNobodyWhoStandsStill(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	frozen, proxy := w.proxied()
+	begun := standStill(t, proxy, "claim_received")
+	id := newID(t).String()
+	ctx, giveUp := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := frozen.Arrive(ctx, bus.ArriveOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+		failed <- err
+	}()
+	<-begun
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	arrived, err := w.bus.Arrive(within, bus.ArriveOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+	if err != nil || arrived[0].State != bus.Accepted {
+		t.Errorf("%v, %v, want it to be accepted while somebody stands still with it", arrived, err)
+	}
+	giveUp()
+	if err := <-failed; err == nil {
+		t.Error("the one that stood still has it too")
+	}
+	w.want(1, `SELECT count(*) FROM `+w.queue("notes"))
+}
+
+// A relay that stands still while it settles has its lease's row in hand. Another takes over all the same.
+func TestFrozenRelayIsTakenOver(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	frozen, proxy := w.proxied()
+	begun := standStill(t, proxy, "relay_delete")
+	o := soonRelayed()
+	o.Keep = time.Hour
+	w.runRelay(w.relay(frozen, o, (&abroad{}).forward))
+	ids := w.sendCrossed(3)
+	<-begun
+	a := &abroad{}
+	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
+	w.untilWithin(20*time.Second, "another has relayed them", func() bool { return len(a.ids()) == len(ids) })
+	w.untilEmpty("border")
+}
