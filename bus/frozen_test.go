@@ -67,3 +67,17 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w.untilWithin(20*time.Second, "another has relayed them", func() bool { return len(a.ids()) == len(ids) })
 	w.untilEmpty("border")
 }
+
+// A server that goes away without a word leaves the connection that listens as it is. Others take a process whose row says that it holds
+// its lock for dead, so it must not believe in that connection for long.
+func TestListenerNoticesAServerThatIsSilent(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	b, proxy := w.proxied()
+	w.install("notes", bus.HandleTx(hears))
+	w.startOn(b, "notes", bus.EndpointOptions{}, bus.HandleTx(hears))
+	w.until("it listens", func() bool { return proxy.Seen()["lock_session"] == 1 })
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	proxy.Set(faultproxy.Fault{Statement: "still_there", N: 1, Do: faultproxy.Pause(func() { <-ended })})
+	w.untilWithin(40*time.Second, "it listens anew", func() bool { return proxy.Seen()["lock_session"] == 1 })
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -301,7 +302,7 @@ func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
 	b.hub.wakeAll() // what was missed while nobody listened
 	b.hub.leasesChanged("")
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		n, err := pg.Hear(ctx, conn)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (l Listener) listen(ctx context.Context, connected func()) error {
 	connected()
 	l.Heard("")
 	for {
-		n, err := line.conn.WaitForNotification(ctx)
+		n, err := pg.Hear(ctx, line.conn)
 		if err != nil {
 			return fmt.Errorf("wait for a notification: %w", err)
 		}

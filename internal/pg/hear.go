@@ -1,0 +1,50 @@
+package pg
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed hear.sql
+var hearStatements string
+
+// Quiet is how long a listener believes in silence, and how long it then waits for an answer.
+const Quiet = 5 * time.Second
+
+// Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover of its machine, leaves
+// a connection on which nothing comes any more, and no error either. So after each Quiet without a notification it asks, and its
+// error says that nobody has answered.
+func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	asked, err := Load(hearStatements, Schema{})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		n, err := hearFor(ctx, conn, Quiet)
+		if n != nil || ctx.Err() != nil || conn.IsClosed() {
+			return n, err
+		}
+		if err := ask(ctx, conn, asked.Get("still_there")); err != nil {
+			return nil, fmt.Errorf("ask whether the server is still there: %w", err)
+		}
+	}
+}
+
+// hearFor returns nothing, and an error, when its time is over.
+func hearFor(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return conn.WaitForNotification(ctx)
+}
+
+func ask(ctx context.Context, conn *pgx.Conn, sql string) error {
+	ctx, cancel := context.WithTimeout(ctx, Quiet)
+	defer cancel()
+	_, err := conn.Exec(ctx, sql)
+	return err
+}
