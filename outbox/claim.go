@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"bytes"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/edda-go/edda/saga"
@@ -85,12 +87,14 @@ func (c *Claim) collectFresh(rows pgx.Rows, first []int) error {
 
 func (c *Claim) collectKnown(rows pgx.Rows) error {
 	for rows.Next() {
-		var sum []byte
-		id, err := scanID(rows, &sum)
+		var text string
+		id, err := scanID(rows, &text)
 		if err != nil {
 			return err
 		}
-		c.known[id] = sum
+		if c.known[id], err = hex.DecodeString(text); err != nil {
+			return fmt.Errorf("read the sum of message %s: %w", id, err)
+		}
 	}
 	return rows.Err()
 }

@@ -67,6 +67,7 @@ func connect(t *testing.T, mode pgx.QueryExecMode, arrays bool) *pgx.Conn {
 		t.Fatal(err)
 	}
 	config.DefaultQueryExecMode = mode
+	config.RuntimeParams["bytea_output"] = "escape" // somebody may have set it for the role
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (s *Store) QueueForget(b *pgx.Batch, ids []saga.ID) {
 // deleted. Fewer than limit means that no more are to be had now. Rows that somebody holds are passed over.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	// Planned on each call: a plan kept from the empty table would read all of the full one.
-	tag, err := db.Exec(ctx, s.sql.Get("prune"), pgx.QueryExecModeExec, olderThan.Seconds(), limit)
+	tag, err := db.Exec(ctx, s.sql.Get("prune"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune message ids: %w", err)
 	}

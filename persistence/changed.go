@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -33,7 +34,7 @@ func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change
 		sagas[n], keys[n], ids[n], versions[n] = k.Saga, k.Key, k.ID.String(), k.Version
 	}
 	// Planned on each call, as list is.
-	rows, err := q.Query(ctx, s.sql.Get("changed"), pgx.QueryExecModeExec, sagas, keys, ids, versions)
+	rows, err := q.Query(ctx, s.sql.Get("changed"), pg.Planned, sagas, keys, ids, versions)
 	if err != nil {
 		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -50,7 +51,7 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 		o.Limit = DefaultLimit
 	}
 	// Planned on each call: a plan kept from the empty table would read all of the full one.
-	rows, err := q.Query(ctx, s.sql.Get("list"), pgx.QueryExecModeExec,
+	rows, err := q.Query(ctx, s.sql.Get("list"), pg.Planned,
 		o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
@@ -77,7 +78,7 @@ func (o ListOptions) cut(all []Listed) []Listed {
 // Show returns the living instance of a key with its state as it is stored; ok is false when there is none. It neither
 // locks nor waits. Any pool, connection or transaction serves as q.
 func (s *Store) Show(ctx context.Context, q Queryer, name, key string) (l Listed, ok bool, err error) {
-	rows, err := q.Query(ctx, s.sql.Get("show"), pgx.QueryExecModeExec, name, key)
+	rows, err := q.Query(ctx, s.sql.Get("show"), pg.Planned, name, key)
 	if err != nil {
 		return Listed{}, false, fmt.Errorf("show saga %s/%s: %w", name, printable(key), err)
 	}

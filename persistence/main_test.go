@@ -42,7 +42,7 @@ type database struct {
 
 func open(t *testing.T) database {
 	t.Helper()
-	pool, schema := pgtest.Database(t)
+	pool, schema := pgtest.OddDatabase(t)
 	store, err := persistence.New(schema)
 	if err != nil {
 		t.Fatal(err)

@@ -19,9 +19,6 @@ const (
 	groupCount     = 10_000
 )
 
-// planned has a statement planned for its arguments each time: what a filter leaves out decides which index serves it.
-const planned = pgx.QueryExecModeCacheDescribe
-
 func (s *Store) manifestID(ctx context.Context, db queryer, name string) (id int64, err error) {
 	err = db.QueryRow(ctx, s.sql.Get("manifest_id"), name).Scan(&id)
 	return id, instead(err, ErrNoManifest)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -112,7 +113,7 @@ func (s *Store) Manifest(ctx context.Context, name string) (ManifestInfo, error)
 }
 
 func (s *Store) listManifests(ctx context.Context, from string, f ManifestFilter, body bool) ([]ManifestInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_manifests"), planned, from, f.After, f.Prefix, f.Owner, f.Group, string(f.State), body,
+	rows, err := s.pool.Query(ctx, s.sql.Get("list_manifests"), pg.Planned, from, f.After, f.Prefix, f.Owner, f.Group, string(f.State), body,
 		cmp.Or(f.Limit, standardListed))
 	if err != nil {
 		return nil, err

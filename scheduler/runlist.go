@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -97,7 +98,7 @@ func (s *Store) runs(ctx context.Context, f RunFilter) (_ []RunInfo, err error) 
 }
 
 func (s *Store) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_runs"), append([]any{planned}, args...)...)
+	rows, err := s.pool.Query(ctx, s.sql.Get("list_runs"), append([]any{pg.Planned}, args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (s *slot) ensure() error {
 
 // follow waits for a worker's end. One that was not killed must not end.
 func (s *slot) follow(p *crew.Process) {
-	if err := p.Wait(context.Background()); err != nil {
+	if err := p.End(); err != nil {
 		s.lab.violate(violation{rule: "ended", id: p.Name, what: err.Error()})
 	}
 	s.mu.Lock()

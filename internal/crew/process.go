@@ -113,7 +113,16 @@ func (p *Process) Wait(ctx context.Context) error {
 		p.ask()
 		<-p.ended
 	}
-	if p.killed.Load() || ctx.Err() != nil && p.end == nil {
+	if ctx.Err() != nil && p.end == nil {
+		return nil
+	}
+	return p.End()
+}
+
+// End returns when the process has ended, of which it asks nothing. One that was not killed is an error with the last that it said.
+func (p *Process) End() error {
+	<-p.ended
+	if p.killed.Load() {
 		return nil
 	}
 	return p.byItself()

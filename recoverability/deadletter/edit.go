@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -68,7 +69,7 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, s.sql.Get("keep_edited"), pgx.QueryExecModeExec, number, old.Endpoint, old.MessageID.String(),
+		if _, err := tx.Exec(ctx, s.sql.Get("keep_edited"), pg.Planned, number, old.Endpoint, old.MessageID.String(),
 			now.MessageID.String(), old.Kind, nonNil(old.Header), nonNil(old.Body), Storable(e.Reason)); err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, 
 	if !f.MessageID.IsZero() {
 		id = f.MessageID.String()
 	}
-	rows, err := q.Query(ctx, s.sql.Get("list_edited"), pgx.QueryExecModeExec, f.After, id, f.limit())
+	rows, err := q.Query(ctx, s.sql.Get("list_edited"), pg.Planned, f.After, id, f.limit())
 	if err != nil {
 		return nil, fmt.Errorf("list edited dead letters: %w", err)
 	}

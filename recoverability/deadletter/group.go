@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []
 	if limit <= 0 || limit > MaxGroups {
 		limit = MaxGroups
 	}
-	rows, err := q.Query(ctx, s.sql.Get("groups"), pgx.QueryExecModeExec, f.After, limit, CountLimit)
+	rows, err := q.Query(ctx, s.sql.Get("groups"), pg.Planned, f.After, limit, CountLimit)
 	if err != nil {
 		return nil, "", fmt.Errorf("list groups of dead letters: %w", err)
 	}

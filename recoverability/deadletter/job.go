@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -62,7 +63,7 @@ func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err
 		rate = j.Rate
 	}
 	from, before := j.Filter.period()
-	rows, err := q.Query(ctx, s.sql.Get("new_job"), pgx.QueryExecModeExec, string(j.Action), Storable(j.Filter.Endpoint), Storable(j.Filter.Kind),
+	rows, err := q.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint), Storable(j.Filter.Kind),
 		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate)
 	if err != nil {
 		return 0, fmt.Errorf("new job: %w", err)
@@ -93,7 +94,7 @@ func (j Job) check() error {
 
 // Job returns one job, or ErrNoJob.
 func (s *Store) Job(ctx context.Context, q Queryer, number int64) (Job, error) {
-	rows, err := q.Query(ctx, s.sql.Get("job"), pgx.QueryExecModeExec, number)
+	rows, err := q.Query(ctx, s.sql.Get("job"), pg.Planned, number)
 	if err != nil {
 		return Job{}, fmt.Errorf("show job %d: %w", number, err)
 	}
@@ -109,7 +110,7 @@ var ErrNoJob = errors.New("no such job of dead letters")
 
 // Jobs returns the newest jobs, the newest first: at most limit, 0 or less is DefaultLimit.
 func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
-	rows, err := q.Query(ctx, s.sql.Get("jobs"), pgx.QueryExecModeExec, Filter{Limit: limit}.limit())
+	rows, err := q.Query(ctx, s.sql.Get("jobs"), pg.Planned, Filter{Limit: limit}.limit())
 	if err != nil {
 		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -85,7 +86,7 @@ func (s *Store) list(ctx context.Context, q Queryer, f Filter) (letters []Letter
 		if err != nil {
 			return nil, err
 		}
-		rows, err := q.Query(ctx, s.sql.Get("letters"), pgx.QueryExecModeExec, numbers(found.letters))
+		rows, err := q.Query(ctx, s.sql.Get("letters"), pg.Planned, numbers(found.letters))
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +114,7 @@ func (s *Store) Show(ctx context.Context, q Queryer, number int64) (Letter, erro
 
 // one runs a statement that returns a dead letter with its body, or no row.
 func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, error) {
-	rows, err := q.Query(ctx, sql, number)
+	rows, err := q.Query(ctx, sql, pg.Planned, number)
 	if err != nil {
 		return Letter{}, err
 	}
@@ -133,7 +134,7 @@ func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Disca
 	if !f.MessageID.IsZero() {
 		id = f.MessageID.String()
 	}
-	rows, err := q.Query(ctx, s.sql.Get("list_discarded"), pgx.QueryExecModeExec, f.After, f.Kind, f.limit(), f.Endpoint, id)
+	rows, err := q.Query(ctx, s.sql.Get("list_discarded"), pg.Planned, f.After, f.Kind, f.limit(), f.Endpoint, id)
 	if err != nil {
 		return nil, fmt.Errorf("list discarded messages: %w", err)
 	}

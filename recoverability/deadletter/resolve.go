@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 
 // PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and tells how many.
 func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
-	tag, err := db.Exec(ctx, s.sql.Get("prune_jobs"), pgx.QueryExecModeExec, olderThan.Seconds(), limit)
+	tag, err := db.Exec(ctx, s.sql.Get("prune_jobs"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune jobs of dead letters: %w", err)
 	}
@@ -82,7 +83,7 @@ func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duratio
 // tells how many. Dead letters are never pruned: each waits for a decision.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	// Planned on each call: a plan kept from the empty table would read all of the full one.
-	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), pgx.QueryExecModeExec, olderThan.Seconds(), limit)
+	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune discarded messages: %w", err)
 	}

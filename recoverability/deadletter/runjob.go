@@ -84,14 +84,14 @@ func (st *step) run(ctx context.Context, tx pgx.Tx, number int64) error {
 
 // begin locks the job, so that its steps come one after another whoever makes them.
 func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
-	rows, err := tx.Query(ctx, st.store.sql.Get("lock_job"), pgx.QueryExecModeExec, number)
+	rows, err := tx.Query(ctx, st.store.sql.Get("lock_job"), pg.Planned, number)
 	if err != nil {
 		return err
 	}
 	if st.job, err = oneJob(rows); err != nil {
 		return err
 	}
-	rows, err = tx.Query(ctx, st.store.sql.Get("job_wait"), pgx.QueryExecModeExec, number)
+	rows, err = tx.Query(ctx, st.store.sql.Get("job_wait"), pg.Planned, number)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark
 // end ends the letters. Those that somebody else has ended meanwhile are not there any more.
 func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 	if st.job.Action == ActionDiscard {
-		tag, err := tx.Exec(ctx, st.store.sql.Get("discard_many"), pgx.QueryExecModeExec, numbers(chosen), Storable(st.job.Reason))
+		tag, err := tx.Exec(ctx, st.store.sql.Get("discard_many"), pg.Planned, numbers(chosen), Storable(st.job.Reason))
 		st.ended = tag.RowsAffected()
 		return err
 	}
@@ -184,7 +184,7 @@ func numbers(of []candidate) []int64 {
 }
 
 func (s *Store) takeMany(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Letter, error) {
-	rows, err := tx.Query(ctx, s.sql.Get("take_many"), pgx.QueryExecModeExec, numbers)
+	rows, err := tx.Query(ctx, s.sql.Get("take_many"), pg.Planned, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (st *step) advance(ctx context.Context, tx pgx.Tx, mark int64) error {
 	if st.job.Rate > 0 {
 		seconds = float64(st.ended+st.kept) / st.job.Rate
 	}
-	rows, err := tx.Query(ctx, st.store.sql.Get("advance_job"), pgx.QueryExecModeExec, st.job.Number, mark, st.ended, st.kept, Storable(st.fault), seconds)
+	rows, err := tx.Query(ctx, st.store.sql.Get("advance_job"), pg.Planned, st.job.Number, mark, st.ended, st.kept, Storable(st.fault), seconds)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -70,7 +71,7 @@ func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
 func (s *Store) walking(w walk) (sql string, args []any) {
 	f := w.filter
 	from, before := f.period()
-	args = []any{pgx.QueryExecModeExec, w.after, w.last, w.rows, w.most, f.Kind, f.Endpoint, from, before}
+	args = []any{pg.Planned, w.after, w.last, w.rows, w.most, f.Kind, f.Endpoint, from, before}
 	switch {
 	case !f.MessageID.IsZero():
 		return s.sql.Get("walk_of_message"), append(args, f.Group, f.MessageID.String())

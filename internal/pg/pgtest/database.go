@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -14,10 +15,10 @@ import (
 // Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return poolAs(t, "")
+	return poolAs(t, "", nil)
 }
 
-func poolAs(t testing.TB, role string) *pgxpool.Pool {
+func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
 	if err != nil {
@@ -29,12 +30,18 @@ func poolAs(t testing.TB, role string) *pgxpool.Pool {
 		return nil
 	}
 	Become(config, role)
+	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatalf("open a pool: %v", err)
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// oddSettings are what somebody may have set for a database or a role. Each changes how values look as text.
+var oddSettings = map[string]string{
+	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15", "TimeZone": "Asia/Kathmandu",
 }
 
 // Migrated is a schema of the test's own with all tables. It is dropped when the test ends.
@@ -53,10 +60,21 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 // Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for.
 func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
-	owner := Pool(t)
+	return database(t, nil)
+}
+
+// OddDatabase is Database in sessions whose settings nobody expects. What is read there must be what was written.
+func OddDatabase(t testing.TB) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	return database(t, oddSettings)
+}
+
+func database(t testing.TB, settings map[string]string) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	owner := poolAs(t, "", settings)
 	schema := Migrated(t, owner)
 	if role := RoleUnderTest(t, owner, schema.Name()); role != "" {
-		return poolAs(t, role), schema
+		return poolAs(t, role, settings), schema
 	}
 	return owner, schema
 }
