@@ -2,6 +2,7 @@ package bus
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -104,7 +105,7 @@ func (b *Bus) DeadLetters() *deadletter.Store { return b.letters }
 func (b *Bus) Outbox() *outbox.Store { return b.ids }
 
 // New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
-// the pool speaks the simple protocol.
+// the pool speaks the simple protocol or describes nothing.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("new bus: the pool is nil")
@@ -112,6 +113,9 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	switch mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
 		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which does not know the types of parameters; behind a PgBouncer use cache_describe", mode)
+	}
+	if pool.Config().ConnConfig.DescriptionCacheCapacity == 0 {
+		return nil, errors.New("new bus: the pool's description_cache_capacity is 0, and what is seldom asked is asked with a description: leave it out, or set 128")
 	}
 	schema, err := pg.ParseSchema(o.Schema)
 	if err != nil {

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -71,15 +72,23 @@ func TestEveryModeOfThePool(t *testing.T) {
 			t.Errorf("a bus over a pool in mode %v", mode)
 		}
 	}
+	if _, err := bus.New(poolWith(t, func(c *pgx.ConnConfig) { c.DescriptionCacheCapacity = 0 }), bus.Options{}); err == nil || !strings.Contains(err.Error(), "description_cache_capacity") {
+		t.Errorf("a bus over a pool that keeps no descriptions: %v", err)
+	}
 }
 
 func poolIn(t *testing.T, mode pgx.QueryExecMode) *pgxpool.Pool {
+	t.Helper()
+	return poolWith(t, func(c *pgx.ConnConfig) { c.DefaultQueryExecMode = mode })
+}
+
+func poolWith(t *testing.T, set func(*pgx.ConnConfig)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ConnConfig.DefaultQueryExecMode = mode
+	set(config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

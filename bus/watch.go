@@ -99,7 +99,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 			yield(Seen{}, err)
 			return
 		}
-		v := b.watching.join(d, key)
+		v := b.watching.join(ctx, d, key)
 		defer v.leave()
 		v.seen.Instance = saga.Instance{ID: after.ID, Saga: d.Name(), Key: key, Version: after.Version}
 		for {

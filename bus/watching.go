@@ -59,12 +59,12 @@ func newWatching(b *Bus) *watching {
 	return &watching{bus: b, topics: map[handle]*topic{}}
 }
 
-func (w *watching) join(d *saga.Definition, key string) *viewer {
+func (w *watching) join(ctx context.Context, d *saga.Definition, key string) *viewer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.loop == nil {
 		call := make(chan struct{}, 1)
-		w.call, w.loop = call, run.NewGroup(context.Background()) // with nothing of the first viewer's, who may leave first
+		w.call, w.loop = call, run.NewGroup(context.WithoutCancel(ctx))
 		w.loop.Go(func(ctx context.Context) error { return w.run(ctx, call) })
 	}
 	at := handle{saga: d.Name(), key: key}
