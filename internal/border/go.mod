@@ -8,6 +8,7 @@ require (
 	github.com/ThreeDotsLabs/watermill-kafka/v3 v3.0.6
 	github.com/ThreeDotsLabs/watermill-nats/v2 v2.1.3
 	github.com/edda-go/edda v0.0.0
+	github.com/edda-go/edda/bus/watermill/jetstream v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
@@ -70,4 +71,7 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 )
 
-replace github.com/edda-go/edda => ../../
+replace (
+	github.com/edda-go/edda => ../../
+	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
+)

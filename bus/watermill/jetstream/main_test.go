@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ const soon = 30 * time.Second
 // world is a server of JetStream in this process, with a connection to it.
 type world struct {
 	*testing.T
+	dir    string
 	server *server.Server
 	conn   *nats.Conn
 	js     natsjs.JetStream
@@ -31,8 +33,8 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{T: t}
-	w.serve(&server.Options{Port: server.RANDOM_PORT, StoreDir: t.TempDir(), MaxPayload: 8192})
+	w := &world{T: t, dir: t.TempDir()}
+	w.serve(server.RANDOM_PORT)
 	w.conn = w.connect()
 	var err error
 	if w.js, err = natsjs.New(w.conn); err != nil {
@@ -41,11 +43,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// serve starts a server. Its options can be those of one that was shut down.
-func (w *world) serve(o *server.Options) {
+func (w *world) serve(port int) {
 	w.Helper()
-	o.Host, o.JetStream, o.NoSigs, o.NoLog = "127.0.0.1", true, true, true
-	s, err := server.NewServer(o)
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: w.dir, MaxPayload: 8192, NoSigs: true, NoLog: true,
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -62,13 +64,15 @@ func (w *world) restart(while func()) {
 	w.Helper()
 	w.server.Shutdown()
 	w.server.WaitForShutdown()
+	for w.conn.IsConnected() {
+		runtime.Gosched()
+	}
 	while()
-	o := &server.Options{StoreDir: w.server.StoreDir(), MaxPayload: 8192}
-	_, err := fmt.Sscanf(w.server.ClientURL(), "nats://127.0.0.1:%d", &o.Port)
-	if err != nil {
+	port := 0
+	if _, err := fmt.Sscanf(w.server.ClientURL(), "nats://127.0.0.1:%d", &port); err != nil {
 		w.Fatal(err)
 	}
-	w.serve(o)
+	w.serve(port)
 }
 
 func (w *world) connect() *nats.Conn {

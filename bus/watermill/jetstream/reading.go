@@ -77,7 +77,7 @@ func (r *reading) read(ctx context.Context) error {
 		return err
 	}
 	defer messages.Stop()
-	last := natsjs.SequencePair{}
+	last, ours := natsjs.SequencePair{}, r.pin
 	for {
 		wire, err := messages.Next(natsjs.NextContext(ctx))
 		if err != nil {
@@ -87,10 +87,10 @@ func (r *reading) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the place of a message: %w", err)
 		}
-		pin := wire.Headers().Get(pinHeader)
-		if pin != r.pin || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream || at.NumDelivered > 1 {
+		r.pin = wire.Headers().Get(pinHeader) // another one is ours, too, but who read before we were given it?
+		if r.pin != ours || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream || at.NumDelivered > 1 {
 			return fmt.Errorf("%w: delivery %d of message %d came as number %d under pin %s, after number %d, which was message %d, under pin %s",
-				errGap, at.NumDelivered, at.Sequence.Stream, at.Sequence.Consumer, pin, last.Consumer, last.Stream, r.pin)
+				errGap, at.NumDelivered, at.Sequence.Stream, at.Sequence.Consumer, r.pin, last.Consumer, last.Stream, ours)
 		}
 		last = at.Sequence
 		if err := r.give(ctx, wire, at); err != nil {
@@ -108,8 +108,13 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if r.context.Err() != nil {
+		return context.Cause(r.context)
+	}
 	select {
 	case r.out <- m:
+	case <-r.context.Done(): // it ends ctx, but a moment later, and nothing may be given out in between
+		return context.Cause(r.context)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
