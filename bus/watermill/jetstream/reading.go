@@ -55,7 +55,7 @@ func (r *reading) run(ctx context.Context) error {
 	defer r.end(nil)
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(r.context, func() { stop(context.Cause(r.context)) })()
+	defer context.AfterFunc(r.context, func() { stop(context.Cause(r.context)) })() //nolint:contextcheck // that of the messages, which outlive ctx to be answered
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
 		defer close(r.inHand)
@@ -102,14 +102,14 @@ func (r *reading) read(ctx context.Context) error {
 // give waits for room, and for a receiver.
 func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetadata) error {
 	m := fromWire(wire, at)
-	m.SetContext(r.context)
+	m.SetContext(r.context) //nolint:contextcheck // as above
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	if r.context.Err() != nil {
-		return context.Cause(r.context)
+		return context.Cause(r.context) //nolint:contextcheck // as above
 	}
 	select {
 	case r.out <- m:
