@@ -2,7 +2,7 @@
 
 GO ?= go
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
-LINT_BELOW := $(GO) tool -modfile=../../.ci/tools/go.mod golangci-lint
+LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test race roles bench crash limits schedule border bouncer web mutants lint fmt
@@ -37,6 +37,7 @@ schedule: ## run a thousand manifests a second on servers that die, under a cloc
 	$(GO) run ./internal/schedule
 
 border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
+	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...
 	cd internal/border && $(GO) test -timeout 5m ./... && $(GO) run .
 	cd examples/two-databases && $(GO) run . -chaos -seconds 60
 
@@ -56,6 +57,7 @@ lint: ## run the linters, pinned in .ci/tools
 	$(LINT) run --build-tags bouncer ./...
 	cd bench && $(GO) vet ./...
 	cd examples/web/browser && $(GO) vet ./...
+	cd bus/watermill/jetstream && $(LINT_BELOW) run ./...
 	cd internal/border && $(LINT_BELOW) run ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
 

@@ -18,7 +18,8 @@
 //   - Middleware, for Watermill's middleware around the handlers of an endpoint.
 //
 // And across the border: NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those of
-// any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md.
+// any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md. A BatchPublisher is given many messages at a time, and a
+// Subscriber that marks its messages InOrder may have many in hand; the module bus/watermill/jetstream has both.
 //
 // A topic is a queue, hence an endpoint's name: [a-z][a-z0-9_.-]{0,62}. Any other is refused. With a ConsumerGroup a
 // topic is a kind of events, and each group has a queue of its own. The metadata edda_kind is the kind; a message
@@ -61,5 +62,5 @@
 //
 // Reading order: subscription.go (one message given out), subscriber.go, publisher.go, message.go (what a message
 // becomes), topic.go; adapter.go with adapter.sql, for watermill-sql; middleware.go;
-// relay.go; intake.go with intakerun.go.
+// relay.go with batch.go; intake.go with intakerun.go and inorder.go.
 package watermill

@@ -21,6 +21,7 @@ type intakeRun struct {
 	batches chan []*message.Message
 	retry   *backoff.ExponentialBackOff // of the flusher
 	unnamed bool                        // a message without an id was warned of
+	over    bool                        // the run has ended in a failure: nothing may follow it
 }
 
 // subscribe keeps one subscription until ctx ends.
@@ -111,7 +112,10 @@ func (r *intakeRun) collect(ctx context.Context) error {
 // flushAll brings one batch after the other in, until the collector has ended.
 func (r *intakeRun) flushAll(ctx context.Context) error {
 	for batch := range r.batches {
-		r.flush(ctx, batch)
+		if batch = r.stillWanted(batch); len(batch) > 0 {
+			r.flush(ctx, batch)
+			r.awaitWithdrawal(ctx, batch)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
@@ -28,7 +29,8 @@ const mostParallel = 1000
 
 // NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least once: see
 // bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every repetition has; the metadata
-// are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that what an error says is said of one message.
+// are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that what an error says is said of one message,
+// unless publisher is a BatchPublisher.
 //
 // The publisher stays the caller's: it is not closed. A Publish that panics has failed, and one that never returns keeps Run
 // from returning.
@@ -46,7 +48,7 @@ func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptio
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
 	}
-	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent}
+	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent, atOnce: batchMax(publisher)}
 	if w.topic == "" {
 		w.topic = name
 	}
@@ -63,6 +65,7 @@ type border struct {
 	parallel  int
 	key       func(*saga.Delivery) string
 	permanent func(error) bool
+	atOnce    int // messages of one Publish
 }
 
 func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
@@ -129,16 +132,21 @@ func recovered(doing string, err *error) {
 	}
 }
 
-// publishAll publishes messages one after another, up to the first that fails.
+// publishAll publishes messages one after another, or batch after batch, up to the first that fails.
 func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
 	failed := false
-	for _, n := range places {
-		if failed || ctx.Err() != nil {
-			errs[n] = bus.ErrBehind
+	for batch := range slices.Chunk(places, w.atOnce) {
+		if len(batch) > 1 && !failed && ctx.Err() == nil && w.publishBatch(ctx, messages, batch) {
 			continue
 		}
-		errs[n] = w.publish(ctx, messages[n])
-		failed = errs[n] != nil && !w.ends(errs[n])
+		for _, n := range batch {
+			if failed || ctx.Err() != nil {
+				errs[n] = bus.ErrBehind
+				continue
+			}
+			errs[n] = w.publish(ctx, messages[n])
+			failed = errs[n] != nil && !w.ends(errs[n])
+		}
 	}
 }
 
@@ -151,13 +159,17 @@ func (w *border) ends(err error) (ends bool) {
 	return errors.As(err, &permanent) || errors.As(err, &discard) || w.permanent != nil && w.permanent(err)
 }
 
-func (w *border) publish(ctx context.Context, d *saga.Delivery) (err error) {
+func (w *border) publish(ctx context.Context, deliveries ...*saga.Delivery) (err error) {
 	defer recovered("", &err)
-	m := message.NewMessage(d.Info.ID.String(), d.Body)
-	for name, value := range bus.Envelope(&d.Info) {
-		m.Metadata[name] = value
+	all := make([]*message.Message, len(deliveries))
+	for n, d := range deliveries {
+		m := message.NewMessage(d.Info.ID.String(), d.Body)
+		for name, value := range bus.Envelope(&d.Info) {
+			m.Metadata[name] = value
+		}
+		m.Metadata[KindKey] = d.Info.Kind
+		m.SetContext(ctx)
+		all[n] = m
 	}
-	m.Metadata[KindKey] = d.Info.Kind
-	m.SetContext(ctx)
-	return w.publisher.Publish(w.topic, m)
+	return w.publisher.Publish(w.topic, all...)
 }

@@ -66,6 +66,11 @@ func (b *elsewhere) all() []*message.Message {
 
 func (w *world) runRelay(to *elsewhere, o watermill.RelayOptions) {
 	w.Helper()
+	w.runRelayTo(to, o)
+}
+
+func (w *world) runRelayTo(to message.Publisher, o watermill.RelayOptions) {
+	w.Helper()
 	o.Poll, o.Retry, o.RetryMost = 50*time.Millisecond, 2*time.Millisecond, 10*time.Millisecond
 	r, err := watermill.NewRelay(w.bus, "shop.events", to, o, "order.paid")
 	if err != nil {

@@ -4,6 +4,7 @@ go 1.26.0
 
 replace (
 	github.com/edda-go/edda => ../..
+	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
 	github.com/edda-go/edda/internal/border => ../../internal/border
 )
 
@@ -22,6 +23,7 @@ require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/edda-go/edda/bus/watermill/jetstream v0.0.0 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect

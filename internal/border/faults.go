@@ -17,6 +17,7 @@ import (
 // storm is a fault run.
 type storm struct {
 	*ground
+	way     way
 	random  *rand.Rand
 	members []*member
 	number  int
@@ -25,15 +26,28 @@ type storm struct {
 	freezes, nodeFreezes, leaderFreezes    int
 }
 
-// faults lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through in peace, and
-// counts.
+// faults runs them over each way.
 func faults(ctx context.Context, s settings) error {
-	fmt.Printf("border: faults for %v, seed %d\n", s.faults, s.seed)
+	for _, way := range ways("", 8) { // few parts: with watermill-nats each consumer is an election of its own when a node dies
+		if s.wants(way) {
+			if err := faultsOver(ctx, s, way); err != nil {
+				return fmt.Errorf("over %s: %w", way, err)
+			}
+		}
+	}
+	return nil
+}
+
+// faultsOver lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through in peace, and
+// counts.
+func faultsOver(ctx context.Context, s settings, over way) error {
+	fmt.Printf("border: faults over %s for %v, seed %d\n", over, s.faults, s.seed)
 	g, err := newGround(ctx, cluster.Options{Nodes: 3})
 	if err != nil {
 		return err
 	}
-	storm := &storm{ground: g, random: rand.New(rand.NewPCG(s.seed, 1))}
+	over.URL = g.nodes.URL()
+	storm := &storm{ground: g, way: over, random: rand.New(rand.NewPCG(s.seed, 1))}
 	defer storm.end()
 	if err := storm.prepare(ctx); err != nil {
 		return err
@@ -53,8 +67,8 @@ func faults(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: faults seconds=%.0f told=%d handled=%d worker_kills=%d worker_freezes=%d node_kills=%d of_leaders=%d node_freezes=%d of_leaders=%d postgres_crashes=%d %s\n",
-		s.faults.Seconds(), v.told, v.handled, storm.kills, storm.freezes, storm.nodeKills, storm.leaderKills, storm.nodeFreezes, storm.leaderFreezes, storm.crashes, v)
+	fmt.Printf("border: faults over=%s seconds=%.0f told=%d handled=%d worker_kills=%d worker_freezes=%d node_kills=%d of_leaders=%d node_freezes=%d of_leaders=%d postgres_crashes=%d %s\n",
+		over, s.faults.Seconds(), v.told, v.handled, storm.kills, storm.freezes, storm.nodeKills, storm.leaderKills, storm.nodeFreezes, storm.leaderFreezes, storm.crashes, v)
 	if v.broken() {
 		return errors.Join(tellStory(ctx, g, v), fmt.Errorf("seed %d: %w", s.seed, errBroken))
 	}
@@ -63,7 +77,7 @@ func faults(ctx context.Context, s settings) error {
 
 // prepare makes stream, consumers and queues, and the witness there.
 func (s *storm) prepare(ctx context.Context) error {
-	if err := s.way().lay(ctx, s.nodes); err != nil {
+	if err := s.way.lay(ctx, s.nodes); err != nil {
 		return err
 	}
 	both, err := s.sides(ctx)
@@ -71,11 +85,11 @@ func (s *storm) prepare(ctx context.Context) error {
 		return err
 	}
 	defer both.close()
-	relay, publisher, err := s.way().relay(both.here, bus.RelayOptions{})
+	relay, end, err := s.way.relay(both.here, bus.RelayOptions{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = publisher.Close() }()
+	defer end()
 	if err := relay.Install(ctx); err != nil {
 		return err
 	}
@@ -90,12 +104,9 @@ func (s *storm) prepare(ctx context.Context) error {
 	return err
 }
 
-// way has few parts: each of its consumers is an election of its own when a node dies.
-func (s *storm) way() way { return way{URL: s.nodes.URL(), Parts: 8} }
-
 func (s *storm) hire(here bool) error {
 	s.number++
-	w := worker{Name: fmt.Sprint("worker", s.number), Here: here, DSN: s.there, Way: s.way()}
+	w := worker{Name: fmt.Sprint("worker", s.number), Here: here, DSN: s.there, Way: s.way}
 	if here {
 		w.DSN = s.here
 	}

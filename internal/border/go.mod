@@ -8,6 +8,8 @@ require (
 	github.com/ThreeDotsLabs/watermill-kafka/v3 v3.0.6
 	github.com/ThreeDotsLabs/watermill-nats/v2 v2.1.3
 	github.com/edda-go/edda v0.0.0
+	github.com/edda-go/edda/bus/watermill/jetstream v0.0.0
+	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
@@ -30,7 +32,6 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang/snappy v0.0.4 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/hashicorp/go-uuid v1.0.3 // indirect
@@ -70,4 +71,7 @@ require (
 	golang.org/x/time v0.16.0 // indirect
 )
 
-replace github.com/edda-go/edda => ../../
+replace (
+	github.com/edda-go/edda => ../../
+	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
+)

@@ -24,8 +24,20 @@ const (
 	reached  = 0.95
 )
 
-// lag sends at a steady rate and measures how long after its commit each message is in the queue of the other database.
+// lag measures it over each way.
 func lag(ctx context.Context, s settings) error {
+	for _, way := range ways("", lagParts) {
+		if s.wants(way) {
+			if err := lagOver(ctx, s, way); err != nil {
+				return fmt.Errorf("over %s: %w", way, err)
+			}
+		}
+	}
+	return nil
+}
+
+// lagOver sends at a steady rate and measures how long after its commit each message is in the queue of the other database.
+func lagOver(ctx context.Context, s settings, way way) error {
 	g, err := newGround(ctx, cluster.Options{})
 	if err != nil {
 		return err
@@ -45,21 +57,21 @@ func lag(ctx context.Context, s settings) error {
 		return err
 	}
 	defer there.pool.Close()
-	way := way{URL: g.nodes.URL(), Parts: lagParts}
+	way.URL = g.nodes.URL()
 	if err := way.lay(ctx, g.nodes); err != nil {
 		return err
 	}
 	w := &watch{committed: map[string]time.Time{}}
-	relay, publisher, err := way.relay(here, bus.RelayOptions{})
+	relay, endRelay, err := way.relay(here, bus.RelayOptions{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = publisher.Close() }()
-	intake, subscriber, err := way.intake(there, heard, func(s message.Subscriber) message.Subscriber { return watched{s, w} })
+	defer endRelay()
+	intake, endIntake, err := way.intake(there, heard, func(s message.Subscriber) message.Subscriber { return watched{s, w} })
 	if err != nil {
 		return err
 	}
-	defer func() { _ = subscriber.Close() }()
+	defer endIntake()
 	if err := errors.Join(relay.Install(ctx), intake.Install(ctx)); err != nil {
 		return err
 	}
@@ -74,7 +86,7 @@ func lag(ctx context.Context, s settings) error {
 	if err := errors.Join(err, group.Wait()); err != nil {
 		return err
 	}
-	w.report(s)
+	w.report(s, way)
 	return nil
 }
 
@@ -194,14 +206,14 @@ func (w *watch) await(ctx context.Context) error {
 }
 
 // report prints the rate at which messages arrived beside their lag: where it is lower than what was asked for, the lag is that of another rate.
-func (w *watch) report(s settings) {
+func (w *watch) report(s settings, over way) {
 	slices.Sort(w.lags)
 	at := func(percent int) float64 {
 		return float64(w.lags[min(len(w.lags)-1, len(w.lags)*percent/100)].Microseconds()) / 1000
 	}
 	arrived := float64(len(w.lags)) / w.last.Sub(w.begun).Seconds()
-	fmt.Printf("border: lag rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms p99=%.1fms max=%.1fms (one commit here included)\n",
-		s.rate, float64(w.sent)/s.lag.Seconds(), arrived, w.sent, lagParts, at(50), at(99), at(100))
+	fmt.Printf("border: lag over=%s rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms p99=%.1fms max=%.1fms (one commit here included)\n",
+		over, s.rate, float64(w.sent)/s.lag.Seconds(), arrived, w.sent, lagParts, at(50), at(99), at(100))
 	if arrived < reached*float64(s.rate) {
 		fmt.Printf("border: lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n", arrived, s.rate)
 	}

@@ -21,7 +21,11 @@ type settings struct {
 	faults  time.Duration
 	seed    uint64
 	profile string
+	over    string
 }
+
+// wants tells whether lag and faults go this way, too.
+func (s settings) wants(w way) bool { return s.over == "" || s.over == w.String() }
 
 func main() {
 	cluster.RunNode()
@@ -38,6 +42,7 @@ func main() {
 	flag.DurationVar(&s.faults, "faults", time.Minute, "how long nodes, workers and Postgres are killed and frozen; 0 leaves the phase out")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "decides what is killed when")
 	flag.StringVar(&s.profile, "cpuprofile", "", "write the profile of the fastest relay to a file storage to this file")
+	flag.StringVar(&s.over, "over", "", "what lag and faults go over: batches or watermill-nats; empty is one after the other")
 	flag.Parse()
 	exit(runPhases(ctx, s))
 }
@@ -55,7 +60,7 @@ func runPhases(ctx context.Context, s settings) error {
 	phases := []struct {
 		wanted bool
 		phase  func(context.Context, settings) error
-	}{{s.backlog > 0, speed}, {s.lag > 0, lag}, {s.faults > 0, faults}}
+	}{{s.backlog > 0, speed}, {s.backlog > 0, takeIn}, {s.lag > 0, lag}, {s.faults > 0, faults}}
 	for _, p := range phases {
 		if !p.wanted {
 			continue

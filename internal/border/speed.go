@@ -11,8 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/bus/watermill/jetstream"
 	"github.com/edda-go/edda/internal/border/brokers"
 	"github.com/edda-go/edda/internal/border/cluster"
 	"github.com/edda-go/edda/internal/run"
@@ -22,7 +24,7 @@ import (
 
 // course is one measurement of the speed.
 type course struct {
-	parallel int
+	parallel int // 0: in batches, by package jetstream
 	memory   bool
 	n        int
 	profile  string
@@ -35,6 +37,13 @@ func (c course) storage() string {
 	return "file"
 }
 
+func (c course) publisher() string {
+	if c.parallel == 0 {
+		return "batches"
+	}
+	return fmt.Sprint("parallel_", c.parallel)
+}
+
 // speed relays a backlog to a stream, again and again with other settings.
 func speed(ctx context.Context, s settings) error {
 	g, err := newGround(ctx, cluster.Options{})
@@ -43,7 +52,7 @@ func speed(ctx context.Context, s settings) error {
 	}
 	defer func() { _ = g.close() }()
 	for _, memory := range []bool{true, false} {
-		for _, parallel := range []int{1, 8, 64} {
+		for _, parallel := range []int{0, 1, 8, 64} {
 			c := course{parallel: parallel, memory: memory, n: s.backlog}
 			if parallel == 1 { // one message after another takes long and shows it soon
 				c.n = max(1, s.backlog/10)
@@ -52,7 +61,7 @@ func speed(ctx context.Context, s settings) error {
 				c.profile = s.profile
 			}
 			if err := c.measure(ctx, g); err != nil {
-				return fmt.Errorf("speed with Parallel %d, storage %s: %w", c.parallel, c.storage(), err)
+				return fmt.Errorf("speed with %s, storage %s: %w", c.publisher(), c.storage(), err)
 			}
 		}
 	}
@@ -61,8 +70,8 @@ func speed(ctx context.Context, s settings) error {
 
 // measure fills the queue, runs a relay until it is empty, and prints what came out.
 func (c course) measure(ctx context.Context, g *ground) error {
-	name := fmt.Sprintf("speed_%s_%d", c.storage(), c.parallel)
-	if err := g.nodes.CreateStream(ctx, name, cluster.StreamOptions{Memory: c.memory}); err != nil {
+	name := fmt.Sprintf("speed_%s_%s", c.storage(), c.publisher())
+	if err := g.nodes.CreateStream(ctx, name, cluster.StreamOptions{Memory: c.memory, Batches: c.parallel == 0}); err != nil {
 		return err
 	}
 	relayed, done := atomic.Int64{}, make(chan struct{})
@@ -75,11 +84,11 @@ func (c course) measure(ctx context.Context, g *ground) error {
 		return err
 	}
 	defer here.pool.Close()
-	publisher, err := brokers.NewJetStreamPublisher(g.nodes.URL(), brokers.JetStreamOptions{}, nil)
+	publisher, end, err := c.connect(g.nodes.URL())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = publisher.Close() }()
+	defer end()
 	relay, err := watermill.NewRelay(here.bus, strings.ReplaceAll(name, "_", "."), publisher, watermill.RelayOptions{Topic: name, Parallel: c.parallel})
 	if err != nil {
 		return err
@@ -98,12 +107,26 @@ func (c course) measure(ctx context.Context, g *ground) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: speed storage=%s parallel=%d messages=%d rate=%.0f/s cpu_us_per_message=%.1f in_the_stream=%d\n",
-		c.storage(), c.parallel, c.n, float64(c.n)/took.Seconds(), float64(ours.Microseconds())/float64(c.n), held)
+	fmt.Printf("border: speed storage=%s publisher=%s messages=%d rate=%.0f/s cpu_us_per_message=%.1f in_the_stream=%d\n",
+		c.storage(), c.publisher(), c.n, float64(c.n)/took.Seconds(), float64(ours.Microseconds())/float64(c.n), held)
 	if held != uint64(c.n) {
 		return fmt.Errorf("the stream holds %d of %d messages: %w", held, c.n, errBroken)
 	}
 	return nil
+}
+
+// connect makes the publisher of package jetstream, or of watermill-nats, and what ends it.
+func (c course) connect(url string) (message.Publisher, func(), error) {
+	if c.parallel > 0 {
+		publisher, err := brokers.NewJetStreamPublisher(url, brokers.JetStreamOptions{}, nil)
+		return publisher, func() { _ = publisher.Close() }, err
+	}
+	conn, err := jetstream.Connect(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	publisher, err := jetstream.NewPublisher(conn, jetstream.PublisherOptions{})
+	return publisher, conn.Close, err
 }
 
 // time runs the relay until done. ours is the processor time of this process: neither Postgres nor the node are in it.

@@ -64,11 +64,11 @@ func work(ctx context.Context) error {
 }
 
 func (w worker) here(ctx, telling context.Context, s *side) error {
-	relay, publisher, err := w.Way.relay(s, bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
+	relay, end, err := w.Way.relay(s, bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = publisher.Close() }()
+	defer end()
 	group := run.NewGroup(ctx)
 	group.Go(func(ctx context.Context) error { return persist(ctx, s, relay) })
 	for n := range 4 {
@@ -93,11 +93,11 @@ func tell(telling context.Context, s *side, key string) {
 }
 
 func (w worker) there(ctx context.Context, s *side) error {
-	intake, subscriber, err := w.Way.intake(s, "", straight) // events: they go to whoever is subscribed
+	intake, end, err := w.Way.intake(s, "", straight) // events: they go to whoever is subscribed
 	if err != nil {
 		return err
 	}
-	defer func() { _ = subscriber.Close() }()
+	defer end()
 	listener, err := newListener(s)
 	if err != nil {
 		return err

@@ -43,6 +43,7 @@ type crossing struct {
 	here, there *bus.Bus
 	schema      string // there
 	repeats     atomic.Int64
+	refusals    atomic.Int64
 }
 
 func newCrossing(t *testing.T) *crossing {
@@ -66,11 +67,14 @@ func newCrossing(t *testing.T) *crossing {
 // start runs a relay to the publisher and an intake from the subscriber until the test ends.
 func (x *crossing) start(publisher message.Publisher, subscriber message.Subscriber, topic string) {
 	x.Helper()
-	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, watermill.RelayOptions{
-		RelayOptions: bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, BatchMax: 50},
-		Topic:        topic, Parallel: 8,
-		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) },
-	}, said{}.Kind())
+	x.relay(publisher, watermill.RelayOptions{Topic: topic, Parallel: 8, Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) }})
+	x.take(subscriber, topic)
+}
+
+func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) {
+	x.Helper()
+	o.RelayOptions = bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, BatchMax: 50}
+	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, o, said{}.Kind())
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -78,7 +82,6 @@ func (x *crossing) start(publisher message.Publisher, subscriber message.Subscri
 		x.Fatal(err)
 	}
 	x.run("relay", relay.Run)
-	x.take(subscriber, topic)
 }
 
 func (x *crossing) take(subscriber message.Subscriber, topic string) {
@@ -105,18 +108,25 @@ func (x *crossing) run(what string, f func(context.Context) error) {
 	})
 }
 
-// forgetful publishes, and forgets at every thirtieth message that it did: the relay gives that one again.
+// forgetful publishes, and forgets at every thirtieth message or batch that it did: the relay gives that one again.
 type forgetful struct {
 	message.Publisher
 	x *crossing
 	n atomic.Int64
 }
 
+func (f *forgetful) BatchMax() int {
+	if b, ok := f.Publisher.(watermill.BatchPublisher); ok {
+		return b.BatchMax()
+	}
+	return 1
+}
+
 var errForgotten = errors.New("it is published, and the answer is lost")
 
 func (f *forgetful) Publish(topic string, m ...*message.Message) error {
 	err := f.Publisher.Publish(topic, m...)
-	if err == nil && f.n.Add(1)%30 == 0 {
+	if n := f.n.Add(1); err == nil && (n%30 == 0 || len(m) > 1 && n%3 == 0) {
 		f.x.repeats.Add(1)
 		return errForgotten
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	ordered "github.com/edda-go/edda/bus/watermill/jetstream"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -18,12 +19,13 @@ type StreamOptions struct {
 	Memory   bool          // not in files
 	Window   time.Duration // within which an id that comes again is dropped; 0 is the default of JetStream, two minutes
 	Queue    bool          // a message goes when its consumer acked it, instead of never
+	Batches  bool          // it takes atomic batches
 }
 
 // CreateStream makes the stream, and waits for it to have a leader: peers that have just come up are not offered to
 // streams at once.
 func (c *Cluster) CreateStream(ctx context.Context, name string, o StreamOptions) error {
-	config := jetstream.StreamConfig{Name: name, Subjects: o.Subjects, Replicas: max(o.Replicas, 1), Duplicates: o.Window}
+	config := jetstream.StreamConfig{Name: name, Subjects: o.Subjects, Replicas: max(o.Replicas, 1), Duplicates: o.Window, AllowAtomicPublish: o.Batches}
 	if o.Subjects == nil {
 		config.Subjects = []string{name}
 	}
@@ -65,6 +67,18 @@ func (c *Cluster) CreateConsumer(ctx context.Context, stream, name string, o Con
 			return err
 		}
 		_, err := js.CreateOrUpdateConsumer(ctx, stream, config)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create consumer %s of stream %s: %w", name, stream, err)
+	}
+	return nil
+}
+
+// CreateOrderedConsumer makes the durable consumer of a jetstream.Subscriber, of the whole stream.
+func (c *Cluster) CreateOrderedConsumer(ctx context.Context, stream, name string) error {
+	err := c.ask(ctx, func(ctx context.Context, js jetstream.JetStream) error {
+		_, err := js.CreateOrUpdateConsumer(ctx, stream, ordered.ConsumerConfig(name))
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,154 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/nats-io/nats.go"
+)
+
+// PublisherOptions of a Publisher. Every zero is a default, and a negative number an error.
+type PublisherOptions struct {
+	Parts   int                           // subjects <topic>.0 … <topic>.<Parts-1> of one stream, in place of <topic>
+	Key     func(*message.Message) string // chooses the part; nil is ByMetadata(ConversationKey)
+	AckWait time.Duration                 // for one answer; 0 is 5 s. A relay's Drain should be longer
+	NoMsgID bool                          // JetStream is not told the UUID, and drops no repeat
+	Logger  *slog.Logger                  // nil is slog.Default()
+}
+
+const (
+	standardAckWait = 5 * time.Second
+	batchMax        = 1000 // the server's limit of an atomic batch
+)
+
+// Publisher is Watermill's message.Publisher over JetStream. Safe for concurrent use.
+type Publisher struct {
+	conn    *nats.Conn
+	options PublisherOptions
+	refused refusals
+
+	mu       sync.Mutex
+	closed   bool
+	inFlight sync.WaitGroup
+}
+
+var _ watermill.BatchPublisher = (*Publisher)(nil)
+
+// NewPublisher makes a Publisher upon a connection of Connect, which stays the caller's. It does no I/O. It fails when an option is
+// out of range, or when the connection has a buffer for the time that it is away.
+func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
+	faults := []error{check(conn)}
+	if o.Parts < 0 {
+		faults = append(faults, fmt.Errorf("Parts is %d, want 0 or more", o.Parts))
+	}
+	if o.AckWait < 0 {
+		faults = append(faults, fmt.Errorf("AckWait is %v, want a positive time (0 is %v)", o.AckWait, standardAckWait))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("new publisher: %w", err)
+	}
+	if o.AckWait == 0 {
+		o.AckWait = standardAckWait
+	}
+	if o.Key == nil {
+		o.Key = ByMetadata(ConversationKey)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Publisher{conn: conn, options: o}, nil
+}
+
+// BatchMax is how many messages Publish takes at a time.
+func (p *Publisher) BatchMax() int { return batchMax }
+
+// Publish returns when JetStream has the messages, in this order: all of them or none, where the stream has AllowAtomicPublish. Where it has
+// not, they go one after another up to the first that fails, and the error says which. So do they when some
+// of them are there already, within the duplicate window of the stream; a message that is there is no error. It is bounded by
+// the context of the first message, and by AckWait for each answer.
+//
+// Errors: a *saga.PermanentError for a message that no waiting makes fit, see Unfit; at once, while the connection is away;
+// watermill.ErrClosed. After any other it is open whether the messages are there, and they are to be published again with
+// their UUIDs.
+func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	if !p.enter() {
+		return fmt.Errorf("publish to %s: the publisher: %w", topic, watermill.ErrClosed)
+	}
+	defer p.inFlight.Done()
+	wire := make([]*nats.Msg, len(messages))
+	for n, m := range messages {
+		if m == nil {
+			return fmt.Errorf("publish to %s: message %d of %d is nil", topic, n+1, len(messages))
+		}
+		wire[n] = p.toWire(topic, m)
+	}
+	if err := p.publish(messages[0].Context(), topic, wire); err != nil {
+		return fmt.Errorf("publish to %s: %w", topic, err)
+	}
+	return nil
+}
+
+func (p *Publisher) publish(ctx context.Context, topic string, wire []*nats.Msg) error {
+	switch {
+	case len(wire) > batchMax:
+		return fmt.Errorf("%d messages: JetStream takes at most %d at a time", len(wire), batchMax)
+	case len(wire) == 1:
+		return p.publishOne(ctx, wire[0])
+	case p.refused.lately(topic):
+		return p.oneByOne(ctx, wire, 0)
+	}
+	first, err := p.publishAtomically(ctx, wire)
+	switch {
+	case errors.Is(err, errRepeat):
+		return p.oneByOne(ctx, wire, 0)
+	case errors.Is(err, errNoBatches):
+		if p.refused.note(topic) {
+			p.options.Logger.Warn("edda: a stream takes no batches, so messages are published one by one: set its AllowAtomicPublish", "topic", topic, "error", err)
+		}
+		return p.oneByOne(ctx, wire, first)
+	}
+	return err
+}
+
+// oneByOne publishes from a place on, and stops at the first that fails.
+func (p *Publisher) oneByOne(ctx context.Context, wire []*nats.Msg, from int) error {
+	for n, m := range wire[from:] {
+		unbatched(m)
+		if err := p.publishOne(ctx, m); err != nil {
+			return fmt.Errorf("message %d of %d, and none behind it: %w", from+n+1, len(wire), err)
+		}
+	}
+	return nil
+}
+
+func (p *Publisher) publishOne(ctx context.Context, m *nats.Msg) error {
+	_, err := p.ask(ctx, m)
+	return err
+}
+
+func (p *Publisher) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.inFlight.Add(1)
+	}
+	return !p.closed
+}
+
+// Close waits for the calls of Publish that have begun, and refuses others. The connection stays open.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.inFlight.Wait()
+	return nil
+}

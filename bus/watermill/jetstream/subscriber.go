@@ -1,0 +1,150 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// SubscriberOptions of a Subscriber. Every zero is a default, and a negative number an error.
+type SubscriberOptions struct {
+	Stream   string                    // whose consumers are read; it is required
+	Consumer func(topic string) string // the durable consumer of a topic; nil is ConsumerName
+	InHand   int                       // messages that may be given out and not yet answered; 0 is 256. 1 is for a receiver that works on several at a time
+	Drain    time.Duration             // how long those in hand may be answered after the end of a subscription; 0 is 5 s
+	Logger   *slog.Logger              // nil is slog.Default()
+}
+
+const (
+	standardInHand = 256
+	mostInHand     = 10_000
+	standardDrain  = 5 * time.Second
+	askWithin      = 5 * time.Second // an answer of JetStream to anything but a message
+	leaveWithin    = time.Second
+)
+
+// Group is the priority group of the consumers. One of its readers is pinned by the server, and gets messages; the others stand by.
+const Group = "edda"
+
+// ConsumerName is the topic with an underscore in place of what the name of a consumer must not have.
+func ConsumerName(topic string) string {
+	return strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "/", "_", "\\", "_").Replace(topic)
+}
+
+// ConsumerConfig is what a Subscriber needs of a consumer; make it before, with the filter that you want, by CreateConsumer of
+// package jetstream of NATS or by your deployment.
+func ConsumerConfig(name string) natsjs.ConsumerConfig {
+	return natsjs.ConsumerConfig{
+		Durable: name, AckPolicy: natsjs.AckExplicitPolicy, DeliverPolicy: natsjs.DeliverAllPolicy,
+		AckWait: 30 * time.Second, MaxDeliver: -1, MaxAckPending: 4 * standardInHand,
+		PriorityPolicy: natsjs.PriorityPolicyPinned, PriorityGroups: []string{Group}, PinnedTTL: 6 * time.Second,
+	}
+}
+
+// Subscriber is Watermill's message.Subscriber over durable pull consumers that exist. Safe for concurrent use.
+type Subscriber struct {
+	js      natsjs.JetStream
+	options SubscriberOptions
+
+	mu            sync.Mutex
+	closed        bool
+	subscriptions map[*subscription]bool
+}
+
+var _ message.Subscriber = (*Subscriber)(nil)
+
+// NewSubscriber makes a Subscriber upon a connection of Connect, which stays the caller's. It does no I/O, and fails when an option is
+// out of range.
+func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
+	faults := []error{check(conn)}
+	if o.Stream == "" {
+		faults = append(faults, errors.New("Stream is empty"))
+	}
+	if o.InHand < 0 || o.InHand > mostInHand {
+		faults = append(faults, fmt.Errorf("InHand is %d, want 1 to %d (0 is %d)", o.InHand, mostInHand, standardInHand))
+	}
+	if o.Drain < 0 {
+		faults = append(faults, fmt.Errorf("Drain is %v, want a positive time (0 is %v)", o.Drain, standardDrain))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("new subscriber: %w", err)
+	}
+	if o.InHand == 0 {
+		o.InHand = standardInHand
+	}
+	if o.Drain == 0 {
+		o.Drain = standardDrain
+	}
+	if o.Consumer == nil {
+		o.Consumer = ConsumerName
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	js, err := natsjs.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("new subscriber: %w", err)
+	}
+	return &Subscriber{js: js, options: o, subscriptions: map[*subscription]bool{}}, nil
+}
+
+// Subscribe gives out the messages of the topic's consumer in their order, up to InHand of them before the first is answered, until ctx ends
+// or Close is called. Then nothing more is given out, those in hand may be answered for Drain, and the channel is closed. While
+// the server is away the channel stays open and silent.
+//
+// It fails when there is no such consumer, when the consumer is none that keeps order and place, and when the server is away.
+func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	sub := &subscription{
+		js: s.js, options: s.options, name: s.options.Consumer(topic), out: make(chan *message.Message), group: run.NewGroup(ctx),
+	}
+	if err := sub.check(ctx); err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", topic, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("subscribe to %s: the subscriber: %w", topic, watermill.ErrClosed)
+	}
+	s.subscriptions[sub] = true
+	sub.group.Go(func(ctx context.Context) error {
+		defer s.ended(sub)
+		defer close(sub.out)
+		sub.keepReading(ctx)
+		return nil
+	})
+	return sub.out, nil
+}
+
+func (s *Subscriber) ended(sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subscriptions, sub)
+}
+
+// Close ends all subscriptions, and returns when their channels are closed. The connection stays open.
+func (s *Subscriber) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	open := make([]*subscription, 0, len(s.subscriptions))
+	for sub := range s.subscriptions {
+		open = append(open, sub)
+	}
+	s.mu.Unlock()
+	for _, sub := range open {
+		sub.group.Stop()
+	}
+	for _, sub := range open {
+		_ = sub.group.Wait() // its member has no error to tell
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/run"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// subscription is one call of Subscribe: one reading after the other.
+type subscription struct {
+	js       natsjs.JetStream
+	options  SubscriberOptions
+	name     string          // of the consumer
+	consumer natsjs.Consumer // one for all readings: it remembers the pin, and shows it with each request
+	out      chan *message.Message
+	group    *run.Group
+	pin      string // the last one that the server gave us
+	mine     bool   // nobody else can have read since the last reading
+}
+
+// check finds the consumer, and refuses one with which messages would be lost or overtaken.
+func (s *subscription) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	consumer, err := s.js.Consumer(ctx, s.options.Stream, s.name)
+	if err != nil {
+		return fmt.Errorf("ask for consumer %s of stream %s: %w", s.name, s.options.Stream, err)
+	}
+	s.consumer = consumer
+	var faults []error
+	refuse := func(when bool, text string, about ...any) {
+		if when {
+			faults = append(faults, fmt.Errorf(text, about...))
+		}
+	}
+	c := consumer.CachedInfo().Config
+	refuse(c.DeliverSubject != "", "it is a push consumer, want a pull consumer")
+	refuse(c.Durable == "", "it is not durable, so its place goes with its reader")
+	refuse(c.InactiveThreshold != 0, "it goes, with its place, after %v without a reader: want no InactiveThreshold", c.InactiveThreshold)
+	refuse(c.AckPolicy != natsjs.AckExplicitPolicy, "its AckPolicy is %v, want explicit", c.AckPolicy)
+	refuse(c.MaxDeliver > 0, "a message that was given %d times is left out: want MaxDeliver -1", c.MaxDeliver)
+	refuse(c.MaxAckPending > 0 && c.MaxAckPending < s.options.InHand, "its MaxAckPending is %d, and InHand %d", c.MaxAckPending, s.options.InHand)
+	refuse(c.HeadersOnly, "it gives headers without bodies")
+	refuse(c.PriorityPolicy != natsjs.PriorityPolicyPinned || !slices.Equal(c.PriorityGroups, []string{Group}),
+		"it lets several readers take messages: want PriorityPolicy pinned_client and PriorityGroups [%s]", Group)
+	refuse(c.PinnedTTL <= pullExpires, "its PinnedTTL is %v, want more than %v", c.PinnedTTL, pullExpires)
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("consumer %s of stream %s: %w", s.name, s.options.Stream, err)
+	}
+	return nil
+}
+
+// keepReading reads until ctx ends. What ends a reading before is no loss: the next one begins with the first message that
+// was not acked.
+func (s *subscription) keepReading(ctx context.Context) {
+	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	for ctx.Err() == nil {
+		r := newReading(ctx, s)
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			s.leave(ctx)
+			return
+		}
+		s.mine = errors.Is(err, errNacked)
+		if r.given > 0 {
+			retry.Reset()
+		}
+		s.options.Logger.Info("edda: a reading of JetStream ended and begins anew", "stream", s.options.Stream, "consumer", s.name, "error", err)
+		_ = run.Sleep(ctx, run.Jitter(retry.NextBackOff())) // its end is the loop's
+	}
+}
+
+// leave lets another reader begin at once, which otherwise waits for the PinnedTTL of the consumer. It is a courtesy, and soon over.
+func (s *subscription) leave(ctx context.Context) {
+	if s.pin == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	if stream, err := s.js.Stream(ctx, s.options.Stream); err == nil {
+		_ = stream.UnpinConsumer(ctx, s.name, Group)
+	}
+}

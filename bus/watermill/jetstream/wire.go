@@ -1,0 +1,53 @@
+package jetstream
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+// uuidHeader is where watermill-nats, too, has the UUID, so that either end may be its.
+const uuidHeader = "_watermill_message_uuid"
+
+// toWire is the message of NATS: the payload is the data, and metadata are headers.
+func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
+	wire := &nats.Msg{Subject: topic, Data: m.Payload, Header: make(nats.Header, len(m.Metadata)+5)}
+	if p.options.Parts > 0 {
+		wire.Subject += "." + part(p.options.Key(m), p.options.Parts)
+	}
+	for name, value := range m.Metadata {
+		wire.Header.Set(name, value)
+	}
+	wire.Header.Set(uuidHeader, m.UUID)
+	if !p.options.NoMsgID {
+		wire.Header.Set(nats.MsgIdHdr, m.UUID)
+	}
+	return wire
+}
+
+// fromWire never fails, whoever the producer is: one that is no Watermill program has no UUID header, and its message gets its
+// Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
+func fromWire(wire natsjs.Msg, at *natsjs.MsgMetadata) *message.Message {
+	id := ""
+	metadata := message.Metadata{}
+	for name, values := range wire.Headers() {
+		switch {
+		case name == uuidHeader && len(values) > 0:
+			id = values[0]
+		case len(values) > 0 && !strings.HasPrefix(name, "Nats-"): // those are between NATS and its clients
+			metadata.Set(name, values[0])
+		}
+	}
+	if id == "" {
+		id = wire.Headers().Get(nats.MsgIdHdr)
+	}
+	if id == "" {
+		id = at.Stream + ":" + strconv.FormatUint(at.Sequence.Stream, 10)
+	}
+	m := message.NewMessage(id, wire.Data())
+	m.Metadata = metadata
+	return m
+}
