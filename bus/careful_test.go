@@ -103,6 +103,7 @@ func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 
 // Deaths in company count as one, and never convict by themselves.
 func TestWhoIsGuilty(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		deaths string // of processes, each with whether the message was alone
 		most   int
@@ -220,6 +221,7 @@ func (l *lines) String() string {
 
 // A process that ends in order is no death, drained or not, and one that is alive is never taken for dead.
 func TestOrderlyEndIsNoDeath(t *testing.T) {
+	t.Parallel()
 	for name, drain := range map[string]bool{"clean": true, "ErrDrain": false} {
 		t.Run(name, func(t *testing.T) {
 			w := poisoned(t)
@@ -248,6 +250,7 @@ func TestOrderlyEndIsNoDeath(t *testing.T) {
 
 // Others see at once that a process is gone, by its lock, or when its time is over, where there is none.
 func TestDeathIsSeen(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		locked bool
 		left   string // of the session's time

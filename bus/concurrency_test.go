@@ -37,6 +37,7 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 // With one worker handling is sequential, and no save of the optimistic store is ever lost. Of several processes, one worker in
 // all of them is a matter of the limit.
 func TestOneWorkerLosesNoSave(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		processes int
 		options   bus.EndpointOptions

@@ -151,6 +151,7 @@ func TestRestartedKeyKeepsItsNewLife(t *testing.T) {
 
 // One instance, reached by its key and by its id in one batch, was loaded twice, and one of the two changes was lost.
 func TestKeyAndReplyReachOneInstance(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"key", "id"} {
 		t.Run(first+" first", func(t *testing.T) {
 			bothStores(t, func(t *testing.T, store saga.Store) { testKeyAndReply(t, store, first) })

@@ -51,6 +51,7 @@ func (w *world) waiting(statement string) bool {
 
 // A message whose row could not be deleted had its effects all the same, and had them again when it was taken again.
 func TestEffectsAreNothingWithoutTheDelete(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]func(w *world) (part bus.Part, effect string){
 		"handler": func(w *world) (bus.Part, string) {
 			w.ledger()

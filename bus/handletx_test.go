@@ -40,6 +40,7 @@ func (w *world) fill(name string, part bus.Part, numbers ...int) {
 // One failing step made the whole batch run again one by one. A step is undone to where it began, and its
 // neighbours are untouched; each handler runs once.
 func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
+	t.Parallel()
 	fails := map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"an error after a write": func(ctx context.Context, tx pgx.Tx) error { return errors.New("no") },
 		"a statement that fails": func(ctx context.Context, tx pgx.Tx) error {
@@ -137,6 +138,7 @@ func TestLockWaitsInUserSQLDoNotBlockTheBatch(t *testing.T) {
 
 // A handler ended the batch's transaction: the locks of all its messages were gone, and the rest committed by itself.
 func TestHandlerCannotEndTheTransaction(t *testing.T) {
+	t.Parallel()
 	simple := pgx.QueryExecModeSimpleProtocol
 	ends := map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },

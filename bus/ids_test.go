@@ -39,6 +39,7 @@ func TestSameIDTwiceIsOneMessage(t *testing.T) {
 
 // Two senders at once: the second waits for the end of the first, and is a duplicate or not by how that ends.
 func TestSameIDWaitsForWhoHasIt(t *testing.T) {
+	t.Parallel()
 	for name, commit := range map[string]bool{"commit": true, "rollback": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -162,6 +163,7 @@ func TestIDOfALostStepIsSentByItsNeighbour(t *testing.T) {
 
 // The connection breaks while a send commits, and the caller sends again: one message, whatever had happened.
 func TestSendAgainAfterUnknownOutcomeIsOneMessage(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]faultproxy.Fault{
 		"it was committed":     {Statement: "commit", Do: faultproxy.DropReply},
 		"it was not committed": {Statement: "commit", Do: faultproxy.Swallow},

@@ -68,6 +68,7 @@ func inSQLOver(driver string) transact {
 
 // eachTransact runs a test for each way, in a world with an endpoint that nobody runs and a table of the shop's own.
 func eachTransact(t *testing.T, test func(t *testing.T, in transact, s shop)) {
+	t.Parallel()
 	for name, in := range transacts {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -261,6 +262,7 @@ func TestSameRequestTwiceIsOneMessage(t *testing.T) {
 
 // Nothing was heard of the COMMIT, and the caller does it all again.
 func TestTransactionOfUnknownOutcomeIsDoneAgain(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]faultproxy.Action{"it was committed": faultproxy.DropReply, "it was not committed": faultproxy.Swallow} {
 		t.Run(name, func(t *testing.T) {
 			eachTransact(t, func(t *testing.T, in transact, s shop) {

@@ -88,6 +88,7 @@ func TestKnobsAreRows(t *testing.T) {
 // Every process of the endpoint stops, whether it listens or polls; one that starts later does not begin; and what was sent
 // meanwhile is handled afterwards.
 func TestPauseHoldsForAllProcesses(t *testing.T) {
+	t.Parallel()
 	for _, poll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("polling only %v", poll), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -328,6 +329,7 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 // A message that has lost too many saves had failed. A policy for conflicts keeps it out of the dead letters, at no attempt,
 // or gives it up in its own way.
 func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
+	t.Parallel()
 	decisions := map[string]struct {
 		decide recoverability.Decision
 		ends   string // what is true in the end

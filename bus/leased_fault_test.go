@@ -34,6 +34,7 @@ func (w *world) wantKeptOnce(n int) {
 // P1 and P2 for leased endpoints: whatever statement a connection breaks at, before it or after the server has
 // completed it, no message is lost, and what its handler sent is there once.
 func TestLeasedEndpointAtEveryBreak(t *testing.T) {
+	t.Parallel()
 	for _, statement := range []string{"claim", "extend", "held", "finish", "insert", "commit"} {
 		t.Run(statement, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -85,6 +86,7 @@ func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
 // An extension may have moved the row or not when its connection breaks: the claim is looked for at both places, and
 // the handler runs once.
 func TestExtensionOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]faultproxy.Fault{
 		"rolled back": {Statement: "extend", N: 1, When: faultproxy.After},
 		"committed":   {Statement: "commit", N: 2, Do: faultproxy.DropReply}, // the first is that of the claim

@@ -176,6 +176,7 @@ func TestClaimOfTheDeadIsTakenAgain(t *testing.T) {
 
 // A claim that somebody else has taken over can be neither extended nor finished, and nothing of its handler is written.
 func TestZombieCanNotFinish(t *testing.T) {
+	t.Parallel()
 	for _, theft := range []struct{ name, sql string }{
 		{"claimed by another", "UPDATE %s SET due = clock_timestamp() + interval '1 h', claim = claim + 1, owner = gen_random_uuid()"},
 		{"claimed again under the same owner", "UPDATE %s SET claim = claim + 1"},

@@ -47,7 +47,7 @@ func movingSaga() *saga.Definition {
 		saga.StartedBy(func(m bill) string { return m.Order }, func(s *payment, ctx *saga.Context, m bill) error {
 			s.Order = m.Order
 			n, _ := strconv.Atoi(m.Order)
-			ctx.Timeout(time.Duration(n%40)*50*time.Millisecond, settle{})
+			ctx.Timeout(time.Duration(n%40)*100*time.Millisecond, settle{})
 			return nil
 		}),
 		saga.OnTimeout(func(s *payment, ctx *saga.Context, _ settle) error {
@@ -98,12 +98,17 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	payments := b.install("payments", bus.Saga(movingSaga()))
 	back := newRelayOf(b, "orders", across("b", a.bus, "orders"), settled{}.Kind())
 	b.runRelay(back)
+	// What moves has to be there at the stop, however long it took to come here.
+	send(orders/3, orders/2)
+	a.until("there are timeouts with time left", func() bool {
+		return a.count(`SELECT count(*) FROM `+a.queue("payments")+` WHERE due > now() + interval '2500 ms'`) > 0
+	})
 	// 2: stop
 	if err := a.bus.PauseEndpoint(t.Context(), "payments", "moves"); err != nil {
 		t.Fatal(err)
 	}
 	stopOld()
-	send(orders/3, 2*orders/3)
+	send(orders/2, 2*orders/3)
 	// 3: copy
 	page.copy(t, a, b)
 	if n := b.count(`SELECT count(*) FROM edda.saga`); n == 0 || n != b.count(`SELECT count(*) FROM `+b.queue("payments")) {

@@ -144,6 +144,7 @@ func TestOvertakingGoesOn(t *testing.T) {
 }
 
 func TestOrderSurvivesBrokenConnections(t *testing.T) {
+	t.Parallel()
 	for _, order := range []bus.Ordering{bus.Overtaking, bus.Strict} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

@@ -26,6 +26,7 @@ func oneAttempt(t *testing.T) recoverability.Policy {
 // A handler that does not look at its context outlives the server's patience with an idle transaction: the batch is
 // lost, and with it, once, went the count of its attempts.
 func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
+	t.Parallel()
 	slow := func() { <-time.After(700 * time.Millisecond) }
 	parts := map[string]bus.Part{
 		"handler": bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { slow(); return nil }),
@@ -46,6 +47,7 @@ func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 
 // What a pool says of prepared statements must not matter, as long as it knows the types of parameters.
 func TestEveryModeOfThePool(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {
 		t.Run(mode.String(), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

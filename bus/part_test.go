@@ -93,6 +93,7 @@ func TestMiddlewareRunsInTheOrderGiven(t *testing.T) {
 
 // An error of a middleware, after its handler succeeded, undoes the step: its state, its writes and what it sent.
 func TestMiddlewareUndoesAStep(t *testing.T) {
+	t.Parallel()
 	again := func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
 			if err := next(ctx, d); err != nil {

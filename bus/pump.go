@@ -27,6 +27,7 @@ type pump struct {
 	ceiling  float64   // trouble lowers it, success raises it again: 1 … batchMax
 	cursor   position  // where the last full take of this process ended
 	cursorAt time.Time
+	headAt   time.Time // when a take last began at the head
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	halted     bool          // the endpoint is paused: no batch begins
@@ -187,8 +188,10 @@ func (p *pump) begin(behind position) order {
 	switch {
 	case behind != position{}:
 		o.after = behind
-	case o.helper && time.Since(p.cursorAt) < cursorFor:
+	case o.helper && time.Since(p.cursorAt) < cursorFor && time.Since(p.headAt) < cursorFor:
 		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
+	default:
+		p.headAt = time.Now() // what was left there, or was committed late, is found even if there is always another one at work
 	}
 	return o
 }

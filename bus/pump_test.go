@@ -167,6 +167,31 @@ func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 	})
 }
 
+// Of two workers one was always at work when the other began. So long as every take was full, each went on behind the last one, and
+// what had been left at the head, or was committed there late, waited until the queue was empty.
+func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
+	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
+		end := position{due: time.Now(), id: saga.ID{1}}
+		first := p.begin(position{})
+		p.taken(first, first.limit, end)
+		heads, behind := 0, 0
+		for begun := time.Now(); time.Since(begun) < time.Second; _ = run.Sleep(ctx, 10*time.Millisecond) {
+			o := p.begin(position{}) // the one before it has not ended
+			p.taken(o, o.limit, end)
+			p.finish(report{})
+			if o.after == end {
+				behind++
+			} else {
+				heads++
+			}
+		}
+		p.finish(report{})
+		if heads < 5 || heads > 10 {
+			t.Errorf("in a second %d takes began at the head and %d behind it, want one at the head every %v", heads, behind, cursorFor)
+		}
+	})
+}
+
 func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
 		p.begin(position{})

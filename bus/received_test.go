@@ -42,6 +42,7 @@ func TestReceivedTxBelongsToItsTransaction(t *testing.T) {
 
 // The SQL function is the same for every driver and in every isolation.
 func TestReceivedOverDatabaseSQL(t *testing.T) {
+	t.Parallel()
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

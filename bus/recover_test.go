@@ -42,6 +42,7 @@ func TestAttemptsAreCountedInTheRow(t *testing.T) {
 }
 
 func TestWhatAHandlerMayReturn(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		err  error
 		ends string
@@ -101,6 +102,7 @@ type worded struct{ inner error }
 func (e worded) Error() string { return "worded: " + e.inner.Error() }
 
 func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
+	t.Parallel()
 	parts := map[string]func() []bus.Part{
 		"a transaction": func() []bus.Part {
 			return []bus.Part{bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return saga.Permanent(worded{}) })}
@@ -122,6 +124,7 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 
 // The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
 func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
+	t.Parallel()
 	policies := map[string]recoverability.Policy{
 		"panics":  func(recoverability.Failure) recoverability.Decision { panic("oops") },
 		"nothing": func(recoverability.Failure) recoverability.Decision { return nil },
@@ -140,6 +143,7 @@ func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 // "Trouble of the framework is free" had no end: a handler whose own SQL always fails that way, or breaks its
 // connection, went on for ever and took its neighbours with it.
 func TestEndlessTroubleBecomesAFailure(t *testing.T) {
+	t.Parallel()
 	troubles := map[string]string{
 		"serialization": `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'trouble'; END $$`,
 		"deadlock":      `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01', MESSAGE = 'trouble'; END $$`,

@@ -16,6 +16,7 @@ import (
 
 // A program that retries, and ends a moment later, has told the workers of others: they would not look for an hour.
 func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(ctx context.Context, w *world, b *bus.Bus) error{
 		"one": func(ctx context.Context, w *world, b *bus.Bus) error { return b.DeadLetters().Retry(ctx, w.pool, b, 1) },
 		"edited": func(ctx context.Context, w *world, b *bus.Bus) error {

@@ -38,6 +38,7 @@ var emitters = map[string]struct {
 // Whatever statement a connection breaks at, before it or after the server has completed it: the run ends once, together with the
 // effects of its message, which are there once.
 func TestRunEndsOnceAtEveryBreak(t *testing.T) {
+	t.Parallel()
 	for name, e := range emitters {
 		for _, statement := range e.statements {
 			t.Run(name+" "+statement, func(t *testing.T) {

@@ -50,6 +50,7 @@ func TestSignsOfLifeDoNotWaitForALongLease(t *testing.T) {
 
 // A run that is cancelled or timed out stops its handler, in whatever process that is, within a heartbeat.
 func TestRunThatIsOverStopsItsHandler(t *testing.T) {
+	t.Parallel()
 	for _, ordering := range []bus.Ordering{bus.Unordered, bus.Overtaking, bus.Strict} {
 		t.Run(fmt.Sprint(ordering), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -87,6 +88,7 @@ func TestRunThatIsOverStopsItsHandler(t *testing.T) {
 
 // A handler that does not look at its context and returns nil has no effect either, when its run is over.
 func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{0, 2} {
 		t.Run(fmt.Sprintf("limit %d", limit), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

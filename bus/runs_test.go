@@ -115,6 +115,7 @@ func jobSaga(store saga.Store, do func(job) error) *saga.Definition {
 }
 
 func everyWay(t *testing.T, test func(t *testing.T, part func(do func(job) error) bus.Part)) {
+	t.Parallel()
 	for name, part := range jobs {
 		t.Run(name, func(t *testing.T) { test(t, part) })
 	}
@@ -166,6 +167,7 @@ func TestRunEndsAsItsMessage(t *testing.T) {
 
 // What can be handled by nobody is dead, whatever retries its manifest has.
 func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct{ kind, body string }{
 		"undecodable":  {"run.job", `{"N": "many"}`},
 		"unknown kind": {"run.unheard", `{}`},

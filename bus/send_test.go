@@ -83,6 +83,7 @@ var publishes = map[string]way{
 
 // Every way to send makes the same row: body, headers, intent, due, and the same duplicate the second time.
 func TestEveryWayToSendIsTheSame(t *testing.T) {
+	t.Parallel()
 	for name, send := range sends {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -126,6 +127,7 @@ func TestEveryWayToSendIsTheSame(t *testing.T) {
 }
 
 func TestMessageOfATransactionThatRolledBackIsNotSent(t *testing.T) {
+	t.Parallel()
 	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendAllTx": sends["SendAllTx"], "SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -143,6 +145,7 @@ func TestMessageOfATransactionThatRolledBackIsNotSent(t *testing.T) {
 }
 
 func TestPublishGoesToEverySubscriber(t *testing.T) {
+	t.Parallel()
 	for name, publish := range publishes {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -176,6 +179,7 @@ func TestAnAmbiguousSendNamesTenEndpoints(t *testing.T) {
 
 // A command without a way, or with two, says what to do about it.
 func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
+	t.Parallel()
 	for name, send := range sends {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{Routes: []bus.Routing{bus.Route[paid]("one")}})
@@ -276,6 +280,7 @@ func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
 // Many at once are as many alone: each in its own queue, in the order given, with what was asked for it; and nothing is left of them
 // when one cannot be sent and the transaction ends with that.
 func TestManyCommandsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, notify := range []bool{false, true} {
 		t.Run(fmt.Sprintf("NotifyInTx=%t", notify), func(t *testing.T) {
 			w := newWorld(t, bus.Options{NotifyInTx: notify})

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,18 +40,23 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	if e := eventsOf[bus.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
 		t.Errorf("%+v", e)
 	}
-	begun := len(eventsOf[bus.BatchDone](w))
-	w.until("what was in hand is over", func() bool { return len(eventsOf[bus.BatchDone](w)) >= begun+5 })
-	before, from := attempts.Load(), time.Now()
-	most.Store(0)
-	begun = len(eventsOf[bus.BatchDone](w))
-	w.until("five more were tried", func() bool { return len(eventsOf[bus.BatchDone](w)) >= begun+5 })
-	if n, took := attempts.Load()-before, time.Since(from); most.Load() != 1 || time.Duration(n-2)*pause > took {
-		t.Errorf("%d attempts in %v by up to %d workers, want one in %v by one", n, took, most.Load(), pause)
-	}
-	for _, e := range eventsOf[bus.BatchDone](w)[begun:] {
-		if e.Taken != 1 {
-			t.Errorf("took %d messages at a time", e.Taken)
+	// Each of the three other workers may have been admitted before that. When it has its one batch done is the machine's affair, and the
+	// time in which it does that says nothing: three batches spoil six looks at most.
+	looks := 0
+	for story := "none"; story != ""; looks++ {
+		if looks > 6 {
+			t.Fatalf("want one attempt in %v, one at a time, and saw %s", pause, story)
+		}
+		before, begun, from := attempts.Load(), len(eventsOf[bus.BatchDone](w)), time.Now()
+		most.Store(0)
+		w.until("five more were tried", func() bool { return len(eventsOf[bus.BatchDone](w)) >= begun+5 })
+		n, took, taken := attempts.Load()-before, time.Since(from), 0
+		for _, e := range eventsOf[bus.BatchDone](w)[begun:] {
+			taken = max(taken, e.Taken)
+		}
+		story = ""
+		if most.Load() != 1 || time.Duration(n-2)*pause > took || taken > 1 {
+			story = fmt.Sprintf("%d attempts in %v, up to %d at once, and up to %d messages taken together", n, took, most.Load(), taken)
 		}
 	}
 	broken.Store(0)

@@ -163,6 +163,7 @@ func once(recoverability.Failure) recoverability.Decision { return recoverabilit
 
 // What becomes of a message without an instance, after it was looked for several times.
 func TestMessageWithoutAnInstance(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		options []saga.HandleOption
 		ends    string // where it is found

@@ -162,6 +162,7 @@ func TestOpenPublisherDelaysTheSubscriberOnly(t *testing.T) {
 
 // The queue of an endpoint was dropped while publishers knew it: their batches failed again and again.
 func TestDroppedQueueDoesNotPoisonThePublisher(t *testing.T) {
+	t.Parallel()
 	for name, drop := range map[string]string{
 		"with its entry": `DELETE FROM edda.queue WHERE endpoint = 'gone'`,
 		"by hand":        `SELECT 1`,

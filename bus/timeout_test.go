@@ -61,6 +61,7 @@ func TestCancelledTimeoutNeverFires(t *testing.T) {
 // A timeout was cancelled while another worker had its row in hand: the two waited for each other, or it
 // fired after the cancel had been committed. The worker that fires is stopped at the moment given.
 func TestTimeoutCancelledWhileFiringNeverFires(t *testing.T) {
+	t.Parallel()
 	for store, statement := range map[saga.Store]string{saga.Pessimistic: "load_by_id", saga.Optimistic: "save"} {
 		t.Run(statement, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

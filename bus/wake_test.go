@@ -51,6 +51,7 @@ func (w *world) listen() (heard func() []uint32) {
 
 // A NOTIFY in the caller's transaction makes Postgres commit all such transactions one after another.
 func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
 	for name, inTx := range map[string]bool{"default": false, "NotifyInTx": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{NotifyInTx: inTx})
@@ -82,6 +83,7 @@ func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 
 // Each way to send wakes a worker that would not look for an hour, in this process and in another one.
 func TestEveryWayToSendWakesAWorker(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(w *world, b *bus.Bus) error{
 		"Send": func(w *world, b *bus.Bus) error { _, err := b.Send(w.t.Context(), told{}); return err },
 		"Send with a delay": func(w *world, b *bus.Bus) error {
@@ -225,6 +227,7 @@ func TestShutdownDuringABatchLosesNothing(t *testing.T) {
 
 // A handler that does not end is cancelled when the drain is over. Its message is where it was, with no attempt counted.
 func TestDrainCancelsSlowHandlers(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"handler", "saga"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

@@ -79,6 +79,7 @@ func (w *world) insertTally(key string, sum int) {
 }
 
 func TestWatchFollowsAnInstanceFromBeforeItsStartToItsEnd(t *testing.T) {
+	t.Parallel()
 	for name, wakeup := range map[string]bus.Wakeup{"notify": bus.Notify, "poll only": bus.PollOnly} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{Wakeup: wakeup})
@@ -383,6 +384,7 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 // Nobody waits for the next poll who could know better: a commit of this process, and a message on its way to the saga, make
 // the instance urgent. No look can begin while one is held.
 func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
+	t.Parallel()
 	for name, elsewhere := range map[string]bool{"a commit of this process": true, "a message that this process has sent": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

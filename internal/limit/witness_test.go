@@ -19,7 +19,7 @@ import (
 // judged afterwards by looking at the intervals alone.
 const witnessTables = `
 	CREATE TABLE :schema.witness (name text, no int, epoch bigint, holder text, asked timestamptz, sent timestamptz, begun timestamptz, until timestamptz, ended timestamptz, PRIMARY KEY (name, no, epoch));
-	CREATE TABLE :schema.witness_limit (n int, at timestamptz);
+	CREATE TABLE :schema.witness_limit (n int, at timestamptz, over timestamptz);
 	GRANT ALL ON :schema.witness, :schema.witness_limit TO PUBLIC`
 
 const witnessTTL = 400 * time.Millisecond
@@ -142,13 +142,18 @@ func (s *server) finish(ctx context.Context, slots []limit.Slot) error {
 // change sets the limit, and writes that down.
 func (w *world) change(ctx context.Context, n int) error {
 	ctx = context.WithoutCancel(ctx)
-	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := w.store.Set(ctx, tx, "billing", n); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, w.schema.Render("INSERT INTO :schema.witness_limit VALUES ($1, clock_timestamp())"), n)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	_, err = w.pool.Exec(ctx, w.schema.Render("UPDATE :schema.witness_limit SET over = clock_timestamp() WHERE over IS NULL"))
+	return err
 }
 
 // term is one holder's time with a slot, as the witness has it.
@@ -176,13 +181,13 @@ func (w *world) terms() []term {
 }
 
 type era struct {
-	N  int
-	At time.Time
+	N        int
+	At, Over time.Time // the change took effect between the two: it was written down, and its commit was known
 }
 
 func (w *world) eras() []era {
 	w.t.Helper()
-	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(`SELECT n, at FROM :schema.witness_limit ORDER BY at`))
+	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(`SELECT n, at, over FROM :schema.witness_limit ORDER BY at`))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,20 +198,24 @@ func (w *world) eras() []era {
 	return all
 }
 
-// active are the terms under way at a moment, and begun those that are or may be.
-func active(all []term, at time.Time) (active, begun []term) {
+// active are the terms under way at a moment.
+func active(all []term, at time.Time) (active []term) {
 	for _, one := range all {
-		if !one.End.After(at) {
-			continue
-		}
-		if !one.Begun.After(at) {
+		if one.End.After(at) && !one.Begun.After(at) {
 			active = append(active, one)
 		}
-		if !one.Sent.After(at) {
-			begun = append(begun, one)
+	}
+	return active
+}
+
+// before are the terms that were, or may have been, under way when the limit changed.
+func (e era) before(all []term) (before []term) {
+	for _, one := range all {
+		if one.End.After(e.At) && !one.Sent.After(e.Over) {
+			before = append(before, one)
 		}
 	}
-	return active, begun
+	return before
 }
 
 // judge looks at every moment at which somebody began. At each the number under way is at most the limit, and, until they have
@@ -218,8 +227,7 @@ func judge(t *testing.T, all []term, eras []era) (most int) {
 		if k == 0 {
 			t.Fatalf("a slot was granted before there was a limit: %+v", one)
 		}
-		now, _ := active(all, one.Begun)
-		_, before := active(all, eras[k-1].At)
+		now, before := active(all, one.Begun), eras[k-1].before(all)
 		old := 0
 		for _, other := range now {
 			if slices.Contains(before, other) {

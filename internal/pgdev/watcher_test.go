@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ func TestDie(t *testing.T) {
 	if name == deathInInitdb {
 		dieInInitdb(t)
 	}
+	endWhenInterrupted()
 	s, err := Start(t.Context(), Options{Private: true})
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +66,20 @@ func TestDie(t *testing.T) {
 		}
 	}
 	hang(s)
+}
+
+// endWhenInterrupted is for tests that a shell without job control runs in the background. Such a shell has interrupts ignored, all
+// its children inherit that, and Go respects it: the child that is to die of one would never end, and the test would not either.
+func endWhenInterrupted() {
+	if !signal.Ignored(os.Interrupt) {
+		return // it is deadly as it is
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	go func() {
+		<-interrupted
+		os.Exit(2)
+	}()
 }
 
 // hang waits for a signal or the time limit. It takes what must stay reachable.
