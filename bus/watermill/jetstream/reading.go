@@ -108,13 +108,13 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if r.context.Err() != nil {
-		return context.Cause(r.context) //nolint:contextcheck // as above
+	if err := r.withdrawn(); err != nil {
+		return err
 	}
 	select {
 	case r.out <- m:
 	case <-r.context.Done(): // it ends ctx, but a moment later, and nothing may be given out in between
-		return context.Cause(r.context)
+		return r.withdrawn()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -122,6 +122,9 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 	r.inHand <- handed{m, wire} // there is room, since there was a slot
 	return nil
 }
+
+// withdrawn is why nothing more is given out, or nil.
+func (r *reading) withdrawn() error { return context.Cause(r.context) }
 
 // answerAll acks to JetStream what was acked, one after another, up to the first that was not. After the end of ctx it waits for Drain
 // at most.
