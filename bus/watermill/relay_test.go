@@ -217,6 +217,33 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 }
 
+// What is behind a message whose key nobody knows may be of its key, so it waits.
+func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
+	w := newWorld(t)
+	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
+		t.Fatal(err)
+	}
+	ids, asked := w.pay(40), 0
+	o := watermill.RelayOptions{Parallel: 4, Key: func(d *saga.Delivery) string {
+		if d.Info.ID.String() == ids[10] {
+			if asked++; asked <= 2 {
+				panic("no key yet")
+			}
+		}
+		return "one"
+	}}
+	o.Retry, o.RetryMost = time.Millisecond, 5*time.Millisecond
+	to := &elsewhere{}
+	w.runRelay(to, o)
+	var got []string
+	for _, m := range w.untilRelayed(to, 40) {
+		got = append(got, m.UUID)
+	}
+	if !slices.Equal(got, ids) {
+		t.Errorf("relayed\n%v, want\n%v", got, ids)
+	}
+}
+
 func TestWatermillRelaysAreRefused(t *testing.T) {
 	w := newWorld(t)
 	byID := func(d *saga.Delivery) string { return d.Info.ID.String() }

@@ -110,7 +110,7 @@ func TestReplayLosesAndDoublesNothing(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			own, table := schemas(t), filepath.Join(t.TempDir(), "cases.csv")
-			args := []string{"-log", log, "-schema", own, "-store", store, "-workers", "2", "-kill", "2", "-for", "3s", "-keep", "-cases", table}
+			args := []string{"-log", log, "-schema", own, "-store", store, "-workers", "2", "-kill", "2", "-for", "6s", "-keep", "-cases", table}
 			out, story, code := ran(t, args...)
 			line, _, _ := strings.Cut(out, "\n")
 			const want = "cases=60 events=400 instances=60 timers=60 kills=2 in_flight=2 duplicates=0 lost=0"
