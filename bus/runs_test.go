@@ -396,19 +396,15 @@ func TestRunsOfARawHandler(t *testing.T) {
 // The distributor of a partitioned endpoint moves the message of a run untouched, and ends the run of one that it cannot move.
 func TestRunsOfAPartitionedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	p, err := bus.NewPartitioned(w.bus, "workers", bus.PartitionOptions{Partitions: 2}, bus.HandleTx(
-		func(ctx *bus.Context, _ pgx.Tx, _ job) error {
-			if ctx.Info().Fire == nil {
-				return saga.Permanent(errNo)
-			}
-			return nil
-		}, bus.KeyedBy(func(m job) string { return m.Key })))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	o := bus.PartitionOptions{Partitions: 2}
+	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ job) error {
+		if ctx.Info().Fire == nil {
+			return saga.Permanent(errNo)
+		}
+		return nil
+	}, bus.KeyedBy(func(m job) string { return m.Key }))
+	w.installPartitioned("workers", o, part)
+	p := w.partitioned(w.bus, "workers", o, part)
 	w.runPartitioned(p)
 	moved, keyless := w.fire(job{Key: "a"}), w.fire(job{})
 	w.untilRun(moved, "succeeded/succeeded")

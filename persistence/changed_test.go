@@ -75,7 +75,7 @@ func TestChangedWithAFaultyColumn(t *testing.T) {
 func TestPlanOfChanged(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	if _, err := db.Exec(t.Context(), db.render(`ALTER TABLE :schema.saga SET (autovacuum_enabled = off)`)); err != nil {
+	if _, err := pgtest.Pool(t).Exec(t.Context(), db.render(`ALTER TABLE :schema.saga SET (autovacuum_enabled = off)`)); err != nil { // as the owner
 		t.Fatal(err)
 	}
 	if _, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
