@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -29,9 +29,7 @@ type Publisher struct {
 	bus     *bus.Bus
 	options PublisherOptions
 
-	mu       sync.Mutex
-	closed   bool
-	inFlight sync.WaitGroup
+	calls run.Gate // of Publish
 }
 
 var _ message.Publisher = (*Publisher)(nil)
@@ -82,30 +80,18 @@ func (p *Publisher) publish(topic string, messages []*message.Message, send func
 	if err != nil || len(raws) == 0 {
 		return err
 	}
-	if !p.enter() {
+	if !p.calls.Enter() {
 		return fmt.Errorf("publish to %s: the publisher: %w", topic, ErrClosed)
 	}
-	defer p.inFlight.Done()
+	defer p.calls.Leave()
 	if err := send(messages[0].Context(), raws); err != nil {
 		return fmt.Errorf("publish to %s: %w", topic, err)
 	}
 	return nil
 }
 
-func (p *Publisher) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.inFlight.Add(1)
-	}
-	return !p.closed
-}
-
 // Close waits for the calls of Publish that have begun, and refuses others. The bus stays open.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.inFlight.Wait()
+	p.calls.Close()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,8 @@ import (
 //go:embed hear.sql
 var hearStatements string
 
+var hearing = sync.OnceValues(func() (Statements, error) { return Load(hearStatements, Schema{}) })
+
 // Quiet is how long a listener believes in silence, and how long it then waits for an answer.
 const Quiet = 5 * time.Second
 
@@ -20,7 +23,7 @@ const Quiet = 5 * time.Second
 // a connection on which nothing comes any more, and no error either. So after each Quiet without a notification it asks, and its
 // error says that nobody has answered.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
-	asked, err := Load(hearStatements, Schema{})
+	asked, err := hearing()
 	if err != nil {
 		return nil, err
 	}

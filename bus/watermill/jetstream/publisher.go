@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/nats-io/nats.go"
 )
 
@@ -33,9 +33,7 @@ type Publisher struct {
 	options PublisherOptions
 	refused refusals
 
-	mu       sync.Mutex
-	closed   bool
-	inFlight sync.WaitGroup
+	calls run.Gate // of Publish
 }
 
 var _ watermill.BatchPublisher = (*Publisher)(nil)
@@ -80,10 +78,10 @@ func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	if !p.enter() {
+	if !p.calls.Enter() {
 		return fmt.Errorf("publish to %s: the publisher: %w", topic, watermill.ErrClosed)
 	}
-	defer p.inFlight.Done()
+	defer p.calls.Leave()
 	wire := make([]*nats.Msg, len(messages))
 	for n, m := range messages {
 		if m == nil {
@@ -135,20 +133,8 @@ func (p *Publisher) publishOne(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-func (p *Publisher) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.inFlight.Add(1)
-	}
-	return !p.closed
-}
-
 // Close waits for the calls of Publish that have begun, and refuses others. The connection stays open.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.inFlight.Wait()
+	p.calls.Close()
 	return nil
 }
