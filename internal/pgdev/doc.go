@@ -50,5 +50,5 @@
 //
 // server.go (Start, Stop, Restart), guard.sh and guard.go (the watcher), home.go
 // (user and directory), binaries.go (where Postgres is found), shared.go (what
-// tests call). Package faultproxy beside this one breaks connections.
+// tests call), database.go (databases beside the shared one). Package faultproxy beside this one breaks connections.
 package pgdev
