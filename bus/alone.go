@@ -118,7 +118,7 @@ func (l *leased) markAlone(ctx context.Context, c *claimed) (err error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
 	for _, at := range c.rows {
-		tag, err := l.pool.Exec(ctx, l.queue.markAlone, at, [16]byte(c.id), c.number, [16]byte(l.session()), aloneMark)
+		tag, err := l.pool.Exec(ctx, l.queue.sql("mark_alone"), at, [16]byte(c.id), c.number, [16]byte(l.session()), aloneMark)
 		if err != nil {
 			return fmt.Errorf("mark a suspect: %w", explain(err))
 		}

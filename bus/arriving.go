@@ -191,7 +191,7 @@ func queueArrivals(pipeline *pgx.Batch, q *queue, some []*arrival) {
 		headers.Bytes(header)
 		bodies.Bytes(m.out.Body)
 		if bytes += len(header) + len(m.out.Body) + 64; bytes > mostInsert || n == len(some)-1 {
-			pipeline.Queue(q.insertInOrder, ids, kinds, headers, bodies)
+			pipeline.Queue(q.sql("insert_in_order"), ids, kinds, headers, bodies)
 			ids, kinds, headers, bodies, bytes = pg.Texts(), pg.Texts(), pg.Byteas(), pg.Byteas(), 0
 		}
 	}

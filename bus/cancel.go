@@ -53,7 +53,7 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
 		var kind string
 		var header []byte
-		err := tx.QueryRow(ctx, q.cancelWaiting, [16]byte(id)).Scan(&kind, &header)
+		err := tx.QueryRow(ctx, q.sql("cancel_waiting"), [16]byte(id)).Scan(&kind, &header)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = tx.QueryRow(ctx, b.sql.Get("cancel_parked"), q.id, [16]byte(id)).Scan(&kind, &header)
 		}
@@ -68,7 +68,7 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 			return err
 		}
 		did = CancelledRunning
-		tag, err := tx.Exec(ctx, q.cancelClaimed, [16]byte(id), reason)
+		tag, err := tx.Exec(ctx, q.sql("cancel_claimed"), [16]byte(id), reason)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNotFound
 		}

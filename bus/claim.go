@@ -151,7 +151,7 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
 	b.begun = time.Now()
-	pipeline.Queue(l.queue.claim, want, l.options.Lease.Microseconds(), [16]byte(l.session())).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session())).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
 	})
@@ -225,7 +225,7 @@ func (l *leased) readBodies(ctx context.Context, conn *pgxpool.Conn, claims []*c
 		if c.body != nil {
 			continue
 		}
-		err := conn.QueryRow(ctx, l.queue.claimedBody, c.rows[0], [16]byte(c.id), c.number).Scan(&c.body)
+		err := conn.QueryRow(ctx, l.queue.sql("claimed_body"), c.rows[0], [16]byte(c.id), c.number).Scan(&c.body)
 		if err != nil {
 			return fmt.Errorf("read a large body: %w", err)
 		}

@@ -48,7 +48,7 @@ type route struct{ from, to *queue }
 func (s *spread) move(r route) string {
 	sql, ok := s.moves[r]
 	if !ok {
-		sql = r.from.to(r.to, r.from.move)
+		sql = r.from.to(r.to, "move")
 		s.moves[r] = sql
 	}
 	return sql

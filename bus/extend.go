@@ -159,7 +159,7 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(l.bus.sql.Get("open"))
-	pipeline.Queue(l.queue.extend, p.due, p.id, p.number, p.place, [16]byte(l.session()), x.due).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("extend"), p.due, p.id, p.number, p.place, [16]byte(l.session()), x.due).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			n := int(r.Int(0))
@@ -171,7 +171,7 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 		}
 		return rows.Err()
 	})
-	pipeline.Queue(l.queue.held, again.due, again.id, again.number, again.place, [16]byte(l.session())).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("held"), again.due, again.id, again.number, again.place, [16]byte(l.session())).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			x.there[int(pg.CurrentRow(rows).Int(0))] = true
 		}

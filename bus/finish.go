@@ -237,11 +237,11 @@ func (f *finishing) end(ctx context.Context) error {
 	owner := [16]byte(f.leased.session())
 	if len(deleted) > 0 {
 		p := placesOf(deleted)
-		pipeline.Queue(f.queue.finish, p.due, p.id, p.number, p.place, owner).Query(f.collect(deletedAt))
+		pipeline.Queue(f.queue.sql("finish"), p.due, p.id, p.number, p.place, owner).Query(f.collect(deletedAt))
 	}
 	if len(released) > 0 {
 		p := placesOf(released)
-		pipeline.Queue(f.queue.release, p.due, p.id, p.number, p.place, owner).Query(f.collect(releasedAt))
+		pipeline.Queue(f.queue.sql("release"), p.due, p.id, p.number, p.place, owner).Query(f.collect(releasedAt))
 	}
 	settleRuns := f.queueRunCheck(pipeline)
 	if !f.writes {

@@ -83,7 +83,7 @@ func (p *Partitioned) partitionsFrom(known *routes, first int) (found []*queue) 
 }
 
 func (p *Partitioned) gatherSome(ctx context.Context, db lease.DB, r route) (n int, err error) {
-	if err := db.QueryRow(ctx, r.from.to(r.to, r.from.gather), gatherRows).Scan(&n); err != nil {
+	if err := db.QueryRow(ctx, r.from.to(r.to, "gather"), gatherRows).Scan(&n); err != nil {
 		return 0, fmt.Errorf("move messages from %s to %s: %w", r.from.endpoint, r.to.endpoint, explain(err))
 	}
 	return n, nil

@@ -148,7 +148,7 @@ func (f *finishing) queueWaits(pipeline *pgx.Batch) {
 		f.batch.noteWake(f.queue, f.batch.clock().Add(c.delay))
 	}
 	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(f.queue.waitInLanes, f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body, turn, key)
+		pipeline.Queue(f.queue.sql("wait_in_lanes"), f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body, turn, key)
 	}
 }
 
@@ -247,7 +247,7 @@ func (l *leased) staleLanes(ctx context.Context, b *batch, after string) (stale 
 	pipeline.Queue(begin)
 	pipeline.Queue(l.bus.sql.Get("open"))
 	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
-	pipeline.Queue(l.queue.staleLanes, l.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("stale_lanes"), l.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			last, seen = r.Text(0), seen+1

@@ -166,7 +166,7 @@ func (s *session) prune(ctx context.Context) {
 	if known := b.routes.current.Load(); known != nil {
 		for _, q := range known.byID {
 			delete("crash_batch", b.sql.Get("prune_batches"), q.id, kept, cleanRows)
-			delete("crash_ledger", q.pruneLedger, q.id, cleanRows)
+			delete("crash_ledger", q.sql("prune_ledger"), q.id, cleanRows)
 		}
 	}
 }

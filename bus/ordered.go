@@ -217,7 +217,7 @@ func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[
 	}
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		pipeline.Queue(l.queue.enterLanes, l.queue.id, texts(sorted), ids, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(collectKeys(granted))
+		pipeline.Queue(l.queue.sql("enter_lanes"), l.queue.id, texts(sorted), ids, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(collectKeys(granted))
 	}
 	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(parked))
 	return granted, parked, conn.SendBatch(ctx, pipeline).Close()
@@ -235,7 +235,7 @@ func texts(all []string) *pg.Array {
 func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string) *adoption {
 	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: time.Now()}}
 	if len(keys) > 0 {
-		pipeline.Queue(l.queue.nextParked, l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
 			a.claims = collectClaims(rows, a.batch)
 			return rows.Err()
 		})
@@ -287,7 +287,7 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed) {
 			key.Text(c.key)
 		}
 	}
-	pipeline.Queue(l.queue.park, l.queue.id, due, id, number, key, [16]byte(l.session()))
+	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, number, key, [16]byte(l.session()))
 }
 
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or

@@ -106,7 +106,7 @@ func (r *relaying) wakeForNext(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var wait time.Duration
-	err := r.pool.QueryRow(ctx, r.queue.nextDue).Scan(&wait)
+	err := r.pool.QueryRow(ctx, r.queue.sql("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
 		r.endpoint.pump.wakeAt(time.Now().Add(wait))

@@ -108,6 +108,6 @@ func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue, found []outbox.K
 			headers[n] = appendHeader(nil, &info)
 		}
 	}
-	_, err := tx.Exec(ctx, q.insertInOrder, ids, kinds, headers, bodies)
+	_, err := tx.Exec(ctx, q.sql("insert_in_order"), ids, kinds, headers, bodies)
 	return err
 }

@@ -54,7 +54,7 @@ func resends(q *queue, letters []deadletter.Letter) *pgx.Batch {
 		ids, kinds = append(ids, l.MessageID.String()), append(kinds, l.Kind)
 		headers, bodies = append(headers, nonNil(l.Header)), append(bodies, nonNil(l.Body))
 		if bytes += len(l.Header) + len(l.Body) + 64; bytes > mostInsert || n == len(letters)-1 {
-			pipeline.Queue(q.insertInOrder, slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
+			pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
 			ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,34 +22,36 @@ type queue struct {
 	table    string
 	relay    bool // a relay consumes it
 
-	takeSeated, pruneLedger                                                                    string
-	take, body, nextDue, insert, insertAgain, insertOne, insertInOrder, remove, deleteTimeouts string
-	claim, claimedBody, extend, held, finish, release                                          string // of a leased endpoint
-	enterLanes, park, nextParked, waitInLanes, staleLanes, markAlone                           string // of an ordered one, and of one whose process died
-	cancelWaiting, cancelClaimed                                                               string
-	move, gather                                                                               string // with :target
+	statements pg.Statements                     // with :queue in them
+	rendered   atomic.Pointer[map[string]string] // those that were used; a map is never changed
 }
 
-func (b *Bus) newQueue(id int, endpoint string) *queue {
-	table := b.schema.Render(":schema.queue_" + strconv.Itoa(id))
-	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", table) }
+func (b *Bus) newQueue(id int, endpoint string, relay bool) *queue {
 	return &queue{
-		id: id, endpoint: endpoint, table: table,
-		takeSeated: render("take_seated"),
-		take:       render("take"), body: render("body"), nextDue: render("next_due"),
-		insert: render("insert"), insertAgain: render("insert_again"), insertOne: render("insert_one"), insertInOrder: render("insert_in_order"),
-		remove: render("delete"), deleteTimeouts: render("delete_timeouts"),
-		claim: render("claim"), claimedBody: render("claimed_body"), extend: render("extend"), held: render("held"),
-		finish: render("finish"), release: render("release"), enterLanes: render("enter_lanes"), park: render("park"), nextParked: render("next_parked"), waitInLanes: render("wait_in_lanes"), staleLanes: render("stale_lanes"), markAlone: render("mark_alone"),
-		cancelWaiting: render("cancel_waiting"), cancelClaimed: render("cancel_claimed"),
-		pruneLedger: render("prune_ledger"),
-		move:        render("move"), gather: render("gather"),
+		id: id, endpoint: endpoint, table: b.schema.Render(":schema.queue_" + strconv.Itoa(id)), relay: relay, statements: b.sql,
 	}
 }
 
+// sql returns a statement for this queue. It is rendered at its first use: a process knows every queue of the schema and has
+// something to do with a few of them.
+func (q *queue) sql(name string) string {
+	known := q.rendered.Load()
+	if known != nil {
+		if sql, ok := (*known)[name]; ok {
+			return sql
+		}
+	}
+	grown := map[string]string{name: strings.ReplaceAll(q.statements.Get(name), ":queue", q.table)}
+	if known != nil {
+		maps.Copy(grown, *known)
+	}
+	q.rendered.CompareAndSwap(known, &grown) // when another goroutine was faster, the next use renders it again
+	return grown[name]
+}
+
 // to completes a statement that moves messages to another queue.
-func (q *queue) to(target *queue, statement string) string {
-	return strings.ReplaceAll(statement, ":target", target.table)
+func (q *queue) to(target *queue, name string) string {
+	return strings.ReplaceAll(q.sql(name), ":target", target.table)
 }
 
 // routes is who consumes what, as it stood in one generation of the subscriptions. It never changes.
@@ -145,9 +148,7 @@ func (r *router) known(id int, endpoint string, relay bool) *queue {
 			return q
 		}
 	}
-	q := r.bus.newQueue(id, endpoint)
-	q.relay = relay
-	return q
+	return r.bus.newQueue(id, endpoint, relay)
 }
 
 // forget drops what is known, so that the next use reads it anew.

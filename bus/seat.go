@@ -16,10 +16,10 @@ import (
 // queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
 func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
 	if !b.limited.Load() {
-		return b.queue.take
+		return b.queue.sql("take")
 	}
 	b.seat = b.bus.limits.QueueSeat(pipeline, b.name)
-	return b.queue.takeSeated
+	return b.queue.sql("take_seated")
 }
 
 // unseated tells of a take that was not allowed.

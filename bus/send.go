@@ -119,7 +119,7 @@ func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (s
 		if err != nil {
 			return saga.Sent{}, err
 		}
-		_, err = conn.Exec(ctx, q.insertOne, insertArgs(out)...)
+		_, err = conn.Exec(ctx, q.sql("insert_one"), insertArgs(out)...)
 		if pg.ClassOf(err) == pg.Unprepared && !again {
 			b.routes.forget()
 			continue
@@ -200,7 +200,7 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 	batch := &pgx.Batch{}
 	args := insertArgs(out)
 	for _, q := range to {
-		batch.Queue(q.insertOne, args...)
+		batch.Queue(q.sql("insert_one"), args...)
 	}
 	if batch.Len() == 0 {
 		return sent, nil, nil

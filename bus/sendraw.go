@@ -183,7 +183,7 @@ func queueInserts(pipeline *pgx.Batch, q *queue, out []saga.Outgoing) {
 		bytes           int
 	)
 	flush := func() {
-		pipeline.Queue(q.insertInOrder, slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
+		pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
 		ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
 	}
 	for n := range out {

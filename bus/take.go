@@ -115,7 +115,7 @@ func (b *batch) readLargeBodies(ctx context.Context) error {
 			break
 		}
 		if m.body == nil {
-			pipeline.Queue(b.queue.body, pgtype.TID{BlockNumber: m.tid.Block(), OffsetNumber: m.tid.Offset(), Valid: true}).
+			pipeline.Queue(b.queue.sql("body"), pgtype.TID{BlockNumber: m.tid.Block(), OffsetNumber: m.tid.Offset(), Valid: true}).
 				QueryRow(func(row pgx.Row) error { return row.Scan(&m.body) })
 		}
 	}

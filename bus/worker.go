@@ -142,7 +142,7 @@ func (w *worker) stroll(ctx context.Context) bool {
 // wakeForNext sets the timer for the first message that is not due yet.
 func (e *Endpoint) wakeForNext(ctx context.Context, conn *pgx.Conn) {
 	var wait time.Duration
-	err := conn.QueryRow(ctx, e.queue.nextDue).Scan(&wait)
+	err := conn.QueryRow(ctx, e.queue.sql("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
 		e.pump.wakeAt(time.Now().Add(wait))

@@ -108,7 +108,7 @@ func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err
 	}
 	for _, q := range order {
 		r := targets[q]
-		pipeline.Queue(q.insert, r.due, r.id, r.kind, r.header, r.body)
+		pipeline.Queue(q.sql("insert"), r.due, r.id, r.kind, r.header, r.body)
 	}
 	return events, nil
 }
@@ -180,7 +180,7 @@ func (b *batch) queueAgain(pipeline *pgx.Batch) {
 		}
 	}
 	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(b.queue.insertAgain, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body)
+		pipeline.Queue(b.queue.sql("insert_again"), r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body)
 	}
 }
 
@@ -235,9 +235,9 @@ func (b *batch) queueRemoval(pipeline *pgx.Batch) {
 			id.UUID(c.ID)
 		}
 	}
-	pipeline.Queue(b.queue.remove, tids, tids.Len(), b.xact)
+	pipeline.Queue(b.queue.sql("delete"), tids, tids.Len(), b.xact)
 	if id.Len() > 0 {
-		pipeline.Queue(b.queue.deleteTimeouts, due, id)
+		pipeline.Queue(b.queue.sql("delete_timeouts"), due, id)
 	}
 }
 
