@@ -271,9 +271,9 @@ func (a *arriving) after(ctx context.Context) {
 	}
 	b.emit(e)
 	for _, l := range a.letters {
-		info := saga.Info{ID: l.MessageID, Kind: l.Kind}
+		info := saga.Info{ID: l.MessageID, Kind: shownKind(l.Kind)}
 		b.log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint), slog.String("message_id", l.MessageID.String()),
-			slog.String("kind", l.Kind), slog.String("source", a.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
+			slog.String("kind", info.Kind), slog.String("source", a.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
 		b.emit(DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
 	}
 }

@@ -37,6 +37,7 @@ type Bus struct {
 	codec    saga.Codec
 	log      *slog.Logger
 	events   func(Event)
+	panics   panics // of events
 	wakeup   Wakeup
 
 	sagas    *persistence.Store
@@ -60,7 +61,7 @@ type Options struct {
 	Routes []Routing    // only where a kind has no single consumer in this database
 	Codec  Codec        // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
-	Events func(Event)  // called after the commit that makes the event true; must not block
+	Events func(Event)  // called after the commit that makes the event true; must not block. A panic is logged, and ends nothing
 	Wakeup Wakeup
 
 	// AutoInstall lets Run create the endpoint's queue. It needs the right to create tables; without it an
@@ -189,12 +190,6 @@ func newID() saga.ID {
 		panic("bus: " + err.Error())
 	}
 	return saga.ID(id)
-}
-
-func (b *Bus) emit(e Event) {
-	if b.events != nil {
-		b.events(e)
-	}
 }
 
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.

@@ -116,11 +116,12 @@
 //	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
+//	Warn   edda: Options.Events panicked          event, panics, panic, stack (once in a minute; panics is how many there were since)
 //	Warn   edda: an ordered endpoint has a limit, which it does not heed  endpoint
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //
-// What concerns a message is logged after the commit that made it true, and bodies never. saga and key are there
+// What concerns a message is logged after the commit that made it true, and bodies never. A kind that is no name is escaped and cut. saga and key are there
 // when the message was for an instance; manifest, run and run_attempt when a manifest emitted it.
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is

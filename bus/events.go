@@ -1,6 +1,10 @@
 package bus
 
 import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/saga"
@@ -11,6 +15,9 @@ import (
 // then what became of each message, in the order of the batch, then BatchDone. Workers emit at the same time, so Options.Events must be safe for concurrent use; while it runs, its
 // worker does nothing else. A process that dies between the commit and the call emits nothing, and an event
 // whose commit had an unknown outcome is not emitted: events are for people and graphs, and no place for effects.
+//
+// A panic of Options.Events costs its event and nothing else. Info.Kind of an event is legible: a kind that is no name
+// (saga.CheckName), which a stranger can write, is escaped and cut.
 type Event interface{ event() }
 
 // Handled: a message was consumed and its effects are committed. It is not emitted for a message that was discarded,
@@ -171,3 +178,40 @@ func (Resumed) event()        {}
 func (ConcurrencySet) event() {}
 func (Relayed) event()        {}
 func (RelayHeld) event()      {}
+
+// emit tells Options.Events of e. A panic of that function must not cost a process: it would cost the next one, too.
+func (b *Bus) emit(e Event) {
+	if b.events == nil {
+		return
+	}
+	defer b.panics.recovered(b.log, e)
+	b.events(e)
+}
+
+const panicWarns = time.Minute // between two warnings of panics
+
+// panics counts those of a function that is called all the time, and says so now and then.
+type panics struct {
+	mu    sync.Mutex
+	count int       // since the last warning; guarded by mu
+	told  time.Time // guarded by mu
+}
+
+// recovered is deferred by the caller of the function.
+func (p *panics) recovered(log *slog.Logger, e Event) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	p.mu.Lock()
+	p.count++
+	count, say := p.count, time.Since(p.told) >= panicWarns
+	if say {
+		p.count, p.told = 0, time.Now()
+	}
+	p.mu.Unlock()
+	if say {
+		log.Warn("edda: Options.Events panicked", "event", fmt.Sprintf("%T", e), "panics", count,
+			"panic", shown(fmt.Sprint(v), mostShownPanic), "stack", shown(string(debug.Stack()), mostShownStack))
+	}
+}

@@ -215,8 +215,8 @@ func (l *leased) tell() {
 	l.untold = nil
 	l.mu.Unlock()
 	for _, c := range lost {
-		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", c.kind, "attempt", c.delivery.Info.Attempt)
-		l.bus.emit(ClaimLost{Endpoint: l.name, Info: c.delivery.Info})
+		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", shownKind(c.kind), "attempt", c.delivery.Info.Attempt)
+		l.bus.emit(ClaimLost{Endpoint: l.name, Info: shownInfo(c.delivery.Info)})
 	}
 }
 

@@ -61,5 +61,5 @@ func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error)
 		c.ctx = ctx
 		return m.consumer.raw(c, d)
 	}
-	return inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery))
+	return saga.Examined(inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery)))
 }

@@ -122,6 +122,27 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 	}
 }
 
+// The methods by which an error is judged are a user's, too: where they panic the message has failed, and nobody else.
+func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
+	t.Parallel()
+	parts := map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return mine{} }),
+		"a lease":       bus.Handle(func(*bus.Context, add) error { return fmt.Errorf("in a tunnel: %w", mine{}) }),
+		"bytes":         bus.HandleRaw(func(*bus.Context, *saga.Delivery) error { return mine{} }, add{}.Kind()),
+		"a saga": bus.Saga(saga.Define("mines", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key },
+			func(*struct{}, *saga.Context, add) error { return mine{} }))),
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("fails", bus.EndpointOptions{Policy: once}, part)
+			w.send(add{Key: "a", N: 1})
+			w.untilEmpty("fails")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position('panic: it goes off' IN error) > 0 AND attempts = 1`)
+		})
+	}
+}
+
 // The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
 func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	t.Parallel()

@@ -159,7 +159,7 @@ func (r *relaying) decode(b *relayed) {
 		}
 		if errors.Is(err, errNewerEnvelope) {
 			if r.endpoint.memory.newerSeen() {
-				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id", m.id.String(), "kind", m.kind, "error", err)
+				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
 			}
 			if n > 0 {
 				b.messages = b.messages[:n]

@@ -14,7 +14,7 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 	now := b.clock()
 	for _, m := range ended {
 		delete(r.failing, m.id)
-		info := m.delivery.Info
+		info := shownInfo(m.delivery.Info)
 		switch m.fate {
 		case dead:
 			event, text := Event(DeadLettered{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason}), "edda: message dead-lettered"
@@ -48,7 +48,7 @@ func (r *relaying) tellFailures(ctx context.Context, b *relayed, through bool) {
 		if m.fate != left || m.err == nil {
 			continue
 		}
-		r.bus.emit(Retried{Endpoint: r.name, Info: m.delivery.Info, Err: m.err, Delay: b.wait})
+		r.bus.emit(Retried{Endpoint: r.name, Info: shownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
 		level := slog.LevelDebug
 		if time.Since(r.warned) >= relayWarns {
 			level, r.warned = slog.LevelWarn, time.Now()
@@ -68,7 +68,7 @@ func (r *relaying) logMessage(ctx context.Context, level slog.Level, text string
 		return
 	}
 	info := m.delivery.Info
-	about := []any{"endpoint", r.name, "message_id", info.ID.String(), "kind", info.Kind, "attempt", info.Attempt}
+	about := []any{"endpoint", r.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt", info.Attempt}
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 		if text == "edda: run failed" {

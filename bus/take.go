@@ -206,7 +206,7 @@ func (b *batch) unknownKind(m *message) {
 	if m.firstFailed.IsZero() {
 		m.firstFailed = b.now
 	}
-	err := fmt.Errorf("%s: %w; this endpoint consumes %v", m.kind, ErrUnknownKind, b.kinds())
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", shownKind(m.kind), ErrUnknownKind, b.kinds())
 	if b.now.Sub(m.firstFailed) >= b.options.UnknownFor {
 		m.die("unknown kind", err)
 		return
@@ -218,6 +218,6 @@ func (b *batch) unknownKind(m *message) {
 func (b *batch) awaitNewerProgram(m *message, err error) {
 	m.putBack(newerWait, err)
 	if b.memory.newerSeen() {
-		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(), "kind", m.kind, "error", err)
+		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
 	}
 }

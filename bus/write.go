@@ -286,13 +286,13 @@ func (b *batch) localTime(t time.Time) time.Time {
 func (b *batch) emitEvents() {
 	for _, a := range b.retried {
 		if a.of.fate != left { // what was lost to a conflict has not happened
-			b.bus.emit(Retried{Endpoint: b.name, Info: a.info, Err: a.err})
+			b.bus.emit(Retried{Endpoint: b.name, Info: shownInfo(a.info), Err: a.err})
 		}
 	}
 	handled := 0
 	for _, m := range b.messages {
 		name, key := m.instance.name()
-		info := m.delivery.Info
+		info := shownInfo(m.delivery.Info)
 		switch m.fate {
 		case done:
 			handled++

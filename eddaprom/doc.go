@@ -58,7 +58,9 @@
 //
 // # Failures
 //
-// Kinds come from messages, and anybody may send any kind: from the Options.Kinds-th on they are counted as "other".
+// Kinds come from messages, and anybody may send any kind. What is no name (saga.CheckName) is counted as "other", and so is every
+// kind after the first Options.Kinds. Kinds of which no message was handled yet get at most half of those labels, so strangers who
+// invent kinds take none from yours. Only an endpoint that handles whatever comes (bus.HandleRaw) lets them.
 // When the queues or the schedule cannot be read, their gauges are missing from the scrape and the error is counted; nothing else is
 // affected.
 //

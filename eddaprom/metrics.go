@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Options of Metrics. Every zero is a default.
 type Options struct {
 	Namespace    string        // the first word of every name; "" is "edda"
-	Kinds        int           // different kinds that get a label of their own; 0 or less is 1,000
+	Kinds        int           // different kinds that get a label of their own, at most half of them before one was handled; 0 or less is 1,000
 	QueueEvery   time.Duration // how long a reading of the queues, or of the schedule, is shown again; 0 or less is 5 s
 	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
 }
@@ -45,8 +46,9 @@ type Metrics struct {
 	queues                                    *queues
 	schedule                                  *schedule
 
-	mu    sync.Mutex // guards kinds
-	kinds map[string]bool
+	mu    sync.Mutex      // guards what follows
+	kinds map[string]bool // that have a label of their own; true where one was handled
+	never int             // of kinds, those of which none was handled
 }
 
 // New makes Metrics that have counted nothing yet. Register them with a prometheus.Registerer, and give
@@ -96,7 +98,7 @@ func New(o Options) *Metrics {
 func (m *Metrics) Observe(e bus.Event) {
 	switch e := e.(type) {
 	case bus.Handled:
-		m.handled.WithLabelValues(e.Endpoint, e.Saga, m.kind(e.Info.Kind)).Inc()
+		m.handled.WithLabelValues(e.Endpoint, e.Saga, m.handledKind(e.Info.Kind)).Inc()
 		m.processing.WithLabelValues(e.Endpoint).Observe(e.Step.Seconds())
 		m.critical.WithLabelValues(e.Endpoint).Observe(e.Critical.Seconds())
 	case bus.Retried:
@@ -165,19 +167,40 @@ func outcome(e bus.RunFailed) string {
 	return "failed"
 }
 
-// kind is the label of a kind: itself, or "other" when too many others had one before.
+// kind is the label of a kind that failed: itself, or "other" where it is no name, or too many others had one before. Strangers invent
+// kinds, and those fail: they get at most half of the labels.
 func (m *Metrics) kind(kind string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kinds[kind] {
+	if _, known := m.kinds[kind]; known {
 		return kind
 	}
-	if len(m.kinds) >= m.options.Kinds {
-		return "other"
+	if saga.CheckName(kind) != nil || len(m.kinds) >= m.options.Kinds || m.never >= max(1, m.options.Kinds/2) {
+		return other
+	}
+	m.kinds[kind] = false
+	m.never++
+	return kind
+}
+
+// handledKind is the label of a kind that a program handles.
+func (m *Metrics) handledKind(kind string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	handled, known := m.kinds[kind]
+	switch {
+	case handled:
+		return kind
+	case known:
+		m.never--
+	case saga.CheckName(kind) != nil || len(m.kinds) >= m.options.Kinds:
+		return other
 	}
 	m.kinds[kind] = true
 	return kind
 }
+
+const other = "other"
 
 // Watch adds the queues of b to what is collected. Of several processes that watch the same queues each reads them.
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }

@@ -166,23 +166,70 @@ func (l lab) ready(t *testing.T) int64 {
 	return infos[0].Ready
 }
 
-// Anybody may send any kind, and a label for each would fill the memory of Prometheus.
+// A label for each kind would fill the memory of Prometheus.
 func TestKindsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := eddaprom.New(eddaprom.Options{Kinds: 2})
 	all := prometheus.NewPedanticRegistry()
 	all.MustRegister(m)
 	for _, kind := range []string{"a", "b", "c", "d", "a"} {
-		m.Observe(bus.Discarded{Endpoint: "van", Info: saga.Info{Kind: kind}})
+		m.Observe(bus.Handled{Endpoint: "van", Info: saga.Info{Kind: kind}})
 	}
 	if err := testutil.GatherAndCompare(all, strings.NewReader(`
-# HELP edda_messages_discarded_total Messages consumed without effect, with a reason kept.
-# TYPE edda_messages_discarded_total counter
-edda_messages_discarded_total{endpoint="van",kind="a"} 2
-edda_messages_discarded_total{endpoint="van",kind="b"} 1
-edda_messages_discarded_total{endpoint="van",kind="other"} 2
-`), "edda_messages_discarded_total"); err != nil {
+# HELP edda_messages_handled_total Messages whose effects are committed.
+# TYPE edda_messages_handled_total counter
+edda_messages_handled_total{endpoint="van",kind="a",saga=""} 2
+edda_messages_handled_total{endpoint="van",kind="b",saga=""} 1
+edda_messages_handled_total{endpoint="van",kind="other",saga=""} 2
+`), "edda_messages_handled_total"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whoever may write to a topic invents kinds: they take no label from those that are handled, and what is no name never has one.
+func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
+	t.Parallel()
+	m := eddaprom.New(eddaprom.Options{Kinds: 100})
+	all := prometheus.NewPedanticRegistry()
+	all.MustRegister(m)
+	for n := range 1000 {
+		for _, kind := range []string{fmt.Sprintf("invented.%d", n), fmt.Sprintf("no name %d", n), strings.Repeat("x", 64+n), "order.pl\xe4ce"} {
+			m.Observe(bus.DeadLettered{Endpoint: "van", Info: saga.Info{Kind: kind}})
+		}
+	}
+	for n := range 50 {
+		m.Observe(bus.Handled{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
+		m.Observe(bus.Retried{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
+	}
+	families, err := all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]map[string]bool{}
+	for _, f := range families {
+		for _, series := range f.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if label.GetName() == "kind" {
+					if kinds[f.GetName()] == nil {
+						kinds[f.GetName()] = map[string]bool{}
+					}
+					kinds[f.GetName()][label.GetValue()] = true
+				}
+			}
+		}
+	}
+	for name, want := range map[string]int{"edda_messages_handled_total": 50, "edda_messages_dead_lettered_total": 51, "edda_attempts_retried_total": 50} {
+		if len(kinds[name]) != want {
+			t.Errorf("%s has %d kinds, want %d", name, len(kinds[name]), want)
+		}
+		for kind := range kinds[name] {
+			if err := saga.CheckName(kind); err != nil {
+				t.Errorf("%s has the kind %.80q: %v", name, kind, err)
+			}
+		}
+	}
+	if !kinds["edda_messages_dead_lettered_total"]["other"] || kinds["edda_messages_handled_total"]["other"] {
+		t.Error("what is handled is counted as other, or what strangers invent is not")
 	}
 }
 

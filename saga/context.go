@@ -108,12 +108,12 @@ func (c *Context) call(handler func() error) (err error) {
 	defer c.closed.Store(true)
 	defer caught(&err)
 	if c.turn.Around == nil {
-		return handler()
+		return Examined(handler())
 	}
-	return c.turn.Around(c.ctx, func(ctx context.Context) error {
+	return Examined(c.turn.Around(c.ctx, func(ctx context.Context) error {
 		c.ctx = ctx // what a middleware put into the context is seen by the handler
 		return handler()
-	})
+	}))
 }
 
 func (c *Context) outcome(err error) Outcome {

@@ -182,7 +182,7 @@ func (s *Singleton) call(t Term) (err error) {
 			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return s.run(t)
+	return saga.Examined(s.run(t))
 }
 
 // note keeps what a Sweep tells.

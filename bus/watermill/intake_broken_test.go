@@ -56,6 +56,32 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 }
 
+// fragile is a subscriber whose first subscriptions panic.
+type fragile struct {
+	message.Subscriber
+	left atomic.Int64
+}
+
+func (s *fragile) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	if s.left.Add(-1) >= 0 {
+		panic("no such partition")
+	}
+	return s.Subscriber.Subscribe(ctx, topic)
+}
+
+// A subscription that panics has failed, and is made again.
+func TestIntakeSurvivesPanicsOfItsSubscriber(t *testing.T) {
+	w := newWorld(t)
+	inner := broker(t)
+	b := &fragile{Subscriber: inner}
+	b.left.Store(2)
+	if err := inner.Publish("paid", paid(1)); err != nil {
+		t.Fatal(err)
+	}
+	w.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
+	w.until("it has come", func() bool { return w.left("orders") == 1 })
+}
+
 // However a connection breaks, what is acked is there, and everything arrives once.
 func TestIntakeWhileConnectionsBreak(t *testing.T) {
 	const n = 7

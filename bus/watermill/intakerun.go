@@ -29,7 +29,7 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 	retry := patience()
 	for ctx.Err() == nil {
 		begun := time.Now()
-		channel, err := r.subscriber.Subscribe(ctx, r.topic)
+		channel, err := r.open(ctx)
 		if err == nil {
 			if err := r.follow(ctx, channel); err != nil {
 				return err
@@ -45,6 +45,12 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 		_ = run.Sleep(ctx, retry.NextBackOff()) // its error is the loop's condition
 	}
 	return nil
+}
+
+// open calls the subscriber, which may be anybody's: a panic of it is a subscription that failed.
+func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
+	defer recovered("Subscribe: ", &err)
+	return r.subscriber.Subscribe(ctx, r.topic)
 }
 
 // follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription, everything is refused.
@@ -151,7 +157,7 @@ func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
 		if arrivals[n].ID == "" && !r.unnamed {
 			r.unnamed = true
 			r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
-				"intake", r.Name(), "topic", r.topic, "kind", arrivals[n].Kind)
+				"intake", r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", arrivals[n].Kind))
 		}
 	}
 	return arrivals
