@@ -116,16 +116,12 @@ func (l *leased) claim(taking context.Context, want int) (got int, unseated bool
 		l.wakeForNext(ctx, conn.Conn())
 		return 0, false, nil
 	}
-	return len(claims), false, l.beginAll(ctx, conn, b, claims)
+	return b.got(claims, want), false, l.beginAll(ctx, b, claims)
 }
 
 // beginAll starts the handlers of what was claimed.
-func (l *leased) beginAll(ctx context.Context, conn *pgxpool.Conn, b *batch, claims []*claimed) (err error) {
+func (l *leased) beginAll(ctx context.Context, b *batch, claims []*claimed) (err error) {
 	l.hold(claims)
-	if err := l.readBodies(ctx, conn, claims); err != nil {
-		l.giveBack(claims)
-		return err
-	}
 	b.prepareTurn(l.work) //nolint:contextcheck // handlers outlive the context of taking
 	b.decode()
 	if claims, err = l.setSuspectsAside(ctx, claims); err != nil {
@@ -151,10 +147,18 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
 	b.begun = time.Now()
-	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session())).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()), l.options.BatchBytes).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
 	})
+}
+
+// got is what a claim says of the queue. One that its bytes cut short has left messages behind, as one that got all it wanted.
+func (b *batch) got(claims []*claimed, want int) int {
+	if len(claims) < b.found {
+		return want
+	}
+	return len(claims)
 }
 
 func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
@@ -164,15 +168,12 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		c := &claimed{batch: b, renewed: b.begun}
 		c.due, c.id, c.sent, c.firstFailed = r.Time(0), r.UUID(1), r.Time(2), r.Time(3)
 		c.attempt, c.conflict, c.kind = int(r.Int(4)), int(r.Int(5)), kinds.text(r.Bytes(6))
-		c.header, c.size = b.keep(r.Bytes(7)), int(r.Int(9))
-		if !r.Null(8) {
-			c.body = b.keep(r.Bytes(8))
+		c.header, c.body = b.keep(r.Bytes(7)), b.keep(r.Bytes(8))
+		b.now, c.rows, c.number = r.Time(9), []time.Time{r.Time(10)}, int(r.Int(11))
+		if !r.Null(12) {
+			c.callOff(cancelReason(r.Text(12)))
 		}
-		b.now, c.rows, c.number = r.Time(10), []time.Time{r.Time(11)}, int(r.Int(12))
-		if !r.Null(13) {
-			c.callOff(cancelReason(r.Text(13)))
-		}
-		c.before = r.UUID(14)
+		c.before, b.found = r.UUID(13), int(r.Int(14))
 		if len(r) > 15 {
 			c.key = r.Text(15)
 		}
@@ -216,21 +217,6 @@ func (l *leased) arrive(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last.took = now.Sub(l.last.left)
-}
-
-// readBodies reads the bodies that the claim left behind, one after another: a handler that waits for a large one
-// takes long anyway.
-func (l *leased) readBodies(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) error {
-	for _, c := range claims {
-		if c.body != nil {
-			continue
-		}
-		err := conn.QueryRow(ctx, l.queue.sql("claimed_body"), c.rows[0], [16]byte(c.id), c.number).Scan(&c.body)
-		if err != nil {
-			return fmt.Errorf("read a large body: %w", err)
-		}
-	}
-	return nil
 }
 
 // giveBack returns claims to the queue as they were.

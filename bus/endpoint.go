@@ -26,7 +26,7 @@ type EndpointOptions struct {
 	// to the pool's MaxConns. In a leased endpoint it is how many handlers run at a time, which need no connection; 0 is 32.
 	Concurrency int
 	BatchMax    int           // messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
-	BatchBytes  int           // bodies in memory at a time; 0 is 4 MiB
+	BatchBytes  int           // kinds, headers and bodies that a batch, or one claim of a leased endpoint, reads; 0 is 4 MiB. A larger message comes alone
 	Budget      time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
 	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
 	Ordered     Ordering      // of a leased endpoint: whether the messages of one key come one after another, see KeyedBy

@@ -123,9 +123,6 @@ func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int)
 		l.wakeForNext(ctx, conn.Conn())
 		return 0, nil
 	}
-	if err := l.readBodies(ctx, conn, claims); err != nil {
-		return 0, err
-	}
 	l.decodeInOrder(b, claims)
 	e, err := l.enterLanes(ctx, conn, claims)
 	if err != nil {
@@ -139,7 +136,7 @@ func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int)
 		return 0, fmt.Errorf("park messages: %w", explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
-	return len(claims), nil
+	return b.got(claims, want), nil
 }
 
 // entered is what enterLanes found out.
@@ -235,7 +232,8 @@ func texts(all []string) *pg.Array {
 func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string) *adoption {
 	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: time.Now()}}
 	if len(keys) > 0 {
-		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds(),
+			l.options.BatchBytes/len(keys)).Query(func(rows pgx.Rows) error {
 			a.claims = collectClaims(rows, a.batch)
 			return rows.Err()
 		})

@@ -76,9 +76,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		empty, full []string
 		most        int // rows that one node may read
 	}{
-		"take":            {empty: []string{"10", "-infinity", nobody}, full: []string{"10", "-infinity", nobody}, most: 10},
-		"take_seated":     {empty: []string{"10", "-infinity", nobody}, full: []string{"10", "-infinity", nobody}, most: 10},
-		"body":            {empty: []string{"(0,1)"}, full: []string{"(0,1)"}, most: 1},
+		"take":            {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
+		"take_seated":     {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
 		"next_due":        {most: 1},
 		"insert":          {empty: []string{"{}", "{}", "{}", "{}", "{}"}, full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"}, full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
@@ -87,8 +86,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
 		"gather":          {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
-		"claim":           {empty: []string{"10", "1000", nobody}, full: []string{"10", "1000", nobody}, most: 10},
-		"claimed_body":    {empty: []string{"now", nobody, "1"}, full: []string{"now", nobody, "1"}, most: 1},
+		"claim":           {empty: []string{"10", "1000", nobody, "1000"}, full: []string{"10", "1000", nobody, "1000"}, most: 10},
 		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
 		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},

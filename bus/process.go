@@ -22,6 +22,9 @@ type batch struct {
 	now   time.Time // the database's clock when it had begun
 	xact  string    // the transaction that took, when handlers may end it
 
+	found     int      // rows that the take has locked, with those for which there was no memory
+	foundLast position // the last of them
+
 	byID       bool      // a message names its instance by id
 	forget     []saga.ID // ids that were claimed for messages which are not sent after all
 	userReady  bool      // the transaction is as a user's handler expects it

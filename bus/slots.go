@@ -65,7 +65,7 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	for n, c := range claims {
 		c.slot = &granted.Slots[n]
 	}
-	return len(claims), false, l.beginAll(ctx, conn, b, claims)
+	return b.got(claims, want), false, l.beginAll(ctx, b, claims)
 }
 
 // leaveLine gives up our place among those who wait for slots: there is nothing to do.

@@ -27,29 +27,40 @@ WHERE current_setting('idle_in_transaction_session_timeout')::interval NOT BETWE
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: take
--- The row lock is the claim. A large body is left behind and read when its turn comes. xmax is not 0 when somebody has
--- had the row locked before: he let go of it, or is dead.
-SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.xmax
-FROM :queue q
-WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
-ORDER BY q.due, q.id
-LIMIT $1
-FOR UPDATE SKIP LOCKED;
+-- The row lock is the claim. Headers and bodies come along as long as all rows up to theirs have no more than $4 bytes
+-- together, and those of the first row always do. A row that comes without them is left for a later batch. So the server sends what
+-- the process has memory for, and reads nothing else from TOAST. A window function would not stand beside FOR UPDATE, hence the two
+-- subqueries; they keep no rows, as a CTE would. mark is not 0 when somebody has had the row locked before: he let go of it, or is dead.
+SELECT t.tid, t.due, t.id, t.sent, t.first_failed, t.attempt, t.conflict, t.kind,
+       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.header END,
+       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.body END, now(), t.mark
+FROM (
+    SELECT r.*, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
+    FROM (
+        SELECT q.ctid AS tid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.xmax AS mark,
+               octet_length(q.kind) + octet_length(q.header) + octet_length(q.body) AS size
+        FROM :queue q
+        WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+        ORDER BY q.due, q.id
+        LIMIT $1
+        FOR UPDATE SKIP LOCKED) r) t;
 
 -- name: take_seated
 -- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had locked
 -- would be passed over by those who have one.
-SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.xmax
-FROM :queue q
-WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
-ORDER BY q.due, q.id
-LIMIT $1 * current_setting('edda.seat')::int
-FOR UPDATE SKIP LOCKED;
-
--- name: body
-SELECT q.body FROM :queue q WHERE q.ctid = $1;
+SELECT t.tid, t.due, t.id, t.sent, t.first_failed, t.attempt, t.conflict, t.kind,
+       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.header END,
+       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.body END, now(), t.mark
+FROM (
+    SELECT r.*, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
+    FROM (
+        SELECT q.ctid AS tid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.xmax AS mark,
+               octet_length(q.kind) + octet_length(q.header) + octet_length(q.body) AS size
+        FROM :queue q
+        WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+        ORDER BY q.due, q.id
+        LIMIT $1 * current_setting('edda.seat')::int
+        FOR UPDATE SKIP LOCKED) r) t;
 
 -- name: next_due
 SELECT q.due - now() FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 1;
@@ -200,19 +211,19 @@ SELECT set_config('client_connection_check_interval', '2000', false);
 
 -- name: claim
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself. Each
--- row gets a microsecond of its own: one message may be in a queue twice.
+-- row gets a microsecond of its own: one message may be in a queue twice. Rows are claimed as long as they have no more than $4 bytes
+-- together, and the first one always is; the last column is how many were due, up to $1.
 WITH found AS MATERIALIZED (
-    SELECT x.ctid AS tid, x.due AS was, x.owner AS before FROM :queue x
+    SELECT x.ctid AS tid, x.due AS was, x.owner AS before, octet_length(x.kind) + octet_length(x.header) + octet_length(x.body) AS size
+    FROM :queue x
     WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
-numbered AS MATERIALIZED (SELECT f.*, row_number() OVER () AS place FROM found f)
+numbered AS MATERIALIZED (
+    SELECT f.*, row_number() OVER upto AS place, sum(f.size) OVER upto AS bytes FROM found f WINDOW upto AS (ROWS UNBOUNDED PRECEDING))
 UPDATE :queue q
 SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid, turn = coalesce(q.turn, n.was)
-FROM numbered n WHERE q.ctid = n.tid
-RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-          CASE WHEN octet_length(q.body) <= 65536 THEN q.body END, octet_length(q.body), now(), q.due, q.claim, q.cancelled, n.before;
-
--- name: claimed_body
-SELECT q.body FROM :queue q WHERE q.due = $1 AND q.id = $2 AND q.claim = $3;
+FROM numbered n WHERE q.ctid = n.tid AND (n.bytes <= $4::bigint OR n.place = 1)
+RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, n.before,
+          (SELECT count(*) FROM found);
 
 -- name: extend
 -- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for.
@@ -303,11 +314,16 @@ SELECT u.key FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (SELECT FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key LIMIT 1) x;
 
 -- name: next_parked
--- What waits for the lanes comes back to the queue as claimed by their owner.
+-- What waits for the lanes comes back to the queue as claimed by their owner: of each lane as many as have no more than $6 bytes
+-- together, and the first one in any case.
 WITH next AS MATERIALIZED (
     SELECT x.tid, u.key, row_number() OVER () AS place FROM unnest($2::text[]) u(key)
     CROSS JOIN LATERAL (
-        SELECT p.ctid AS tid FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT $3) x),
+        SELECT s.tid FROM (
+            SELECT r.tid, r.size, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (
+                SELECT p.ctid AS tid, octet_length(p.kind) + octet_length(p.header) + octet_length(p.body) AS size
+                FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT $3) r) s
+        WHERE s.upto <= $6::bigint OR s.upto = s.size) x),
 gone AS (
     DELETE FROM :schema.parked p USING next n WHERE p.ctid = n.tid
     RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
@@ -317,7 +333,7 @@ back AS (
            g.body, 1, $4::uuid, g.due FROM gone g
     RETURNING due, id, turn)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
-       g.body, octet_length(g.body), now(), b.due, 1, NULL::text, NULL::uuid, g.key
+       g.body, now(), b.due, 1, NULL::text, NULL::uuid, 0::bigint, g.key
 FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
 ORDER BY g.place;
 

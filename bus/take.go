@@ -24,7 +24,7 @@ func (b *batch) take(ctx context.Context, o order) error {
 	if b.fence != nil {
 		b.fence(pipeline)
 	}
-	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id)).Query(b.collect)
+	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id), b.options.BatchBytes).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
@@ -41,15 +41,14 @@ func (b *batch) take(ctx context.Context, o order) error {
 		return fmt.Errorf("take: %w", explain(err))
 	}
 	if b.seat == nil || b.seat.Taken {
-		b.pump.taken(o, len(b.messages), b.last())
+		b.pump.taken(o, b.found, b.foundLast)
 	} else {
 		b.pump.unseated()
 	}
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
-		return nil
 	}
-	return b.readLargeBodies(ctx)
+	return nil
 }
 
 func (b *batch) last() position {
@@ -67,22 +66,23 @@ func after(p position) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: p.due, Valid: true}
 }
 
-// collect reads the rows of a take.
+// collect reads the rows of a take. Those from the first on for which there was no memory are left for a later batch.
 func (b *batch) collect(rows pgx.Rows) error {
 	var kinds internKinds
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
-		m := b.newMessage()
-		m.tid, m.due, m.id, m.sent, m.firstFailed = r.TID(0), r.Time(1), r.UUID(2), r.Time(3), r.Time(4)
-		m.attempt, m.conflict, m.kind = int(r.Int(5)), int(r.Int(6)), kinds.text(r.Bytes(7))
-		m.header, m.size = b.keep(r.Bytes(8)), int(r.Int(10))
-		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
-		if !r.Null(9) {
-			m.body = b.keep(r.Bytes(9))
+		b.found, b.foundLast = b.found+1, position{due: r.Time(1), id: r.UUID(2)}
+		if b.late = b.late || r.Null(8); b.late {
+			continue
 		}
+		m := b.newMessage()
+		m.tid, m.due, m.id, m.sent, m.firstFailed = r.TID(0), b.foundLast.due, b.foundLast.id, r.Time(3), r.Time(4)
+		m.attempt, m.conflict, m.kind = int(r.Int(5)), int(r.Int(6)), kinds.text(r.Bytes(7))
+		m.header, m.body = b.keep(r.Bytes(8)), b.keep(r.Bytes(9))
+		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
 		b.messages = append(b.messages, m)
-		b.now = r.Time(11)
-		m.touched = r.Int(12) != 0
+		b.now = r.Time(10)
+		m.touched = r.Int(11) != 0
 		b.touched = b.touched || m.touched
 	}
 	return rows.Err()
@@ -101,31 +101,6 @@ func (k *internKinds) text(b []byte) string {
 	s := string(b)
 	(*k)[s] = s
 	return s
-}
-
-// readLargeBodies reads the bodies that the take left behind, as far as the batch's memory goes. What does
-// not fit is left for a later batch.
-func (b *batch) readLargeBodies(ctx context.Context) error {
-	pipeline := &pgx.Batch{}
-	bytes := 0
-	for i, m := range b.messages {
-		bytes += m.size
-		if bytes > b.options.BatchBytes && i > 0 {
-			b.messages, b.late = b.messages[:i], true
-			break
-		}
-		if m.body == nil {
-			pipeline.Queue(b.queue.sql("body"), pgtype.TID{BlockNumber: m.tid.Block(), OffsetNumber: m.tid.Offset(), Valid: true}).
-				QueryRow(func(row pgx.Row) error { return row.Scan(&m.body) })
-		}
-	}
-	if pipeline.Len() == 0 {
-		return nil
-	}
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("read large bodies: %w", err)
-	}
-	return nil
 }
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
