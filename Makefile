@@ -5,7 +5,7 @@ LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash limits schedule border bouncer web mutants lint fmt
+.PHONY: help demo test race roles bench crash hostile limits schedule border bouncer web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -28,6 +28,9 @@ bench: ## measure Edda beside its peers, on this machine
 
 crash: ## kill workers and Postgres at every statement, and count the messages
 	$(GO) run ./internal/crash
+
+hostile: ## send ten minutes of messages that are meant to do harm beside good ones, and count what became of both
+	$(GO) run ./internal/hostile
 
 limits: ## change a cluster-wide limit at random while workers are killed and stopped, and count
 	$(GO) run ./internal/limits

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,12 +115,8 @@ func forbidden(path string, n ast.Node) string {
 
 // isTool tells programs that measure and break things, which own their process, from the library.
 func isTool(path string) bool {
-	for _, prefix := range []string{"internal/pgdev/", "internal/crash/", "internal/crew/", "internal/limits/", "internal/schedule/", "internal/mutants/", "internal/border/", "bench/", "cmd/", "examples/"} {
-		if strings.HasPrefix(path, prefix) {
-			return true
-		}
-	}
-	return false
+	tools := slices.Concat(testTools, []string{"internal/border", "cmd", "examples"})
+	return slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(path, tool+"/") })
 }
 
 func isSQL(argument ast.Expr) bool {
