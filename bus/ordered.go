@@ -214,6 +214,7 @@ func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[
 	}
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
+		pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(sorted))
 		pipeline.Queue(l.queue.sql("enter_lanes"), l.queue.id, texts(sorted), ids, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(collectKeys(granted))
 	}
 	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(parked))

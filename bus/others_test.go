@@ -70,7 +70,7 @@ func (w *world) install(name string, parts ...bus.Part) *bus.Endpoint {
 // begin opens a transaction of somebody else's, which ends with the test at the latest.
 func (w *world) begin() pgx.Tx {
 	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), pgdev.DSN(w.t))
+	conn, err := pgx.Connect(w.t.Context(), w.dsn)
 	if err != nil {
 		w.t.Fatal(err)
 	}

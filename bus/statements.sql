@@ -278,13 +278,19 @@ UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;
 -- Claims of an ordered endpoint go one after another in the whole cluster: whoever comes first sees the head first.
 SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;
 
+-- name: await_lanes
+-- Waits for whoever ends a message in one of these lanes, and keeps everybody else from doing so. The caller sorts the keys by their bytes.
+-- A statement of its own: what enter_lanes and parked_in read after it includes what was committed before the locks were had.
+SELECT FROM unnest($2::text[]) u(key) CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key FOR UPDATE) x;
+
 -- name: enter_lanes
 -- A lane is entered when nobody has it, when its owner's lease is over, or by the message that it waits for, which may also be gone.
 -- What a dead owner had claimed is due up to 20 ms after the end of his lane, and comes before us: when the lane is given away
 -- all of it was due at the claim of this transaction, hence now().
--- The row is locked even where the answer is no: whoever leaves the lane waits for us, and then sees what we parked.
+-- Lanes that exist are locked already, see await_lanes. If this statement waited for one, it would compare the lane's new row with the
+-- queue as it was before, and miss a retry that was written together with that row.
 INSERT INTO :schema.lane (queue, key, owner, until, waits_id)
-SELECT $1, u.key, $4::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id) ORDER BY u.key
+SELECT $1, u.key, $4::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id)
 ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, until = excluded.until, waits_due = NULL, waits_id = NULL
 WHERE lane.owner IS NOT NULL AND lane.until + interval '20 milliseconds' <= now()
    OR lane.owner IS NULL AND (lane.waits_id = excluded.waits_id

@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 // world is one migrated schema with a bus, and the events of everything that ran in it.
 type world struct {
 	t      *testing.T
+	dsn    string
 	owner  *pgxpool.Pool // prepares and looks; what is tested has pool
 	pool   *pgxpool.Pool
 	role   string // of pool, see pgtest.RoleVariable; "" is the owner
@@ -67,14 +68,21 @@ func newWorld(t *testing.T, o bus.Options) *world {
 // newWorldOf is newWorld for an engine that runs as the role that makeRole makes; "" is the owner of everything.
 func newWorldOf(t *testing.T, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
 	t.Helper()
+	return newWorldIn(t, pgdev.DSN(t), o, makeRole)
+}
+
+// newWorldIn is newWorldOf in a database of the shared server.
+func newWorldIn(t *testing.T, dsn string, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
+	t.Helper()
 	t.Parallel()
-	w := &world{t: t, owner: pgdev.Pool(t), schema: pgdev.Schema(t)}
+	w := &world{t: t, dsn: dsn, schema: pgdev.Schema(t)}
+	w.owner = w.openPool(dsn)
 	if err := migrate.Up(t.Context(), w.owner, migrate.Options{Schema: w.schema}); err != nil {
 		t.Fatal(err)
 	}
 	w.pool, w.role = w.owner, makeRole(t, w.owner, w.schema)
 	if w.role != "" {
-		w.pool = w.openPool(pgdev.DSN(t))
+		w.pool = w.openPool(dsn)
 	}
 	o.Schema, o.AutoInstall = w.schema, true
 	if o.Logger == nil {
