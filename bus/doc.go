@@ -110,6 +110,7 @@
 //	Info   edda: relay stopped                    endpoint, error (nil after a clean drain)
 //	Warn   edda: a relay's turn was lost          endpoint, error (another follows)
 //	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
+//	Warn   edda: no copy of a relayed message is kept  endpoint, message_id, kind, attempt (the server refused it, alone, again and again)
 //	Info   edda: relay goes on                    endpoint (after such a warning)
 //	Warn   edda: the other side of a relay does not answer  endpoint, messages, waited (forward has not returned for RelayOptions.Drain; nothing is relayed until it does)
 //	Debug  edda: a seat was not given back        endpoint, error (it expires)
@@ -132,6 +133,6 @@
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
-// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go and relaytell.go; border.go is what
+// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go with relayunsettled.go, and relaytell.go; border.go is what
 // crosses with a message, and arrive.go, arrival.go, arriving.go and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen where that cannot work.
 package bus

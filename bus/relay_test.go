@@ -255,9 +255,9 @@ func TestPlansOfRelays(t *testing.T) {
 	tx := w.begin()
 	w.execTx(tx, bus.Statement(w.bus, "open"))
 	const id = "00000000-0000-0000-0000-000000000007"
-	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_body": 1, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
+	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
 	args := map[string][]string{
-		"relay_look": {"10", "2026-01-01 01:00:00+00", id}, "relay_body": {"2026-01-01 00:00:07+00", id},
+		"relay_look":   {"10", "2026-01-01 01:00:00+00", id, "1000"},
 		"relay_delete": {`{"(0,7)","(0,8)"}`, `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`, "{" + id + "," + id + "}"},
 		"relay_mark":   {"border"}, "relay_marked": {"border"},
 	}

@@ -18,11 +18,11 @@ import (
 var relaySQL string
 
 // relayStatements are those of relay.sql for one queue.
-type relayStatements struct{ look, body, remove string }
+type relayStatements struct{ look, remove string }
 
 func (b *Bus) relayStatementsOf(q *queue) relayStatements {
 	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", q.table) }
-	return relayStatements{look: render("relay_look"), body: render("relay_body"), remove: render("relay_delete")}
+	return relayStatements{look: render("relay_look"), remove: render("relay_delete")}
 }
 
 // relayed are the messages of one turn, in their order.
@@ -72,7 +72,9 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	var xmin uint64
 	pipeline.Queue(r.bus.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &batch.xmax))
 	from := r.head.begin(batch.read)
-	pipeline.Queue(r.sql.look, r.options.BatchMax, after(from), [16]byte(from.id)).Query(func(rows pgx.Rows) error { return batch.collect(rows, r.options.BatchMax) })
+	pipeline.Queue(r.sql.look, r.turnMax(), after(from), [16]byte(from.id), r.options.BatchBytes).Query(func(rows pgx.Rows) error {
+		return batch.collect(rows, r.turnMax())
+	})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
 	}
@@ -81,9 +83,6 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 		first = batch.messages[0].position()
 	}
 	r.head.looked(first, xmin)
-	if err := r.readLargeBodies(ctx, conn.Conn(), batch); err != nil {
-		return nil, err
-	}
 	r.decode(batch)
 	return batch, nil
 }
@@ -103,45 +102,13 @@ func (b *relayed) collect(rows pgx.Rows, most int) error {
 		slab = slab[1:]
 		row := pg.CurrentRow(rows)
 		m.tid, m.due, m.id, m.sent, m.firstFailed = row.TID(0), row.Time(1), row.UUID(2), row.Time(3), row.Time(4)
-		m.attempt, m.kind, m.header, m.size = int(row.Int(5)), kinds.text(row.Bytes(6)), memory.keep(row.Bytes(7)), int(row.Int(9))
-		if !row.Null(8) {
-			m.body = memory.keep(row.Bytes(8))
-		}
+		m.attempt, m.kind, m.header, m.body = int(row.Int(5)), kinds.text(row.Bytes(6)), memory.keep(row.Bytes(7)), memory.keep(row.Bytes(8))
 		if b.messages == nil {
-			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(10)
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(9)
 		}
 		b.messages = append(b.messages, m)
 	}
 	return rows.Err()
-}
-
-// readLargeBodies reads the bodies that the look left behind, as far as BatchBytes goes, and leaves the rest for the next turn.
-func (r *relaying) readLargeBodies(ctx context.Context, conn *pgx.Conn, b *relayed) error {
-	pipeline, bytes := &pgx.Batch{}, 0
-	var gone []*message
-	for n, m := range b.messages {
-		if bytes += m.size; bytes > r.options.BatchBytes && n > 0 {
-			b.messages = b.messages[:n]
-			break
-		}
-		if m.body == nil {
-			pipeline.Queue(r.sql.body, m.due, m.id).QueryRow(func(row pgx.Row) error {
-				err := row.Scan(&m.body)
-				if errors.Is(err, pgx.ErrNoRows) { // somebody took it out
-					gone, err = append(gone, m), nil
-				}
-				return err
-			})
-		}
-	}
-	if pipeline.Len() == 0 {
-		return nil
-	}
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("read large bodies: %w", err)
-	}
-	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool { return slices.Contains(gone, m) })
-	return nil
 }
 
 // decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote waits for one,

@@ -27,12 +27,16 @@ type relaying struct {
 	database *backoff.ExponentialBackOff // with ours
 	failing  map[saga.ID]*failing        // messages that were tried in vain, and are still in the queue
 	warned   time.Time                   // of failures, for the last time
+
+	most    float64              // messages of the next turn, see relayunsettled.go
+	alone   int                  // times in a row that the settle of a single message was refused
+	decided map[position]verdict // fates that are not written down yet
 }
 
 func newRelaying(r *Relay, t lease.Term, pool *pgxpool.Pool) *relaying {
 	return &relaying{
 		Relay: r, queue: r.endpoint.queue, sql: r.bus.relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
-		database: newPatience(), failing: map[saga.ID]*failing{},
+		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax), decided: map[position]verdict{},
 		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
 			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
 	}
@@ -51,7 +55,7 @@ func (r *relaying) run(life, working context.Context) error {
 					return err
 				}
 				r.options.Logger.Warn("edda: a relay's turn was lost", "endpoint", r.name, "error", err)
-				after = rest{wait: pause(err, r.database)}
+				after = rest{wait: r.database.NextBackOff()}
 			} else {
 				r.database.Reset()
 			}
@@ -76,6 +80,7 @@ type rest struct {
 func (r *relaying) turn(working context.Context) (rest, error) {
 	batch, err := r.look(working)
 	if err != nil {
+		r.shrink(0)
 		return rest{}, fmt.Errorf("look: %w", explain(err))
 	}
 	if len(batch.messages) == 0 {
@@ -91,12 +96,17 @@ func (r *relaying) turn(working context.Context) (rest, error) {
 		return rest{wait: newerWait}, nil
 	}
 	if err := r.checkRuns(working, batch); err != nil {
+		r.shrink(len(batch.messages))
 		return rest{}, err
 	}
+	r.recall(batch)
 	r.carry(working, batch)
 	if err := r.settle(working, batch); err != nil {
+		r.unsettled(batch, err)
+		r.shrink(len(batch.messages))
 		return rest{}, err
 	}
+	r.grow()
 	r.head.settled(batch.gone(), batch.xmax, batch.clock())
 	return rest{wait: batch.wait}, nil
 }

@@ -11,7 +11,7 @@ import (
 // RelayOptions of a Relay. Every zero is a default, and a negative number an error.
 type RelayOptions struct {
 	BatchMax   int           // messages that forward is given at a time; 0 is 500, at most 5,000
-	BatchBytes int           // bodies in memory at a time; 0 is 4 MiB
+	BatchBytes int           // kinds, headers and bodies of a turn; 0 is 4 MiB. A larger message comes alone
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	Lease      time.Duration // how long the relay stays with a process that has died; 0 is 15 s, 2 s to 1 h
 	Server     string        // the name of this process in the table lease, for people who look; "" is the host's name

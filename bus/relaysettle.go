@@ -26,6 +26,8 @@ func (r *relaying) settle(ctx context.Context, b *relayed) error {
 		if settled, err = r.write(ctx, settled); err != nil {
 			return fmt.Errorf("settle: %w", explain(lease.Fenced(err)))
 		}
+		r.forgetDecided(settled)
+		r.tellUncopied(ctx, settled)
 	}
 	r.tell(ctx, b, settled)
 	return nil
@@ -97,7 +99,7 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 			m.reportRun(ends)
 		}
 		switch {
-		case m.fate == done && r.options.Keep > 0:
+		case r.copies(m):
 			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.id, Kind: m.kind, Header: m.header, Body: m.body, Sent: m.sent})
 		case m.fate == dropped:
 			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind, Reason: m.reason})
