@@ -111,10 +111,14 @@ func (b *Bus) turned(ctx context.Context, queue int) {
 
 // tell notifies whoever listens, and returns when that is done. It is for what people do: a bus that only polls tells too,
 // since others may listen.
-func (b *Bus) tell(ctx context.Context, payload string) {
+func (b *Bus) tell(ctx context.Context, payloads ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), payload); err != nil {
+	pipeline := &pgx.Batch{}
+	for _, payload := range payloads {
+		pipeline.Queue(b.sql.Get("notify"), b.schema.Channel(), payload)
+	}
+	if err := b.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		b.log.Debug("edda: notify", "error", err) // the poll finds it
 	}
 }

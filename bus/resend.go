@@ -78,6 +78,6 @@ func (b *Bus) Wake(ctx context.Context, endpoints ...string) {
 		}
 	}
 	if len(to) > 0 {
-		b.tell(ctx, notifyPayload(to...))
+		b.tell(ctx, notifyPayloads(to)...)
 	}
 }

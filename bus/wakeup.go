@@ -239,19 +239,32 @@ func (n *notifier) send(ctx context.Context, due []*queue) {
 	if b.wakeup == PollOnly {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), notifyPayload(due...)); err != nil {
-		b.log.Debug("edda: notify", "error", err) // the poll finds the messages
-	}
+	b.tell(ctx, notifyPayloads(due)...)
 }
 
-func notifyPayload(queues ...*queue) string {
-	ids := make([]string, len(queues))
-	for i, q := range queues {
-		ids[i] = strconv.Itoa(q.id)
+// payloadBytes is how long a payload may become: Postgres refuses those of 8,000 bytes.
+const payloadBytes = 7900
+
+func notifyPayload(q *queue) string { return strconv.Itoa(q.id) }
+
+// notifyPayloads lists the queues in as few payloads as possible.
+func notifyPayloads(queues []*queue) (payloads []string) {
+	var b strings.Builder
+	for _, q := range queues {
+		text := notifyPayload(q)
+		if b.Len() > 0 && b.Len()+len(",")+len(text) > payloadBytes {
+			payloads = append(payloads, b.String())
+			b.Reset()
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(text)
 	}
-	return strings.Join(ids, ",")
+	if b.Len() > 0 {
+		payloads = append(payloads, b.String())
+	}
+	return payloads
 }
 
 // listen wakes workers when other processes ask for it. One endpoint of the bus does it for all; when it ends,
