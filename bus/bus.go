@@ -50,6 +50,7 @@ type Bus struct {
 	notifier *notifier
 	session  *session
 	watching *watching
+	cleaner  *cleaner
 
 	autoInstall bool
 	notifyInTx  bool
@@ -139,7 +140,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements+"\n"+crashStatements+"\n"+relaySQL, b.schema); err != nil {
+	if b.sql, err = pg.Load(statements+"\n"+crashStatements+"\n"+relaySQL+"\n"+queueStatements, b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {
@@ -180,6 +181,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	b.hub = newHub(b.watching)
 	b.notifier = &notifier{bus: b}
 	b.session = newSession(b)
+	b.cleaner = newCleaner()
 	return nil
 }
 

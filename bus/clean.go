@@ -2,44 +2,80 @@ package bus
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/outbox"
+	"github.com/jackc/pgx/v5"
 )
 
 const (
 	cleanEvery    = 10 * time.Minute
-	cleanRows     = 1000 // deleted by one statement
-	cleanMost     = 100  // statements in a row, so that a large table is cleaned over several turns
+	cleanTurn     = cleanEvery / 2 // after one process of the cluster began to clean, the others leave it alone for so long
+	cleanFor      = cleanEvery     // a clean-up that finds no end is ended then
+	cleanRows     = 1000           // deleted by one statement
+	cleanQueues   = 100            // queues that one statement looks into, and locks
+	cleanLease    = "clean"
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
 	ticketKept    = time.Minute // after it expired, for a holder that was only slow
 	jobsKept      = 30 * 24 * time.Hour
 )
 
-// Clean is for programs that have a bus and no endpoint: an endpoint does the same while it runs. It deletes, now and then,
-// what is kept for a time only, and turns the rings of the inbox and the outbox. It returns nil when ctx ends.
+// cleaner makes one endpoint of the process clean up for all of them.
+type cleaner struct {
+	holder string        // the name of this process in the lease that says whose turn it is
+	token  chan struct{} // of capacity 1: the endpoint that puts something in cleans until it ends
+	due    time.Time     // of the next clean-up; whoever has the token reads and writes it
+}
+
+func newCleaner() *cleaner {
+	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1)}
+}
+
+// Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox. It is for
+// programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole process, and the
+// processes of a cluster take turns. Clean returns nil when ctx ends.
 func (b *Bus) Clean(ctx context.Context) error { return b.clean(ctx) }
 
-// clean deletes, now and then, what is kept for a time only: the ids that callers gave, the records of discarded messages,
-// old counters, and the jobs of dead letters that have ended.
-// Every process does it; nobody waits for anybody, and to delete what is gone is no error. Dead letters are kept
-// until somebody acts.
+// clean deletes, now and then, the ids that callers gave, the records of discarded messages, old counters, the jobs of dead
+// letters that have ended, and what was noted about processes that died. Dead letters are kept until somebody acts.
 func (b *Bus) clean(ctx context.Context) error {
-	for run.Sleep(ctx, run.Jitter(cleanEvery)) == nil {
+	c := b.cleaner
+	select {
+	case c.token <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-c.token }()
+	for {
+		if c.due.IsZero() {
+			c.due = time.Now().Add(run.Jitter(cleanEvery))
+		}
+		if run.Sleep(ctx, time.Until(c.due)) != nil {
+			return nil
+		}
+		c.due = time.Time{}
+		b.cleanInTurn(ctx)
+	}
+}
+
+// cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the while.
+// Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
+func (b *Bus) cleanInTurn(ctx context.Context) {
+	_, ours, err := b.leases.Acquire(ctx, b.pool, lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		b.log.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
+	case ours:
 		b.cleanOnce(ctx)
 	}
-	return nil
 }
 
 func (b *Bus) cleanOnce(ctx context.Context) {
-	b.prune(ctx, "sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) })
-	b.prune(ctx, "ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) })
-	b.prune(ctx, "discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) })
-	b.prune(ctx, "saga_counter", func() (int64, error) { return b.pruneCounters(ctx) })
-	b.prune(ctx, "dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) })
-	b.session.prune(ctx)
+	b.prune(ctx, b.chores(ctx))
 	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
 		if _, err := b.ids.Turn(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
 			b.log.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
@@ -47,15 +83,64 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	}
 }
 
-// prune repeats one bounded deletion until there is nothing left of it to do.
-func (b *Bus) prune(ctx context.Context, table string, once func() (int64, error)) {
-	for range cleanMost {
-		deleted, err := once()
-		if err != nil && ctx.Err() == nil {
-			b.log.Warn("edda: old rows were not deleted", "table", table, "error", err)
-		}
-		if err != nil || deleted < cleanRows {
-			return
+// chore deletes old rows of one table, at most cleanRows at a time.
+type chore struct {
+	table string
+	piece func() (deleted int64, err error)
+}
+
+func (b *Bus) chores(ctx context.Context) []chore {
+	execute := func(sql string, args ...any) func() (int64, error) {
+		return func() (int64, error) {
+			tag, err := b.pool.Exec(ctx, sql, args...)
+			return tag.RowsAffected(), err
 		}
 	}
+	kept := sessionKept.Microseconds()
+	chores := []chore{
+		{"sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
+		{"ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) }},
+		{"discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) }},
+		{"saga_counter", func() (int64, error) { return b.pruneCounters(ctx) }},
+		{"dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) }},
+		{"session", execute(b.sql.Get("prune_sessions"), kept, cleanRows)},
+		{"crash_batch", execute(b.sql.Get("prune_batches"), kept, cleanRows)},
+	}
+	for some := range slices.Chunk(b.ledgerQueues(ctx), cleanQueues) {
+		chores = append(chores, chore{"crash_ledger", execute(b.sql.Get("prune_ledger"), some, cleanRows)})
+	}
+	return chores
+}
+
+// ledgerQueues are the queues with messages in the crash ledger: hardly ever one.
+func (b *Bus) ledgerQueues(ctx context.Context) []int32 {
+	rows, err := b.pool.Query(ctx, b.sql.Get("ledger_queues"))
+	if err == nil {
+		var queues []int32
+		if queues, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err == nil {
+			return queues
+		}
+	}
+	if ctx.Err() == nil {
+		b.log.Warn("edda: old rows were not deleted", "table", "crash_ledger", "error", err)
+	}
+	return nil
+}
+
+// prune does a piece of each chore in turn, until each has met one that was not full. After a full piece it rests for as long as
+// that took: however much there is to delete, a clean-up takes no more than half of a connection's time.
+func (b *Bus) prune(ctx context.Context, left []chore) {
+	for begun := time.Now(); len(left) > 0 && time.Since(begun) < cleanFor; {
+		left = slices.DeleteFunc(left, func(c chore) bool { return !b.prunePiece(ctx, c) })
+	}
+}
+
+// prunePiece reports whether there may be more to delete.
+func (b *Bus) prunePiece(ctx context.Context, c chore) (more bool) {
+	begun := time.Now()
+	deleted, err := c.piece()
+	if err != nil && ctx.Err() == nil {
+		b.log.Warn("edda: old rows were not deleted", "table", c.table, "error", err)
+	}
+	return err == nil && deleted >= cleanRows && run.Sleep(ctx, time.Since(begun)) == nil
 }

@@ -99,12 +99,16 @@ DELETE FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = $2 AND l.id = 
 -- No batch lasts so long: its process could not delete the row, and nobody has asked for its messages since.
 DELETE FROM :schema.crash_batch d WHERE d.ctid = ANY (ARRAY(
     SELECT h.ctid FROM :schema.crash_batch h
-    WHERE h.queue = $1 AND h.at < clock_timestamp() - $2::bigint * interval '1 microsecond' LIMIT $3 FOR UPDATE SKIP LOCKED));
+    WHERE h.at < clock_timestamp() - $1::bigint * interval '1 microsecond' LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: ledger_queues
+SELECT DISTINCT l.queue FROM :schema.crash_ledger l WHERE l.at < clock_timestamp() - interval '1 minute' ORDER BY l.queue;
 
 -- name: prune_ledger
--- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful.
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful. The statement looks
+-- into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
 DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.crash_ledger l
-    WHERE l.queue = $1 AND l.at < clock_timestamp() - interval '1 minute'
-      AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.due AND q.id = l.id)
+    WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'
+      AND NOT :schema.is_queued(l.queue, l.due, l.id)
     LIMIT $2 FOR UPDATE SKIP LOCKED));

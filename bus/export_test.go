@@ -1,6 +1,10 @@
 package bus
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
 // Statement is one of the package's statements as it is sent, for tests of its plan.
 func Statement(b *Bus, name string) string { return b.sql.Get(name) }
@@ -40,3 +44,14 @@ func Urgent(b *Bus, name, key string) bool {
 
 // FailTooLate leaves what the last term of a relay may leave when its Run ends for another reason at that moment.
 func FailTooLate(r *Relay, err error) { r.fatal <- err }
+
+// Channel is where wake-ups are sent.
+func Channel(b *Bus) string { return b.schema.Channel() }
+
+// WakeAllNow sends one wake-up for all queues that the process knows, and returns when it is sent.
+func WakeAllNow(ctx context.Context, b *Bus) {
+	b.notifier.send(ctx, slices.Collect(maps.Values(b.routes.current.Load().byID)))
+}
+
+// CleanInTurnNow cleans up unless another process did so a short while ago.
+func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleanInTurn(ctx) }

@@ -152,21 +152,3 @@ func ledgerKeys(messages []*message) (due []time.Time, id [][16]byte) {
 	}
 	return due, id
 }
-
-// prune deletes, a piece at a time, what tells nothing any more.
-func (s *session) prune(ctx context.Context) {
-	b, kept := s.bus, sessionKept.Microseconds()
-	delete := func(table, sql string, args ...any) {
-		b.prune(ctx, table, func() (int64, error) {
-			tag, err := b.pool.Exec(ctx, sql, args...)
-			return tag.RowsAffected(), err
-		})
-	}
-	delete("session", b.sql.Get("prune_sessions"), kept, cleanRows)
-	if known := b.routes.current.Load(); known != nil {
-		for _, q := range known.byID {
-			delete("crash_batch", b.sql.Get("prune_batches"), q.id, kept, cleanRows)
-			delete("crash_ledger", q.sql("prune_ledger"), q.id, cleanRows)
-		}
-	}
-}

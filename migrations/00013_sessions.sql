@@ -41,3 +41,17 @@ CREATE UNLOGGED TABLE :schema.crash_ledger (
     at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT crash_ledger_pkey PRIMARY KEY (queue, due, id)
 );
+
+-- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A queue whose
+-- table is gone has none.
+CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    found boolean;
+BEGIN
+    IF to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %I.queue_%s q WHERE q.due = $1 AND q.id = $2)', :'schema', queue) INTO found USING due, id;
+    RETURN found;
+END $$;

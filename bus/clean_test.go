@@ -1,0 +1,42 @@
+package bus_test
+
+import (
+	"testing"
+
+	"github.com/edda-go/edda/bus"
+)
+
+func (w *world) oldIDs(n int) {
+	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), '\x00', now() - interval '8 days' FROM generate_series(1, $1)`, n)
+}
+
+// A clean-up that deletes a fixed number of rows every ten minutes never ends where a service adds more than that.
+func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.oldIDs(120_500)
+	w.exec(`INSERT INTO edda.sent_id (id, sum) VALUES (gen_random_uuid(), '\x00')`)
+	bus.CleanNow(t.Context(), w.bus)
+	if left := w.count("SELECT count(*) FROM edda.sent_id"); left != 1 {
+		t.Errorf("after a clean-up %d ids are left, want the one that is new", left)
+	}
+}
+
+// A hundred processes need not do what one of them has just done.
+func TestProcessesTakeTurnsToCleanUp(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	first, second := w.newBus(bus.Options{Schema: w.schema}), w.newBus(bus.Options{Schema: w.schema})
+	for n, turn := range []struct {
+		process *bus.Bus
+		cleans  bool
+	}{{first, true}, {second, false}, {first, false}, {nil, false}, {second, true}} {
+		if turn.process == nil {
+			w.exec(`UPDATE edda.lease SET expires = now() WHERE name = 'clean'`)
+			continue
+		}
+		w.oldIDs(1)
+		bus.CleanInTurnNow(t.Context(), turn.process)
+		if left := w.count("SELECT count(*) FROM edda.sent_id"); left == 0 != turn.cleans {
+			t.Errorf("turn %d: the process cleaned up: %v, want %v", n, left == 0, turn.cleans)
+		}
+	}
+}
