@@ -56,13 +56,9 @@ func (b *Bus) peek(ctx context.Context, endpoint string, o PeekOptions) (message
 	if err != nil {
 		return nil, err
 	}
-	sql, err := b.forTools(q)
-	if err != nil {
-		return nil, err
-	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(sql.Get("look"))
-	pipeline.Queue(sql.Get("peek"), min(o.Limit, mostPeekRows), after(position{due: o.AfterDue, id: o.AfterID}),
+	pipeline.Queue(b.sql.Get("look"))
+	pipeline.Queue(q.sql("peek"), min(o.Limit, mostPeekRows), after(position{due: o.AfterDue, id: o.AfterID}),
 		[16]byte(o.AfterID), min(o.BodyBytes, mostPeekBytes)).Query(func(rows pgx.Rows) (err error) {
 		messages, err = pgx.CollectRows(rows, scanQueued)
 		return err

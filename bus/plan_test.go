@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,7 +41,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	used := map[string]bool{}
-	use := regexp.MustCompile(`(?:Get|render)\("([a-z_]+)"\)`)
+	use := regexp.MustCompile(`(?:Get\(|render\(|sql\(|to\(r\.to, )"([a-z_]+)"\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -51,7 +52,9 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 		}
 	}
 	conn := w.begin().Conn()
-	for name, sql := range w.statements("listener") {
+	all := w.statements("listener")
+	maps.Copy(all, w.statementsOf("queues.sql", "listener"))
+	for name, sql := range all {
 		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
 			t.Errorf("prepare %s: %v", name, err)
 		}

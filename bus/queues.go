@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,8 +40,8 @@ type QueueInfo struct {
 	Lag       time.Duration // how long that one has been due
 }
 
-// Queues tells how every queue stands, in the order of the endpoints' names. It is for metrics and tools: it waits for
-// nobody and nobody waits for it. Counting reads at most CountLimit index entries for each number, some 15 ms, however
+// Queues tells how every queue stands at one moment, in the order of the endpoints' names. It is for metrics and tools: it waits
+// for nobody and nobody waits for it. It sends a few statements for each 200 queues. Counting reads at most CountLimit index entries for each number, some 15 ms, however
 // many messages wait. The pool's role needs SELECT on the tables, and no more.
 func (b *Bus) Queues(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := b.readQueues(ctx)
@@ -52,6 +52,14 @@ func (b *Bus) Queues(ctx context.Context) ([]QueueInfo, error) {
 }
 
 func (b *Bus) readQueues(ctx context.Context) ([]QueueInfo, error) {
+	infos, err := b.countMessages(ctx)
+	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped since the subscriptions were read
+		infos, err = b.countMessages(ctx)
+	}
+	return infos, err
+}
+
+func (b *Bus) countMessages(ctx context.Context) ([]QueueInfo, error) {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -61,73 +69,90 @@ func (b *Bus) readQueues(ctx context.Context) ([]QueueInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]QueueInfo, 0, len(known.byID))
-	for _, q := range known.byID {
-		info, err := b.depth(ctx, conn, q, CountLimit)
-		if pg.ClassOf(err) == pg.Unprepared {
-			continue // the queue was dropped since the subscriptions were read
+	infos, err := b.depths(ctx, conn, known)
+	if err != nil {
+		return nil, fmt.Errorf("count the messages: %w", explain(err))
+	}
+	kinds := known.kindsByQueue()
+	for n := range infos {
+		info := &infos[n]
+		info.Kinds = kinds[known.endpoints[info.Endpoint]]
+		if err := b.estimate(ctx, conn, known.endpoints[info.Endpoint], info); err != nil {
+			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, explain(err))
 		}
-		if err != nil {
-			return nil, fmt.Errorf("count the messages of endpoint %s: %w", q.endpoint, explain(err))
-		}
-		info.Endpoint, info.Relay, info.Kinds = q.endpoint, q.relay, known.kindsOf(q)
-		infos = append(infos, info)
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })
 	return infos, nil
 }
 
-func (t *routes) kindsOf(q *queue) (kinds []string) {
-	for kind, queues := range t.kinds {
-		if slices.Contains(queues, q) {
-			kinds = append(kinds, kind)
+// kindsByQueue are the kinds that each queue consumes, sorted.
+func (t *routes) kindsByQueue() map[*queue][]string {
+	kinds := map[*queue][]string{}
+	for _, kind := range slices.Sorted(maps.Keys(t.kinds)) {
+		for _, q := range t.kinds[kind] {
+			kinds[q] = append(kinds[q], kind)
 		}
 	}
-	slices.Sort(kinds)
 	return kinds
 }
 
-// forTools renders the statements of queues.sql for one queue.
-func (b *Bus) forTools(q *queue) (pg.Statements, error) {
-	return pg.Load(strings.ReplaceAll(queueStatements, ":queue", ":schema.queue_"+strconv.Itoa(q.id)), b.schema)
+// countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is rolled back,
+// and Postgres has room for some thousands of locks.
+const countQueues = 200
+
+// depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another is in exactly
+// one of them.
+func (b *Bus) depths(ctx context.Context, conn *pgxpool.Conn, known *routes) (infos []QueueInfo, err error) {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(b.sql.Get("look"))
+	pipeline.Queue(b.sql.Get("begin_piece"))
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.byID)), countQueues) {
+		pipeline.Queue(b.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
+			infos = append(infos, found...)
+			return err
+		})
+		pipeline.Queue(b.sql.Get("unlock_piece"))
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error { return tx.SendBatch(ctx, pipeline).Close() })
+	return infos, err
 }
 
-// depth counts up to limit. The pipeline is one transaction, so that the planner's settings end with it.
-func (b *Bus) depth(ctx context.Context, conn *pgxpool.Conn, q *queue, limit int64) (info QueueInfo, err error) {
-	sql, err := b.forTools(q)
-	if err != nil {
-		return info, err
-	}
+func scanDepth(row pgx.CollectableRow, known *routes) (info QueueInfo, err error) {
 	var (
+		id     int
 		oldest *time.Time
 		now    time.Time
 	)
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(sql.Get("look"))
-	pipeline.Queue(sql.Get("depth"), limit, q.id).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&info.Ready, &info.Delayed, &info.Claimed, &info.Parked, &oldest, &now)
-	})
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := row.Scan(&id, &info.Ready, &info.Delayed, &info.Claimed, &info.Parked, &oldest, &now); err != nil {
 		return info, err
 	}
+	q := known.byID[id]
+	info.Endpoint, info.Relay = q.endpoint, q.relay
 	if oldest != nil {
 		info.OldestDue, info.Lag = oldest.UTC(), now.Sub(*oldest)
 	}
-	if info.Delayed < limit {
+	info.Capped = max(info.Ready, info.Delayed, info.Claimed, info.Parked) >= CountLimit
+	if info.Delayed < CountLimit {
 		info.Delayed -= info.Claimed
 	}
-	info.Capped = max(info.Ready, info.Delayed, info.Claimed, info.Parked) >= limit
-	for number, estimate := range map[*int64]string{&info.Ready: sql.Get("estimate_ready"), &info.Delayed: sql.Get("estimate_delayed")} {
-		if *number < limit {
+	return info, nil
+}
+
+// estimate puts the planner's numbers in the place of counts that ended at the limit.
+func (b *Bus) estimate(ctx context.Context, conn *pgxpool.Conn, q *queue, info *QueueInfo) error {
+	for number, sql := range map[*int64]string{&info.Ready: q.sql("estimate_ready"), &info.Delayed: q.sql("estimate_delayed")} {
+		if *number < CountLimit {
 			continue
 		}
-		rows, err := planRows(ctx, conn, estimate)
+		rows, err := planRows(ctx, conn, sql)
 		if err != nil {
-			return info, err
+			return err
 		}
 		*number = max(*number, rows)
 	}
-	return info, nil
+	return nil
 }
 
 // planRows is the number of rows that the planner expects of a statement.

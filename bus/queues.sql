@@ -6,16 +6,15 @@
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true);
 
--- name: depth
--- All counts stop at the limit: of ten million waiting messages, only the first ones are read. A claimed message is due at the end
--- of its lease, so that the claimed ones are among the first that are not due.
-SELECT (SELECT count(*) FROM (SELECT FROM :queue q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT $1) ready),
-       (SELECT count(*) FROM (SELECT FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT $1) delayed),
-       (SELECT count(claimed.owner) FROM (SELECT q.owner FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 10000) claimed),
-       (SELECT count(*) FROM (SELECT FROM :schema.parked p WHERE p.queue = $2 LIMIT $1) parked),
-       o.due, now()
-FROM (SELECT) one
-LEFT JOIN LATERAL (SELECT q.due FROM :queue q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT 1) o ON true;
+-- name: depths
+SELECT d.queue, d.ready, d.delayed, d.claimed, d.parked, d.oldest, now() FROM :schema.queue_depths($1::int[], $2) d;
+
+-- name: begin_piece
+SAVEPOINT piece;
+
+-- name: unlock_piece
+-- The locks that were taken since the savepoint end with it, and it may be rolled back to again.
+ROLLBACK TO SAVEPOINT piece;
 
 -- name: estimate_ready
 -- What the planner believes: reltuples of pg_class, scaled to the present size of the table, and the part of it that
