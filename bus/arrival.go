@@ -56,7 +56,9 @@ func (a *arrival) compose() (saga.Outgoing, error) {
 			if envelope == nil {
 				envelope, raw.Header = map[string]string{}, without(a.given.Header)
 			}
-			envelope[strings.ToLower(name)] = value
+			if name = strings.ToLower(name); crosses(name) {
+				envelope[name] = value
+			}
 		}
 	}
 	if a.given.ID != "" && a.given.ID != a.claim.ID.String() {
@@ -94,17 +96,22 @@ func without(header map[string]string) map[string]string {
 	return own
 }
 
-// openEnvelope is the inverse of Envelope. Runs of manifests stay in the database that has them: what says that the message
-// belongs to one is dropped. Names that this version does not know are dropped too; a sender whose envelope cannot be
-// understood without them says so by its version.
+// crosses reports whether a border lets a name of the framework through. Runs of manifests stay in the database that has them: what says
+// that the message belongs to one is dropped. Names that this version does not know are dropped too, so that nobody can make this
+// process sort a hundred thousand of them; a sender whose envelope cannot be understood without them says so by its version.
+func crosses(name string) bool {
+	switch name {
+	case headerVersion, headerIntent, headerFrom, headerCorrelation, headerConversation, headerRelated, headerInstance, headerOrigin:
+		return true
+	}
+	return false
+}
+
+// openEnvelope is the inverse of Envelope. Its names are those that cross.
 func openEnvelope(envelope map[string]string, i *saga.Info) error {
 	read := saga.Info{ID: i.ID}
 	r := headerReader{info: &read, version: envelopeVersion}
 	for _, name := range slices.Sorted(maps.Keys(envelope)) {
-		switch name {
-		case headerManifest, headerRun, headerRunAttempt, headerFireDue, headerFireZone:
-			continue
-		}
 		r.pair(name, envelope[name])
 	}
 	if err := r.end(nil); err != nil {

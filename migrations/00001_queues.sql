@@ -39,7 +39,8 @@ INSERT INTO :schema.subscription_generation (generation) VALUES (1);
 
 -- A queue is a table of its own: a partition of one big table would make each statement lock every
 -- partition. Rows are inserted, locked and deleted, and never updated. The name is made from a number,
--- so that no text of a user becomes an identifier.
+-- so that no text of a user becomes an identifier. The sizes are far beyond what send and the bus accept: they bound what a role
+-- that may insert can make a worker read.
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -62,9 +63,9 @@ BEGIN
             first_failed timestamptz,
             attempt      int NOT NULL DEFAULT 0,
             conflict     int NOT NULL DEFAULT 0,
-            kind         text COLLATE "C" NOT NULL,
-            header       bytea NOT NULL,
-            body         bytea NOT NULL,
+            kind         text COLLATE "C" NOT NULL CONSTRAINT queue_%2$s_kind_size CHECK (octet_length(kind) <= 255),
+            header       bytea NOT NULL CONSTRAINT queue_%2$s_header_size CHECK (octet_length(header) <= 2097152),
+            body         bytea NOT NULL CONSTRAINT queue_%2$s_body_size CHECK (octet_length(body) <= 16777216),
             CONSTRAINT queue_%2$s_pkey PRIMARY KEY (due, id)
         ) WITH (
             autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

@@ -11,6 +11,9 @@ DECLARE
     longest int;
     total   int;
     texts   boolean;
+    own     int;
+    size    int;
+    strange text;
 BEGIN
     IF (kind COLLATE "C" ~ '^[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
         RAISE EXCEPTION 'kind must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
@@ -25,15 +28,22 @@ BEGIN
     ELSIF json_typeof(header) <> 'object' OR octet_length(header::text) > 1048576 THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
     END IF;
-    -- The names that begin with edda- are the bus's own, and come on top of what a caller may give.
-    SELECT count(*) FILTER (WHERE NOT starts_with(h.key, 'edda-')), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
-           sum(octet_length(h.key) + octet_length(h.value #>> '{}')) FILTER (WHERE NOT starts_with(h.key, 'edda-')),
-           bool_and(json_typeof(h.value) = 'string')
-    INTO entries, longest, total, texts FROM json_each(header) h;
+    -- The names that begin with edda- are the bus's own, and come on top of what a caller may give. There are these, and each is
+    -- given once; what a newer program may add to them comes with a migration.
+    SELECT count(*) FILTER (WHERE NOT n.own), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
+           sum(n.size) FILTER (WHERE NOT n.own), bool_and(json_typeof(h.value) = 'string'),
+           count(*) FILTER (WHERE n.own), sum(n.size) FILTER (WHERE n.own),
+           left(min(h.key) FILTER (WHERE n.own AND h.key NOT IN ('edda-version', 'edda-intent', 'edda-from', 'edda-correlation', 'edda-conversation',
+               'edda-related', 'edda-instance', 'edda-origin', 'edda-manifest', 'edda-run', 'edda-run-attempt', 'edda-fire-due', 'edda-fire-zone')), 80)
+    INTO entries, longest, total, texts, own, size, strange
+    FROM json_each(header) h,
+         LATERAL (SELECT lower(left(h.key, 5)) = 'edda-' AS own, octet_length(h.key) + octet_length(h.value #>> '{}') AS size) n;
     IF NOT texts THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
-    ELSIF entries > 64 OR longest > 8192 OR total > 65536 THEN
-        RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together' USING ERRCODE = '22023';
+    ELSIF strange IS NOT NULL THEN
+        RAISE EXCEPTION 'header %: names that begin with edda- are the bus''s own, and this is none of them', strange USING ERRCODE = '22023';
+    ELSIF entries > 64 OR longest > 8192 OR total > 65536 OR own > 13 OR size > 8192 THEN
+        RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together; of the bus''s own at most 13, 8 KiB together' USING ERRCODE = '22023';
     END IF;
 END $$;
 

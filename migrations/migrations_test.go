@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/migrations"
 )
@@ -46,4 +47,24 @@ func TestStatements(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	pgtest.Statements(t, pool, schema, "check.sql")
+}
+
+// A role that may insert bypasses the function send, and could make every worker read gigabytes.
+func TestQueueTakesNoRowOfAnySize(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "")
+	const within = `convert_to(repeat('x', 1000), 'UTF8')`
+	for constraint, values := range map[string]string{
+		"kind_size":   `repeat('k', 256), ` + within + `, ` + within,
+		"header_size": `'k', convert_to(repeat('x', 2097153), 'UTF8'), ` + within,
+		"body_size":   `'k', ` + within + `, convert_to(repeat('x', 16777217), 'UTF8')`,
+	} {
+		sql := `INSERT INTO ` + s.table("orders") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), ` + values + `)`
+		_, err := s.pool.Exec(t.Context(), sql)
+		if got := pg.Constraint(err); !strings.HasSuffix(got, constraint) {
+			t.Errorf("%s: %v", constraint, err)
+		}
+	}
+	s.exec(`INSERT INTO ` + s.table("orders") + ` (due, id, kind, header, body)
+		VALUES (now(), gen_random_uuid(), repeat('k', 255), convert_to(repeat('x', 2097152), 'UTF8'), convert_to(repeat('x', 16777216), 'UTF8'))`)
 }

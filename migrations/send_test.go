@@ -148,6 +148,12 @@ func TestSendRefuses(t *testing.T) {
 		{"a header over 8 KiB", func(l *letter) { l.header = headers(1, 8193) }, argument, "8 KiB each"},
 		{"headers over 64 KiB", func(l *letter) { l.header = headers(9, 8000) }, argument, "64 KiB together"},
 		{"a header of much space", func(l *letter) { l.header = "{" + strings.Repeat(" ", 1<<20) + "}" }, argument, notStrings},
+		{"a name that looks like one of the bus", func(l *letter) { l.header = `{"edda-mine":""}` }, argument, "edda-mine: names that begin with edda- are the bus's own"},
+		{"a name of the bus in capitals", func(l *letter) { l.header = `{"Edda-From":"orders"}` }, argument, "Edda-From: names that begin with edda-"},
+		{"many names of the bus", func(l *letter) { l.header = `{"edda-from":"a"` + strings.Repeat(`,"edda-from":"a"`, 13) + `}` }, argument, "at most 13"},
+		{"large names of the bus", func(l *letter) {
+			l.header = `{"edda-from":"` + strings.Repeat("a", 5000) + `","edda-run":"` + strings.Repeat("a", 5000) + `"}`
+		}, argument, "8 KiB together"},
 		{"due never", func(l *letter) { l.due = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true} }, argument, "due must be"},
 		{"due before all time", func(l *letter) { l.due = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true} }, argument, "due must be"},
 		{"due at the zero time", func(l *letter) { l.due = time.Time{} }, argument, "due must be"},

@@ -63,8 +63,9 @@ type KeptFilter struct {
 
 const (
 	// MostKept is how many copies one call looks at.
-	MostKept  = 1000
-	mostShown = 100
+	MostKept   = 1000
+	mostListed = 8 << 20 // bytes of headers
+	mostShown  = 100
 )
 
 var errNoEndpoint = errors.New("the endpoint of the relay is missing")
@@ -77,7 +78,7 @@ type KeptPage struct {
 }
 
 // ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at limit copies of the
-// endpoint at most.
+// endpoint at most, and at fewer when their headers are large.
 func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (KeptPage, error) {
 	if f.Endpoint == "" {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
@@ -89,15 +90,15 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
 	}
 	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity), [16]byte(after.ID),
-		bound(f.Until, pgtype.Infinity), f.Kind, limit)
+		bound(f.Until, pgtype.Infinity), f.Kind, limit, mostListed)
 	if err != nil {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", err)
 	}
 	page := KeptPage{Next: after}
-	looked, wanted := 0, false
+	looked, wanted, there := 0, false, 0
 	var k Kept
 	var sent *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted, &there}, func() error {
 		looked++
 		page.Next = KeptPlace{Relayed: k.Relayed, ID: k.ID}
 		if wanted {
@@ -113,7 +114,7 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	if err != nil {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", err)
 	}
-	page.More = looked == limit
+	page.More = looked == limit || looked < there
 	return page, nil
 }
 

@@ -7,13 +7,18 @@ FROM clock c CROSS JOIN unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::te
      WITH ORDINALITY o(endpoint, id, sent, kind, header, body, place);
 
 -- name: list_kept
--- $6 of the endpoint's copies are looked at, whatever the kind leaves of them; the last of them is where to go on.
+-- $6 of the endpoint's copies are looked at, whatever the kind leaves of them, and fewer when their headers have more than $7 bytes
+-- together; the last of them is where to go on.
 WITH seen AS MATERIALIZED (
     SELECT o.relayed, o.id, o.sent, o.kind, o.header, octet_length(o.body) AS size
     FROM :schema.outbox o
     WHERE o.endpoint = $1 AND (o.relayed, o.id) > ($2::timestamptz, $3::uuid) AND o.relayed < $4::timestamptz
-    ORDER BY o.relayed, o.id LIMIT $6)
-SELECT s.relayed, s.id, s.sent, s.kind, s.header, s.size, $5 = '' OR s.kind = $5 FROM seen s ORDER BY s.relayed, s.id;
+    ORDER BY o.relayed, o.id LIMIT $6),
+weighed AS (
+    SELECT s.*, sum(octet_length(s.kind) + octet_length(s.header)) OVER upto AS bytes, row_number() OVER upto AS place FROM seen s
+    WINDOW upto AS (ORDER BY s.relayed, s.id ROWS UNBOUNDED PRECEDING))
+SELECT w.relayed, w.id, w.sent, w.kind, w.header, w.size, $5 = '' OR w.kind = $5, (SELECT count(*) FROM seen)
+FROM weighed w WHERE w.bytes <= $7::bigint OR w.place = 1 ORDER BY w.relayed, w.id;
 
 -- name: show_kept
 SELECT o.endpoint, o.relayed, o.id, o.sent, o.kind, o.header, o.body

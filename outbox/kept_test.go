@@ -70,3 +70,31 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 		t.Errorf("after a round of the ring %d are left, %v", len(left.Found), err)
 	}
 }
+
+// The headers of a page were all in memory at once: a gigabyte, where a sender wanted that.
+func TestPageOfCopiesEndsWhereItsHeadersAreLarge(t *testing.T) {
+	b := openBorder(t)
+	const copies, heavy = 12, 2 << 20
+	for n := range copies {
+		keep(t, b.pool, b.store, outbox.Kept{Endpoint: "shop", ID: saga.ID{byte(n + 1)}, Kind: "k", Header: bytes.Repeat([]byte("x"), heavy-1), Body: []byte("{}")})
+	}
+	var got []outbox.Kept
+	for place, more := (outbox.KeptPlace{}), true; more; {
+		page, err := b.store.ListKept(t.Context(), b.pool, outbox.KeptFilter{Endpoint: "shop"}, place, copies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Found) > 4 {
+			t.Errorf("%d headers of 2 MiB in one page", len(page.Found))
+		}
+		got, place, more = append(got, page.Found...), page.Next, page.More
+	}
+	for n, k := range got {
+		if k.ID != (saga.ID{byte(n + 1)}) {
+			t.Errorf("copy %d is %v", n, k.ID)
+		}
+	}
+	if len(got) != copies {
+		t.Errorf("%d copies", len(got))
+	}
+}

@@ -3,6 +3,7 @@ package saga_test
 import (
 	"encoding/json"
 	"maps"
+	"strconv"
 	"testing"
 
 	"github.com/edda-go/edda/saga"
@@ -50,5 +51,28 @@ func TestHeaders(t *testing.T) {
 	}
 	if order != "ab" || i.Header("b") != "2" || i.Header("c") != "" || i.HeaderCount() != 2 {
 		t.Errorf("%q %v", order, maps.Collect(i.Headers()))
+	}
+}
+
+// A header of 600 kB with 40,000 names took two seconds to read: each name was looked for among all before it.
+func TestManyHeadersAreAddedOneByOne(t *testing.T) {
+	t.Parallel()
+	const many = 200_000
+	var i saga.Info
+	for n := range many {
+		i.AddHeader(strconv.Itoa(n), "first")
+	}
+	for _, n := range []int{0, 15, 16, 17, many - 1} {
+		i.AddHeader(strconv.Itoa(n), "second")
+	}
+	if i.HeaderCount() != many || i.Header("0") != "second" || i.Header("1") != "first" || i.Header("17") != "second" || i.Header("no") != "" {
+		t.Errorf("%d headers, %q %q %q", i.HeaderCount(), i.Header("0"), i.Header("1"), i.Header("17"))
+	}
+	at := 0
+	for name := range i.Headers() {
+		if name != strconv.Itoa(at) {
+			t.Fatalf("header %d is %s", at, name)
+		}
+		at++
 	}
 }

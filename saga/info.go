@@ -23,9 +23,14 @@ type Info struct {
 	Fire           *Fire // set when a manifest emitted it
 
 	headers []header
+	places  map[string]int // of the headers, by name, where there are many; nil: look through them
 }
 
-// header is one name and its value. A message has few: a slice is smaller than a map, and as fast.
+// fewHeaders are found by looking through them. A message has few: a slice is smaller than a map, and as fast. Somebody else's may have a
+// hundred thousand.
+const fewHeaders = 16
+
+// header is one name and its value.
 type header struct{ name, value string }
 
 // Fire says which firing of which manifest emitted a message. Due is in the manifest's zone.
@@ -44,12 +49,21 @@ type Delivery struct {
 
 // Header returns a header's value, "" if absent.
 func (i Info) Header(name string) string {
-	for _, h := range i.headers {
-		if h.name == name {
-			return h.value
-		}
+	if n := i.place(name); n >= 0 {
+		return i.headers[n].value
 	}
 	return ""
+}
+
+// place is where the header is, -1 if absent.
+func (i *Info) place(name string) int {
+	if i.places != nil {
+		if n, ok := i.places[name]; ok {
+			return n
+		}
+		return -1
+	}
+	return slices.IndexFunc(i.headers, func(h header) bool { return h.name == name })
 }
 
 // Headers yields the headers in the order they were written: by name, unless another program wrote them.
@@ -68,7 +82,7 @@ func (i Info) HeaderCount() int { return len(i.headers) }
 
 // WithHeaders returns i with these headers, sorted by name, in place of its own.
 func (i Info) WithHeaders(h map[string]string) Info {
-	i.headers = nil
+	i.headers, i.places = nil, nil
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		i.headers = append(i.headers, header{name, h[name]})
 	}
@@ -77,13 +91,20 @@ func (i Info) WithHeaders(h map[string]string) Info {
 
 // AddHeader sets one header, for runtimes that read a message. It must not be called on a copy of an Info that is in use.
 func (i *Info) AddHeader(name, value string) {
-	for n := range i.headers {
-		if i.headers[n].name == name {
-			i.headers[n].value = value
-			return
-		}
+	if n := i.place(name); n >= 0 {
+		i.headers[n].value = value
+		return
 	}
 	i.headers = append(i.headers, header{name, value})
+	switch n := len(i.headers); {
+	case i.places != nil:
+		i.places[name] = n - 1
+	case n > fewHeaders:
+		i.places = make(map[string]int, 2*n)
+		for at, h := range i.headers {
+			i.places[h.name] = at
+		}
+	}
 }
 
 // conversation is inherited from the incoming message, and begins with its id when it carries none.

@@ -73,6 +73,9 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 			now.MessageID.String(), old.Kind, nonNil(old.Header), nonNil(old.Body), Storable(e.Reason)); err != nil {
 			return err
 		}
+		if err := now.fits(); err != nil {
+			return err
+		}
 		endpoint = old.Endpoint
 		return r.Resend(ctx, tx, now)
 	})

@@ -1,6 +1,7 @@
 package deadletter_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,27 @@ func TestJobKeepsWhatItCannotRetry(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	o.want(125, 125, 0)
+}
+
+// A letter from outside that is larger than a queue takes keeps no other letter from being retried, and is not lost.
+func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
+	t.Parallel()
+	letters := numbered(20, "orders")
+	letters[3].Kind = strings.Repeat("k", 256)
+	letters[5].Header = bytes.Repeat([]byte("x"), 2<<20+1)
+	letters[7].Body = bytes.Repeat([]byte("x"), 16<<20+1)
+	o := newOffice(t, letters...)
+	for _, number := range []int64{4, 6, 8} {
+		err := o.store.Retry(t.Context(), o.pool, o.resend, number)
+		if !errors.Is(err, saga.ErrTooLarge) {
+			t.Errorf("retry letter %d: %v, want ErrTooLarge", number, err)
+		}
+	}
+	j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry}))
+	if j.State != deadletter.JobDone || j.Ended != 17 || j.Kept != 3 || !strings.Contains(j.Error, "and a queue takes") {
+		t.Errorf("%+v", j)
+	}
+	o.want(3, 17, 0)
 }
 
 // Three programs run one job, people retry the same letters by hand, and another job wants them too.
@@ -296,12 +318,16 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// Large letters end in steps that fit into memory.
+// Large letters end in steps that fit into memory, whatever is large about them.
 func TestJobTakesLargeLettersInTurn(t *testing.T) {
 	t.Parallel()
 	letters := numbered(30, "orders")
 	for n := range letters {
-		letters[n].Body = []byte(strings.Repeat("x", 900_000))
+		if large := []byte(strings.Repeat("x", 900_000)); n%2 == 0 {
+			letters[n].Body = large
+		} else {
+			letters[n].Header = large
+		}
 	}
 	o := newOffice(t, letters...)
 	steps, before := 0, int64(0)

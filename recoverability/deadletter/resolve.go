@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -27,12 +28,16 @@ func wake(ctx context.Context, r Resender, endpoints ...string) {
 }
 
 // Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at
-// the same time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds.
+// the same time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds. A letter from outside may be
+// larger than a queue takes, 16 MiB or a header of 2 MiB: saga.ErrTooLarge.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
 	endpoint := ""
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		l, err := s.takeOne(ctx, tx, number)
 		if err != nil {
+			return err
+		}
+		if err := l.fits(); err != nil {
 			return err
 		}
 		endpoint = l.Endpoint
@@ -42,6 +47,26 @@ func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64
 		return fmt.Errorf("retry dead letter %d: %w", number, err)
 	}
 	wake(ctx, r, endpoint)
+	return nil
+}
+
+// What the table of a queue takes, by its constraints.
+const (
+	mostKind   = 255
+	mostHeader = 2 << 20
+	mostBody   = 16 << 20
+)
+
+// fits says why no queue takes the letter. A message that came from outside, and never was in a queue, may have any size.
+func (l Letter) fits() error {
+	for _, part := range []struct {
+		what       string
+		size, most int
+	}{{"kind", len(l.Kind), mostKind}, {"header", len(l.Header), mostHeader}, {"body", len(l.Body), mostBody}} {
+		if part.size > part.most {
+			return fmt.Errorf("its %s has %d bytes, and a queue takes %d: %w", part.what, part.size, part.most, saga.ErrTooLarge)
+		}
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -131,29 +132,34 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 		return err
 	}
 	for len(chosen) > 0 {
-		missing := ""
+		var stays func(candidate) bool
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) (err error) {
-			missing, err = st.retry(ctx, tx, chosen)
+			stays, err = st.retry(ctx, tx, chosen)
 			return err
 		})
-		if !errors.Is(err, ErrUndeliverable) {
+		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) {
 			return err
 		}
-		// Its letters stay, and keep no other from being retried: the step begins anew without them.
+		// What cannot be retried keeps no other letter from it: the step begins anew without them.
 		before := len(chosen)
-		chosen = slices.DeleteFunc(chosen, func(c candidate) bool { return c.endpoint == missing })
+		chosen = slices.DeleteFunc(chosen, stays)
 		st.kept += int64(before - len(chosen))
 		st.fault = err.Error()
 	}
 	return nil
 }
 
-// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. It tells which endpoint
-// could not get its letters.
-func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (missing string, err error) {
+// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. With an error it returns which
+// of them have to stay: all of an endpoint that has no queue, or one that no queue takes.
+func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays func(candidate) bool, err error) {
 	taken, err := st.store.takeMany(ctx, tx, numbers(chosen))
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	for _, l := range taken {
+		if err := l.fits(); err != nil {
+			return func(c candidate) bool { return c.number == l.Number }, fmt.Errorf("dead letter %d: %w", l.Number, err)
+		}
 	}
 	slices.SortFunc(taken, func(a, b Letter) int {
 		return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Number, b.Number))
@@ -167,12 +173,12 @@ func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (missi
 		}
 		if err := st.resend.Resend(ctx, tx, taken[:end]...); err != nil {
 			st.ended, st.touched = 0, nil
-			return endpoint, err
+			return func(c candidate) bool { return c.endpoint == endpoint }, err
 		}
 		st.touched = append(st.touched, endpoint)
 		taken = taken[end:]
 	}
-	return "", nil
+	return nil, nil
 }
 
 func numbers(of []candidate) []int64 {

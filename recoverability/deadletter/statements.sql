@@ -23,7 +23,7 @@ FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) ORDER BY id;
 -- time have no index of their own. The upper end stands outside, where there is no other condition: two ends look
 -- narrow to a planner that knows nothing, and it would read all between them.
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
     WHERE id > $1 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -35,7 +35,7 @@ ORDER BY c.id;
 
 -- name: walk_of_endpoint
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
     WHERE endpoint = $6 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -46,7 +46,7 @@ ORDER BY c.id;
 
 -- name: walk_of_group
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(body) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
     WHERE error_group = $9 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -61,7 +61,7 @@ ORDER BY c.id;
 -- ids, where the order by number would look cheaper to a planner that knows nothing.
 WITH m AS MATERIALIZED (SELECT * FROM :schema.dead_letter WHERE message_id = $10::text::uuid),
 seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, error_group, octet_length(body) AS size FROM m
+    SELECT id, endpoint, kind, died, error_group, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM m
     WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
