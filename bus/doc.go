@@ -62,7 +62,8 @@
 // A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
 // untouched. An instance that somebody else changed takes its messages out of the batch. A lost
 // connection loses the batch, and nothing else: the queue still has every message. An error of the
-// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone. A
+// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone. Where it could be the
+// database's as well, it counts only at the sixth time in a row, and only if the failure itself can be written. A
 // process that dies makes its endpoints careful for ten minutes, and a message with which MaxCrashes processes died
 // a dead letter. While nothing at all succeeds the endpoint tries one message at a time; docs/recoverability.md has the
 // whole way of a failure.

@@ -47,6 +47,9 @@ func (l *leased) finishAll(ctx context.Context) error {
 		if fatal(err) || last && time.Now().After(deadline) {
 			return fmt.Errorf("finish messages: %w", err)
 		}
+		if len(claims) == 1 && claims[0].success != nil {
+			continue // at once: an outage that ends just now must not look like the message's doing
+		}
 		_ = run.Sleep(ctx, pause(err, retry)) // this context never ends
 	}
 }
@@ -74,16 +77,15 @@ func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	return claims, last
 }
 
-// blameFinish puts the messages of a finish that failed back in front, and says how many to try next. A message that was
-// alone, and whose data the server refused, has failed.
+// blameFinish puts the messages of a finish that failed back in front, and says how many to try next: fewer, until a message
+// that cannot be finished is alone.
 func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	class := pg.ClassOf(err)
 	if class == pg.GuardFailed || class == pg.Unprepared {
 		l.bus.routes.forget()
 	}
-	culprit := class == pg.Other && pg.Code(err) != ""
-	if culprit && len(claims) == 1 {
-		claims[0].batch.fail(&claims[0].message, err)
+	if len(claims) == 1 {
+		l.blameClaim(claims[0], class, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,10 +96,28 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 		}
 	}
 	l.ended = append(kept, l.ended...)
-	if culprit {
+	if guilty(class, err) || doubtful(class, err) {
 		return max(1, len(claims)/2)
 	}
 	return len(claims)
+}
+
+// blameClaim makes a failure of the success of a handler that cannot be written: at once when the server refuses what is in it,
+// and after some times when that could also be a database in trouble. When the failure cannot be written either, it is
+// the database, and the success is back. A connection that is lost says nothing of a message: its transaction runs no handler.
+func (l *leased) blameClaim(c *claimed, class pg.Class, err error) {
+	switch {
+	case c.success != nil:
+		c.message, c.success, c.troubles = *c.success, nil, 0
+	case guilty(class, err):
+		c.batch.fail(&c.message, err)
+	case c.fate == done && doubtful(class, err) && class != pg.Lost:
+		if c.troubles++; c.troubles > freeTroubles {
+			success := c.message
+			c.batch.fail(&c.message, err)
+			c.success = &success
+		}
+	}
 }
 
 // finish ends messages in one transaction with what follows from them: each is deleted where our claim on it still stands, and what

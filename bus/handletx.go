@@ -38,8 +38,7 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 	tx.leave()
 	switch {
 	case b.conn.IsClosed() || tx.lost != nil:
-		b.chargeTrouble(m, errors.Join(err, tx.lost))
-		return nil, fmt.Errorf("handle %s: the connection was lost: %w", m.kind, errors.Join(err, tx.lost))
+		return nil, b.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case b.conn.PgConn().TxStatus() == 'I':
 		b.memory.condemn(m.id, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.kind, errEndedTx)
@@ -54,9 +53,24 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 		return &out, nil
 	}
 	if err := tx.undo(ctx); err != nil {
-		return nil, err
+		if !b.conn.IsClosed() {
+			return nil, err
+		}
+		return nil, b.lostIn(ctx, m, errors.Join(out.Err, err))
 	}
 	return b.judgeTrouble(m, tx, out), nil
+}
+
+// lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
+// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood still.
+func (b *batch) lostIn(step context.Context, m *message, err error) error {
+	m.charged = true
+	if errors.Is(step.Err(), context.DeadlineExceeded) {
+		b.memory.condemn(m.id, err)
+	} else {
+		b.chargeTrouble(m, err)
+	}
+	return fmt.Errorf("handle %s: the transaction was lost: %w", m.kind, err)
 }
 
 func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
@@ -89,15 +103,15 @@ func (b *batch) openToUser(ctx context.Context) error {
 	return nil
 }
 
-// judgeTrouble: a lock that was not free, a deadlock, a serialization failure are not the message's fault, as long as that
-// does not go on for ever.
+// judgeTrouble: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault, as long
+// as that does not go on for ever.
 func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	switch pg.ClassOf(tx.failed) {
 	case pg.Busy:
 		if len(b.messages) == 1 {
 			return &out // it was alone, under the lock_timeout of its own session
 		}
-	case pg.Race:
+	case pg.Race, pg.Exhausted:
 	default:
 		return &out
 	}
@@ -117,6 +131,7 @@ func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
 		err = errors.New("trouble of the connection")
 	}
 	b.memory.condemn(m.id, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.convicts = true
 	return true
 }
 

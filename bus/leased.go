@@ -84,6 +84,8 @@ type claimed struct {
 	beats    bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
 	release  bool                    // it goes back as it was, with nothing known against it
 	tried    bool                    // a finish was sent, and its outcome is unknown
+	troubles int                     // finishes of it alone that failed in a row
+	success  *message                // what it was before such trouble made a failure of it
 }
 
 func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {

@@ -117,6 +117,17 @@ func (m *memory) condemn(id saga.ID, err error) {
 	m.condemned[id] = err
 }
 
+// acquit takes back what trouble has condemned a message to: writing no more than its failure down meets the same trouble,
+// so it is not the message's. What its handler was seen to do stays.
+func (m *memory) acquit(id saga.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.trouble[id] > freeTroubles {
+		delete(m.condemned, id)
+		delete(m.trouble, id)
+	}
+}
+
 func (m *memory) verdict(id saga.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -51,9 +51,12 @@ type message struct {
 	gone   []saga.Cancelled
 	took   time.Duration
 
+	unread     bool  // it could not be decoded, or not in time: it is not tried again in this batch
 	conflicted bool  // its instance lost the save
 	inLane     bool  // its lane waits for its retry, see lanes.go
 	touched    bool  // somebody had its row in hand before
+	judged     bool  // it is not run: it fails for what it did to a batch that rolled back
+	charged    bool  // this batch was lost while its handler ran, which is counted already
 	suspected  bool  // processes died with it
 	convicted  error // and too many of them: it is not run
 	partition  int   // with moved

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
@@ -40,20 +41,22 @@ type batch struct {
 	turned     holderWait        // for a worker of this process
 	waited     holderWait        // for another process
 	trouble    bool              // a smaller batch may go better
+	convicts   bool              // trouble has condemned one of its messages
 	ended      bool              // its messages are deleted already, see finish.go
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
-	late       bool
-	slow       bool        // one message at a time: none is tried twice in this batch
-	failures   int         // failed attempts, but for conflicts
-	failure    error       // the last of them
-	pausing    *message    // whose policy pauses the endpoint
-	paused     bool        // it did: nobody else held the row
-	touched    bool        // somebody had one of its messages in hand before
-	fired      bool        // messages of it have runs, see runs.go
-	ending     []*instance // that complete, and began with a run
-	entered    saga.ID     // its row in the crash ledger, see careful.go
-	suspects   []position  // that were taken out of it
+	late       bool              // it begins no more steps
+	cut        bool              // the last messages that it took were left before any step began
+	slow       bool              // one message at a time: none is tried twice in this batch
+	failures   int               // failed attempts, but for conflicts
+	failure    error             // the last of them
+	pausing    *message          // whose policy pauses the endpoint
+	paused     bool              // it did: nobody else held the row
+	touched    bool              // somebody had one of its messages in hand before
+	fired      bool              // messages of it have runs, see runs.go
+	ending     []*instance       // that complete, and began with a run
+	entered    saga.ID           // its row in the crash ledger, see careful.go
+	suspects   []position        // that were taken out of it
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -144,23 +147,54 @@ func (b *batch) abandon(ctx context.Context) {
 	}
 }
 
-// blame decides what the next batches do differently after this one was lost.
+// blame decides what the next batches do differently after this one was lost: they are smaller, until a message that
+// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about batches.
 func (b *batch) blame(err error) {
-	switch pg.ClassOf(err) {
-	case pg.GuardFailed, pg.Unprepared: // somebody subscribed, or a queue was dropped: our routes are old
+	class := pg.ClassOf(err)
+	if class == pg.GuardFailed || class == pg.Unprepared { // somebody subscribed, or a queue was dropped: our routes are old
 		b.bus.routes.forget()
-	case pg.Race, pg.Busy:
-		b.trouble = true
-	case pg.Other, pg.AbortedAlready:
-		b.trouble = true
-		if len(b.messages) == 1 && pg.Code(err) != "" {
-			b.memory.condemn(b.messages[0].id, err) // alone in its batch: nobody else can be guilty
-		}
+	}
+	if class == pg.GuardFailed || class == pg.Lost && len(b.messages) == 0 {
+		return
+	}
+	b.trouble = true
+	if len(b.messages) == 1 {
+		b.blameOne(b.messages[0], class, err)
 	}
 }
 
+// blameOne holds an error against a message that was alone in its batch. Where the server refused what the batch wrote, nobody
+// else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the message when it
+// has come back often enough.
+func (b *batch) blameOne(m *message, class pg.Class, err error) {
+	switch {
+	case m.judged:
+		b.memory.acquit(m.id)
+	case m.charged:
+	case guilty(class, err):
+		b.memory.condemn(m.id, err)
+	case doubtful(class, err):
+		b.chargeTrouble(m, err)
+	}
+}
+
+// guilty reports whether an error is the fault of the only message of its transaction.
+func guilty(class pg.Class, err error) bool {
+	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
+}
+
+// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database which is
+// slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it wanted.
+func doubtful(class pg.Class, err error) bool {
+	switch class {
+	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) // the write took longer than commitTimeout
+}
+
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure}
+	r := report{taken: len(b.messages), late: b.late || b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:

@@ -254,7 +254,10 @@ func (p *pump) finish(r report) {
 	p.ended = make(chan struct{})
 	switch {
 	case r.failed:
-		p.ceiling = max(1, float64(max(1, min(r.taken, int(p.ceiling))))*shrinkOnBad)
+		if r.taken > 0 { // else the take itself has failed, and a smaller one may go better
+			p.ceiling = min(p.ceiling, float64(r.taken))
+		}
+		p.ceiling = max(1, p.ceiling*shrinkOnBad)
 	case r.handled > 0:
 		p.ceiling = min(p.ceiling*growOnGood+0.1, float64(p.batchMax))
 	}

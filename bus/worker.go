@@ -20,10 +20,11 @@ type worker struct {
 	retry *backoff.ExponentialBackOff
 	last  batch // its memory serves the next
 
-	idling time.Duration // how long it waited after the last such take
-	behind position      // where to go on, after a take that was all for instances of other workers
-	tries  bool          // it is the one who tries while the endpoint is slow
-	failed bool          // its last batch had failures and no success
+	idling   time.Duration // how long it waited after the last such take
+	behind   position      // where to go on, after a take that was all for instances of other workers
+	convicts bool          // its last batch was lost, and has condemned a message for trouble
+	tries    bool          // it is the one who tries while the endpoint is slow
+	failed   bool          // its last batch had failures and no success
 
 	suspects []position // that careful batches found, each to be taken alone
 	portion  int        // messages of the next careful batch
@@ -52,6 +53,9 @@ func (w *worker) run(taking, work context.Context) error {
 				return err
 			}
 			w.bus.log.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
+			if w.convicts {
+				continue // at once: an outage that ends just now must not look like the message's doing
+			}
 			if run.Sleep(taking, pause(err, w.retry)) != nil {
 				return nil
 			}
@@ -75,6 +79,7 @@ func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
 
 // turn processes one batch. It tells whether there may be more to take at once.
 func (w *worker) turn(taking, work context.Context) (more bool, err error) {
+	w.convicts = false
 	conn, err := w.pool.Acquire(work)
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
@@ -98,6 +103,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	w.suspects = append(w.suspects, b.suspects...)
 	w.pacing(o, r)
 	if err != nil {
+		w.convicts = b.convicts
 		return true, err
 	}
 	if r.unseated() {

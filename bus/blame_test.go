@@ -1,0 +1,217 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/jackc/pgx/v5"
+)
+
+// crowd installs an endpoint, and puts one message among n others, to be met in one batch.
+func (w *world) crowd(e *bus.Endpoint, n int) {
+	w.t.Helper()
+	w.makeQueue(e.Name())
+	if err := e.Install(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range n {
+		if i == n/2 {
+			w.send(place{Order: "7"})
+		}
+		w.send(add{N: i})
+	}
+}
+
+// A handler that takes too long, and had run a statement, lost the batch with its transaction: the end of its connection hid whose
+// fault that was. So the handler was called for ever, or six times where its policy allows one attempt.
+func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
+	t.Parallel()
+	overruns := map[string]func(w *world, ctx context.Context, tx pgx.Tx) error{
+		"a call of somebody after a statement": func(w *world, ctx context.Context, tx pgx.Tx) error {
+			if err := w.note(ctx, tx, 7); err != nil {
+				return err
+			}
+			<-time.After(700 * time.Millisecond)
+			return nil
+		},
+		"a query that ends with its context": func(_ *world, ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+			return err
+		},
+	}
+	for name, overrun := range overruns {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.ledger()
+			var calls, neighbours atomic.Int64
+			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: 100 * time.Millisecond, Policy: oneAttempt(t)},
+				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error { calls.Add(1); return overrun(w, ctx, tx) }),
+				bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { neighbours.Add(1); return nil }))
+			w.crowd(e, 20)
+			w.run(e)
+			w.untilEmpty("slow")
+			if calls.Load() != 1 || neighbours.Load() > 40 {
+				t.Errorf("the handler was called %d times for its one attempt, and its 20 neighbours %d times", calls.Load(), neighbours.Load())
+			}
+			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'order.place' AND attempts = 1 AND error LIKE 'the handler took longer than StepTimeout%'`)
+			w.want(0, `SELECT count(*) FROM edda.ledger`)
+		})
+	}
+}
+
+// under is a bus of the same schema over a pool whose sessions end a statement after this time.
+func (w *world) under(timeout time.Duration) *bus.Bus {
+	w.t.Helper()
+	pool := poolWith(w.t, func(c *pgx.ConnConfig) { c.RuntimeParams["statement_timeout"] = fmt.Sprint(timeout.Milliseconds()) })
+	b, err := bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// slowTarget is a queue that takes 30 ms for each row that is written into it.
+func (w *world) slowTarget(kind string) {
+	w.t.Helper()
+	w.makeQueue("targets")
+	owner, err := bus.New(w.owner, bus.Options{Schema: w.schema})
+	if err == nil {
+		err = owner.InstallQueue(w.t.Context(), "targets", kind)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec(`CREATE FUNCTION edda.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'`)
+	w.exec(`CREATE TRIGGER slow BEFORE INSERT ON ` + w.queue("targets") + ` FOR EACH ROW EXECUTE FUNCTION edda.slow()`)
+}
+
+// A statement_timeout of the role's ended the write of a batch, which was tried again as large as it was, for ever.
+func TestStatementTimeoutMakesTransactionsSmaller(t *testing.T) {
+	t.Parallel()
+	const n = 60 // rows of 30 ms are 1.8 s in one statement
+	t.Run("a batch", func(t *testing.T) {
+		w := newWorld(t, bus.Options{})
+		w.slowTarget("outside.called")
+		process := w.under(600 * time.Millisecond)
+		o := bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: once}
+		part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error { ctx.Send(called{N: m.N}); return nil })
+		w.install("sources", part)
+		for i := range n {
+			w.send(add{N: i})
+		}
+		w.startOn(process, "sources", o, part)
+		w.untilEmpty("sources")
+		w.want(n, `SELECT count(*) FROM `+w.queue("targets"))
+		w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	})
+	t.Run("a finish", func(t *testing.T) {
+		w := newWorld(t, bus.Options{})
+		w.slowTarget("outside.called")
+		process := w.under(600 * time.Millisecond)
+		var calls atomic.Int64
+		gate := make(chan struct{})
+		part := bus.Handle(func(ctx *bus.Context, m call) error {
+			calls.Add(1)
+			<-gate
+			ctx.Send(called(m))
+			return nil
+		})
+		w.install("callers", part)
+		for i := range n {
+			w.send(call{N: i})
+		}
+		w.startOn(process, "callers", bus.EndpointOptions{Concurrency: n, Policy: once}, part)
+		w.until("all handlers run", func() bool { return calls.Load() == n })
+		close(gate)
+		w.untilEmpty("callers")
+		w.want(n, `SELECT count(*) FROM `+w.queue("targets"))
+		w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+		if calls.Load() != n {
+			t.Errorf("%d calls of %d handlers", calls.Load(), n)
+		}
+	})
+}
+
+// What a handler leaves to the COMMIT may take longer than the server allows, end its session or fill its disk. None of that
+// names a message, and each batch with it was taken again for ever.
+func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"statement timeout": `RETURN NEW;`, // see below
+		"disk full":         `RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full';`,
+		"connection lost":   `PERFORM pg_terminate_backend(pg_backend_pid());`,
+		"missing table":     `PERFORM FROM nowhere;`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.ledger()
+			w.exec(`CREATE FUNCTION edda.trouble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = 7 THEN ` + body + ` END IF; RETURN NEW; END $$`)
+			w.exec(`CREATE CONSTRAINT TRIGGER trouble AFTER INSERT ON edda.ledger DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION edda.trouble()`)
+			w.slowTarget(called{}.Kind())
+			var calls atomic.Int64
+			part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error {
+				if m.N == 7 {
+					calls.Add(1)
+				}
+				if m.N == 7 && name == "statement timeout" { // what is left to the COMMIT itself has none
+					for range 60 {
+						ctx.Send(called{})
+					}
+				}
+				return w.note(ctx, tx, m.N)
+			})
+			w.fill("notes", part, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+			w.startOn(w.under(500*time.Millisecond), "notes", bus.EndpointOptions{Policy: once}, part)
+			w.untilEmpty("notes")
+			if got, want := w.noted(), "1 2 3 4 5 6 8 9"; got != want {
+				t.Errorf("noted %q, want %q", got, want)
+			}
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND convert_from(body, 'UTF8')::json ->> 'N' = '7'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+			if n := calls.Load(); n > 12 { // in smaller and smaller batches, then five times for free
+				t.Errorf("the handler was called %d times", n)
+			}
+		})
+	}
+}
+
+// While a database is full or slow for everybody, no message is to blame, however long that lasts: what a message has done is
+// not written down as a failure, because that cannot be written either.
+func TestOutageBlamesNobody(t *testing.T) {
+	t.Parallel()
+	outage := `CREATE TABLE edda.outage ();
+		CREATE SEQUENCE edda.refused;
+		CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM edda.outage) THEN
+				PERFORM nextval('edda.refused');
+				RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full';
+			END IF;
+			RETURN NULL;
+		END $$`
+	for name, part := range map[string]bus.Part{
+		"a batch":  bus.HandleTx(func(*bus.Context, pgx.Tx, call) error { return nil }),
+		"a finish": bus.Handle(func(*bus.Context, call) error { return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.install("victims", part)
+			w.exec(outage)
+			w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
+			w.exec(`INSERT INTO edda.outage DEFAULT VALUES`)
+			for i := range 5 {
+				w.send(call{N: i})
+			}
+			w.start("victims", bus.EndpointOptions{Policy: once}, part)
+			w.untilWithin(time.Minute, "it was tried often enough to convict", func() bool { return w.count(`SELECT last_value FROM edda.refused`) >= 15 })
+			w.exec(`DELETE FROM edda.outage`)
+			w.untilEmpty("victims")
+			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+		})
+	}
+}
