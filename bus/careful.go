@@ -92,7 +92,7 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 		return nil
 	}
 	if len(b.messages) > carefulMost { // the death became known after the take
-		b.messages, b.late = b.messages[:carefulMost], true
+		b.messages, b.cut = b.messages[:carefulMost], true
 	}
 	found, err := b.enterLedger(ctx, o.alone)
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *batch) stopBefore(ctx context.Context, found []suspect) {
 		b.messages = b.messages[:0]
 		b.abandon(ctx)
 	case first > 0:
-		b.messages, b.late = b.messages[:first], true
+		b.messages, b.cut = b.messages[:first], true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/persistence"
@@ -59,11 +60,20 @@ func (s *spread) move(r route) string {
 // in the end.
 func (b *batch) distribute(ctx context.Context) error {
 	var byID []*message
-	for _, m := range b.messages {
+	now := time.Now()
+	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
+	for n, m := range b.messages {
 		if m.fate != left || m.consumer == nil {
 			continue
 		}
+		if n > 0 && now.After(deadline) {
+			b.messages, b.cut = b.messages[:n], true
+			break
+		}
 		key, err := b.keyFor(m)
+		if now = b.readBy(m, now); m.fate != left {
+			continue
+		}
 		switch {
 		case err != nil:
 			b.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.kind, err)))

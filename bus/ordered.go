@@ -167,7 +167,11 @@ func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
 		if c.fate != left || c.consumer == nil {
 			continue
 		}
+		begun := time.Now()
 		key, err := c.keyOf(l.bus.codec)
+		if b.readBy(&c.message, begun); c.fate != left {
+			continue
+		}
 		if err != nil {
 			b.fail(&c.message, saga.Permanent(fmt.Errorf("key of %s: %w", c.kind, err)))
 			continue

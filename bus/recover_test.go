@@ -310,10 +310,14 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	if sum != size*messages {
 		t.Errorf("read %d bytes, want %d", sum, size*messages)
 	}
-	for _, e := range eventsOf[bus.BatchDone](w) {
+	batches := eventsOf[bus.BatchDone](w)
+	for _, e := range batches {
 		if e.Taken > 2 {
 			t.Errorf("a batch had %d bodies of %d bytes, with room for 2", e.Taken, size)
 		}
+	}
+	if n := len(batches); n > messages/2+1 {
+		t.Errorf("%d batches for %d messages, with room for 2 in each", n, messages)
 	}
 }
 

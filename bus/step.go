@@ -330,8 +330,10 @@ func deathReason(err error, verdict recoverability.Verdict) string {
 	return "given up by the policy"
 }
 
-// retryNow tells a message that is to be tried again at once from one that waits.
-func (m *message) retryNow() bool { return m.fate == again && m.delay == 0 && m.consumer != nil }
+// retryNow reports whether a message is to be tried again in this batch.
+func (m *message) retryNow() bool {
+	return m.fate == again && m.delay == 0 && m.consumer != nil && !m.unread
+}
 
 // recovered turns a panic of user code into an error with its stack.
 func recovered(err *error) {

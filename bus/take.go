@@ -72,7 +72,7 @@ func (b *batch) collect(rows pgx.Rows) error {
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
 		b.found, b.foundLast = b.found+1, position{due: r.Time(1), id: r.UUID(2)}
-		if b.late = b.late || r.Null(8); b.late {
+		if b.cut = b.cut || r.Null(8); b.cut {
 			continue
 		}
 		m := b.newMessage()
@@ -104,34 +104,69 @@ func (k *internKinds) text(b []byte) string {
 }
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
-// attempt, what this program does not know yet waits for one that does.
+// attempt, what this program does not know yet waits for one that does. Users' functions run in it while the transaction stands
+// still, so it has the time of a batch: what is not decoded by then is left. Claims have no transaction, and are decoded all.
 func (b *batch) decode() {
-	for _, m := range b.messages {
-		m.delivery = saga.Delivery{
-			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
-			Body: m.body,
+	now := time.Now()
+	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
+	for n, m := range b.messages {
+		if n > 0 && now.After(deadline) && !b.handlers.leased {
+			b.messages, b.cut = b.messages[:n], true
+			return
 		}
-		err := readHeader(m.header, &m.delivery.Info)
-		if m.delivery.Info.Fire != nil {
-			err = m.readFiring(err)
-			b.fired = b.fired || m.fired
+		b.read(m)
+		now = b.readBy(m, now)
+	}
+}
+
+// mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler may.
+const mostDecoding = 5 * time.Second
+
+// readBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the transaction
+// meanwhile; so the failure is also remembered for when the message is taken again, and then it is not decoded.
+func (b *batch) readBy(m *message, begun time.Time) time.Time {
+	now := time.Now()
+	most := min(mostDecoding, b.options.StepTimeout)
+	if b.handlers.leased {
+		most = min(most, b.options.Lease/2)
+	}
+	if took := now.Sub(begun); took > most {
+		if m.fate == left {
+			b.fail(m, fmt.Errorf("%w: decoding it took %v", errOverran, took.Round(time.Millisecond)))
 		}
-		switch {
-		case m.convicted != nil:
-			m.die("process died", m.convicted)
-		case errors.Is(err, errNewerEnvelope):
-			b.awaitNewerProgram(m, err)
-		case err != nil:
-			b.fail(m, saga.Permanent(fmt.Errorf("header: %w", err)))
-		default:
-			b.prepare(m)
-		}
+		m.unread = true
+		b.memory.condemn(m.id, m.err)
+	}
+	return now
+}
+
+// read reads the header of a message, and what follows from it.
+func (b *batch) read(m *message) {
+	m.delivery = saga.Delivery{
+		Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
+		Body: m.body,
+	}
+	err := readHeader(m.header, &m.delivery.Info)
+	if m.delivery.Info.Fire != nil {
+		err = m.readFiring(err)
+		b.fired = b.fired || m.fired
+	}
+	switch {
+	case m.convicted != nil:
+		m.die("process died", m.convicted)
+	case errors.Is(err, errNewerEnvelope):
+		b.awaitNewerProgram(m, err)
+	case err != nil:
+		b.fail(m, saga.Permanent(fmt.Errorf("header: %w", err)))
+	default:
+		b.prepare(m)
 	}
 }
 
 // prepare finds the consumer and, for a saga, decodes the body and reads the key.
 func (b *batch) prepare(m *message) {
 	if err := b.memory.verdict(m.id); err != nil {
+		m.judged = true
 		b.fail(m, err)
 		return
 	}
@@ -158,6 +193,7 @@ func (b *batch) prepare(m *message) {
 	}
 	call, err := c.def.Prepare(m.delivery, b.bus.codec)
 	if err != nil {
+		m.unread = true
 		b.fail(m, err)
 		return
 	}

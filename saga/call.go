@@ -32,7 +32,7 @@ func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	if in.Info.Intent != Event { // events never carry an instance, whatever their sender wrote
 		call.instance = in.Info.Instance
 	}
-	if err := c.Decode(in.Body, call.msg); err != nil {
+	if err := decode(c, in.Body, call.msg); err != nil {
 		return nil, permanentf("decode %s for saga %s: %w", h.kind, d.name, err)
 	}
 	if !call.instance.IsZero() {
@@ -137,8 +137,14 @@ func (c *Call) message(body []byte) (any, error) {
 		return msg, nil
 	}
 	msg := c.h.newMsg()
-	if err := c.codec.Decode(body, msg); err != nil {
+	if err := decode(c.codec, body, msg); err != nil {
 		return nil, permanentf("decode %s: %w", c.h.kind, err)
 	}
 	return msg, nil
+}
+
+// decode is c.Decode, which calls methods of the message's type.
+func decode(c Codec, body []byte, into any) (err error) {
+	defer caught(&err)
+	return c.Decode(body, into)
 }

@@ -42,9 +42,9 @@ const maxDepth = 1000
 
 var errDepth = fmt.Errorf("nested deeper than %d", maxDepth)
 
-func encodeJSON(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
+func encodeJSON(v any) (b []byte, err error) {
+	defer caught(&err)
+	if b, err = json.Marshal(v); err != nil {
 		return nil, err
 	}
 	if err := checkDepth(b); err != nil {
@@ -59,7 +59,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return b, nil
 }
 
-func decodeJSON(b []byte, into any) error {
+func decodeJSON(b []byte, into any) (err error) {
+	defer caught(&err)
 	if len(b) == 0 && hasNoFields(into) {
 		return nil
 	}

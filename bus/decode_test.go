@@ -1,0 +1,139 @@
+package bus_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// slow is a message whose decoding takes so many milliseconds.
+type slow struct {
+	Key string
+	For int
+}
+
+func (slow) Kind() string { return "decode.slow" }
+
+func (m slow) take() string {
+	if m.For > 0 {
+		<-time.After(time.Duration(m.For) * time.Millisecond)
+	}
+	return m.Key
+}
+
+// slowly are endpoints in which a user's function runs while a message is decoded.
+var slowly = map[string]struct {
+	order bus.Ordering
+	parts []bus.Part
+}{
+	"Accept": {parts: []bus.Part{
+		bus.Accept(func(m slow) (add, error) { return add{Key: m.take()}, nil }),
+		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }),
+	}},
+	"the key of a saga": {parts: []bus.Part{bus.Saga(saga.Define("slow", saga.Options{},
+		saga.StartedBy(slow.take, func(*tally, *saga.Context, slow) error { return nil })))}},
+	"the key of a lane": {order: bus.Overtaking, parts: []bus.Part{bus.Handle(func(*bus.Context, slow) error { return nil }, bus.KeyedBy(slow.take))}},
+}
+
+// A function that decodes a message and takes too long had the transaction of its batch ended by the server, again and again: it
+// was called without end, and its neighbours were not handled.
+func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
+	t.Parallel()
+	for name, c := range slowly {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.slowly(bus.EndpointOptions{Ordered: c.order}, c.parts, 0, 0, 700, 0, 0)
+			w.untilEmpty("slow")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND position('700' IN convert_from(body, 'UTF8')) > 0 AND position('decoding it took' IN error) > 0`)
+		})
+	}
+}
+
+// Many that take a little had their batch's transaction ended as well. Now it takes as many as it has the time for.
+func TestDecodingHasTheTimeOfABatch(t *testing.T) {
+	t.Parallel()
+	for name, c := range slowly {
+		if c.order != bus.Unordered {
+			continue // it has no transaction that others wait for
+		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.slowly(bus.EndpointOptions{Concurrency: 1}, c.parts, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30)
+			w.untilEmpty("slow")
+			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+			if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+				t.Errorf("%d batches were lost: %v", len(failed), failed[0].Err)
+			}
+		})
+	}
+}
+
+// slowly runs an endpoint that finds messages which take so many milliseconds to decode.
+func (w *world) slowly(o bus.EndpointOptions, parts []bus.Part, times ...int) {
+	w.t.Helper()
+	o.StepTimeout, o.Policy = 100*time.Millisecond, oneAttempt(w.t)
+	e := w.endpoint("slow", o, parts...)
+	w.makeQueue("slow")
+	if err := e.Install(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	for n, ms := range times {
+		w.send(slow{Key: fmt.Sprint("k", n), For: ms})
+	}
+	w.run(e)
+}
+
+// booby is a message and a state whose methods for JSON panic when they are told to.
+type booby struct{ Fuse bool }
+
+func (booby) Kind() string { return "decode.booby" }
+
+func (b *booby) UnmarshalJSON(body []byte) error {
+	if b.Fuse = string(body) == "true"; b.Fuse {
+		panic("UnmarshalJSON")
+	}
+	return nil
+}
+
+func (b booby) MarshalJSON() ([]byte, error) {
+	if b.Fuse {
+		panic("MarshalJSON")
+	}
+	return []byte("false"), nil
+}
+
+// A panic in a method that encoding/json calls ended the process, and again after each restart.
+func TestPanicInDecodingIsAFailureOfItsMessage(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("trapped", bus.EndpointOptions{Policy: once}, bus.Saga(saga.Define("trapped", saga.Options{},
+		saga.StartedBy(func(booby) string { return "read" }, func(*booby, *saga.Context, booby) error { return nil }),
+		saga.StartedBy(func(add) string { return "write" }, func(s *booby, _ *saga.Context, _ add) error { s.Fuse = true; return nil }))))
+	w.raw("decode.booby", `true`, `{}`, "trapped")
+	w.send(add{N: 1})
+	w.send(booby{})
+	w.untilEmpty("trapped")
+	w.want(1, `SELECT count(*) FROM edda.saga`)
+	w.want(2, `SELECT count(*) FROM edda.dead_letter`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'decode.booby' AND position('UnmarshalJSON' IN error) > 0`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'tally.add' AND position('MarshalJSON' IN error) > 0`)
+}
+
+// A policy may try at once what cannot be decoded. In a saga's endpoint that ended the process.
+func TestUnreadableMessageOfAPolicyThatTriesAtOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("reads", bus.EndpointOptions{Policy: func(f recoverability.Failure) recoverability.Decision {
+		if f.Info.Attempt < 3 {
+			return recoverability.RetryNow()
+		}
+		return recoverability.DeadLetter()
+	}}, bus.Saga(tallies(saga.Pessimistic, nil)))
+	w.raw("tally.add", `{"Key":`, `{}`, "reads")
+	w.untilEmpty("reads")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 3`)
+}
