@@ -130,6 +130,8 @@ DECLARE
     queues   int[];
     target   int;
     envelope text := coalesce(send.header::text, '{}');
+    -- A plain literal with a backslash means what standard_conforming_strings of the caller's session says.
+    blank    text := E' \t\r\n';
     random   bytea;
 BEGIN
     copies := 0;
@@ -143,7 +145,8 @@ BEGIN
     ELSE
         queues := :schema.event_queues(send.kind);
         IF send.header ->> 'edda-intent' IS NULL THEN
-            envelope := regexp_replace(envelope, '^\s*\{\s*(\}?)', CASE WHEN envelope ~ '^\s*\{\s*\}' THEN '{"edda-intent":"publish"\1' ELSE '{"edda-intent":"publish",' END);
+            envelope := ltrim(substr(ltrim(envelope, blank), 2), blank); -- behind the brace
+            envelope := '{"edda-intent":"publish"' || CASE WHEN starts_with(envelope, '}') THEN '' ELSE ',' END || envelope;
         END IF;
     END IF;
 

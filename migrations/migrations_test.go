@@ -43,6 +43,21 @@ func TestMigrationsNameTheirSchema(t *testing.T) {
 	}
 }
 
+// escaped finds a plain literal with a backslash in it.
+var escaped = regexp.MustCompile(`(?:^|[^E'])'[^']*\\`)
+
+// The body of a function is read in the session of whoever calls it, where standard_conforming_strings may be off.
+func TestLiteralsMeanTheSameInEverySession(t *testing.T) {
+	t.Parallel()
+	for _, m := range migrations.All() {
+		for line := range strings.Lines(m.Text) {
+			if code, _, _ := strings.Cut(line, "--"); escaped.MatchString(code) {
+				t.Errorf("%05d_%s.sql: a literal with a backslash needs an E\n%s", m.Version, m.Name, line)
+			}
+		}
+	}
+}
+
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)

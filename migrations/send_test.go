@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -250,7 +251,38 @@ func TestSendToAnEndpoint(t *testing.T) {
 
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	newSite(t, "").publishes()
+}
+
+// A literal with a backslash in a function's body means what the caller's session says: the headers of events were broken.
+func TestPublishWhateverLiteralsMean(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, `\'n`)
+	config := s.pool.Config()
+	config.ConnConfig.RuntimeParams["standard_conforming_strings"] = "off"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := s.pool
+	t.Cleanup(func() { pool.Close(); s.pool = owner })
+	s.pool = pool
+	if got := one[string](s, "SHOW standard_conforming_strings"); got != "off" {
+		t.Fatalf("the setting is %s", got)
+	}
+	s.publishes()
+	for _, call := range []string{
+		`SELECT :schema.send_all('orders', '[{"kind":"order.place","header":{"a":"b"},"body":"e30="}]')`,
+		`SELECT :schema.done('orders', array_agg(t.claim), array_agg(t.message_id)) FROM :schema.take('orders', 10) t`,
+		`SELECT :schema.received('somewhere', 'an id')`, `SELECT :schema.set_limit('orders', 2)`, `SELECT :schema.pause_limit('orders', 'x')`,
+		`SELECT :schema.resume_limit('orders')`, `SELECT :schema.turn_ring('inbox')`, `SELECT :schema.create_queue('another')`,
+	} {
+		s.exec(call)
+	}
+}
+
+func (s *site) publishes() {
+	t := s.T
 	for _, c := range []struct {
 		kind, header, stored string
 		copies               int
