@@ -115,8 +115,9 @@ func (l *leased) markAlone(ctx context.Context, c *claimed) (err error) {
 			l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
 		}
 	}()
-	l.rows.Lock()
-	defer l.rows.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
+	defer cancel()
+	defer l.keepStill([]*claimed{c})()
 	for _, at := range c.rows {
 		tag, err := l.pool.Exec(ctx, l.queue.sql("mark_alone"), at, [16]byte(c.id), c.number, [16]byte(l.session()), aloneMark)
 		if err != nil {

@@ -91,7 +91,7 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 func (l *leased) claim(taking context.Context, want int) (got int, unseated bool, err error) {
 	l.claiming.Lock()
 	defer l.claiming.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), min(commitTimeout, l.trustedFor())) // what comes later is not trusted
 	defer cancel()
 	l.depart(time.Now())
 	defer func() { l.arrive(time.Now()) }()
@@ -135,8 +135,8 @@ func (l *leased) beginAll(ctx context.Context, b *batch, claims []*claimed) (err
 // take runs the statement. The transaction is over when it returns: nothing stays open while handlers run.
 func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want int) (claims []*claimed, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open"))
+	b.begun = time.Now()
+	l.queueOpen(pipeline)
 	l.queueClaim(pipeline, b, want, &claims)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -146,7 +146,6 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 }
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
-	b.begun = time.Now()
 	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()), l.options.BatchBytes).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
@@ -189,8 +188,22 @@ func (l *leased) hold(claims []*claimed) {
 	defer l.mu.Unlock()
 	l.clock = reading{claims[0].batch.now, claims[0].batch.begun}
 	for _, c := range claims {
-		l.held[c] = struct{}{}
+		l.holdOne(c)
 	}
+}
+
+// holdOne notes a claim. When this process still holds an earlier claim of the same row, that one is lost: its lease was over. The
+// caller holds mu.
+func (l *leased) holdOne(c *claimed) {
+	if c.number > 1 {
+		for old := range l.held {
+			if old.id == c.id && old.number < c.number && old.due.Equal(c.due) {
+				l.loseNow(old)
+			}
+		}
+	}
+	l.held[c] = struct{}{}
+	l.watch(c)
 }
 
 // flight is what the last claim tells about the next: how long it was on its way, and how many handlers had ended when

@@ -12,18 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const (
-	beatsPerLease = 3
-	trustMargin   = 10 // a lease is trusted for all but this part of it
-)
+const beatsPerLease = 3
 
 // extendAll extends the leases of everything that is held, three times a lease, until the endpoint is closed and all is
-// finished. Between two beats it gives up what it cannot be sure of any more.
+// finished.
 func (l *leased) extendAll(ctx context.Context) error {
 	next := time.Now().Add(run.Jitter(l.interval()))
 	for {
-		wait := min(time.Until(next), time.Until(l.trustEnds()))
-		timer := time.NewTimer(max(wait, 0))
+		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-l.finished:
 			timer.Stop()
@@ -36,86 +32,66 @@ func (l *leased) extendAll(ctx context.Context) error {
 		if !time.Now().Before(next) {
 			interval := l.interval()
 			next = time.Now().Add(run.Jitter(interval))
-			if err := l.extend(ctx); err != nil {
+			all, err := l.extend(ctx)
+			if err != nil {
 				l.bus.log.Warn("edda: leases were not extended", "endpoint", l.name, "error", err)
+			}
+			if !all {
 				next = time.Now().Add(run.Jitter(interval / 5))
 			}
 		}
-		l.distrust()
-		l.tell()
 	}
-}
-
-// trusted is until when the claim is surely ours: the database counts the lease from a later moment than we do.
-func (l *leased) trusted(c *claimed) time.Time {
-	return c.renewed.Add(l.options.Lease - l.options.Lease/trustMargin)
-}
-
-func (l *leased) trustEnds() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first := time.Now().Add(l.options.Lease)
-	for c := range l.held {
-		if t := l.trusted(c); t.Before(first) {
-			first = t
-		}
-	}
-	return first
-}
-
-// distrust gives up claims whose lease may be over, whatever the database would say if it answered.
-func (l *leased) distrust() {
-	now := time.Now()
-	for _, c := range l.snapshot() {
-		if !now.Before(l.trusted(c)) {
-			l.lose(c)
-		}
-	}
-}
-
-func (l *leased) snapshot() []*claimed {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]*claimed, 0, len(l.held))
-	for c := range l.held {
-		all = append(all, c)
-	}
-	return all
 }
 
 // extend moves the due of every claim that was not extended lately to the end of a new lease. The new due is chosen here, so
 // that a claim can be found when the outcome is unknown: at the old place or at the new one.
-func (l *leased) extend(ctx context.Context) error {
-	l.rows.Lock()
-	defer l.rows.Unlock()
+//
+// It waits for nobody. What a finish has in hand is passed over, and what somebody has locked is left for the next time: then
+// all is false.
+func (l *leased) extend(ctx context.Context) (all bool, err error) {
+	l.extending.Lock()
+	defer l.extending.Unlock()
 	claims := l.toExtend()
 	if len(claims) == 0 {
-		return nil
+		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.options.Lease/beatsPerLease)
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	x := extension{claims: claims, begun: time.Now()}
 	x.due = l.clockNow(x.begun).Add(l.options.Lease).Truncate(time.Microsecond) // as Postgres keeps it
-	err := l.sendExtension(ctx, &x)
-	for n, c := range claims {
+	err = l.sendExtension(ctx, &x)
+	return l.settleExtension(&x, err), err
+}
+
+// settleExtension notes what was extended, and gives up what is not ours any more. It reports whether nothing was left for the
+// next time.
+func (l *leased) settleExtension(x *extension, err error) (all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range x.lanes {
+		if n := l.lanes[key]; n != nil && n.renewed.Before(x.begun) {
+			n.renewed = x.begun
+		}
+	}
+	for n, c := range x.claims {
 		moved := x.due.Add(time.Duration(n) * time.Microsecond)
 		switch {
 		case err != nil:
 			c.rows = append(c.rows, moved)
-		case c.key != "" && !x.lanes[c.key]:
-			l.lose(c)
+		case c.key != "" && !x.ourLanes[c.key]:
+			l.loseNow(c)
 		case c.slot != nil && x.lostSlots[*c.slot]:
-			l.lose(c)
+			l.loseNow(c)
 		case x.extended[n]:
 			c.rows = []time.Time{moved}
 			if c.slot == nil || !x.busySlots[*c.slot] {
 				c.renewed = x.begun
 			}
 		case !x.there[n]:
-			l.lose(c)
+			l.loseNow(c)
 		}
 	}
-	return err
+	return err == nil && len(x.extended) == len(x.claims) && len(x.busySlots) == 0 && len(x.lanes) == len(x.ourLanes)
 }
 
 // extension is one statement that extends leases.
@@ -124,25 +100,36 @@ type extension struct {
 	begun                time.Time
 	due                  time.Time           // of the first; each other one is a microsecond after the one before
 	extended             map[int]bool        // by place in claims
-	lanes                map[string]bool     // extended
+	lanes, ourLanes      map[string]bool     // extended, and ours: one that is locked at this moment is ours and not extended
 	lostSlots, busySlots map[limit.Slot]bool // somebody else's, and locked at this moment
 	there                map[int]bool        // not extended and still ours: its row is locked at this moment, by somebody who cancels it
 }
 
-// toExtend lists the claims that are older than half a beat. In an ordered endpoint all are extended together and in their
-// order, so that they would come back in it.
-func (l *leased) toExtend() []*claimed {
-	old := time.Now().Add(-l.interval() / 2)
-	isOld := func(c *claimed) bool { return c.renewed.Before(old) }
-	all := l.snapshot()
-	if l.options.Ordered == Unordered {
-		return slices.DeleteFunc(all, func(c *claimed) bool { return !isOld(c) })
+// toExtend lists the claims that are older than a quarter of a beat, except those whose rows another statement may move. In an
+// ordered endpoint all of a lane are extended together and in their order, so that they would come back in it.
+func (l *leased) toExtend() (claims []*claimed) {
+	old := time.Now().Add(-l.interval() / 4)
+	isOld := func(c *claimed) bool { return l.sure(c).Before(old) }
+	moving := map[string]bool{} // lanes
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	claims = make([]*claimed, 0, len(l.held))
+	for c := range l.held {
+		if c.moving {
+			moving[c.key] = true
+			continue
+		}
+		claims = append(claims, c)
 	}
-	if !slices.ContainsFunc(all, isOld) {
+	if l.options.Ordered == Unordered {
+		return slices.DeleteFunc(claims, func(c *claimed) bool { return !isOld(c) })
+	}
+	claims = slices.DeleteFunc(claims, func(c *claimed) bool { return c.key != "" && moving[c.key] })
+	if !slices.ContainsFunc(claims, isOld) {
 		return nil
 	}
-	slices.SortFunc(all, byTurn)
-	return all
+	slices.SortFunc(claims, byTurn)
+	return claims
 }
 
 func (l *leased) sendExtension(ctx context.Context, x *extension) error {
@@ -157,8 +144,7 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	x.extended, x.there = map[int]bool{}, map[int]bool{}
 	p, again := placesOf(x.claims), placesOf(x.claims)
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open"))
+	l.queueOpen(pipeline)
 	pipeline.Queue(l.queue.sql("extend"), p.due, p.id, p.number, p.place, [16]byte(l.session()), x.due).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
@@ -177,9 +163,10 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 		}
 		return rows.Err()
 	})
-	x.lanes = map[string]bool{}
+	x.lanes, x.ourLanes = map[string]bool{}, map[string]bool{}
 	if keys := keysOf(x.claims); len(keys) > 0 {
 		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner), x.due).Query(collectKeys(x.lanes))
+		pipeline.Queue(l.bus.sql.Get("lanes_of"), l.queue.id, texts(keys), [16]byte(l.owner)).Query(collectKeys(x.ourLanes))
 	}
 	l.queueBeats(pipeline, x.claims)
 	pipeline.Queue("commit")

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,6 +85,7 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	if class == pg.GuardFailed || class == pg.Unprepared {
 		l.bus.routes.forget()
 	}
+	waited := class == pg.Busy || errors.Is(err, context.DeadlineExceeded)
 	if len(claims) == 1 {
 		l.blameClaim(claims[0], class, err)
 	}
@@ -94,6 +96,11 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 		if _, ours := l.held[c]; ours {
 			kept = append(kept, c)
 		}
+	}
+	if waited { // one of them waits for somebody: the others must not wait with it, nor the next ones behind it
+		l.ended = append(l.ended, kept...)
+		signal(l.beat) // their leases were not extended meanwhile
+		return max(1, len(claims)/2)
 	}
 	l.ended = append(kept, l.ended...)
 	if guilty(class, err) || doubtful(class, err) {
@@ -132,7 +139,6 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	}
 	l.callWaiting(ctx, f)
 	f.batch.after(ctx)
-	l.tell()
 	l.failing(f.batch.report(nil))
 	return nil
 }
@@ -141,6 +147,9 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 func (l *leased) commitFinish(ctx context.Context, claims []*claimed) (*finishing, error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
+	defer cancel()
+	defer l.keepStill(claims)()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -251,8 +260,8 @@ func (f *finishing) end(ctx context.Context) error {
 	}
 	pipeline := &pgx.Batch{}
 	if !f.guarded() {
-		pipeline.Queue(begin)
-		pipeline.Queue(f.bus.sql.Get("open"))
+		f.batch.begun = time.Now()
+		f.queueOpen(pipeline)
 	}
 	owner := [16]byte(f.leased.session())
 	if len(deleted) > 0 {
@@ -267,7 +276,7 @@ func (f *finishing) end(ctx context.Context) error {
 	if !f.writes {
 		pipeline.Queue("commit")
 	}
-	if f.batch.begun = time.Now(); pipeline.Len() == 0 {
+	if pipeline.Len() == 0 {
 		return nil
 	}
 	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {

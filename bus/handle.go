@@ -58,7 +58,6 @@ func (l *leased) handle(ctx context.Context, c *claimed) {
 	defer cancel(nil)
 	if !l.begin(c, cancel) {
 		l.lose(c) // nobody else would: the loop that extends may find the row as it was, and keep it for ever
-		l.tell()
 		return
 	}
 	limited, end := context.WithTimeout(ctx, l.options.StepTimeout)
@@ -103,7 +102,6 @@ func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
 	switch {
 	case errors.Is(cause, ErrClaimLost):
 		l.lose(c)
-		l.tell()
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
 		c.err = out.Err

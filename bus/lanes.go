@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
@@ -35,8 +36,8 @@ func (f *finishing) lockRights(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(f.bus.sql.Get("open"))
+	f.batch.begun = time.Now()
+	f.queueOpen(pipeline)
 	held := f.lockSlots(pipeline)
 	if f.options.Ordered != Unordered {
 		f.lanes.held, f.lanes.parked = map[string]bool{}, map[string]bool{}
@@ -127,7 +128,7 @@ func (f *finishing) queueLanes(pipeline *pgx.Batch) {
 	owner := [16]byte(f.owner)
 	f.queueWaits(pipeline)
 	f.queuePark(pipeline, p.parks)
-	if p.adopted = f.queueAdoption(pipeline, p.adopt); len(p.adopt) > 0 {
+	if p.adopted = f.queueAdoption(pipeline, p.adopt, f.batch.begun); len(p.adopt) > 0 {
 		pipeline.Queue(f.bus.sql.Get("keep_lanes"), f.queue.id, texts(p.adopt), owner, f.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
@@ -200,6 +201,8 @@ func (l *leased) sweepLanes(ctx context.Context) error {
 func (l *leased) sweepOnce(ctx context.Context, after string) (last string, err error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
+	defer cancel()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return after, fmt.Errorf("connect: %w", err)
@@ -228,7 +231,7 @@ func (l *leased) sweepOnce(ctx context.Context, after string) (last string, err 
 		}
 	}
 	pipeline := &pgx.Batch{}
-	adopted := l.queueAdoption(pipeline, adopt)
+	adopted := l.queueAdoption(pipeline, adopt, b.begun)
 	if len(leave) > 0 {
 		pipeline.Queue(l.bus.sql.Get("leave_lanes"), l.queue.id, texts(leave), [16]byte(l.owner))
 	}
@@ -244,8 +247,8 @@ func (l *leased) sweepOnce(ctx context.Context, after string) (last string, err 
 func (l *leased) staleLanes(ctx context.Context, b *batch, after string) (stale []string, last string, err error) {
 	seen := 0
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open"))
+	b.begun = time.Now()
+	l.queueOpen(pipeline)
 	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
 	pipeline.Queue(l.queue.sql("stale_lanes"), l.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -23,16 +24,20 @@ type leased struct {
 	work     context.Context // of the handlers
 	taking   context.Context // of the claims, set before the first
 	handling *run.Group
-	rows     sync.Mutex    // held while a statement may move rows that are claimed
+	bound    string        // patience, as Postgres reads it
+	rows     sync.Mutex    // held by the claim in order, the finish or the sweep that decides about lanes; an extension never waits for it
 	over     chan struct{} // of capacity 1: something has ended
 	room     chan struct{} // of capacity 1: there may be room for more
 	beat     chan struct{} // of capacity 1: extend at once, somebody has cancelled a message
+	sooner   chan struct{} // of capacity 1: a claim is trusted for a shorter time than distrust wants to wait
+	losses   chan struct{} // of capacity 1: there is something to tell
 	closed   chan struct{} // no handler runs any more, and none will
 	finished chan struct{} // and everything is finished
 
-	claiming sync.Mutex // held while a claim is on its way
+	claiming  sync.Mutex // held while a claim is on its way
+	extending sync.Mutex // held while an extension is on its way, which is bounded; guards claimed.rows
 
-	mu         sync.Mutex
+	mu         sync.Mutex            // never held while anything waits
 	held       map[*claimed]struct{} // every claim of this Run, from its taking to its finish
 	waiting    []*claimed            // claimed, and no handler runs yet
 	running    int
@@ -46,7 +51,8 @@ type leased struct {
 	handled    int  // since Run began
 	ahead      int  // how many handlers will end while the next claim is on its way
 	last       flight
-	clock      reading // of the database's clock, the last one
+	clock      reading   // of the database's clock, the last one
+	watched    time.Time // when distrust looks again
 }
 
 // reading is what the database's clock showed to a statement that was sent at a moment of ours.
@@ -72,10 +78,12 @@ type claimed struct {
 
 	slot     *limit.Slot // of the endpoint's limit, nil when it has none
 	key      string      // of its lane, "" when it has none
+	lane     *lane       // that it was claimed for, nil when it was entered with this claim
 	before   saga.ID     // the session that had it when its lease ended; zero when none did
 	number   int         // of the claim
 	rows     []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
-	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease
+	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu
+	moving   bool        // a statement that is on its way may move its row: no extension may; guarded by leased.mu
 	begun    time.Time
 	cancel   context.CancelCauseFunc // while its handler runs
 	failures int                     // attempts of this claim that failed
@@ -89,10 +97,13 @@ type claimed struct {
 }
 
 func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
-	return &leased{
+	l := &leased{
 		Endpoint: e, pool: pool, owner: newID(), most: e.knobs.workers(e.knobs.now()), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
-		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), closed: make(chan struct{}), finished: make(chan struct{}),
+		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), sooner: make(chan struct{}, 1), losses: make(chan struct{}, 1),
+		closed: make(chan struct{}), finished: make(chan struct{}),
 	}
+	l.bound = fmt.Sprint(l.patience().Milliseconds(), " ms")
+	return l
 }
 
 // runLeased is runWorkers for an endpoint with Handle.
@@ -113,6 +124,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	side.Go(e.bus.clean)
 	alive := run.NewGroup(work) // as long as handlers run, a drain included
 	alive.Go(e.bus.session.keep)
+	alive.Go(l.tellAll)
 	if e.bus.wakeup == Notify {
 		alive.Go(e.bus.listen)
 	}
@@ -120,7 +132,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	if e.options.Ordered != Unordered {
 		side.Go(l.sweepLanes)
 	}
-	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
+	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, e.bus.pool) })
 	side.Go(e.writeCounters)
 	loops := run.NewGroup(ctx)
 	loops.Go(func(taking context.Context) error {
@@ -134,6 +146,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 		return l.finishAll(context.WithoutCancel(ctx))
 	})
 	loops.Go(func(context.Context) error { return l.extendAll(context.WithoutCancel(ctx)) })
+	loops.Go(l.distrustAll)
 	loops.Go(func(taking context.Context) error { e.drain(taking, work, cancel); return nil })
 	err := loops.Wait()
 	if err == nil && errors.Is(context.Cause(work), ErrDrain) {
@@ -141,6 +154,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	side.Stop()
 	err = errors.Join(err, side.Wait(), alive.Wait())
+	l.tell()
 	e.flushCounters(ctx)
 	return err
 }
@@ -202,15 +216,20 @@ func (l *leased) end(c *claimed) {
 // lose gives c up, and with it everything of its lane: it may be in other hands. A handler that runs is told to stop, and
 // whatever it returns is not written.
 //
-// The log and the events are told by tell, with no lock held: a user's function must not hold up the extensions.
+// The log and the events are told by tellAll: a user's function must not hold up the extensions.
 func (l *leased) lose(c *claimed) {
-	lost := l.drop(c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.untold = append(l.untold, lost...)
+	l.loseNow(c)
 }
 
-// tell tells of the claims that were lost.
+// loseNow is lose for a caller that holds mu.
+func (l *leased) loseNow(c *claimed) {
+	l.untold = append(l.untold, l.drop(c)...)
+	signal(l.losses)
+}
+
+// tell tells of the claims that were lost, to the log and to those who want events.
 func (l *leased) tell() {
 	l.mu.Lock()
 	lost := l.untold
@@ -225,6 +244,7 @@ func (l *leased) tell() {
 // loseLane gives up what is left of a lane that is not ours any more.
 func (l *leased) loseLane(key string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	n := l.lanes[key]
 	var left []*claimed
 	if n != nil {
@@ -236,15 +256,16 @@ func (l *leased) loseLane(key string) {
 			delete(l.lanes, key)
 		}
 	}
-	l.mu.Unlock()
 	if len(left) > 0 {
-		l.lose(left[0])
+		l.loseNow(left[0])
 	}
 }
 
+// drop forgets c and the rest of its lane. The caller holds mu.
 func (l *leased) drop(c *claimed) (lost []*claimed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if _, ours := l.held[c]; !ours {
+		return nil // its lane may be another one by now
+	}
 	all := []*claimed{c}
 	if n := l.lanes[c.key]; n != nil {
 		all = append(all, n.waiting...)
@@ -254,7 +275,7 @@ func (l *leased) drop(c *claimed) (lost []*claimed) {
 		delete(l.lanes, c.key)
 	}
 	for _, c := range all {
-		if _, ours := l.held[c]; !ours {
+		if _, ours := l.held[c]; !ours || c.moving && c != all[0] { // what a finish has in hand is its to judge
 			continue
 		}
 		delete(l.held, c)

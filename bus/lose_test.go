@@ -17,6 +17,7 @@ func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	c := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}
 	l.held[c] = struct{}{}
 	l.handle(t.Context(), c)
+	l.tell()
 	if len(l.held) != 0 || len(told) != 1 {
 		t.Errorf("%d claims are held, and %v was told", len(l.held), told)
 	}

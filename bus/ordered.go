@@ -83,6 +83,7 @@ func (h *handlers) checkOrder(o Ordering) {
 type lane struct {
 	running *claimed
 	waiting []*claimed // in the order of their turns
+	renewed time.Time  // by this process's clock, before the last statement that is known to have extended the right
 }
 
 // byTurn is the order of delivery.
@@ -130,7 +131,7 @@ func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int)
 	}
 	pipeline := &pgx.Batch{}
 	l.queuePark(pipeline, e.park)
-	adopted := l.queueAdoption(pipeline, e.adopt)
+	adopted := l.queueAdoption(pipeline, e.adopt, b.begun)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return 0, fmt.Errorf("park messages: %w", explain(err))
@@ -149,8 +150,8 @@ type entered struct {
 // takeAlone claims as take does, and leaves the transaction open.
 func (l *leased) takeAlone(ctx context.Context, conn *pgxpool.Conn, b *batch, want int) (claims []*claimed, err error) {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open"))
+	b.begun = time.Now()
+	l.queueOpen(pipeline)
 	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
 	l.queueClaim(pipeline, b, want, &claims)
 	return claims, conn.SendBatch(ctx, pipeline).Close()
@@ -184,8 +185,9 @@ func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
 // enterLanes asks for the lanes that we do not have.
 func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (e entered, err error) {
 	heads := map[string]saga.ID{}
+	joined := l.lanesOf(claims)
 	for _, c := range claims {
-		if _, known := heads[c.key]; c.key != "" && !known && !l.inLane(c.key) {
+		if _, known := heads[c.key]; c.key != "" && !known && joined[c.key] == nil {
 			heads[c.key] = c.id
 		}
 	}
@@ -199,7 +201,8 @@ func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*c
 		}
 	}
 	for _, c := range claims {
-		if c.key == "" || (granted[c.key] || l.inLane(c.key)) && !parked[c.key] {
+		c.lane = joined[c.key]
+		if c.key == "" || (granted[c.key] || c.lane != nil) && !parked[c.key] {
 			e.ours = append(e.ours, c)
 		} else {
 			e.park = append(e.park, c)
@@ -233,9 +236,10 @@ func texts(all []string) *pg.Array {
 	return a
 }
 
-// queueAdoption queues the return of what is parked in lanes that are ours. The batch has the messages when it was sent.
-func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string) *adoption {
-	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: time.Now()}}
+// queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun. The batch has the
+// messages when it was sent.
+func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
+	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: begun}}
 	if len(keys) > 0 {
 		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds(),
 			l.options.BatchBytes/len(keys)).Query(func(rows pgx.Rows) error {
@@ -270,6 +274,19 @@ func collectKeys(into map[string]bool) func(pgx.Rows) error {
 	}
 }
 
+// lanesOf is which of the claims' lanes are ours.
+func (l *leased) lanesOf(claims []*claimed) map[string]*lane {
+	joined := map[string]*lane{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range claims {
+		if n := l.lanes[c.key]; n != nil {
+			joined[c.key] = n
+		}
+	}
+	return joined
+}
+
 func (l *leased) inLane(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,22 +311,27 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed) {
 }
 
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or
-// started by itself.
+// started by itself. What was claimed for a lane that was given up meanwhile is given up with it.
 func (l *leased) proceed(claims []*claimed) {
 	var loose []*claimed
 	moved := map[string]bool{}
 	l.mu.Lock()
 	for _, c := range claims {
-		l.held[c] = struct{}{}
+		l.holdOne(c)
 		l.clock = reading{c.batch.now, c.batch.begun}
 		if c.key == "" {
 			loose = append(loose, c)
 			continue
 		}
 		n := l.lanes[c.key]
+		if c.lane != nil && n != c.lane {
+			l.loseNow(c)
+			continue
+		}
 		if n == nil {
-			n = &lane{}
+			n = &lane{renewed: c.batch.begun}
 			l.lanes[c.key] = n
+			l.watch(c)
 		}
 		n.waiting = append(n.waiting, c)
 		moved[c.key] = true

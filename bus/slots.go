@@ -30,8 +30,8 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	b := &batch{Endpoint: l.Endpoint}
 	defer func() { (&batch{Endpoint: l.Endpoint, conn: conn.Conn()}).abandon(ctx) }()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open"))
+	b.begun = time.Now()
+	l.queueOpen(pipeline)
 	granted := l.bus.limits.QueueGrant(pipeline, limit.Request{Name: l.name, Holder: l.holder(), Want: want, TTL: l.options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return 0, false, fmt.Errorf("ask for slots: %w", explain(err))

@@ -6,6 +6,15 @@
 SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true);
 
+-- name: open_leased
+-- As open, for a leased endpoint. Its transactions hold what other processes need: messages, lanes, the lock of claims. So none waits for
+-- a lock, or stands still, for longer than $1, or than what is set and stricter.
+SELECT set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('lock_timeout', CASE WHEN l.set::interval BETWEEN interval '1 microsecond' AND $1::text::interval THEN l.set ELSE $1::text END, true),
+       set_config('idle_in_transaction_session_timeout', CASE WHEN i.set::interval BETWEEN interval '1 microsecond' AND $1::text::interval THEN i.set ELSE $1::text END, true)
+FROM current_setting('lock_timeout') l(set), current_setting('idle_in_transaction_session_timeout') i(set);
+
 -- name: plain_planner
 -- A user's handler runs under the planner settings of its session.
 SELECT set_config('enable_seqscan', $1, true), set_config('enable_hashjoin', $2, true),
@@ -226,15 +235,16 @@ RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q
           (SELECT count(*) FROM found);
 
 -- name: extend
--- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for.
+-- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for. They are found again by
+-- key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
 WITH found AS MATERIALIZED (
-    SELECT u.place, x.tid, x.cancelled FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+    SELECT u.place, x.due, x.id FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
     CROSS JOIN LATERAL (
-        SELECT m.ctid AS tid, m.cancelled FROM :queue m
+        SELECT m.due, m.id FROM :queue m
         WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE SKIP LOCKED) x)
 UPDATE :queue q SET due = $6::timestamptz + f.place * interval '1 microsecond'
-FROM found f WHERE q.ctid = f.tid
-RETURNING f.place, f.cancelled, now();
+FROM found f WHERE q.due = f.due AND q.id = f.id
+RETURNING f.place, q.cancelled, now();
 
 -- name: held
 SELECT u.place FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
@@ -242,25 +252,18 @@ CROSS JOIN LATERAL (
     SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid) x;
 
 -- name: finish
--- Exactly the messages whose claim still stands: another claim has moved the row or taken its number.
-WITH found AS MATERIALIZED (
-    SELECT u.place, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
-    CROSS JOIN LATERAL (
-        SELECT m.ctid AS tid FROM :queue m
-        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
-DELETE FROM :queue q USING found f WHERE q.ctid = f.tid
-RETURNING f.place, now();
+-- Exactly the messages whose claim still stands: another claim has moved the row or taken its number. A cancel that commits while this
+-- waits for the row moves it, too, and takes nothing: hence no ctid, which would be looked for where the row was.
+DELETE FROM :queue q USING unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+RETURNING u.place, now();
 
 -- name: release
--- What was not begun goes back to where it was.
-WITH found AS MATERIALIZED (
-    SELECT u.place, x.tid FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
-    CROSS JOIN LATERAL (
-        SELECT m.ctid AS tid FROM :queue m
-        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE) x)
+-- What was not begun goes back to where it was. See finish.
 UPDATE :queue q SET due = q.turn, turn = NULL, claim = NULL, owner = NULL
-FROM found f WHERE q.ctid = f.tid
-RETURNING f.place, now();
+FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+RETURNING u.place, now();
 
 -- name: cancel_waiting
 -- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
@@ -299,13 +302,9 @@ RETURNING key;
 
 -- name: park
 WITH gone AS (
-    DELETE FROM :queue q USING (
-        SELECT u.key, x.tid FROM unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[]) u(due, id, claim, key)
-        CROSS JOIN LATERAL (
-            SELECT m.ctid AS tid FROM :queue m
-            WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $6::uuid FOR UPDATE) x) f
-    WHERE q.ctid = f.tid
-    RETURNING f.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body)
+    DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[]) u(due, id, claim, key)
+    WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
+    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body)
 INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body)
 SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g;
 
@@ -368,10 +367,15 @@ FROM unnest($3::uuid[], $12::text[]) u(id, key) JOIN again a ON a.id = u.id
 WHERE l.queue = $1 AND l.key = u.key;
 
 -- name: extend_lanes
+-- Waits for nobody, as extend: a process that asks for a lane of ours has it locked until its claim ends, and it may stand still in there.
 WITH ours AS MATERIALIZED (
-    SELECT x.tid FROM unnest($2::text[]) u(key)
-    CROSS JOIN LATERAL (SELECT l.ctid AS tid FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid FOR UPDATE) x)
-UPDATE :schema.lane l SET until = $4 FROM ours o WHERE l.ctid = o.tid RETURNING l.key;
+    SELECT x.key FROM unnest($2::text[]) u(key)
+    CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid FOR UPDATE SKIP LOCKED) x)
+UPDATE :schema.lane l SET until = $4 FROM ours o WHERE l.queue = $1 AND l.key = o.key RETURNING l.key;
+
+-- name: lanes_of
+SELECT u.key FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid) x;
 
 -- name: stale_lanes
 -- Lanes of owners that are gone, and those that wait for a message that is gone: a window of them, from a key on. What

@@ -1,0 +1,268 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/jackc/pgx/v5"
+)
+
+// hands is who has messages in hand, in all processes of a test.
+type hands struct {
+	mu    sync.Mutex
+	begun []string
+	now   map[int]context.Context // of the handlers that run, by message
+	twice []string                // messages that began while a handler that had not been told to stop ran
+	told  map[int]error           // why the contexts of the first handlers ended
+}
+
+func newHands() *hands { return &hands{now: map[int]context.Context{}, told: map[int]error{}} }
+
+// take begins a message. leave is to be called when its handler returns.
+func (h *hands) take(ctx context.Context, process string, message int) (leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if first := h.now[message]; first != nil && first.Err() == nil {
+		h.twice = append(h.twice, fmt.Sprintf("process %s begins message %d, which another handler has", process, message))
+	}
+	h.begun = append(h.begun, fmt.Sprint(process, message))
+	h.now[message] = ctx
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.now[message] == ctx {
+			delete(h.now, message)
+		}
+		if err := context.Cause(ctx); err != nil && h.told[message] == nil {
+			h.told[message] = err
+		}
+	}
+}
+
+func (h *hands) has(begun string) bool { return h.times(begun) > 0 }
+
+func (h *hands) times(begun string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.begun {
+		if b == begun {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *hands) number() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.begun)
+}
+
+func (h *hands) want(t *testing.T) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, twice := range h.twice {
+		t.Error(twice)
+	}
+	if t.Failed() {
+		t.Log("begun:", h.begun)
+	}
+}
+
+// until holds a handler until its context ends or end is closed.
+func until(ctx context.Context, end <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-end:
+	}
+}
+
+func ended(t *testing.T) (end chan struct{}, once func()) {
+	end = make(chan struct{})
+	once = sync.OnceFunc(func() { close(end) })
+	t.Cleanup(once)
+	return end, once
+}
+
+// lockRow locks the row of a message, as somebody with psql would.
+func (w *world) lockRow(endpoint string, id [16]byte) pgx.Tx {
+	w.t.Helper()
+	tx := w.begin()
+	w.execTx(tx, "SELECT FROM "+w.queue(endpoint)+" WHERE id = $1 FOR UPDATE", id)
+	return tx
+}
+
+// A finish that waits for a row kept the process from extending its other leases, and from giving them up. So the messages of its
+// handlers ran beside them again, in the same process and in others, and nobody was told.
+func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	blocked, release := ended(t)
+	end, finish := ended(t)
+	w.start("callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond, Concurrency: 4}, bus.Handle(func(ctx *bus.Context, m call) error {
+		defer h.take(ctx, "", m.N)()
+		if m.N == 1 {
+			<-blocked
+			return nil
+		}
+		until(ctx, end)
+		return context.Cause(ctx)
+	}))
+	sent := w.send(call{N: 1})
+	w.until("it runs", func() bool { return h.number() == 1 })
+	tx := w.lockRow("callers", sent.ID)
+	w.send(call{N: 2})
+	w.until("the other runs", func() bool { return h.number() == 2 })
+	release()
+	w.untilWaiting("finish")
+	first := w.text("SELECT due::text FROM " + w.queue("callers") + " WHERE body = convert_to('{\"N\":2}', 'UTF8')")
+	for range 4 { // more than a lease
+		w.until("the lease of the other is extended", func() bool {
+			due := w.text("SELECT due::text FROM " + w.queue("callers") + " WHERE body = convert_to('{\"N\":2}', 'UTF8')")
+			moved := due != first
+			first = due
+			return moved
+		})
+	}
+	w.commit(tx)
+	finish()
+	w.untilEmpty("callers")
+	h.want(t)
+	if h.has("2") && h.number() > 3 { // the one that was blocked may have been claimed again
+		t.Errorf("begun: %v", h.begun)
+	}
+}
+
+// A message that nobody can finish keeps only itself in hand: what has ended beside it and after it is finished.
+func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	end, release := ended(t)
+	w.start("callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
+		defer h.take(ctx, "", m.N)()
+		if m.N < 8 {
+			until(ctx, end)
+		}
+		return nil
+	}))
+	first := w.send(call{N: 0})
+	for n := range 7 {
+		w.send(call{N: n + 1})
+	}
+	w.until("eight run", func() bool { return h.number() == 8 })
+	tx := w.lockRow("callers", first.ID)
+	release()
+	w.untilWaiting("finish")
+	for n := range 30 {
+		w.send(call{N: 100 + n})
+	}
+	w.until("all others are finished", func() bool { return w.rows("callers") == 1 })
+	w.commit(tx)
+	w.untilEmpty("callers")
+	for n := range 7 {
+		if times := h.times(fmt.Sprint(n + 1)); times != 1 {
+			t.Errorf("message %d, which nobody held up, was handled %d times", n+1, times)
+		}
+	}
+}
+
+// A process whose statements get no answer can extend nothing. Its handlers are told before another process may have their messages.
+func TestHandlersOfAProcessThatIsCutOffAreToldInTime(t *testing.T) {
+	for name, statements := range map[string][]string{
+		"extend":            {"extend"},
+		"extend and finish": {"extend", "finish"},
+		"everything":        {"open_leased", "renew_session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			h := newHands()
+			end, release := ended(t)
+			silent := faultproxy.Pause(func() { <-end })
+			process, proxy := w.proxied()
+			o := bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond, Concurrency: 4}
+			begin := func(process string) bus.Part {
+				return bus.Handle(func(ctx *bus.Context, m call) error {
+					defer h.take(ctx, process, m.N)()
+					if process == "b" || m.N == 1 {
+						return nil
+					}
+					until(ctx, end)
+					return nil
+				})
+			}
+			w.startOn(process, "callers", o, begin("a"))
+			w.send(call{N: 2})
+			w.until("it runs", func() bool { return h.has("a2") })
+			var faults []faultproxy.Fault
+			for _, statement := range statements {
+				faults = append(faults, faultproxy.Fault{Statement: statement, Do: silent})
+			}
+			proxy.Set(faults...)
+			w.send(call{N: 1})
+			w.start("callers", o, begin("b"))
+			w.until("another process has it", func() bool { return h.has("b2") })
+			h.want(t)
+			release()
+			w.untilEmpty("callers")
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if told := h.told[2]; told != bus.ErrClaimLost {
+				t.Errorf("the first handler was told %v", told)
+			}
+		})
+	}
+}
+
+// A process that stands still in the middle of a transaction has rows, lanes and the right to claim in hand. Postgres ends the
+// transaction within a lease, and does not wait until the connection is given up.
+func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		statement string // the last of its pipeline: the server waits for the next one
+		n         int
+		order     bus.Ordering
+	}{{"finish", 1, bus.Unordered}, {"claim", 1, bus.Strict}, {"parked_in", 1, bus.Strict}, {"parked_in", 2, bus.Strict}, {"finish", 1, bus.Strict}} {
+		t.Run(fmt.Sprint(c.statement, " ", c.n, " ", c.order), func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			h := newHands()
+			end, thaw := ended(t)
+			stands := make(chan struct{})
+			frozen, proxy := w.proxied()
+			proxy.Set(faultproxy.Fault{Statement: c.statement, N: c.n, When: faultproxy.After, Do: faultproxy.Pause(func() {
+				proxy.Set(faultproxy.Fault{Statement: "open_leased", Do: faultproxy.Pause(func() { <-end })})
+				close(stands)
+				<-end
+			})})
+			o := bus.EndpointOptions{Ordered: c.order, Lease: 3 * time.Second, Poll: 50 * time.Millisecond}
+			var key []bus.HandleOption[turn]
+			if c.order != bus.Unordered {
+				key = append(key, bus.KeyedBy(func(m turn) string { return m.Key }))
+			}
+			part := func(process string) bus.Part {
+				return bus.Handle(func(ctx *bus.Context, m turn) error {
+					defer h.take(ctx, process, m.N)()
+					if m.N == 2 {
+						ctx.Send(called{N: 2}) // the finish takes more than one statement
+					}
+					return nil
+				}, key...)
+			}
+			w.install("keepers", bus.HandleTx(func(*bus.Context, pgx.Tx, called) error { return nil }))
+			w.startOn(frozen, "turns", o, part("a"))
+			w.send(turn{Key: "k", N: 2})
+			await(w, "the process to stand still", stands)
+			w.start("turns", o, part("b"))
+			w.send(turn{Key: "k", N: 3})
+			w.until("another process has handled it all", func() bool { return h.has("b2") && h.has("b3") && w.rows("turns") == 0 })
+			h.want(t)
+			thaw()
+			w.want(1, "SELECT count(*) FROM "+w.queue("keepers"))
+		})
+	}
+}
