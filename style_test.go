@@ -127,3 +127,63 @@ func isSQL(argument ast.Expr) bool {
 	text, err := strconv.Unquote(literal.Value)
 	return err == nil && sqlText.MatchString(text)
 }
+
+// transactional are the packages whose transactions read what others committed while they waited, and so must say READ COMMITTED.
+var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recoverability/deadletter", "internal/lease", "internal/limit", "migrations", "cmd/edda"}
+
+// A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted name the level; what is refused here leaves it
+// to the default.
+func TestTransactionsNameTheirLevel(t *testing.T) {
+	t.Parallel()
+	sources(t, func(path string, text []byte) {
+		if isTest(path) || !under(transactional, filepath.ToSlash(filepath.Dir(path))) {
+			return
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if fault := unnamedLevel(path, n); fault != "" {
+				t.Errorf("%s: %s", files.Position(n.Pos()), fault)
+			}
+			return true
+		})
+	})
+}
+
+// rawPools are fields of pools that only say how to connect, or that are given to those who wrap them.
+var rawPools = []string{"internal/lease/listen.go", "cmd/edda/root.go"}
+
+func unnamedLevel(path string, n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StructType:
+		for _, field := range n.Fields.List {
+			pointer, ok := field.Type.(*ast.StarExpr)
+			if ok && isSelector(pointer.X, "pgxpool", "Pool") && !slices.Contains(rawPools, path) {
+				return "a field of type *pgxpool.Pool: make it a *pg.Pool, whose transactions are READ COMMITTED"
+			}
+		}
+	case *ast.CompositeLit:
+		level := func(e ast.Expr) bool {
+			pair, ok := e.(*ast.KeyValueExpr)
+			return ok && fmt.Sprint(pair.Key) == "IsoLevel"
+		}
+		if isSelector(n.Type, "pgx", "TxOptions") && !slices.ContainsFunc(n.Elts, level) {
+			return "pgx.TxOptions without a level: take pg.ReadCommitted"
+		}
+	case *ast.CallExpr:
+		function, ok := n.Fun.(*ast.SelectorExpr)
+		if ok && function.Sel.Name == "Begin" && strings.HasSuffix(strings.ToLower(fmt.Sprint(function.X)), "conn") {
+			return "Begin on a connection: use BeginTx with pg.ReadCommitted, or pg.Conn"
+		}
+	}
+	return ""
+}
+
+func isSelector(e ast.Expr, pack, name string) bool {
+	selector, ok := e.(*ast.SelectorExpr)
+	return ok && fmt.Sprint(selector.X) == pack && selector.Sel.Name == name
+}

@@ -28,7 +28,7 @@ var crashStatements string
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
-	pool     *pgxpool.Pool
+	pool     *pg.Pool
 	schema   pg.Schema
 	sql      pg.Statements
 	counters pg.Statements
@@ -124,7 +124,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b := &Bus{
-		pool: pool, schema: schema, codec: o.Codec, log: o.Logger, events: o.Events, wakeup: o.Wakeup,
+		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, events: o.Events, wakeup: o.Wakeup,
 		autoInstall: o.AutoInstall, notifyInTx: o.NotifyInTx,
 	}
 	if b.codec == nil {

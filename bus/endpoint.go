@@ -320,7 +320,7 @@ func (e *Endpoint) look(ctx context.Context, g *ground) error {
 }
 
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
-func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
+func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	switch {
 	case e.handlers.leased:
 		return mostWorkers // its handlers need none
@@ -332,8 +332,12 @@ func (e *Endpoint) mostWorkers(pool *pgxpool.Pool) int {
 
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
 // that fill it.
-func (e *Endpoint) openPool(ctx context.Context) (*pgxpool.Pool, error) {
-	return pgxpool.NewWithConfig(ctx, e.workerConfig())
+func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, e.workerConfig())
+	if err != nil {
+		return nil, err
+	}
+	return pg.Committed(pool), nil
 }
 
 // workerConfig is that of the workers' pool.
@@ -385,7 +389,7 @@ func (e *Endpoint) idleInTx() time.Duration {
 	return idleInTx * e.options.StepTimeout
 }
 
-func (e *Endpoint) runWorkers(ctx context.Context, pool *pgxpool.Pool) error {
+func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.pump, e.brake = newPump(e.options), newBrake(e.options)

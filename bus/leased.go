@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // leased runs the handlers of one endpoint outside of transactions. Three loops share its state: one claims messages, one
@@ -19,7 +19,7 @@ import (
 // time, and what comes up meanwhile goes with its next.
 type leased struct {
 	*Endpoint
-	pool     *pgxpool.Pool
+	pool     *pg.Pool
 	owner    saga.ID         // of this Run, in lanes and slots; rows have that of the session
 	work     context.Context // of the handlers
 	taking   context.Context // of the claims, set before the first
@@ -96,7 +96,7 @@ type claimed struct {
 	success  *message                // what it was before such trouble made a failure of it
 }
 
-func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
+func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 	l := &leased{
 		Endpoint: e, pool: pool, owner: newID(), most: e.knobs.workers(e.knobs.now()), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
 		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), sooner: make(chan struct{}, 1), losses: make(chan struct{}, 1),
@@ -107,7 +107,7 @@ func newLeased(work context.Context, e *Endpoint, pool *pgxpool.Pool) *leased {
 }
 
 // runLeased is runWorkers for an endpoint with Handle.
-func (e *Endpoint) runLeased(ctx context.Context, pool *pgxpool.Pool) error {
+func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.pump, e.brake = newPump(e.options), newBrake(e.options)

@@ -96,7 +96,8 @@ func Saga(d *saga.Definition) Part {
 }
 
 // HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it
-// sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn.
+// sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn. It is READ COMMITTED, whatever the default of the
+// database or the role is.
 //
 // Other handlers share the transaction. SET, SET LOCAL, roles and advisory locks of one stay for the next, also
 // after a savepoint (tx.Begin): leave them out. Row locks are waited for at most 5 ms while the

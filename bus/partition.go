@@ -59,7 +59,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
 	p := &Partitioned{
-		bus: b, name: name, options: o, line: lease.NewLine(b.pool), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
+		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		ttl: lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.log},
 	}
 	if err := p.makePosts(h); err != nil {
@@ -93,7 +93,7 @@ func (p *Partitioned) makePosts(h *handlers) (err error) {
 func (p *Partitioned) newPost(e *Endpoint) (*post, error) {
 	o := p.ttl
 	o.DB = p.line
-	keeper, err := lease.NewKeeper(p.bus.pool, p.bus.leases, lease.Job{
+	keeper, err := lease.NewKeeper(p.bus.pool.Pool, p.bus.leases, lease.Job{
 		Name: p.leaseName(e.name), Run: func(ctx context.Context, t lease.Term) error { return p.work(ctx, e, t) },
 	}, o)
 	return &post{endpoint: e, keeper: keeper}, err

@@ -61,7 +61,7 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	r.endpoint = b.newEndpoint(name, o.endpoint(), &handlers{subscribed: kinds})
 	r.endpoint.relay = true
 	var err error
-	r.keeper, err = lease.NewKeeper(b.pool, b.leases, lease.Job{Name: r.leaseName(), Run: r.work},
+	r.keeper, err = lease.NewKeeper(b.pool.Pool, b.leases, lease.Job{Name: r.leaseName(), Run: r.work},
 		lease.Options{TTL: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("relay %s: %w", name, err)

@@ -67,7 +67,7 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	}
 	defer conn.Release()
 	batch := &relayed{read: time.Now()}
-	pipeline := &pgx.Batch{} // one transaction, so that the planner's settings end with it
+	pipeline := &pgx.Batch{}
 	pipeline.Queue(r.bus.sql.Get("open"))
 	var xmin uint64
 	pipeline.Queue(r.bus.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &batch.xmax))
@@ -75,7 +75,8 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	pipeline.Queue(r.sql.look, r.turnMax(), after(from), [16]byte(from.id), r.options.BatchBytes).Query(func(rows pgx.Rows) error {
 		return batch.collect(rows, r.turnMax())
 	})
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	// One transaction, so that the planner's settings end with it.
+	if err := (pg.Conn{Conn: conn.Conn()}).SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
 	}
 	first := position{}

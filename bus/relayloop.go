@@ -8,10 +8,10 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // relaying is one term of a relay in this process. Its fields belong to the loop.
@@ -20,7 +20,7 @@ type relaying struct {
 	queue *queue
 	sql   relayStatements
 	term  lease.Term
-	pool  *pgxpool.Pool
+	pool  *pg.Pool
 	head  head
 
 	patience *backoff.ExponentialBackOff // with the other side
@@ -33,7 +33,7 @@ type relaying struct {
 	decided map[position]verdict // fates that are not written down yet
 }
 
-func newRelaying(r *Relay, t lease.Term, pool *pgxpool.Pool) *relaying {
+func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 	return &relaying{
 		Relay: r, queue: r.endpoint.queue, sql: r.bus.relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
 		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax), decided: map[position]verdict{},

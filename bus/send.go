@@ -86,7 +86,7 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 
 // sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
 func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue, err error) {
-	tx, err := conn.Begin(ctx)
+	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
 	if err == nil {
 		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
 		sent, to, err = b.write(ctx, tx, out)

@@ -40,7 +40,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 	for again := false; ; again = true {
 		q, err := b.rawQueue(ctx, conn.Conn(), out[0])
 		if err == nil {
-			err = conn.SendBatch(ctx, rawInserts(q, out)).Close() // without a BEGIN the pipeline is one transaction
+			err = pg.Conn{Conn: conn.Conn()}.SendBatch(ctx, rawInserts(q, out)).Close()
 		}
 		switch {
 		case err == nil:
@@ -100,7 +100,7 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 }
 
 func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue, error) {
-	tx, err := conn.Begin(ctx)
+	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
 	if err != nil {
 		return nil, sendError(out[0], err)
 	}

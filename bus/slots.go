@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,7 +71,7 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 
 // leaveLine gives up our place among those who wait for slots: there is nothing to do.
 func (l *leased) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
-	if err := l.bus.limits.Withdraw(ctx, conn, l.name, l.holder()); err != nil {
+	if err := l.bus.limits.Withdraw(ctx, pg.Conn{Conn: conn.Conn()}, l.name, l.holder()); err != nil {
 		l.bus.log.Debug("edda: the line for slots was not left", "endpoint", l.name, "error", err) // the ticket expires
 	}
 }
@@ -104,7 +105,7 @@ func (l *leased) renewSlots(ctx context.Context, conn *pgxpool.Conn, claims []*c
 	if len(slots) == 0 {
 		return nil, nil, nil
 	}
-	gone, later, err := l.bus.limits.Renew(ctx, conn, slots, l.options.Lease)
+	gone, later, err := l.bus.limits.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, l.options.Lease)
 	if err != nil {
 		return nil, nil, fmt.Errorf("renew slots: %w", explain(err))
 	}

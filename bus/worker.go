@@ -10,13 +10,12 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // worker processes one batch after another. It has a connection only while it works.
 type worker struct {
 	*Endpoint
-	pool  *pgxpool.Pool
+	pool  *pg.Pool
 	retry *backoff.ExponentialBackOff
 	last  batch // its memory serves the next
 
@@ -30,7 +29,7 @@ type worker struct {
 	portion  int        // messages of the next careful batch
 }
 
-func newWorker(e *Endpoint, pool *pgxpool.Pool) *worker {
+func newWorker(e *Endpoint, pool *pg.Pool) *worker {
 	return &worker{Endpoint: e, pool: pool, portion: carefulFirst, retry: newPatience()}
 }
 

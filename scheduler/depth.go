@@ -28,7 +28,9 @@ type Depth struct {
 const MostCounted = 100_000
 
 // Depth reads how much waits, in one statement that costs the same whatever ended long ago. See MostCounted.
-func (s *Scheduler) Depth(ctx context.Context) (Depth, error) { return depthOf(ctx, s.pool, s.schema) }
+func (s *Scheduler) Depth(ctx context.Context) (Depth, error) {
+	return depthOf(ctx, s.pool.Pool, s.schema)
+}
 
 func depthOf(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema) (d Depth, err error) {
 	sql, err := pg.Load(depthStatements, schema)

@@ -53,7 +53,7 @@ func (s *Scheduler) promote(ctx context.Context) error {
 	b := &pgx.Batch{}
 	s.queueOpen(b, cycleLimits)
 	b.Queue(s.sql.Get("promote"), promoteRuns)
-	return s.pool.SendBatch(ctx, b).Close() // without a BEGIN the pipeline is one transaction
+	return s.pool.SendBatch(ctx, b).Close()
 }
 
 // dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It tells how many messages were sent.

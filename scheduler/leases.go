@@ -16,7 +16,7 @@ var ErrNotHeld = errors.New("nobody holds the lease")
 
 // Leases shows and ends terms, for whoever looks after a system: those of Singletons, of schedulers and of partitions. Safe for concurrent use.
 type Leases struct {
-	pool  *pgxpool.Pool
+	pool  *pg.Pool
 	store *lease.Store
 }
 
@@ -43,7 +43,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new leases: %w", err)
 	}
-	return &Leases{pool: pool, store: store}, nil
+	return &Leases{pool: pg.Committed(pool), store: store}, nil
 }
 
 // List tells of every lease that was ever held, up to 10,000, by name.

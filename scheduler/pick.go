@@ -62,7 +62,7 @@ func (s *Scheduler) candidates(ctx context.Context, room int) (all []candidate, 
 		})
 		return err
 	})
-	return all, s.pool.SendBatch(ctx, b).Close() // without a BEGIN the pipeline is one transaction
+	return all, s.pool.SendBatch(ctx, b).Close()
 }
 
 // share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group alike, so

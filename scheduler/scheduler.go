@@ -29,7 +29,7 @@ const LeaseName = "scheduler"
 // Scheduler runs the four loops: see the comment of the package. Its methods are safe for concurrent use.
 type Scheduler struct {
 	*Store
-	pool    *pgxpool.Pool
+	pool    *pg.Pool
 	schema  pg.Schema
 	sql     pg.Statements
 	sender  Sender
@@ -90,7 +90,7 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 		return nil, err
 	}
 	s := &Scheduler{
-		pool: pool, schema: schema, sender: sender, options: o, log: o.Logger, lockKey: lockKey(schema),
+		pool: pg.Committed(pool), schema: schema, sender: sender, options: o, log: o.Logger, lockKey: lockKey(schema),
 		due: newBell(), ready: newBell(), pace: pace{first: 5 * time.Second, most: time.Minute},
 	}
 	if s.sql, err = pg.Load(statements, schema); err != nil {

@@ -24,7 +24,7 @@ var singletonStatements string
 
 // Singleton is a loop of yours that runs on one replica at a time: where its lease is. Its methods are safe for concurrent use.
 type Singleton struct {
-	pool    *pgxpool.Pool
+	pool    *pg.Pool
 	schema  pg.Schema
 	sql     pg.Statements
 	leases  *lease.Store
@@ -74,7 +74,7 @@ const singletonPrefix = "singleton/"
 // is a panic, which ends the term and not the process.
 func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o SingletonOptions) (*Singleton, error) {
 	o = o.withDefaults()
-	s := &Singleton{pool: pool, name: singletonPrefix + name, run: run, options: o}
+	s := &Singleton{pool: pg.Committed(pool), name: singletonPrefix + name, run: run, options: o}
 	var faults []error
 	if pool == nil {
 		faults = append(faults, errors.New("the pool is nil"))
@@ -142,7 +142,7 @@ func (s *Singleton) Run(ctx context.Context) error {
 	}
 	group := run.NewGroup(ctx)
 	if !s.options.PollOnly {
-		listener := lease.Listener{Pool: s.pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.options.Logger}
+		listener := lease.Listener{Pool: s.pool.Pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.options.Logger}
 		group.Go(listener.Run)
 	}
 	group.Go(s.bid)

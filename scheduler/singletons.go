@@ -12,7 +12,7 @@ import (
 // before Run, and fails when the name is no name, or is given twice. Its times are the defaults of SingletonOptions.
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
-	member, err := NewSingleton(s.pool, name, run, SingletonOptions{Schema: o.Schema, Replica: o.Replica, PollOnly: o.PollOnly, Logger: o.Logger})
+	member, err := NewSingleton(s.pool.Pool, name, run, SingletonOptions{Schema: o.Schema, Replica: o.Replica, PollOnly: o.PollOnly, Logger: o.Logger})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type StoreOptions struct {
 // Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts nothing: it is safe
 // for concurrent use. What it changes, running schedulers see at once when they listen, else within their poll interval.
 type Store struct {
-	pool  *pgxpool.Pool
+	pool  *pg.Pool
 	sql   pg.Statements
 	codec saga.Codec
 }
@@ -63,7 +63,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	s := &Store{pool: pool, sql: sql, codec: o.Codec}
+	s := &Store{pool: pg.Committed(pool), sql: sql, codec: o.Codec}
 	if s.codec == nil {
 		s.codec = saga.JSON
 	}

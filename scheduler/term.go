@@ -26,11 +26,12 @@ type Term interface {
 
 	// Guard makes tx a part of the term: until tx ends no other term begins, and its error is ErrFenced when another has
 	// begun. A process that is paused meanwhile keeps the others out until the server ends its transaction: bound that by
-	// idle_in_transaction_session_timeout, or use InTx, which does.
+	// idle_in_transaction_session_timeout, or use InTx, which does. In REPEATABLE READ and SERIALIZABLE make Guard the first statement: a
+	// renewal of the lease after the transaction's snapshot is the error 40001.
 	Guard(ctx context.Context, tx pgx.Tx) error
 
-	// InTx runs write in a transaction that is guarded, and commits it when write returned nil. The server ends it when its
-	// process gives no sign of life for a TTL. Nothing is tried again.
+	// InTx runs write in a transaction that is guarded, and commits it when write returned nil. It is READ COMMITTED, whatever your default
+	// is. The server ends it when its process gives no sign of life for a TTL. Nothing is tried again.
 	InTx(ctx context.Context, write func(tx pgx.Tx) error) error
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/spf13/cobra"
 )
@@ -170,7 +171,7 @@ func (t *tool) deadJobs() *cobra.Command {
 				return err
 			}
 			if cancel != 0 {
-				if err := b.DeadLetters().CancelJob(ctx, t.pool, cancel); err != nil {
+				if err := b.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
 					return causeOf(ctx, err)
 				}
 			}

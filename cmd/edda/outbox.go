@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
@@ -278,7 +279,7 @@ third at a time.`, what),
 				return err
 			}
 			if len(args) > 0 {
-				if err := b.Outbox().SetKeep(ctx, t.pool, ring, keep); err != nil {
+				if err := b.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
 					return causeOf(ctx, err)
 				}
 			}

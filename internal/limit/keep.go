@@ -89,28 +89,28 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 // holder: whatever is done under them has to end. busy are those that somebody has locked at this moment, and that were not
 // renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error nothing is
 // known. It waits for no lock.
-func (s *Store) Renew(ctx context.Context, db Queryer, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
+func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
 	if len(slots) == 0 {
 		return nil, nil, nil
 	}
 	c := inOrder(slots)
-	rows, err := db.Query(ctx, s.sql.Get("renew"), c.name, c.no, c.holder, c.epoch, ttl.Microseconds())
-	if err != nil {
-		return nil, nil, fmt.Errorf("renew slots: %w", err)
-	}
-	var (
-		n     int
-		still bool
-	)
-	_, err = pgx.ForEachRow(rows, []any{&n, &still}, func() error {
-		if slot := slots[c.at[n-1]]; still {
-			busy = append(busy, slot)
-		} else {
-			lost = append(lost, slot)
-		}
-		return nil
+	b := &pgx.Batch{}
+	b.Queue(s.sql.Get("renew"), c.name, c.no, c.holder, c.epoch, ttl.Microseconds()).Query(func(rows pgx.Rows) error {
+		var (
+			n     int
+			still bool
+		)
+		_, err := pgx.ForEachRow(rows, []any{&n, &still}, func() error {
+			if slot := slots[c.at[n-1]]; still {
+				busy = append(busy, slot)
+			} else {
+				lost = append(lost, slot)
+			}
+			return nil
+		})
+		return err
 	})
-	if err != nil {
+	if err := db.SendBatch(ctx, b).Close(); err != nil {
 		return nil, nil, fmt.Errorf("renew slots: %w", err)
 	}
 	return lost, busy, nil

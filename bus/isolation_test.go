@@ -1,0 +1,201 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// isolated is a pool like w.pool whose transactions are of that level unless they say otherwise.
+func (w *world) isolated(level string, conns int32) *pgxpool.Pool {
+	w.t.Helper()
+	config := w.pool.Config()
+	config.MaxConns = conns
+	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(pool.Close)
+	return pool
+}
+
+// watchLevels makes each write of a table of the schema fail whose transaction is not READ COMMITTED. A Send of one message is excepted: it is
+// one INSERT, which reads nothing, and is the same at every level.
+func (w *world) watchLevels() {
+	w.t.Helper()
+	w.exec(`CREATE OR REPLACE FUNCTION edda.watch_level() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF current_setting('transaction_isolation') <> 'read committed' AND NOT (TG_OP = 'INSERT' AND TG_TABLE_NAME LIKE 'queue\_%') THEN
+			RAISE EXCEPTION '% of % in a transaction that is %', TG_OP, TG_TABLE_NAME, current_setting('transaction_isolation');
+		END IF;
+		RETURN NULL;
+	END $$`)
+	w.exec(`DO $$ DECLARE t text; BEGIN
+		FOR t IN SELECT c.oid::regclass FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'edda.queue'::regclass) LOOP
+			EXECUTE 'CREATE OR REPLACE TRIGGER watch_level BEFORE INSERT OR UPDATE OR DELETE ON ' || t || ' EXECUTE FUNCTION edda.watch_level()';
+		END LOOP;
+	END $$`)
+}
+
+// said collects the log.
+type said struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (s *said) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines.Write(line)
+}
+
+func (s *said) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines.String()
+}
+
+// Whatever the default of a database or a role is, the transactions of the engine say what they are.
+func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
+	log := &said{}
+	w := newWorld(t, bus.Options{})
+	w.pool = w.isolated("serializable", 10)
+	w.bus = w.newBus(bus.Options{
+		Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Events: func(e bus.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+		},
+	})
+	soonest := bus.EndpointOptions{Poll: 20 * time.Millisecond, Policy: recoverability.Always(recoverability.DeadLetter())}
+	ordered := soonest
+	ordered.Ordered, ordered.Lease = bus.Strict, time.Second
+	fails := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return errors.New("no") })
+	keyed := bus.Handle(func(*bus.Context, call) error { return nil }, bus.KeyedBy(func(m call) string { return "key" }))
+	parts := w.partitioned(w.bus, "greeters", soon(2), bus.HandleTx(func(*bus.Context, pgx.Tx, question) error { return nil }, bus.KeyedBy(func(m question) string { return m.Key })))
+	relay := w.relay(w.bus, soonRelayed(), (&abroad{}).forward)
+	w.listener()
+	endpoints := []*bus.Endpoint{
+		w.endpoint("tallies", soonest, bus.Saga(tallies(saga.Optimistic, nil))), w.endpoint("failing", soonest, fails), w.endpoint("calls", ordered, keyed),
+	}
+	for _, e := range endpoints {
+		w.must(e.Install(t.Context()))
+	}
+	w.must(parts.Install(t.Context()))
+	w.must(relay.Install(t.Context()))
+	w.watchLevels()
+
+	w.operate()
+	stops := []func(){w.runPartitioned(parts), w.runRelay(relay)}
+	for _, e := range endpoints {
+		stops = append(stops, w.run(e))
+	}
+	w.send(add{Key: "a", N: 1}, saga.WithID(saga.ID{1}))
+	w.send(call{N: 1})
+	w.send(question{Key: "key"})
+	if _, err := w.bus.Publish(t.Context(), paid{Order: "1"}); err != nil {
+		t.Error(err)
+	}
+	w.must(w.bus.SendRaw(t.Context(), "calls", bus.RawMessage{Raw: saga.Raw{Name: call{}.Kind(), Body: []byte(`{"N":2}`)}}))
+	w.must(w.bus.PublishRaw(t.Context(), bus.RawMessage{Raw: saga.Raw{Name: crossed{}.Kind(), Body: []byte(`{}`)}}))
+	w.untilHandled(add{}.Kind(), 1)
+	w.untilHandled(call{}.Kind(), 2)
+	w.untilHandled(question{}.Kind(), 1)
+	w.untilEmpty("border")
+	w.untilEmpty("failing")
+	w.operateLetters()
+	for _, stop := range stops {
+		stop()
+	}
+	if at := strings.Index(log.text(), "in a transaction that is"); at >= 0 {
+		t.Errorf("the log says: %s", log.text()[max(0, at-300):min(len(log.text()), at+200)])
+	}
+}
+
+// operate does what operators do.
+func (w *world) operate() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	w.must(w.bus.SetConcurrency(ctx, "calls", 3))
+	w.must(w.bus.PauseEndpoint(ctx, "calls", "because"))
+	w.must(w.bus.ResumeEndpoint(ctx, "calls"))
+	w.must(w.bus.SetLimit(ctx, "failing", 2))
+	w.must(w.bus.PauseLimit(ctx, "failing", "because"))
+	w.must(w.bus.ResumeLimit(ctx, "failing"))
+	sent := w.send(told{Key: "nobody runs the listener"})
+	if _, err := w.bus.Cancel(ctx, "listener", sent.ID, "because"); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// operateLetters retries the one dead letter there is, and discards it when it is one again.
+func (w *world) operateLetters() {
+	w.t.Helper()
+	ctx, letters := w.t.Context(), w.bus.DeadLetters()
+	list, err := letters.List(ctx, w.pool, deadletter.Filter{})
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("%d dead letters, want 1: %v", len(list), err)
+	}
+	w.must(letters.Retry(ctx, w.pool, w.bus, list[0].Number))
+	w.untilEmpty("failing")
+	number, err := letters.NewJob(ctx, w.owner, deadletter.Job{Action: deadletter.ActionDiscard, Reason: "because"})
+	if err == nil {
+		_, err = letters.RunJob(ctx, w.pool, w.bus, number, nil)
+	}
+	w.must(err)
+}
+
+// A death is seen while a process begins its session. The row of the dead session changes meanwhile, which a transaction with one
+// snapshot for all of its statements could not bear.
+func TestAnEndpointStartsWhileItsNeighboursSessionsChange(t *testing.T) {
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) { startUnder(t, level) })
+	}
+}
+
+func startUnder(t *testing.T, level string) {
+	w := newWorld(t, bus.Options{})
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil })
+	w.install("a", part)
+	w.pool = w.isolated(level, 1)
+	w.bus = w.newBus(bus.Options{Schema: w.schema, Wakeup: bus.PollOnly, Logger: slog.New(slog.DiscardHandler)})
+	stop := w.start("a", bus.EndpointOptions{}, part)
+	w.send(paid{})
+	w.untilEmpty("a")
+	stop() // the one connection has prepared its statements: next time it waits where it executes them, and not where it prepares
+	w.exec(`INSERT INTO edda.session (id, host, pid, queues, locked, expires)
+		VALUES (gen_random_uuid(), 'one', 1, '{}', false, now() - interval '1 second')`)
+	tx, err := w.owner.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), w.sql("LOCK TABLE edda.session IN ACCESS EXCLUSIVE MODE"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	stop = w.start("a", bus.EndpointOptions{}, part)
+	w.until("it begins its session", func() bool {
+		return w.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass($1)", w.sql("edda.session")) > 0
+	})
+	if _, err := tx.Exec(t.Context(), w.sql("UPDATE edda.session SET host = 'another'")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.send(paid{})
+	w.untilEmpty("a")
+	stop()
+}

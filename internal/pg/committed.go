@@ -1,0 +1,155 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ReadCommitted are the options of a transaction of Edda's own. Its statements wait for a lock and then read what the transaction before
+// them has written. At another level they would read what was there before they waited, or fail with a serialization failure.
+var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+
+// beginCommitted is what BeginTx with ReadCommitted sends. It leaves the access mode as it is: a role that may only read stays so.
+const beginCommitted = "begin isolation level read committed"
+
+// Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation says for the database, the role or
+// the session. A statement or a batch outside of a transaction is one by itself: Pool sends it with BEGIN and COMMIT around it, in the same
+// round trip.
+//
+// Three methods are those of the pool inside, as they are. Query is for statements that only read: a single one reads the same
+// at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use it through Conn.
+type Pool struct{ *pgxpool.Pool }
+
+// Committed wraps a pool.
+func Committed(pool *pgxpool.Pool) *Pool { return &Pool{pool} }
+
+// Begin begins a READ COMMITTED transaction.
+func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) { return p.BeginTx(ctx, ReadCommitted) }
+
+// Exec runs one statement.
+func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	conn, err := p.Acquire(ctx)
+	if err != nil {
+		return tag, err
+	}
+	defer conn.Release()
+	return Conn{conn.Conn()}.Exec(ctx, sql, args...)
+}
+
+// QueryRow runs one statement when its row is scanned.
+func (p *Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return rowFunc(func(dest ...any) error {
+		conn, err := p.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		return Conn{conn.Conn()}.QueryRow(ctx, sql, args...).Scan(dest...)
+	})
+}
+
+// SendBatch sends a batch, and commits it when every statement of it has succeeded.
+func (p *Pool) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	conn, err := p.Acquire(ctx)
+	if err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return sendCommitted(ctx, conn.Conn(), b, conn.Release)
+}
+
+// Conn is to a connection what Pool is to a pool. The connection must not be in a transaction.
+type Conn struct{ *pgx.Conn }
+
+// Begin begins a READ COMMITTED transaction.
+func (c Conn) Begin(ctx context.Context) (pgx.Tx, error) { return c.BeginTx(ctx, ReadCommitted) }
+
+// Exec runs one statement.
+func (c Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	if len(args) > 0 {
+		if _, ok := args[0].(pgx.QueryExecMode); ok { // such as Planned, which no batch can do
+			err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) (err error) {
+				tag, err = tx.Exec(ctx, sql, args...)
+				return err
+			})
+			return tag, err
+		}
+	}
+	b := &pgx.Batch{}
+	b.Queue(sql, args...).Exec(func(t pgconn.CommandTag) error { tag = t; return nil })
+	return tag, c.SendBatch(ctx, b).Close()
+}
+
+// QueryRow runs one statement when its row is scanned. Where there is no row the statement is committed all the same.
+func (c Conn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return rowFunc(func(dest ...any) error {
+		none := false
+		b := &pgx.Batch{}
+		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(dest...)
+			if none = errors.Is(err, pgx.ErrNoRows); none {
+				return nil
+			}
+			return err
+		})
+		err := c.SendBatch(ctx, b).Close()
+		if err == nil && none {
+			return pgx.ErrNoRows
+		}
+		return err
+	})
+}
+
+// SendBatch sends a batch, and commits it when every statement of it has succeeded.
+func (c Conn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	return sendCommitted(ctx, c.Conn, b, func() {})
+}
+
+type rowFunc func(dest ...any) error
+
+func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
+
+func sendCommitted(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, done func()) pgx.BatchResults {
+	whole := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, b.Len()+2)}
+	whole.Queue(beginCommitted)
+	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
+	whole.Queue("commit")
+	r := &committedResults{BatchResults: conn.SendBatch(ctx, whole), rollBack: func() { rollBack(ctx, conn) }, done: done}
+	_, _ = r.Exec() // of BEGIN: the first result is that of the caller's first statement. An error is that of all that follow
+	return r
+}
+
+// committedResults ends the transaction of a batch that failed.
+type committedResults struct {
+	pgx.BatchResults
+	rollBack, done func()
+	closed         bool
+}
+
+func (r *committedResults) Close() error {
+	err := r.BatchResults.Close()
+	if r.closed {
+		return err
+	}
+	r.closed = true
+	if err != nil {
+		r.rollBack()
+	}
+	r.done()
+	return err
+}
+
+// rollBack ends the transaction that conn may be in, though ctx has ended. When that does not work within a second pgx closes the
+// connection, which ends it too.
+func rollBack(ctx context.Context, conn *pgx.Conn) {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "rollback")
+}
