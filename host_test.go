@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -28,6 +29,18 @@ func ignore(*bus.Context, pgx.Tx, knock) error { return nil }
 type runnerFunc func(ctx context.Context) error
 
 func (f runnerFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// A Host finds out by its methods what a Runner can do, and leaves out what it cannot: here the compiler sees what ours can.
+var (
+	_ = []interface {
+		Check(ctx context.Context) error
+		Connections() int
+		Name() string
+	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil), (*scheduler.Scheduler)(nil), (*scheduler.Singleton)(nil)}
+	_ = []interface {
+		Install(ctx context.Context) error
+	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil)}
+)
 
 // newBus is a bus in a schema of its own, migrated or not.
 func newBus(t *testing.T, pool *pgxpool.Pool, migrated bool, o bus.Options) *bus.Bus {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -324,30 +325,66 @@ func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 	}
 }
 
-// inTxSender is a Sender with transactions of its own, as a bus has.
-type inTxSender struct {
-	*tableSender
-	w     *loopsWorld
-	wakes atomic.Int64
+// The dispatcher finds out by its methods what its Sender can do: here the compiler sees that a bus can.
+var (
+	_ transactor = (*bus.Bus)(nil)
+	_ allSender  = (*bus.Bus)(nil)
+)
+
+// watchedBus notes the level of each transaction that a bus is asked for.
+type watchedBus struct {
+	*bus.Bus
+	levels []string
 }
 
-func (s *inTxSender) InTx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	defer s.wakes.Add(1)
-	return pgx.BeginFunc(ctx, s.w.pool, fn)
+func (b *watchedBus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, o ...bus.TxOption) error {
+	return b.Bus.InTx(ctx, func(tx pgx.Tx) error {
+		level := ""
+		if err := tx.QueryRow(ctx, "SHOW transaction_isolation").Scan(&level); err != nil {
+			return err
+		}
+		b.levels = append(b.levels, level)
+		return fn(tx)
+	}, o...)
 }
 
-func TestSenderWithTransactionsOfItsOwnIsUsed(t *testing.T) {
+type ping struct{}
+
+func (ping) Kind() string { return "ping" }
+
+// A transaction of the bus wakes the handlers of what was sent right after its commit.
+func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	w := loopsOpen(t)
+	owners, err := bus.New(w.owner, bus.Options{Schema: w.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := bus.NewEndpoint(owners, "pings", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, ping) error { return nil }))
+	if err == nil {
+		err = handler.Install(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.queued("q", 3, 0)
-	sender := &inTxSender{tableSender: w.sender, w: w}
+	real, err := bus.New(w.isolated("serializable"), bus.Options{Schema: w.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender := &watchedBus{Bus: real}
 	s, err := New(w.pool, sender, Options{Schema: w.schema.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pass(t.Context()); err != nil || sender.wakes.Load() != 1 {
-		t.Errorf("%d transactions of the Sender, %v", sender.wakes.Load(), err)
+	if _, err := s.pass(t.Context()); err != nil || !slices.Equal(sender.levels, []string{"read committed"}) {
+		t.Errorf("transactions of the bus at the levels %q, want one that is read committed: %v", sender.levels, err)
 	}
-	w.onceEach()
+	if sent, err := real.Peek(t.Context(), "pings", bus.PeekOptions{}); err != nil || len(sent) != 3 || sent[0].Info.Kind != "ping" {
+		t.Errorf("the queue has %d messages, want 3: %v", len(sent), err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 3 {
+		t.Errorf("%d runs are active, want 3", n)
+	}
 }
 
 // Somebody keeps rows locked that the end of a late run and the dispatch of another want. Everybody else goes on.

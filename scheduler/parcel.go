@@ -2,10 +2,12 @@ package scheduler
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -32,7 +34,7 @@ type claim struct {
 
 // transactor is a Sender that wakes those who wait for its messages when the transaction has committed. *bus.Bus is one.
 type transactor interface {
-	InTx(ctx context.Context, fn func(tx pgx.Tx) error) error
+	InTx(ctx context.Context, fn func(tx pgx.Tx) error, o ...pg.TxOption) error
 }
 
 // allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is of no use any more.
@@ -52,7 +54,7 @@ func (p *parcel) deliver(ctx context.Context) error {
 	}
 	err := error(nil)
 	if t, ok := p.sender.(transactor); ok {
-		err = t.InTx(whole, work)
+		err = t.InTx(whole, work, pg.Isolation(sql.LevelReadCommitted)) // strict caps count what others have committed
 	} else {
 		err = pgx.BeginFunc(whole, p.pool, work)
 	}
