@@ -34,7 +34,7 @@ type EndpointOptions struct {
 	Addressed   bool          // the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See docs/partitions.md
 	Drain       time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	UnknownFor  time.Duration // how long a message of a kind nobody knows is kept waiting; 0 is 10 min
+	UnknownFor  time.Duration // how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
 	MaxCrashes  int           // processes that may die with a message before it is a dead letter; 0 is 3, see docs/crashes.md
 

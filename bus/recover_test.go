@@ -230,7 +230,7 @@ func TestKindThatNobodyEverKnowsIsADeadLetter(t *testing.T) {
 func TestHeadersThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
-	w.raw("tally.add", `{}`, `{"edda-version":"2"}`, "deploy")
+	w.newer("deploy", "tally.add")
 	w.until("it waits", func() bool {
 		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
 	})
@@ -238,6 +238,34 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', '\xff00', '\x00ff')`)
 	w.untilEmpty("deploy")
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = '\xff00' AND body = '\x00ff'`)
+}
+
+// newer puts a message into a queue whose header says that a newer program wrote it. The function send refuses it, and a role that may insert
+// needs no function.
+func (w *world) newer(endpoint, kind string) saga.ID {
+	w.t.Helper()
+	id := newID(w.t)
+	w.exec(`INSERT INTO `+w.queue(endpoint)+` (due, id, kind, header, body) VALUES (clock_timestamp(), $1, $2, '{"edda-version":"2"}', '{}')`, [16]byte(id), kind)
+	return id
+}
+
+// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownFor, and no longer.
+func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }),
+		"a lease":       bus.Handle(func(*bus.Context, add) error { return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			stop := w.start("deploy", bus.EndpointOptions{}, part)
+			stop()
+			w.newer("deploy", "tally.add")
+			w.start("deploy", bus.EndpointOptions{UnknownFor: 20 * time.Millisecond}, part)
+			w.untilEmpty("deploy")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0 AND convert_from(header, 'UTF8') = '{"edda-version":"2"}'`)
+		})
+	}
 }
 
 // A body that cannot be decoded dies on its first attempt, whatever the policy would retry.

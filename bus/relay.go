@@ -37,6 +37,8 @@ type Relay struct {
 	endpoint *Endpoint // the queue, and what is set for it
 	keeper   *lease.Keeper
 
+	newer awaitedNewer // belongs to the loop of the term
+
 	running sync.Mutex  // held by Run
 	fatal   chan error  // of capacity 1: why Run cannot go on
 	over    atomic.Bool // the context of Run has ended

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
@@ -77,6 +78,34 @@ func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 	if text := log.String(); strings.Count(text, "no copy of a relayed message is kept") != 1 || !strings.Contains(text, want[17].String()) {
 		t.Error(text)
 	}
+}
+
+// What says that a newer program wrote it holds up a relay for UnknownFor, once: then each such message is a dead letter, and the others go on.
+func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	var want []saga.ID
+	for range 5 {
+		want = append(want, w.sendCrossed(3)...)
+		w.newer("border", crossed{}.Kind())
+		w.newer("border", crossed{}.Kind())
+	}
+	a, o := &abroad{}, soonRelayed()
+	o.UnknownFor = 500 * time.Millisecond
+	w.runRelay(w.relay(w.bus, o, a.forward))
+	begun := time.Now()
+	w.until("the first are relayed", func() bool { return len(a.ids()) == 3 })
+	w.untilEmpty("border")
+	if took := time.Since(begun); took < o.UnknownFor {
+		t.Errorf("nothing waited for a newer program: it took %v", took)
+	}
+	w.newer("border", crossed{}.Kind())
+	want = append(want, w.sendCrossed(1)...)
+	w.untilEmpty("border")
+	if got := a.ids(); !slices.Equal(got, want) {
+		t.Errorf("relayed\n%v, want\n%v", got, want)
+	}
+	w.want(11, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0`)
 }
 
 // A turn takes no more than BatchBytes, headers included, and a message that is larger comes alone.

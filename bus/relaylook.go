@@ -112,8 +112,25 @@ func (b *relayed) collect(rows pgx.Rows, most int) error {
 	return rows.Err()
 }
 
+// newerForgotten is how long a relay that has waited for a newer program in vain waits for none.
+const newerForgotten = 24 * time.Hour
+
+// awaitedNewer is since when a relay has seen messages that a newer program wrote. It waits once for all of them: anybody who may write to
+// its queue can say that a newer program did, again and again.
+type awaitedNewer struct{ since, last time.Time }
+
+// waits is called for each such message. It tells whether to go on waiting.
+func (a *awaitedNewer) waits(most time.Duration) bool {
+	now := time.Now()
+	if now.Sub(a.last) > newerForgotten {
+		a.since = now
+	}
+	a.last = now
+	return now.Sub(a.since) < most
+}
+
 // decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote waits for one,
-// and so does everything behind it.
+// and so does everything behind it, for as long as UnknownFor.
 func (r *relaying) decode(b *relayed) {
 	for n, m := range b.messages {
 		m.delivery = saga.Delivery{
@@ -125,7 +142,8 @@ func (r *relaying) decode(b *relayed) {
 			err = m.readFiring(err)
 			b.fired = b.fired || m.fired
 		}
-		if errors.Is(err, errNewerEnvelope) {
+		switch newer := errors.Is(err, errNewerEnvelope); {
+		case newer && r.newer.waits(r.options.UnknownFor):
 			if r.endpoint.memory.newerSeen() {
 				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
 			}
@@ -135,8 +153,9 @@ func (r *relaying) decode(b *relayed) {
 				b.unread = len(b.messages)
 			}
 			return
-		}
-		if err != nil {
+		case newer:
+			m.die(newerProgram, err)
+		case err != nil:
 			m.attempt++
 			m.die("permanent", saga.Permanent(fmt.Errorf("header: %w", err)))
 		}

@@ -93,7 +93,7 @@ func (r *relaying) turn(working context.Context) (rest, error) {
 		return rest{idle: true}, nil
 	}
 	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
-		return rest{wait: newerWait}, nil
+		return rest{wait: min(newerWait, r.options.UnknownFor)}, nil
 	}
 	if err := r.checkRuns(working, batch); err != nil {
 		r.shrink(len(batch.messages))

@@ -33,6 +33,10 @@ type RelayOptions struct {
 	// broker. The message is then a dead letter at once. saga.Permanent says the same; nil is never.
 	Permanent func(error) bool
 
+	// UnknownFor is how long a message in a form that this program does not read holds up the relay, for a newer program to take over; 0 is
+	// 10 min. After that it is a dead letter, and for a day so is at once every other such message.
+	UnknownFor time.Duration
+
 	Logger *slog.Logger // nil is the bus's
 }
 
@@ -56,6 +60,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	within("Drain", o.Drain, 0, 24*time.Hour)
 	within("Keep", o.Keep, time.Minute, 10*365*24*time.Hour)
 	within("Retry", o.Retry, time.Millisecond, time.Hour)
+	within("UnknownFor", o.UnknownFor, 0, 365*24*time.Hour)
 	within("RetryMost", o.RetryMost, time.Millisecond, time.Hour)
 	setDefault(&o.BatchMax, standardRows)
 	setDefault(&o.BatchBytes, 4<<20)
@@ -65,6 +70,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	setDefault(&o.Drain, 30*time.Second)
 	setDefault(&o.RetryMost, 30*time.Second)
 	setDefault(&o.Retry, min(100*time.Millisecond, o.RetryMost))
+	setDefault(&o.UnknownFor, 10*time.Minute)
 	if o.Retry > o.RetryMost {
 		faults = append(faults, fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry, o.RetryMost))
 	}

@@ -76,7 +76,7 @@ func (b *batch) ready(m *message) bool {
 	case busyHere, busyThere, unknown:
 		return false
 	case newer:
-		b.awaitNewerProgram(m, i.fault)
+		b.awaitNewerProgram(m, newerWait, i.fault)
 		return false
 	case faulty:
 		b.fail(m, i.fault)

@@ -155,7 +155,7 @@ func (b *batch) read(m *message) {
 	case m.convicted != nil:
 		m.die("process died", m.convicted)
 	case errors.Is(err, errNewerEnvelope):
-		b.awaitNewerProgram(m, err)
+		b.newerHeader(m, err)
 	case err != nil:
 		b.fail(m, saga.Permanent(fmt.Errorf("header: %w", err)))
 	default:
@@ -214,20 +214,37 @@ const (
 // unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
 // attempt, and only when nobody has known it for a long time is it a dead letter.
 func (b *batch) unknownKind(m *message) {
-	if m.firstFailed.IsZero() {
-		m.firstFailed = b.now
-	}
 	err := fmt.Errorf("%s: %w; this endpoint consumes %v", shownKind(m.kind), ErrUnknownKind, b.kinds())
-	if b.now.Sub(m.firstFailed) >= b.options.UnknownFor {
+	if b.waitedLong(m) {
 		m.die("unknown kind", err)
 		return
 	}
 	m.putBack(min(unknownWait, b.options.UnknownFor), err)
 }
 
+// waitedLong tells whether m has waited for a program that understands it for as long as it may.
+func (b *batch) waitedLong(m *message) bool {
+	if m.firstFailed.IsZero() {
+		m.firstFailed = b.now
+	}
+	return b.now.Sub(m.firstFailed) >= b.options.UnknownFor
+}
+
+// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may write to the
+// queue can say that a newer program did.
+func (b *batch) newerHeader(m *message, err error) {
+	if b.waitedLong(m) {
+		m.die(newerProgram, err)
+		return
+	}
+	b.awaitNewerProgram(m, min(newerWait, b.options.UnknownFor), err)
+}
+
+const newerProgram = "newer program" // the reason of such a dead letter
+
 // awaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
-func (b *batch) awaitNewerProgram(m *message, err error) {
-	m.putBack(newerWait, err)
+func (b *batch) awaitNewerProgram(m *message, wait time.Duration, err error) {
+	m.putBack(wait, err)
 	if b.memory.newerSeen() {
 		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
 	}

@@ -45,6 +45,10 @@ BEGIN
     ELSIF entries > 64 OR longest > 8192 OR total > 65536 OR own > 13 OR size > 8192 THEN
         RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together; of the bus''s own at most 13, 8 KiB together' USING ERRCODE = '22023';
     END IF;
+    -- A worker keeps what a newer program wrote for one, and a relay holds up all that is behind it: nobody else may say so.
+    IF EXISTS (SELECT FROM json_each_text(header) h WHERE h.key = 'edda-version' AND h.value <> '1') THEN
+        RAISE EXCEPTION 'edda-version must be 1, which is what this schema knows' USING ERRCODE = '22023';
+    END IF;
 END $$;
 
 -- The queues a message goes to. A command has one, found by its kind unless the endpoint is named.

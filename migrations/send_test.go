@@ -124,6 +124,10 @@ func TestSendRefuses(t *testing.T) {
 		change     func(*letter)
 		code, says string
 	}{
+		{"a header of a newer version", func(l *letter) { l.header = `{"edda-version":"2"}` }, argument, "edda-version must be 1"},
+		{"a newer version, written otherwise", func(l *letter) { l.header = `{"a":"b","edda-versi\u006fn":"2"}` }, argument, "edda-version must be 1"},
+		{"a newer version behind this one", func(l *letter) { l.header = `{"edda-version":"2","edda-version":"1"}` }, argument, "edda-version must be 1"},
+		{"a newer version of an event", func(l *letter) { l.header, l.endpoint, l.publish = `{"edda-version":"2"}`, nil, true }, argument, "edda-version must be 1"},
 		{"no kind", func(l *letter) { l.kind = nil }, argument, "kind must match"},
 		{"an empty kind", func(l *letter) { l.kind = "" }, argument, "kind must match"},
 		{"a kind with a capital", func(l *letter) { l.kind = "Order" }, argument, "kind must match"},
