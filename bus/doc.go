@@ -29,9 +29,10 @@
 // is due again by itself, and the old claim can neither be extended nor finished.
 //
 // An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The right to a key is
-// a lane: a row with an owner and the end of his lease. A message that comes to the head while its lane is
+// a lane: a row with an owner and the end of its lease. A message that comes to the head while its lane is
 // somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an endpoint go one
-// after another; that is what makes the order hold.
+// after another; that is what makes the order hold. When the lease of a lane ends, what its owner had claimed goes back before
+// everything that is parked.
 //
 // # Partitioned endpoints
 //
@@ -132,7 +133,7 @@
 // instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go with watching.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while it runs is
 // knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
-// cancel.go; ordered.go and lanes.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
+// cancel.go; ordered.go, lanes.go and revive.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
 // then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go with relayunsettled.go, and relaytell.go; border.go is what
 // crosses with a message, and arrive.go, arrival.go, arriving.go and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen where that cannot work.

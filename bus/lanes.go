@@ -3,13 +3,10 @@ package bus
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -21,6 +18,7 @@ type lanePlan struct {
 	giveUp  []string        // something does, and we stop
 	waits   []*claimed      // failed messages that their lanes wait for
 	parks   []*claimed      // what waits behind them, and what we had not begun
+	unsure  []string        // nobody knows what is parked there and what we have: they end with their leases
 	adopt   []string        // lanes whose parked messages are ours now
 	adopted *adoption
 }
@@ -84,20 +82,34 @@ func (f *finishing) planLanes() {
 			continue
 		}
 		remain, failed := f.remaining(key, n)
+		parked := p.parked[key] || slices.ContainsFunc(p.parks, func(c *claimed) bool { return c.key == key })
 		switch {
+		case f.unsure(key):
+			p.unsure = append(p.unsure, key)
 		case failed != nil:
 			failed.inLane = true
 			p.waits = append(p.waits, failed)
 			p.parks = append(p.parks, remain...)
 		case len(remain) > 0:
-		case f.stopping && (p.parked[key] || slices.ContainsFunc(p.parks, func(c *claimed) bool { return c.key == key })):
+		case f.stopping && parked:
 			p.giveUp = append(p.giveUp, key)
-		case p.parked[key]:
+		case parked:
 			p.adopt = append(p.adopt, key)
 		default:
 			p.leave = append(p.leave, key)
 		}
 	}
+}
+
+// unsure reports whether an earlier finish ended a message of the lane, and this process did not hear of it. That finish may also have taken
+// over what was parked there, which is ours now without our knowing it.
+func (f *finishing) unsure(key string) bool {
+	for i, c := range f.claims {
+		if c.key == key && c.tried && !f.won[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // remaining lists what we still have of a lane after this finish, and the message that it will wait for. What is released
@@ -127,16 +139,14 @@ func (f *finishing) queueLanes(pipeline *pgx.Batch) {
 	p := &f.lanes
 	owner := [16]byte(f.owner)
 	f.queueWaits(pipeline)
-	f.queuePark(pipeline, p.parks)
+	f.queuePark(pipeline, p.parks, f.session(), anyNumber)
 	if p.adopted = f.queueAdoption(pipeline, p.adopt, f.batch.begun); len(p.adopt) > 0 {
 		pipeline.Queue(f.bus.sql.Get("keep_lanes"), f.queue.id, texts(p.adopt), owner, f.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
 		pipeline.Queue(f.bus.sql.Get("leave_lanes"), f.queue.id, texts(p.leave), owner)
 	}
-	if len(p.giveUp) > 0 {
-		pipeline.Queue(f.bus.sql.Get("give_up_lanes"), f.queue.id, texts(p.giveUp), owner)
-	}
+	f.queueRevival(pipeline, p.giveUp)
 }
 
 // queueWaits queues failed messages whose lanes wait for them.
@@ -167,6 +177,9 @@ func (l *leased) settleLanes(f *finishing) {
 		delete(l.lanes, key)
 	}
 	l.mu.Unlock()
+	for _, key := range p.unsure {
+		l.loseLane(key)
+	}
 	if p.adopted != nil {
 		l.proceed(l.adopt(p.adopted))
 	}
@@ -177,94 +190,4 @@ func (l *leased) settleLanes(f *finishing) {
 			l.loseLane(key)
 		}
 	}
-}
-
-const (
-	sweepWindow = 1000 // lanes that are looked at together
-	mostAdopted = 20   // and taken over together
-)
-
-// sweepLanes takes over lanes whose owners are gone and in which messages are parked: no new message of their key may ever come.
-func (l *leased) sweepLanes(ctx context.Context) error {
-	after := ""
-	for run.Sleep(ctx, run.Jitter(l.options.Lease/beatsPerLease)) == nil {
-		last, err := l.sweepOnce(ctx, after)
-		if err != nil && ctx.Err() == nil {
-			l.bus.log.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
-		}
-		after = last
-	}
-	return nil
-}
-
-// sweepOnce looks at one window of lanes, and returns where the next begins.
-func (l *leased) sweepOnce(ctx context.Context, after string) (last string, err error) {
-	l.rows.Lock()
-	defer l.rows.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, l.patience())
-	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
-	if err != nil {
-		return after, fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Release()
-	b := &batch{Endpoint: l.Endpoint, conn: conn.Conn()}
-	defer b.abandon(ctx)
-	stale, last, err := l.staleLanes(ctx, b, after)
-	if err != nil || len(stale) == 0 {
-		return last, err
-	}
-	heads := map[string]saga.ID{}
-	for _, key := range stale[:min(len(stale), mostAdopted)] {
-		heads[key] = saga.ID{}
-	}
-	granted, parked, err := l.askForLanes(ctx, conn, heads, slices.Sorted(maps.Keys(heads)))
-	if err != nil {
-		return last, explain(err)
-	}
-	var adopt, leave []string
-	for key := range granted {
-		if parked[key] {
-			adopt = append(adopt, key)
-		} else {
-			leave = append(leave, key)
-		}
-	}
-	pipeline := &pgx.Batch{}
-	adopted := l.queueAdoption(pipeline, adopt, b.begun)
-	if len(leave) > 0 {
-		pipeline.Queue(l.bus.sql.Get("leave_lanes"), l.queue.id, texts(leave), [16]byte(l.owner))
-	}
-	pipeline.Queue("commit")
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return last, fmt.Errorf("take over lanes: %w", explain(err))
-	}
-	l.proceed(l.adopt(adopted))
-	return last, nil
-}
-
-// staleLanes begins a transaction in which no other process claims, and looks.
-func (l *leased) staleLanes(ctx context.Context, b *batch, after string) (stale []string, last string, err error) {
-	seen := 0
-	pipeline := &pgx.Batch{}
-	b.begun = time.Now()
-	l.queueOpen(pipeline)
-	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
-	pipeline.Queue(l.queue.sql("stale_lanes"), l.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			r := pg.CurrentRow(rows)
-			last, seen = r.Text(0), seen+1
-			if r.Bool(1) && !l.inLane(last) {
-				stale = append(stale, last)
-			}
-		}
-		return rows.Err()
-	})
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, after, fmt.Errorf("look for stale lanes: %w", explain(err))
-	}
-	if seen < sweepWindow {
-		last = ""
-	}
-	return stale, last, nil
 }

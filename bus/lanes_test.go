@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -84,4 +85,110 @@ func TestLanesAreLockedInOneOrderInADatabaseOfAnyCollation(t *testing.T) {
 		defer s.mu.Unlock()
 		return !slices.ContainsFunc(all, func(key string) bool { return len(s.seen[key]) == 0 })
 	})
+}
+
+// deadHands makes the messages of a key up to n the claims of a process that is gone, with leases that end at end.
+func (w *world) deadHands(queue int, key string, n int, end string) {
+	w.t.Helper()
+	session := w.text(`SELECT gen_random_uuid()::text`)
+	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) VALUES ($1, $2, gen_random_uuid(), $3, `+end+`)`, queue, key, session)
+	for i := range n {
+		w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+end+` + $3 * interval '1 microsecond', claim = 1, owner = $2 WHERE body = $1`,
+			turnBody(key, i), session, i+1)
+	}
+}
+
+// What a dead process had claimed is due when its leases end: behind a backlog whose head holds more followers than one claim.
+func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, BatchMax: 4, Lease: time.Second}, 2, 40)
+	w.deadHands(queue, "key-0", 3, `clock_timestamp()`)
+	w.run(e)
+	w.wantTurns(s, 2, 40, true)
+}
+
+// The lease of a message may end after that of its lane: it was claimed later.
+func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Second}, 1, 20)
+	w.deadHands(queue, "key-0", 3, `clock_timestamp()`)
+	w.exec(`UPDATE `+w.queue("turns")+` SET due = due + interval '900 ms' WHERE body = $1`, turnBody("key-0", 2))
+	w.run(e)
+	w.wantTurns(s, 1, 20, true)
+}
+
+// Nobody asks for the lane: what is in the queue belongs to others, and reaches back behind the end of the lease.
+func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	first, release := make(chan turn, 1000), make(chan struct{})
+	defer close(release)
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 1, BatchMax: 1, Lease: time.Second, Poll: 20 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m turn) error {
+			first <- m
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return nil
+		}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	w.makeQueue("turns")
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.sendTurns(2, 1, nil)
+	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
+	w.deadHands(queue, "key-0", 1, `clock_timestamp()`)
+	w.run(e)
+	if m := await(w, "the other key", first); m.Key != "key-1" {
+		t.Errorf("the first is %v", m)
+	}
+	w.until("the dead one's message is at its turn", func() bool {
+		return w.count(`SELECT count(*) FROM edda.lane l JOIN `+w.queue("turns")+` q ON q.due = l.waits_due AND q.id = l.waits_id WHERE l.key = 'key-0' AND q.owner IS NULL`) == 1
+	})
+}
+
+// A process that stood still does not know that another one has its lane by now: what it claims in that belongs behind it.
+func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	began := make(chan turn, 10)
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Minute, Poll: 20 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m turn) error {
+			began <- m
+			<-ctx.Done()
+			return ctx.Err()
+		}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	w.run(e)
+	w.send(turn{Key: "k"})
+	await(w, "the first", began)
+	w.exec(`UPDATE edda.lane SET owner = gen_random_uuid()`)
+	w.send(turn{Key: "k", N: 1})
+	w.until("the second is parked", func() bool { return w.count(`SELECT count(*) FROM edda.parked`) == 1 })
+	w.until("the first has been told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+}
+
+// Nobody hears whether a finish was committed that took over what was parked. It was: what came back must not be overtaken.
+func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	hold := make(chan struct{})
+	process, proxy := w.proxied()
+	w.startOn(process, "turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 3 * time.Second, Poll: time.Minute},
+		bus.Handle(func(ctx *bus.Context, m turn) error {
+			if m.N == 0 {
+				<-hold
+			}
+			return s.handle(ctx, m)
+		}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	w.send(turn{Key: "k"})
+	w.until("the first runs", func() bool { return w.count(`SELECT count(*) FROM edda.lane`) == 1 })
+	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
+	w.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body)
+		SELECT $1, 'k', turn + interval '1 microsecond', gen_random_uuid(), sent, 0, 0, kind, header, $2 FROM `+w.queue("turns"), queue, turnBody("k", 1))
+	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
+	close(hold)
+	w.until("what was parked has come back", func() bool { return w.count(`SELECT count(*) FROM edda.parked`) == 0 })
+	w.send(turn{Key: "k", N: 2})
+	w.wantTurns(s, 1, 3, true)
 }

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,17 +127,23 @@ func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int)
 	}
 	l.decodeInOrder(b, claims)
 	e, err := l.enterLanes(ctx, conn, claims)
+	if errors.Is(err, errLaneLost) {
+		return want, nil // nothing is claimed, and the next claim asks for the lane
+	}
 	if err != nil {
 		return 0, fmt.Errorf("enter lanes: %w", explain(err))
 	}
 	pipeline := &pgx.Batch{}
-	l.queuePark(pipeline, e.park)
+	l.queuePark(pipeline, e.park, l.session(), anyNumber)
 	adopted := l.queueAdoption(pipeline, e.adopt, b.begun)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return 0, fmt.Errorf("park messages: %w", explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
+	if err := l.reviveAlone(ctx, conn, e.dead); err != nil {
+		l.warnOfLanes(err)
+	}
 	return b.got(claims, want), nil
 }
 
@@ -145,6 +152,7 @@ type entered struct {
 	ours  []*claimed // to be handled
 	park  []*claimed // to be parked: the lane is somebody else's, or others are parked in it before them
 	adopt []string   // keys of lanes that are ours now, and in which messages are parked
+	dead  []string   // keys of lanes whose owners are gone
 }
 
 // takeAlone claims as take does, and leaves the transaction open.
@@ -152,9 +160,14 @@ func (l *leased) takeAlone(ctx context.Context, conn *pgxpool.Conn, b *batch, wa
 	pipeline := &pgx.Batch{}
 	b.begun = time.Now()
 	l.queueOpen(pipeline)
-	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
+	l.queueClaimsLock(pipeline)
 	l.queueClaim(pipeline, b, want, &claims)
 	return claims, conn.SendBatch(ctx, pipeline).Close()
+}
+
+// queueClaimsLock has the transaction wait until nobody else claims, and keeps everybody from it.
+func (l *leased) queueClaimsLock(pipeline *pgx.Batch) {
+	pipeline.Queue(l.bus.sql.Get("lock_claims"), l.queue.id)
 }
 
 // decodeInOrder decodes messages and reads their keys. What cannot be read has no key, and is finished out of order.
@@ -182,50 +195,84 @@ func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
 	slices.SortFunc(claims, byTurn)
 }
 
-// enterLanes asks for the lanes that we do not have.
+// enterLanes asks for the lanes that we do not have. Where one of those that we believe in is lost, it gives up what we have in them, and
+// returns an error.
 func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (e entered, err error) {
-	heads := map[string]saga.ID{}
-	joined := l.lanesOf(claims)
+	heads, joined := map[string]saga.ID{}, l.lanesOf(claims)
 	for _, c := range claims {
 		if _, known := heads[c.key]; c.key != "" && !known && joined[c.key] == nil {
 			heads[c.key] = c.id
 		}
 	}
-	granted, parked, err := l.askForLanes(ctx, conn, heads, keysOf(claims))
+	a, err := l.askForLanes(ctx, conn, heads, slices.Sorted(maps.Keys(joined)), keysOf(claims))
 	if err != nil {
 		return e, err
 	}
-	for key := range granted {
-		if parked[key] {
+	for key := range joined {
+		if !a.live[key] {
+			l.loseLane(key)
+			err = errLaneLost
+		}
+	}
+	for key := range a.granted {
+		if a.parked[key] {
 			e.adopt = append(e.adopt, key)
 		}
 	}
 	for _, c := range claims {
 		c.lane = joined[c.key]
-		if c.key == "" || (granted[c.key] || c.lane != nil) && !parked[c.key] {
+		if c.key == "" || (a.granted[c.key] || a.live[c.key]) && !a.parked[c.key] {
 			e.ours = append(e.ours, c)
 		} else {
 			e.park = append(e.park, c)
 		}
 	}
-	return e, nil
+	e.dead = slices.Sorted(maps.Keys(a.over))
+	return e, err
 }
 
-// askForLanes enters the lanes of heads. It tells which are ours now, and in which of all lanes messages are parked.
-func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, all []string) (granted, parked map[string]bool, err error) {
-	granted, parked = map[string]bool{}, map[string]bool{}
+// errLaneLost: the process stood still, or could not extend its leases, and somebody else has the lane or may have it.
+var errLaneLost = errors.New("a lane is lost")
+
+// asked is what askForLanes found out, by key.
+type asked struct {
+	granted map[string]bool // ours now
+	live    map[string]bool // ours before, and still
+	over    map[string]bool // the owner's lease is over
+	parked  map[string]bool // messages are parked there
+}
+
+// askForLanes enters the lanes of heads, looks whether those that we have joined are ours, and in which of all lanes messages are parked.
+func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (asked, error) {
+	a := asked{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	sorted := slices.Sorted(maps.Keys(heads))
 	ids := pg.UUIDs()
 	for _, key := range sorted {
 		ids.UUID(heads[key])
 	}
+	owner, session := [16]byte(l.owner), [16]byte(l.session())
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(sorted))
-		pipeline.Queue(l.queue.sql("enter_lanes"), l.queue.id, texts(sorted), ids, [16]byte(l.owner), l.options.Lease.Microseconds()).Query(collectKeys(granted))
+		l.queueAwaitLanes(pipeline, sorted, a.over)
+		pipeline.Queue(l.queue.sql("enter_lanes"), l.queue.id, texts(sorted), ids, owner, l.options.Lease.Microseconds(), session).Query(collectKeys(a.granted))
 	}
-	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(parked))
-	return granted, parked, conn.SendBatch(ctx, pipeline).Close()
+	if len(joined) > 0 {
+		pipeline.Queue(l.bus.sql.Get("live_lanes"), l.queue.id, texts(joined), owner).Query(collectKeys(a.live))
+	}
+	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(a.parked))
+	return a, conn.SendBatch(ctx, pipeline).Close()
+}
+
+// queueAwaitLanes locks lanes, which are sorted. The keys of those whose owner's lease is over go into the map.
+func (l *leased) queueAwaitLanes(pipeline *pgx.Batch, keys []string, over map[string]bool) {
+	pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if r := pg.CurrentRow(rows); r.Bool(1) {
+				over[r.Text(0)] = true
+			}
+		}
+		return rows.Err()
+	})
 }
 
 func texts(all []string) *pg.Array {
@@ -293,21 +340,23 @@ func (l *leased) inLane(key string) bool {
 	return l.lanes[key] != nil
 }
 
-// queuePark queues the move of claimed messages to the parked ones.
-func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed) {
+const anyNumber = -1
+
+// queuePark queues the move of messages that a session has claimed to the parked ones. The transaction fails when they are not so many.
+func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.ID, all int) {
 	if len(claims) == 0 {
 		return
 	}
-	due, id, number, key := pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Texts()
+	due, id, claim, key := pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Texts()
 	for _, c := range claims {
 		for _, at := range c.rows {
 			due.Time(at)
 			id.UUID(c.id)
-			number.Int(c.number)
+			claim.Int(c.number)
 			key.Text(c.key)
 		}
 	}
-	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, number, key, [16]byte(l.session()))
+	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, claim, key, [16]byte(session), all)
 }
 
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or

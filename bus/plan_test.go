@@ -72,6 +72,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 	table := w.sql(w.queue("listener"))
 	tx := w.begin()
 	statements := w.statements("listener")
+	due := `{2026-01-01 00:00:07+00}`
 	ids := `{00000000-0000-0000-0000-000000000007,00000000-0000-0000-0000-000000000008}`
 	dues := `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`
 	nobody := "00000000-0000-0000-0000-000000000000"
@@ -93,6 +94,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
 		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"park":            {empty: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1"}, full: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1"}, most: 2},
+		"in_dead_hands":   {empty: []string{"{" + nobody + "}", due, due}, full: []string{"{" + nobody + "}", due, due}, most: 2},
 		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 	}
 	explain := func(state string, anew bool) {

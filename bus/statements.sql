@@ -283,30 +283,42 @@ SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.s
 
 -- name: await_lanes
 -- Waits for whoever ends a message in one of these lanes, and keeps everybody else from doing so. The caller sorts the keys by their bytes.
--- A statement of its own: what enter_lanes and parked_in read after it includes what was committed before the locks were had.
-SELECT FROM unnest($2::text[]) u(key) CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key FOR UPDATE) x;
+-- A statement of its own: what is read after it includes what was committed before the locks were had.
+SELECT x.key, x.over FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (
+    SELECT l.key, coalesce(l.owner IS NOT NULL AND l.until <= clock_timestamp(), false) AS over
+    FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key FOR UPDATE) x;
+
+-- name: live_lanes
+-- The lanes that are ours. Nobody enters one while we have the lock of claims, so they stay so until this transaction ends.
+SELECT u.key FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (
+    SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid AND l.until > clock_timestamp()) x;
 
 -- name: enter_lanes
--- A lane is entered when nobody has it, when its owner's lease is over, or by the message that it waits for, which may also be gone.
--- What a dead owner had claimed is due up to 20 ms after the end of his lane, and comes before us: when the lane is given away
--- all of it was due at the claim of this transaction, hence now().
+-- A lane is entered when nobody has it, or by the message that it waits for, which may also be gone. One whose owner's lease is over is
+-- not entered: the owner has claimed messages that come before ours, and they are due behind the whole queue. See revive.go.
 -- Lanes that exist are locked already, see await_lanes. If this statement waited for one, it would compare the lane's new row with the
 -- queue as it was before, and miss a retry that was written together with that row.
-INSERT INTO :schema.lane (queue, key, owner, until, waits_id)
-SELECT $1, u.key, $4::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id)
-ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, until = excluded.until, waits_due = NULL, waits_id = NULL
-WHERE lane.owner IS NOT NULL AND lane.until + interval '20 milliseconds' <= now()
-   OR lane.owner IS NULL AND (lane.waits_id = excluded.waits_id
+INSERT INTO :schema.lane (queue, key, owner, session, until, waits_id)
+SELECT $1, u.key, $4::uuid, $6::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id)
+ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, session = excluded.session, until = excluded.until, waits_due = NULL, waits_id = NULL
+WHERE lane.owner IS NULL AND (lane.waits_id = excluded.waits_id
                               OR NOT EXISTS (SELECT FROM :queue q WHERE q.due = lane.waits_due AND q.id = lane.waits_id))
 RETURNING key;
 
 -- name: park
+-- All $7 of them, or those that are found where it is negative. A cancel that commits while this waits for a row moves the row, and changes nothing else: hence no
+-- ctid, which would be looked for where the row was.
 WITH gone AS (
     DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[]) u(due, id, claim, key)
     WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
-    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body)
-INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body)
-SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g;
+    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+there AS (
+    INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    RETURNING 1)
+SELECT :schema.expect($7::bigint < 0 OR (SELECT count(*) FROM there) = $7, 'a claimed message has moved');
 
 -- name: lock_lanes
 -- In the order of the keys, as everybody does who locks more than one.
@@ -350,9 +362,20 @@ WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 -- name: leave_lanes
 DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 
--- name: give_up_lanes
--- Messages wait for these lanes, and we do not go on: whoever looks next may have them.
-UPDATE :schema.lane l SET until = clock_timestamp() WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
+-- name: revive_lanes
+-- The first message that is parked in each of these lanes goes back to its turn in the queue, and its lane waits for it: so it is the
+-- next of its key that anybody can claim. A lane without such a message is gone. The caller has locked the lanes.
+WITH first AS MATERIALIZED (
+    SELECT u.key, x.tid FROM unnest($2::text[]) u(key)
+    CROSS JOIN LATERAL (SELECT p.ctid AS tid FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT 1) x),
+gone AS (
+    DELETE FROM :schema.parked p USING first f WHERE p.ctid = f.tid
+    RETURNING f.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+back AS (
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g),
+left_over AS (DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.key NOT IN (SELECT f.key FROM first f))
+UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits_id = g.id FROM gone g WHERE l.queue = $1 AND l.key = g.key;
 
 -- name: wait_in_lanes
 -- A message that failed goes back with its turn, and its lane waits for it.
@@ -362,7 +385,7 @@ WITH again AS (
     FROM unnest($2::bigint[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::bytea[], $10::bytea[], $11::timestamptz[])
          o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, turn)
     RETURNING due, id)
-UPDATE :schema.lane l SET owner = NULL, waits_due = a.due, waits_id = a.id
+UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = a.due, waits_id = a.id
 FROM unnest($3::uuid[], $12::text[]) u(id, key) JOIN again a ON a.id = u.id
 WHERE l.queue = $1 AND l.key = u.key;
 
@@ -378,13 +401,28 @@ SELECT u.key FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid) x;
 
 -- name: stale_lanes
--- Lanes of owners that are gone, and those that wait for a message that is gone: a window of them, from a key on. What
--- a dead owner had claimed is due since its lease has ended, and comes before what is parked: its lane is not stale while the queue
--- may still have it.
-SELECT l.key, l.owner IS NOT NULL AND l.until <= clock_timestamp()
-           AND NOT EXISTS (SELECT FROM :queue q WHERE q.due <= now() AND q.due <= l.until + interval '1 second' ORDER BY q.due LIMIT 1)
-           OR l.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.waits_due AND q.id = l.waits_id)
-FROM (SELECT * FROM :schema.lane x WHERE x.queue = $1 AND x.key > $2 ORDER BY x.key LIMIT $3) l;
+-- Of a window of lanes, from a key on, those to revive, and the last one.
+SELECT l.key, l.dead, l.n FROM (
+    SELECT w.key, w.n, w.owner IS NOT NULL AND w.until <= clock_timestamp()
+               OR w.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = w.waits_due AND q.id = w.waits_id) AS dead
+    FROM (SELECT x.*, row_number() OVER (ORDER BY x.key) AS n FROM :schema.lane x WHERE x.queue = $1 AND x.key > $2 ORDER BY x.key LIMIT $3) w) l
+WHERE l.dead OR l.n = $3;
+
+-- name: dead_lanes
+-- Which of these lanes, that are locked, are still to be revived, and the sessions whose claims are to be looked for.
+SELECT x.key, x.session, x.until FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (
+    SELECT l.key, CASE WHEN l.owner IS NOT NULL THEN l.session END AS session, l.until FROM :schema.lane l
+    WHERE l.queue = $1 AND l.key = u.key
+      AND (l.owner IS NOT NULL AND l.until <= clock_timestamp()
+           OR l.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.waits_due AND q.id = l.waits_id))) x;
+
+-- name: in_dead_hands
+-- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before to a lease after the lanes' ends:
+-- a process extends its lanes and what it has claimed in them within less than a lease, or believes in neither.
+SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0::bigint
+FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) d(session, since, upto)
+CROSS JOIN LATERAL (SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= d.upto AND x.owner = d.session) q;
 
 -- name: mark_alone
 UPDATE :queue q SET claim = q.claim + $5::int WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;

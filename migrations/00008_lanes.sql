@@ -1,11 +1,12 @@
 -- Ordered delivery: in an endpoint that asks for it, at most one message of a key is in hand, the one whose turn is first.
 --
--- A lane is the right to handle the messages of one key. owner has it until the end of a lease. Where messages wait behind one
--- that failed, the lane has no owner, and names the row that it waits for.
+-- A lane is the right to handle the messages of one key. owner has it until the end of a lease; session is whom the rows name that it
+-- has claimed. Where messages wait behind one that is due later, the lane has no owner, and names the row that it waits for.
 CREATE TABLE :schema.lane (
     queue     int NOT NULL,
     key       text COLLATE "C" NOT NULL,
     owner     uuid,
+    session   uuid,
     until     timestamptz NOT NULL,
     waits_due timestamptz,
     waits_id  uuid,
