@@ -32,6 +32,8 @@ const mostParallel = 1000
 // are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that what an error says is said of one message,
 // unless publisher is a BatchPublisher.
 //
+// Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see docs/brokers.md.
+//
 // The publisher stays the caller's: it is not closed. A Publish that panics has failed, and one that never returns keeps Run
 // from returning.
 func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay, error) {

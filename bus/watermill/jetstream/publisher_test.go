@@ -3,6 +3,7 @@ package jetstream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -221,5 +222,57 @@ func TestErrorsThatPassAreNotUnfit(t *testing.T) {
 	}
 	if err := p.Publish("full", named("a")...); !errors.Is(err, watermill.ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Headers that begin with Nats- are orders to the server, and a publisher gives them with its own rights. The author of a message gives none:
+// neither to empty the stream, nor to end the message soon, nor to have it refused.
+func TestHeadersOfAnAuthorAreNoOrdersToTheServer(t *testing.T) {
+	w := newWorld(t)
+	w.stream("orders", func(c *natsjs.StreamConfig) { c.AllowRollup, c.AllowMsgTTL = true, true })
+	orders := map[string]string{
+		"Nats-Rollup": "all", "Nats-TTL": "1s", "Nats-Expected-Stream": "another", "nats-rollup": "all", "NATS-Msg-Id": "another", "Nats-Msg-Id": "another",
+		"Nats-Expected-Last-Msg-Id": "another", "Nats-Batch-Id": "another", "Nats-Batch-Commit": "1", "nAtS-": "x",
+	}
+	for _, o := range []jetstream.PublisherOptions{{}, {NoMsgID: true}} {
+		p := w.publisher(o)
+		for _, size := range []int{1, 3} {
+			var batch []*message.Message
+			for n := range size {
+				m := message.NewMessage(fmt.Sprintf("%v %d %d", o.NoMsgID, size, n), nil)
+				for name, value := range orders {
+					m.Metadata.Set(name, value)
+				}
+				m.Metadata.Set("Natsume", "kept")
+				batch = append(batch, m)
+			}
+			if err := p.Publish("orders", batch...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	s, err := w.js.Stream(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Info(t.Context())
+	if err != nil || info.State.Msgs != 8 {
+		t.Fatalf("the stream has %d messages, want 8: %v", info.State.Msgs, err)
+	}
+	for place := range uint64(8) {
+		m, err := s.GetMsg(t.Context(), place+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Get("Natsume") != "kept" {
+			t.Errorf("a header was lost: %v", m.Header)
+		}
+		for name, values := range m.Header {
+			for order, value := range orders {
+				if strings.EqualFold(name, order) && slices.Contains(values, value) && name != "Nats-Batch-Commit" {
+					t.Errorf("message %d has the header %s: %s", place+1, name, value)
+				}
+			}
+		}
 	}
 }

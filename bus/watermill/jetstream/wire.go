@@ -12,14 +12,24 @@ import (
 // uuidHeader is where watermill-nats, too, has the UUID, so that either end may be its.
 const uuidHeader = "_watermill_message_uuid"
 
-// toWire is the message of NATS: the payload is the data, and metadata are headers.
+// orders begins the names of headers that are between NATS and its clients: they tell a server to empty a stream, to end a message
+// soon, to refuse it. So they are the publisher's to set, and no author's.
+const orders = "Nats-"
+
+func isOrder(name string) bool {
+	return len(name) >= len(orders) && strings.EqualFold(name[:len(orders)], orders)
+}
+
+// toWire is the message of NATS: the payload is the data, and metadata are headers, except orders to the server.
 func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
 	wire := &nats.Msg{Subject: topic, Data: m.Payload, Header: make(nats.Header, len(m.Metadata)+5)}
 	if p.options.Parts > 0 {
 		wire.Subject += "." + part(p.options.Key(m), p.options.Parts)
 	}
 	for name, value := range m.Metadata {
-		wire.Header.Set(name, value)
+		if !isOrder(name) {
+			wire.Header.Set(name, value)
+		}
 	}
 	wire.Header.Set(uuidHeader, m.UUID)
 	if !p.options.NoMsgID {
@@ -37,7 +47,7 @@ func fromWire(wire natsjs.Msg, at *natsjs.MsgMetadata) *message.Message {
 		switch {
 		case name == uuidHeader && len(values) > 0:
 			id = values[0]
-		case len(values) > 0 && !strings.HasPrefix(name, "Nats-"): // those are between NATS and its clients
+		case len(values) > 0 && !isOrder(name):
 			metadata.Set(name, values[0])
 		}
 	}

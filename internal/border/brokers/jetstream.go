@@ -2,6 +2,7 @@ package brokers
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -58,7 +59,8 @@ func connection() []nats.Option {
 	}
 }
 
-// natsParts is the marshaler of watermill-nats with the subject chosen by key.
+// natsParts is the marshaler of watermill-nats with the subject chosen by key, and without headers that are orders to the server: those
+// of a message are its author's, and a publisher has rights that an author may not have.
 type natsParts struct {
 	wmnats.NATSMarshaler
 	parts int
@@ -67,11 +69,18 @@ type natsParts struct {
 
 func (n natsParts) Marshal(topic string, m *message.Message) (*nats.Msg, error) {
 	msg, err := n.NATSMarshaler.Marshal(topic, m)
-	if err == nil && n.parts > 0 {
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(msg.Header, func(name string, _ []string) bool { return isOrder(name) })
+	if n.parts > 0 {
 		msg.Subject += "." + part(n.key(m), n.parts)
 	}
-	return msg, err
+	return msg, nil
 }
+
+// isOrder tells of a header that is between NATS and its clients, such as Nats-Rollup, which empties a stream.
+func isOrder(name string) bool { return strings.HasPrefix(strings.ToLower(name), "nats-") }
 
 // Subjects are the topics that a part of the intake subscribes to, one each.
 func Subjects(topic string, parts int) []string {
@@ -151,7 +160,7 @@ func (n natsID) Unmarshal(msg *nats.Msg) (*message.Message, error) {
 		switch {
 		case name == wmnats.WatermillUUIDHdr && len(values) > 0:
 			id = values[0]
-		case len(values) > 0 && !strings.HasPrefix(name, "Nats-"): // those are between NATS and its clients
+		case len(values) > 0 && !isOrder(name):
 			metadata.Set(name, values[0])
 		}
 	}

@@ -94,6 +94,21 @@ func TestAMessageCrossesJetStreamUnchanged(t *testing.T) {
 	}
 }
 
+// Headers that begin with Nats- are orders to the server. This one has the message refused, others empty the stream.
+func TestJetStreamTakesNoOrdersFromAnAuthor(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(t, cluster.Options{})
+	create(t, c, "orders", cluster.StreamOptions{})
+	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
+	for _, name := range []string{"Nats-Expected-Stream", "nats-expected-stream"} {
+		m := message.NewMessage(watermill.NewUUID(), nil)
+		m.Metadata.Set(name, "another")
+		if err := publisher.Publish("orders", m); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What NATS cannot carry in a header is changed on the way without an error: Edda's own headers have nothing of it.
 func TestJetStreamChangesLineEndsAndOuterSpacesOfHeaders(t *testing.T) {
 	t.Parallel()
