@@ -91,6 +91,7 @@ func (b *batch) openToUser(ctx context.Context) error {
 	}
 	b.userReady = true
 	pipeline := &pgx.Batch{}
+	b.queueLending(pipeline)
 	p := b.planner
 	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
 	if len(b.messages) > 1 {
@@ -148,31 +149,33 @@ type stepTx struct {
 var (
 	errNotYours = errors.New("the transaction belongs to the batch: return nil to commit, an error to undo")
 	errStepOver = errors.New("the transaction was used after the handler returned")
+
+	errNotYourStatements = errors.New("the connection's prepared statements belong to the batch: name those of yours")
 )
 
 // enter opens the savepoint of the step, once. The one of the step before is released first, so that they
-// do not nest. What would end the transaction is refused.
+// do not nest, and what that step has set is taken back. What would end the transaction is refused.
 func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 	switch {
 	case t.closed:
 		return errStepOver
 	case slices.ContainsFunc(statements, endsTransaction):
 		return errNotYours
-	}
-	if t.open {
-		return nil
+	case slices.ContainsFunc(statements, endsStatements):
+		return errNotYourStatements
 	}
 	b := t.batch
-	pipeline := &pgx.Batch{}
-	if b.savepoint > 0 {
-		pipeline.Queue("release savepoint edda_step")
+	if !t.open {
+		pipeline := &pgx.Batch{}
+		b.takeBack(pipeline)
+		pipeline.Queue("savepoint edda_step")
+		if err := t.note(b.conn.SendBatch(ctx, pipeline).Close()); err != nil {
+			return err
+		}
+		b.savepoint++
+		b.stepOpen, t.open = true, true
 	}
-	pipeline.Queue("savepoint edda_step")
-	if err := t.note(b.conn.SendBatch(ctx, pipeline).Close()); err != nil {
-		return err
-	}
-	b.savepoint++
-	t.open = true
+	b.altered = b.altered || slices.ContainsFunc(statements, altersSettings)
 	return nil
 }
 
@@ -263,7 +266,7 @@ func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []s
 }
 
 func (t *stepTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	if err := t.enter(ctx); err != nil {
+	if err := t.enter(ctx, sql); err != nil {
 		return nil, err
 	}
 	d, err := t.batch.conn.Prepare(ctx, name, sql)

@@ -2,9 +2,108 @@ package bus
 
 import "strings"
 
-// endsTransaction tells whether a statement begins or ends a transaction, which is not a handler's to do. A string of
-// several statements is not looked into: what it did is found when the batch is written, and its message dies.
-func endsTransaction(sql string) bool {
+// endsTransaction reports whether a statement of a text begins or ends a transaction, which is not a handler's to do.
+func endsTransaction(sql string) bool { return anyStatement(sql, endsOne) }
+
+// altersSettings reports whether a text may change a setting of its transaction or session.
+func altersSettings(sql string) bool {
+	return strings.Contains(sql, "set_config") || anyStatement(sql, func(sql string) bool {
+		first, _ := nextWord(sql)
+		return first == "set" || first == "reset" || first == "discard"
+	})
+}
+
+// endsStatements reports whether a statement of a text deallocates all prepared statements of the connection.
+func endsStatements(sql string) bool {
+	return anyStatement(sql, func(sql string) bool {
+		first, rest := nextWord(sql)
+		if first != "deallocate" {
+			return false
+		}
+		second, rest := nextWord(rest)
+		if second == "prepare" {
+			second, _ = nextWord(rest)
+		}
+		return second == "all"
+	})
+}
+
+// anyStatement reports whether is holds for one of the statements of a text. What follows a CREATE is not looked at,
+// for the body of a function may have statements of its own.
+func anyStatement(sql string, is func(sql string) bool) bool {
+	for {
+		if is(sql) {
+			return true
+		}
+		if !strings.Contains(sql, ";") {
+			return false // as nearly all texts
+		}
+		if first, _ := nextWord(sql); first == "create" {
+			return false
+		}
+		if sql = afterStatement(sql); sql == "" {
+			return false
+		}
+	}
+}
+
+// afterStatement cuts the first statement from a text, with its semicolon.
+func afterStatement(sql string) string {
+	for i := 0; i < len(sql); i++ {
+		switch rest := sql[i:]; {
+		case rest[0] == ';':
+			return rest[1:]
+		case rest[0] == '\'':
+			i += quoted(rest, '\'', i > 0 && (sql[i-1] == 'e' || sql[i-1] == 'E'))
+		case rest[0] == '"':
+			i += quoted(rest, '"', false)
+		case strings.HasPrefix(rest, "--"):
+			i += through(rest, "\n", 2)
+		case strings.HasPrefix(rest, "/*"):
+			i += through(rest, "*/", 2)
+		case rest[0] == '$':
+			if tag := dollarTag(rest); tag != "" {
+				i += through(rest, tag, len(tag))
+			}
+		}
+	}
+	return ""
+}
+
+// quoted is where a quoted text ends that begins at the start of sql. A doubled quote ends one and begins another.
+func quoted(sql string, quote byte, escapes bool) (last int) {
+	for i := 1; i < len(sql); i++ {
+		switch {
+		case escapes && sql[i] == '\\':
+			i++
+		case sql[i] == quote:
+			return i
+		}
+	}
+	return len(sql)
+}
+
+// through is the place of the last byte of end in sql, from a place on.
+func through(sql, end string, from int) (last int) {
+	at := strings.Index(sql[from:], end)
+	if at < 0 {
+		return len(sql)
+	}
+	return from + at + len(end) - 1
+}
+
+// dollarTag is the $tag$ that sql begins with, "" when that is a parameter.
+func dollarTag(sql string) string {
+	end := strings.IndexFunc(sql[1:], func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r < 0x80
+	})
+	if end < 0 || sql[1+end] != '$' || end > 0 && sql[1] >= '0' && sql[1] <= '9' {
+		return ""
+	}
+	return sql[:end+2]
+}
+
+func endsOne(sql string) bool {
 	first, rest := nextWord(sql)
 	second, rest := nextWord(rest)
 	switch first {

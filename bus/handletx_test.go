@@ -161,6 +161,10 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 			_, err := tx.Exec(ctx, `select 1; commit; begin`, simple)
 			return err
 		},
+		"behind a create": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `create temp table hides (); commit; begin`, simple)
+			return err
+		},
 		"in a batch": func(ctx context.Context, tx pgx.Tx) error {
 			b := &pgx.Batch{}
 			b.Queue(`select 1`)
@@ -191,7 +195,7 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 			w.untilEmpty("notes")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 			w.wantText("3", `SELECT convert_from(body, 'UTF8')::json ->> 'N' FROM edda.dead_letter`)
-			if name == "in one string" {
+			if name == "behind a create" { // whose text nobody reads
 				return // its neighbours were committed before anybody could know, and handled again
 			}
 			if got := w.noted(); got != "1 2 4 5" {

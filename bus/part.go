@@ -99,9 +99,11 @@ func Saga(d *saga.Definition) Part {
 // sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn. It is READ COMMITTED, whatever the default of the
 // database or the role is.
 //
-// Other handlers share the transaction. SET, SET LOCAL, roles and advisory locks of one stay for the next, also
-// after a savepoint (tx.Begin): leave them out. Row locks are waited for at most 5 ms while the
-// batch has other messages; a message that could not get one is tried again alone.
+// Other handlers share the transaction. What one sets with SET, SET LOCAL or set_config ends with it where it matters
+// to others (its role, search_path, timeouts, a transaction that is read-only); settings with names of your own and
+// advisory locks stay for the next handlers of the batch, and those of a session for the connection: leave them out.
+// DEALLOCATE ALL is refused, as is whatever begins or ends a transaction. Row locks are waited for at most 5 ms while
+// the batch has other messages; a message that could not get one is tried again alone.
 //
 // In a partitioned endpoint it needs a KeyedBy, and takes none elsewhere.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {

@@ -30,7 +30,9 @@ type batch struct {
 	forget     []saga.ID // ids that were claimed for messages which are not sent after all
 	userReady  bool      // the transaction is as a user's handler expects it
 	hurried    bool      // its lock_timeout is that of handlers who share it
-	savepoint  int       // savepoints of this transaction
+	savepoint  int       // savepoints of this transaction; 0 while no handler has run a statement in it
+	stepOpen   bool      // that of the last step is there
+	altered    bool      // a handler may have changed a setting, which is not taken back yet
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
 	lent       saga.Turn
@@ -68,6 +70,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	if err != nil {
 		b.abandon(ctx)
 		b.blame(err)
+		err = b.refuseLent(ctx, err)
 		if len(b.messages) > 0 {
 			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
 		}
@@ -115,6 +118,9 @@ func (b *batch) commit(ctx context.Context) error {
 	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
+	if err := b.takeBackNow(ctx, b.takeBack); err != nil {
+		return err
+	}
 	if err := b.saveInstances(ctx); err != nil {
 		return err
 	}
@@ -171,7 +177,7 @@ func (b *batch) blameOne(m *message, class pg.Class, err error) {
 	case m.judged:
 		b.memory.acquit(m.id)
 	case m.charged:
-	case guilty(class, err):
+	case guilty(class, err), b.savepoint > 0 && tampered(class):
 		b.memory.condemn(m.id, err)
 	case doubtful(class, err):
 		b.chargeTrouble(m, err)

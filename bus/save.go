@@ -43,10 +43,11 @@ func (b *batch) saveInstances(ctx context.Context) error {
 	return b.sortOutIDs(ids, senders, claim)
 }
 
-// ownPlanner takes the planner's settings back from the handlers.
+// ownPlanner takes the settings back from the handlers.
 func (b *batch) ownPlanner(pipeline *pgx.Batch) {
 	if b.userReady {
 		b.userReady = false
+		b.takeBack(pipeline)
 		pipeline.Queue(b.bus.sql.Get("open"))
 	}
 }

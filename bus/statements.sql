@@ -21,6 +21,16 @@ SELECT set_config('enable_seqscan', $1, true), set_config('enable_hashjoin', $2,
        set_config('enable_mergejoin', $3, true), set_config('enable_bitmapscan', $4, true), set_config('jit', $5, true),
        set_config('plan_cache_mode', $6, true);
 
+-- name: lent_settings
+-- What a session has of these settings; a server that is too old for one of them leaves it out.
+SELECT array_agg(n.name ORDER BY n.place), array_agg(current_setting(n.name, true) ORDER BY n.place)
+FROM unnest($1::text[]) WITH ORDINALITY n(name, place) WHERE current_setting(n.name, true) IS NOT NULL;
+
+-- name: take_back
+-- For the session, and so for the transaction too: a handler may have set either. Whose rights the session has comes first.
+SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) s(name, value)
+WHERE current_setting(s.name) IS DISTINCT FROM s.value;
+
 -- name: planner
 SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
        current_setting('enable_mergejoin'), current_setting('enable_bitmapscan'), current_setting('jit'),

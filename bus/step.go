@@ -259,6 +259,9 @@ func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
 	if _, err := b.destination(out); err == nil {
 		return nil
 	}
+	if err := b.takeBackNow(ctx, b.takeSettingsBack); err != nil {
+		return err
+	}
 	if _, err := b.bus.routes.reload(ctx, b.reader()); err != nil {
 		return err
 	}

@@ -173,6 +173,9 @@ func pause(err error, retry *backoff.ExponentialBackOff) time.Duration {
 
 // fatal errors need a human: the endpoint stops and says so.
 func fatal(err error) bool {
+	if errors.Is(err, errLent) {
+		return false
+	}
 	switch pg.ClassOf(err) {
 	case pg.Denied, pg.Mispooled:
 		return true
