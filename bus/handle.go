@@ -92,7 +92,7 @@ func (c *claimed) callHandler(ctx context.Context, own *Context) (err error) {
 		own.ctx = ctx
 		return c.consumer.leased(own, d.Body, b.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.wrap(call)(ctx, &c.delivery)))
+	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &c.delivery, call)))
 }
 
 // judge turns an outcome into a fate. What ended the handler's context from outside counts before what the

@@ -80,7 +80,7 @@ func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) 
 		c.ctx = ctx
 		return m.consumer.tx(c, tx, d.Body, b.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery)))
+	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &m.delivery, call)))
 }
 
 // openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while

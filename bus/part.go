@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +172,11 @@ type Handler func(ctx context.Context, d *saga.Delivery) error
 
 // Middleware wraps a handler call. It must call next at most once and return its error or its own: an error
 // undoes the step. It must not keep d.
+//
+// The Body is a copy for this attempt: the handler is given what the middleware makes of it, while the queue, a dead
+// letter and the next attempt have the message as it came. The key of a saga or a lane, and what an Accept converts,
+// are read before any middleware runs, from the message as it came: a body that only a middleware can read (one that is
+// encrypted) needs a Codec. Changes of the Info are not seen by handlers.
 type Middleware func(next Handler) Handler
 
 // Use puts middleware around every handler of the endpoint; the first given is the outermost.
@@ -187,6 +193,15 @@ func Use(m ...Middleware) Part {
 }
 
 var errCalledTwice = errors.New("a middleware called next twice in one step")
+
+// around calls call with d, and with the endpoint's middleware around it if there is any.
+func (h *handlers) around(ctx context.Context, d *saga.Delivery, call Handler) error {
+	if len(h.middleware) == 0 {
+		return call(ctx, d)
+	}
+	own := saga.Delivery{Info: d.Info, Body: bytes.Clone(d.Body)}
+	return h.wrap(call)(ctx, &own)
+}
 
 // wrap puts the endpoint's middleware around call.
 func (h *handlers) wrap(call Handler) Handler {

@@ -16,8 +16,9 @@ var ErrLeave = errors.New("leave the message in the queue")
 // relays and programs that do not have the Go types. There are no unknown kinds in such an endpoint. It is subscribed
 // to the kinds given here, and to no other: what is addressed to it by name (saga.To) arrives in any case.
 //
-// f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the
-// batch wait for their commit. It must not keep d, nor its Body. Its errors go to the endpoint's policy, but for ErrLeave.
+// f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the batch
+// wait for their commit. It must not keep d, nor its Body, which is a copy for this attempt. Its errors go to the
+// endpoint's policy, but for ErrLeave.
 func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
 	return part(func(h *handlers) {
 		switch {
@@ -61,5 +62,7 @@ func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error)
 		c.ctx = ctx
 		return m.consumer.raw(c, d)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery)))
+	own := m.delivery
+	own.Body = b.copyOf(own.Body)
+	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &own, call)))
 }

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"bytes"
+
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -19,6 +21,7 @@ type scratch struct {
 	messages  []*message
 	writes    []persistence.Write
 	only      [1]*queue
+	lentBody  []byte // a copy of the body in hand, for a raw handler
 }
 
 const (
@@ -67,4 +70,13 @@ func (s *scratch) keep(value []byte) []byte {
 	}
 	s.arena = append(s.arena, value...)
 	return s.arena[begin:len(s.arena):len(s.arena)]
+}
+
+// copyOf is a copy of a body for one call of a raw handler, which may write into it.
+func (s *scratch) copyOf(body []byte) []byte {
+	if len(body) > arenaSize {
+		return bytes.Clone(body)
+	}
+	s.lentBody = append(s.lentBody[:0], body...)
+	return s.lentBody
 }

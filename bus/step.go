@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -188,8 +189,13 @@ func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outc
 	turn.Around = timed
 	if len(b.handlers.middleware) > 0 {
 		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
-			call := func(ctx context.Context, _ *saga.Delivery) error { return handler(ctx) }
-			return inTime(ctx, b.handlers.wrap(call)(ctx, &m.delivery))
+			call := func(ctx context.Context, d *saga.Delivery) error {
+				if !bytes.Equal(d.Body, turn.In.Body) {
+					turn.In.Body = d.Body
+				}
+				return handler(ctx)
+			}
+			return inTime(ctx, b.handlers.around(ctx, &m.delivery, call))
 		}
 	}
 	return i.session.Step(ctx, turn, m.call)

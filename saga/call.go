@@ -12,7 +12,8 @@ type Call struct {
 	h        *handler
 	def      *Definition
 	codec    Codec
-	msg      any // *M; nil once a handler had it, because it may have changed it
+	msg      any    // *M; nil once a handler had it, because it may have changed it
+	body     []byte // what msg was decoded from
 	key      string
 	instance ID
 }
@@ -28,7 +29,7 @@ func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := &Call{h: h, def: d, codec: c, msg: h.newMsg()}
+	call := &Call{h: h, def: d, codec: c, msg: h.newMsg(), body: in.Body}
 	if in.Info.Intent != Event { // events never carry an instance, whatever their sender wrote
 		call.instance = in.Info.Instance
 	}
@@ -129,14 +130,15 @@ func (c *Call) StepMissing(ctx context.Context, t *Turn) (out Outcome, ok bool) 
 	return x.run(func() error { return c.h.ifNone(x, msg) }), true
 }
 
-// message hands out the decoded message once, and decodes again for another attempt: the handler of the
-// first may have changed what the message points to.
+// message hands out the decoded message once, and decodes again for another attempt, since the handler of the
+// first may have changed what the message points to, and for another body.
 func (c *Call) message(body []byte) (any, error) {
-	if msg := c.msg; msg != nil {
-		c.msg = nil
+	msg := c.msg
+	c.msg = nil
+	if msg != nil && len(body) == len(c.body) && (len(body) == 0 || &body[0] == &c.body[0]) {
 		return msg, nil
 	}
-	msg := c.h.newMsg()
+	msg = c.h.newMsg()
 	if err := decode(c.codec, body, msg); err != nil {
 		return nil, permanentf("decode %s: %w", c.h.kind, err)
 	}

@@ -32,12 +32,14 @@ func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 			return Outcome{Err: err}
 		}
 	}
-	msg, err := call.message(t.In.Body)
-	if err != nil {
-		return Outcome{Err: err}
-	}
 	c := s.context(ctx, t, pending)
-	out := c.run(func() error { return call.h.call(s.state, c, msg) })
+	out := c.run(func() error {
+		msg, err := call.message(t.In.Body) // here, because Turn.Around may have changed it
+		if err != nil {
+			return err
+		}
+		return call.h.call(s.state, c, msg)
+	})
 	if out.Err == nil && out.Discard == "" {
 		return s.accept(c)
 	}

@@ -20,8 +20,9 @@ type Turn struct {
 	// anywhere to go? An error is a fault of the step.
 	Admit func(*Outgoing) error
 
-	// Around, when not nil, is called in place of the handler, and calls the handler at most once: middleware. An
-	// error that it returns undoes the step, whether it is the handler's or its own.
+	// Around, when not nil, is called in place of the handler, and calls the handler at most once: middleware. An error
+	// that it returns undoes the step, whether it is the handler's or its own. The handler gets the message of In.Body
+	// as that is when Around calls it.
 	Around func(ctx context.Context, handler func(context.Context) error) error
 }
 
