@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
@@ -28,17 +29,18 @@ var crashStatements string
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
-	pool     *pg.Pool
-	schema   pg.Schema
-	sql      pg.Statements
-	counters pg.Statements
-	knobs    pg.Statements
-	runs     pg.Statements
-	codec    saga.Codec
-	log      *slog.Logger
-	events   func(Event)
-	panics   panics // of events
-	wakeup   Wakeup
+	pool      *pg.Pool
+	schema    pg.Schema
+	sql       pg.Statements
+	templates pg.Statements // the same with their marks in them, for the statements of a queue
+	counters  pg.Statements
+	knobs     pg.Statements
+	runs      pg.Statements
+	codec     saga.Codec
+	log       *slog.Logger
+	events    func(Event)
+	panics    panics // of events
+	wakeup    Wakeup
 
 	sagas    *persistence.Store
 	letters  *deadletter.Store
@@ -140,7 +142,11 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements+"\n"+crashStatements+"\n"+relaySQL+"\n"+queueStatements, b.schema); err != nil {
+	text := strings.Join([]string{statements, crashStatements, relaySQL, queueStatements}, "\n")
+	if b.templates, err = pg.Parse(text); err != nil {
+		return err
+	}
+	if b.sql, err = pg.Load(text, b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -20,9 +19,8 @@ var relaySQL string
 // relayStatements are those of relay.sql for one queue.
 type relayStatements struct{ look, remove string }
 
-func (b *Bus) relayStatementsOf(q *queue) relayStatements {
-	render := func(name string) string { return strings.ReplaceAll(b.sql.Get(name), ":queue", q.table) }
-	return relayStatements{look: render("relay_look"), remove: render("relay_delete")}
+func relayStatementsOf(q *queue) relayStatements {
+	return relayStatements{look: q.sql("relay_look"), remove: q.sql("relay_delete")}
 }
 
 // relayed are the messages of one turn, in their order.

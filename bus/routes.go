@@ -22,13 +22,14 @@ type queue struct {
 	table    string
 	relay    bool // a relay consumes it
 
-	statements pg.Statements                     // with :queue in them
-	rendered   atomic.Pointer[map[string]string] // those that were used; a map is never changed
+	schema    pg.Schema
+	templates pg.Statements                     // with :schema and :queue in them
+	rendered  atomic.Pointer[map[string]string] // those that were used; a map is never changed
 }
 
 func (b *Bus) newQueue(id int, endpoint string, relay bool) *queue {
 	return &queue{
-		id: id, endpoint: endpoint, table: b.schema.Render(":schema.queue_" + strconv.Itoa(id)), relay: relay, statements: b.sql,
+		id: id, endpoint: endpoint, table: b.schema.Render(":schema.queue_" + strconv.Itoa(id)), relay: relay, schema: b.schema, templates: b.templates,
 	}
 }
 
@@ -41,7 +42,7 @@ func (q *queue) sql(name string) string {
 			return sql
 		}
 	}
-	grown := map[string]string{name: strings.ReplaceAll(q.statements.Get(name), ":queue", q.table)}
+	grown := map[string]string{name: q.schema.RenderWith(q.templates.Get(name), ":queue", q.table)}
 	if known != nil {
 		maps.Copy(grown, *known)
 	}
@@ -51,7 +52,7 @@ func (q *queue) sql(name string) string {
 
 // to completes a statement that moves messages to another queue.
 func (q *queue) to(target *queue, name string) string {
-	return strings.ReplaceAll(q.sql(name), ":target", target.table)
+	return q.schema.RenderWith(q.templates.Get(name), ":queue", q.table, ":target", target.table)
 }
 
 // routes is who consumes what, as it stood in one generation of the subscriptions. It never changes.

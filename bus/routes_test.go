@@ -1,9 +1,15 @@
 package bus_test
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
 )
 
 // The tables of the subscriptions have no statistics in a new installation. The planner took one row for
@@ -17,5 +23,57 @@ func TestRoutesAreReadWithoutCompilation(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) WHERE $1::jsonb -> 0 ? 'JIT'`, plan); n != 0 {
 		t.Errorf("the statement was compiled: %s", plan)
+	}
+}
+
+// Names of schemas were looked through for the marks of statements once they had been put in.
+func TestSchemaNamesMayHoldMarks(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	for _, mark := range []string{":queue", ":target", ":schema", "::schema"} {
+		name := pgdev.Schema(t) + mark
+		quoted := pgx.Identifier{name}.Sanitize()
+		t.Cleanup(func() {
+			if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+quoted+" CASCADE"); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: name}); err != nil {
+			t.Fatal(err)
+		}
+		b, err := bus.New(pool, bus.Options{Schema: name, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handled := make(chan call, 1)
+		e, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m call) error {
+			handled <- m
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Install(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Send(t.Context(), call{N: 1}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		select {
+		case <-handled:
+		case <-ctx.Done():
+			t.Errorf("%s: nothing was handled", name)
+		}
+		cancel() // what a batch has begun it commits
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var left int
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+quoted+".queue_1").Scan(&left); err != nil || left != 0 {
+			t.Errorf("%s: %d messages are in the queue: %v", name, left, err)
+		}
 	}
 }

@@ -48,5 +48,6 @@ BEGIN
             vacuum_index_cleanup = on, vacuum_truncate = off,
             toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000
         )$ddl$, :'schema', number);
+    PERFORM :schema.grant_queue(number);
     RETURN number;
 END $$;

@@ -45,17 +45,21 @@ func (s Schema) Name() string { return s.name }
 
 // Render puts the schema into SQL text: :schema becomes the quoted identifier and :'schema' the quoted
 // literal, as psql does it, so that every file of statements also runs by hand.
-func (s Schema) Render(sql string) string {
-	return strings.NewReplacer(
-		":'schema'", literal(s.name),
+func (s Schema) Render(sql string) string { return s.RenderWith(sql) }
+
+// RenderWith is Render for text with more marks in it; they follow, each with what stands for it. What is put in is not looked at
+// again, whatever it says.
+func (s Schema) RenderWith(sql string, marks ...string) string {
+	return strings.NewReplacer(append([]string{
+		":'schema'", Literal(s.name),
 		"::schema", "::schema", // a cast to a type of that name is left alone
 		":schema", pgx.Identifier{s.name}.Sanitize(),
-	).Replace(sql)
+	}, marks...)...).Replace(sql)
 }
 
-// literal quotes text as Postgres' quote_literal does: with a backslash in it, the E form means the same
+// Literal quotes text as Postgres' quote_literal does: with a backslash in it, the E form means the same
 // under every setting of standard_conforming_strings.
-func literal(text string) string {
+func Literal(text string) string {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	if strings.Contains(text, `\`) {
 		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)

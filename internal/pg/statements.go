@@ -8,13 +8,23 @@ import (
 
 const nameMark = "-- name: "
 
-// Statements are the rendered SQL statements of one package, by name.
+// Statements are the SQL statements of one package, by name.
 type Statements map[string]string
 
 // Load splits the text of a .sql file into its "-- name:" blocks and renders each for the schema. The
 // name stays in the statement as its first line: it shows in pg_stat_activity, and tests that break a
 // connection at a named statement find it there.
 func Load(text string, schema Schema) (Statements, error) {
+	statements, err := Parse(text)
+	for name, sql := range statements {
+		statements[name] = schema.Render(sql)
+	}
+	return statements, err
+}
+
+// Parse is Load for statements that have more marks than the schema's. Each is rendered by one call of RenderWith: a second pass
+// would find marks in the names that the first one has put in.
+func Parse(text string) (Statements, error) {
 	head, blocks, _ := strings.Cut("\n"+text, "\n"+nameMark)
 	if rest := withoutComments(head); rest != "" {
 		return nil, fmt.Errorf("sql: text before the first %q: %.40q", nameMark, rest)
@@ -30,7 +40,7 @@ func Load(text string, schema Schema) (Statements, error) {
 		if _, twice := statements[name]; twice {
 			return nil, fmt.Errorf("sql: two blocks are named %q", name)
 		}
-		statements[name] = nameMark + name + "\n" + schema.Render(strings.TrimSpace(body))
+		statements[name] = nameMark + name + "\n" + strings.TrimSpace(body)
 	}
 	return statements, nil
 }

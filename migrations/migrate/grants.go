@@ -25,17 +25,19 @@ type Roles struct {
 
 // Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema: "" is "edda". It is to
 // be run by the owner of the schema, the role that migrates and installs, after Up: for the tables that are there, and
-// for the queues that this role creates later. Run it again after a migration. A role must not be named twice.
+// for the queues that are installed later. Run it again after a migration. A role must not be named twice. Other tables of
+// the schema, and the rights on the schema itself, stay as they are.
 func Grants(schema string, roles Roles) (string, error) {
 	name, err := pg.ParseSchema(schema)
 	if err != nil {
 		return "", err
 	}
-	sql, err := pg.Load(grantsSQL, name)
+	sql, err := pg.Parse(grantsSQL)
 	if err != nil {
 		return "", err
 	}
-	script := plain(sql.Get("begin")) + ";\n\n"
+	script := name.Render(plain(sql.Get("begin"))) + ";\n\n"
+	tables := name.Render(plain(sql.Get("tables")))
 	seen := map[string]bool{}
 	for _, grant := range []struct{ what, sql, role string }{
 		{"runtime", sql.Get("runtime"), roles.Runtime}, {"sender", sql.Get("sender"), roles.Sender}, {"reader", sql.Get("reader"), roles.Reader},
@@ -50,12 +52,13 @@ func Grants(schema string, roles Roles) (string, error) {
 			return "", fmt.Errorf("role %s: %q has another part already: what one part gives, the other would take away", grant.what, grant.role)
 		}
 		seen[grant.role] = true
-		script += strings.ReplaceAll(plain(grant.sql), ":role", pgx.Identifier{grant.role}.Sanitize()) + ";\n\n"
+		script += name.RenderWith(plain(grant.sql), ":tables", tables,
+			":'role'", pg.Literal(grant.role), ":role", pgx.Identifier{grant.role}.Sanitize()) + ";\n\n"
 	}
 	if len(seen) == 0 {
 		return "", errors.New("grants: name at least one role")
 	}
-	return script + plain(sql.Get("end")) + ";\n", nil
+	return script + name.Render(plain(sql.Get("end"))) + ";\n", nil
 }
 
 // plain leaves out the line with the statement's name.

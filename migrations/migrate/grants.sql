@@ -1,58 +1,76 @@
--- What three roles may do in a schema, beside its owner. Rights that are there already stay as they are, and rights
--- that are too many are taken back, so the script may be run again, and is, after each migration.
+-- What three roles may do with Edda's tables and functions, beside the schema's owner. Each role is given what stands here, and
+-- loses what it had beyond that, so the script may be run again, and is, after each migration. Tables and functions are named one
+-- by one, because the schema may hold others, which are none of our business, and so are the rights on the schema itself.
 -- name: begin
 BEGIN;
-REVOKE ALL ON SCHEMA :schema FROM PUBLIC;
+-- Whoever installs a queue now waits, and then sees the roles: create_queue gives them their rights on it.
+LOCK TABLE :schema.queue IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: runtime
 -- :role runs endpoints. It may change messages and instances, and not a single table. UPDATE on a queue is
 -- there because Postgres asks for it where rows are locked.
 GRANT USAGE ON SCHEMA :schema TO :role;
-REVOKE CREATE ON SCHEMA :schema FROM :role;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :schema TO :role;
-REVOKE INSERT, UPDATE, DELETE ON :schema.migration, :schema.settings, :schema.queue FROM :role;
-REVOKE INSERT, DELETE ON :schema.subscription_generation FROM :role;
-REVOKE UPDATE ON :schema.subscription, :schema.dead_letter, :schema.parked FROM :role;
+REVOKE ALL ON :tables FROM :role;
+GRANT SELECT ON :tables TO :role;
+GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot, :schema.ticket,
+    :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
+GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.parked TO :role;
 -- A row that was deleted and came back would begin its epochs anew.
-REVOKE DELETE ON :schema.lease, :schema.concurrency_limit FROM :role;
-REVOKE DELETE ON :schema.knob FROM :role;
-REVOKE UPDATE, DELETE ON :schema.dead_letter_edit FROM :role;
+GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.knob TO :role;
+GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox TO :role;
+GRANT UPDATE ON :schema.subscription_generation, :schema.ring TO :role;
 -- No row of a ring is deleted: a turn empties a slot, which needs TRUNCATE on it and no right to create anything.
-REVOKE UPDATE, DELETE ON :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
-    :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 FROM :role;
-REVOKE INSERT, DELETE ON :schema.ring FROM :role;
-GRANT TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
+GRANT INSERT, TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 TO :role;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
--- The same for queues that are installed later, by whoever runs this script now.
-ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :role;
-ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT EXECUTE ON FUNCTIONS TO :role;
+GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(text), :schema.in_hand(xid), :schema.channel(),
+    :schema.check_message(text, bytea, json, uuid, timestamptz), :schema.command_queue(text, text), :schema.event_queues(text),
+    :schema.remember_id(uuid, bytea), :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text),
+    :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text, text),
+    :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean), :schema.pause_limit(text, text),
+    :schema.resume_limit(text), :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
+    :schema.manifest_live(boolean, timestamptz, timestamptz, int), :schema.manifest_lock(bigint[]),
+    :schema.run_check(uuid[], int[], text), :schema.run_beat(uuid[], int[]), :schema.run_rest(uuid[], int[]),
+    :schema.run_end(uuid[], int[], text[], text[]), :schema.run_left(uuid[]) TO :role;
+INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'runtime')
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: sender
 -- :role sends, from Go or by the function send, and can neither read a message nor take one back. INSERT is for the
 -- queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
 GRANT USAGE ON SCHEMA :schema TO :role;
-REVOKE CREATE ON SCHEMA :schema FROM :role;
-REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
-GRANT INSERT ON ALL TABLES IN SCHEMA :schema TO :role;
-REVOKE INSERT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.discarded, :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter, :schema.knob, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.session, :schema.crash_batch, :schema.crash_ledger,
-    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
-    :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
-    :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 FROM :role;
+REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
+GRANT INSERT ON :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :schema TO :role;
-ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT INSERT ON TABLES TO :role;
-ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT EXECUTE ON FUNCTIONS TO :role;
+GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.check_message(text, bytea, json, uuid, timestamptz),
+    :schema.command_queue(text, text), :schema.event_queues(text), :schema.remember_id(uuid, bytea),
+    :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text) TO :role;
+INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'sender')
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: reader
 -- :role looks: edda queue, saga and dead list, metrics, dashboards. It sees bodies and states.
 GRANT USAGE ON SCHEMA :schema TO :role;
-REVOKE CREATE ON SCHEMA :schema FROM :role;
-REVOKE ALL ON ALL TABLES IN SCHEMA :schema FROM :role;
-GRANT SELECT ON ALL TABLES IN SCHEMA :schema TO :role;
-ALTER DEFAULT PRIVILEGES IN SCHEMA :schema GRANT SELECT ON TABLES TO :role;
+REVOKE ALL ON :tables FROM :role;
+GRANT SELECT ON :tables TO :role;
+GRANT EXECUTE ON FUNCTION :schema.in_hand(xid), :schema.queue_depths(int[], bigint), :schema.is_queued(int, timestamptz, uuid),
+    :schema.manifest_live(boolean, timestamptz, timestamptz, int) TO :role;
+INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'reader')
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: tables
+:schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
+    :schema.saga, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.discarded, :schema.sent_id,
+    :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter,
+    :schema.knob, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
+    :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
+    :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3
 
 -- name: end
+-- The queues that are there.
+DO $queues$ BEGIN
+    PERFORM :schema.grant_queue(q.id) FROM :schema.queue q WHERE to_regclass(format('%I.queue_%s', :'schema', q.id)) IS NOT NULL;
+END $queues$;
 COMMIT;

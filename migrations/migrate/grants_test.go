@@ -167,6 +167,84 @@ func TestGrantsAreExact(t *testing.T) {
 	}
 }
 
+// A function that a migration adds has to be given a place in the script. Where the owner has taken EXECUTE from PUBLIC for all that he
+// makes, a runtime could not call it.
+func TestRuntimeMayCallEveryFunction(t *testing.T) {
+	t.Parallel()
+	r := withRoles(t)
+	var missing []string
+	if err := r.admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(proname ORDER BY proname), '{}') FROM pg_proc p
+		WHERE pronamespace = $1::regnamespace AND proname <> 'grant_queue'
+		AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = $2::regrole)`,
+		quote(r.schema.Name()), quote(r.names.Runtime)).Scan(&missing); err != nil || len(missing) > 0 {
+		t.Errorf("the script does not name %v: %v", missing, err)
+	}
+}
+
+// In a schema with other tables in it the roles got rights on those, lost the rights that they had, and so did PUBLIC.
+func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
+	t.Parallel()
+	r := withRoles(t)
+	everybody := []string{r.names.Runtime, r.names.Sender, r.names.Reader}
+	asOwner := func(sql string) {
+		t.Helper()
+		if _, err := r.owner.Exec(t.Context(), r.schema.Render(sql)); err != nil {
+			t.Fatalf("%v\n%s", err, sql)
+		}
+	}
+	asOwner(`CREATE TABLE :schema.customer (id int, card text); GRANT USAGE ON SCHEMA :schema TO PUBLIC`)
+	for _, role := range everybody {
+		asOwner(`GRANT SELECT, REFERENCES ON :schema.customer TO ` + quote(role) + `; GRANT CREATE ON SCHEMA :schema TO ` + quote(role))
+	}
+	script, err := migrate.Grants(r.schema.Name(), r.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asOwner(script)
+	asOwner(`CREATE TABLE :schema.invoice (id int)`)
+	r.install(t, "later")
+	for role, queue := range map[string]string{r.names.Runtime: "SELECT INSERT UPDATE DELETE", r.names.Sender: "INSERT", r.names.Reader: "SELECT"} {
+		may := r.may(t, role)
+		if may["customer"] != "SELECT REFERENCES" || may["invoice"] != "" || may["queue_3"] != queue {
+			t.Errorf("%s may %q with a table of the application, %q with a later one, and %q with a later queue", role, may["customer"], may["invoice"], may["queue_3"])
+		}
+	}
+	var use, create bool
+	if err := r.admin.QueryRow(t.Context(), `SELECT has_schema_privilege('public', $1, 'USAGE'), has_schema_privilege($2, $1, 'CREATE')`,
+		r.schema.Name(), r.names.Runtime).Scan(&use, &create); err != nil || !use || !create {
+		t.Errorf("everybody may use the schema: %v, the runtime may create in it: %v, %v", use, create, err)
+	}
+}
+
+// A role that changes its part loses what it had.
+func TestGrantsTakeBackWhatARoleHad(t *testing.T) {
+	t.Parallel()
+	r := withRoles(t)
+	script, err := migrate.Grants(r.schema.Name(), migrate.Roles{Sender: r.names.Runtime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.owner.Exec(t.Context(), script); err != nil {
+		t.Fatal(err)
+	}
+	r.install(t, "later")
+	if diff := cmp.Diff(r.may(t, r.names.Sender), r.may(t, r.names.Runtime)); diff != "" {
+		t.Errorf("what was the runtime differs from the sender (-sender +runtime):\n%s", diff)
+	}
+}
+
+// What is put into a script is not looked at again: names may hold what stands for others.
+func TestGrantsKeepNamesWithMarksInThem(t *testing.T) {
+	t.Parallel()
+	script, err := migrate.Grants("a:role", migrate.Roles{Runtime: `x" SUPERUSER; -- :schema`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `GRANT USAGE ON SCHEMA "a:role" TO "x"" SUPERUSER; -- :schema";` + "\n"; !strings.Contains(script, want) {
+		t.Errorf("the script has not %s:\n%s", want, script)
+	}
+}
+
 // Somebody who may create objects could put a function of his own before one of ours, if ours were found by the search
 // path, or make one run as its owner.
 func TestFunctionsRunAsTheirCaller(t *testing.T) {
