@@ -14,30 +14,42 @@ import (
 )
 
 // TxOption changes the transactions of InTx and InSQL.
-type TxOption = pg.TxOption
+type TxOption interface{ apply(o *txOptions) }
+
+type txOptions struct {
+	isolation sql.IsolationLevel
+	attempts  int
+}
+
+type txOptionFunc func(o *txOptions)
+
+func (f txOptionFunc) apply(o *txOptions) { f(o) }
 
 // Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable. Without
-// it the level is the default of the database, the role or the session. Sends are as safe at each of them. At the two higher levels a send
-// may fail with a serialization failure (40001) when somebody subscribes, or claims the same id, at the same time: see Attempts.
-func Isolation(level sql.IsolationLevel) TxOption { return pg.Isolation(level) }
+// it the level is the default of the database, the role or the session. Sends are as safe at each of them. At the two higher
+// levels a send may fail with a serialization failure (40001) when somebody subscribes, or claims the same id, at the same
+// time: see Attempts.
+func Isolation(level sql.IsolationLevel) TxOption {
+	return txOptionFunc(func(o *txOptions) { o.isolation = level })
+}
 
 // Attempts calls fn again in a new transaction when Postgres ended one with a serialization failure or a deadlock, at most n
 // times in all. fn must then have no effects but those on its transaction. An error of fn's own, or a COMMIT of
 // which nothing was heard, is never repeated.
 func Attempts(n int) TxOption {
-	return func(o *pg.TxOptions) { o.Attempts = n }
+	return txOptionFunc(func(o *txOptions) { o.attempts = n })
 }
 
-func newTxOptions(options []TxOption) (o pg.TxOptions, err error) {
-	o.Attempts = 1
+func newTxOptions(options []TxOption) (o txOptions, err error) {
+	o.attempts = 1
 	for _, option := range options {
-		option(&o)
+		option.apply(&o)
 	}
-	if _, known := isolations[o.Isolation]; !known {
-		return o, fmt.Errorf("begin: Postgres has no isolation level %v", o.Isolation)
+	if _, known := isolations[o.isolation]; !known {
+		return o, fmt.Errorf("begin: Postgres has no isolation level %v", o.isolation)
 	}
-	if o.Attempts < 1 {
-		return o, fmt.Errorf("begin: %d attempts: want 1 or more", o.Attempts)
+	if o.attempts < 1 {
+		return o, fmt.Errorf("begin: %d attempts: want 1 or more", o.attempts)
 	}
 	return o, nil
 }
@@ -60,8 +72,8 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 	if err != nil {
 		return err
 	}
-	return repeat(ctx, o.Attempts, func() error {
-		tx, err := b.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: isolations[o.Isolation]})
+	return repeat(ctx, o.attempts, func() error {
+		tx, err := b.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: isolations[o.isolation]})
 		if err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
@@ -75,6 +87,12 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 	})
 }
 
+// Transact is InTx at one level. It makes a Bus a scheduler.Transactor: types of this package would keep package scheduler, which does
+// not import it, from spelling the method.
+func (b *Bus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
+	return b.InTx(ctx, fn, Isolation(level))
+}
+
 // InSQL is InTx for database/sql: it runs fn in a transaction of db and commits it. db is a handle of the bus's
 // database by any driver, such as pgx/stdlib or lib/pq.
 func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, options ...TxOption) error {
@@ -82,8 +100,8 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	if err != nil {
 		return err
 	}
-	return repeat(ctx, o.Attempts, func() error {
-		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.Isolation})
+	return repeat(ctx, o.attempts, func() error {
+		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
 		if err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}

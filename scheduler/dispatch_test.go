@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -327,7 +328,7 @@ func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 
 // The dispatcher finds out by its methods what its Sender can do: here the compiler sees that a bus can.
 var (
-	_ transactor = (*bus.Bus)(nil)
+	_ Transactor = (*bus.Bus)(nil)
 	_ allSender  = (*bus.Bus)(nil)
 )
 
@@ -337,15 +338,15 @@ type watchedBus struct {
 	levels []string
 }
 
-func (b *watchedBus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, o ...bus.TxOption) error {
-	return b.Bus.InTx(ctx, func(tx pgx.Tx) error {
-		level := ""
-		if err := tx.QueryRow(ctx, "SHOW transaction_isolation").Scan(&level); err != nil {
+func (b *watchedBus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
+	return b.Bus.Transact(ctx, level, func(tx pgx.Tx) error {
+		inForce := ""
+		if err := tx.QueryRow(ctx, "SHOW transaction_isolation").Scan(&inForce); err != nil {
 			return err
 		}
-		b.levels = append(b.levels, level)
+		b.levels = append(b.levels, inForce)
 		return fn(tx)
-	}, o...)
+	})
 }
 
 type ping struct{}

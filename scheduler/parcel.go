@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -32,9 +31,10 @@ type claim struct {
 	attempt, refused int
 }
 
-// transactor is a Sender that wakes those who wait for its messages when the transaction has committed. *bus.Bus is one.
-type transactor interface {
-	InTx(ctx context.Context, fn func(tx pgx.Tx) error, o ...pg.TxOption) error
+// Transactor is a Sender with transactions of its own, which wake those who wait for its messages right after the commit. *bus.Bus is
+// one. A Scheduler dispatches in them, at READ COMMITTED: strict caps count what others have committed.
+type Transactor interface {
+	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
 }
 
 // allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is of no use any more.
@@ -53,8 +53,8 @@ func (p *parcel) deliver(ctx context.Context) error {
 		return err
 	}
 	err := error(nil)
-	if t, ok := p.sender.(transactor); ok {
-		err = t.InTx(whole, work, pg.Isolation(sql.LevelReadCommitted)) // strict caps count what others have committed
+	if t, ok := p.sender.(Transactor); ok {
+		err = t.Transact(whole, sql.LevelReadCommitted, work)
 	} else {
 		err = pgx.BeginFunc(whole, p.pool, work)
 	}
