@@ -94,6 +94,8 @@
 //	Warn   edda: leases were not extended         endpoint, error (another try follows, within the lease)
 //	Warn   edda: a finish was rolled back         endpoint, error (another try follows)
 //	Warn   edda: lanes were not swept             endpoint, error (another try follows)
+//	Info   edda: parked messages were moved back  endpoint, messages (an endpoint is Ordered no more)
+//	Warn   edda: parked messages were not moved back  endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
 //	Warn   edda: counters were not written        endpoint, error

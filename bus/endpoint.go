@@ -399,6 +399,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)
 	side.Go(e.follow)
+	side.Go(e.unpark)
 	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	side.Go(e.writeCounters)

@@ -131,6 +131,8 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	e.bus.session.awaitLock(ctx)
 	if e.options.Ordered != Unordered {
 		side.Go(l.sweepLanes)
+	} else {
+		side.Go(e.unpark)
 	}
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, e.bus.pool) })
 	side.Go(e.writeCounters)

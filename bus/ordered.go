@@ -20,6 +20,9 @@ type Ordering uint8
 
 // What becomes of the followers of a message that failed is the difference between the last two. In both, at most one
 // message of a key is in hand in the whole cluster, and they come in the order in which they are due.
+//
+// An endpoint may become Unordered with a deploy. While old and new programs run beside each other nothing is promised about order. What old
+// ones leave behind them goes back into the queue soon after they have ended.
 const (
 	Unordered  Ordering = iota // the default
 	Overtaking                 // they go on; the message takes its turn again when its retry is due

@@ -410,6 +410,22 @@ UPDATE :schema.lane l SET until = $4 FROM ours o WHERE l.queue = $1 AND l.key = 
 SELECT u.key FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid) x;
 
+-- name: unpark
+-- For an endpoint without order. What is parked in a lane that somebody has is that owner's to take over; it is a program from before a
+-- deploy. The lanes stay: an ordered program finds out which of them are stale.
+WITH lost AS MATERIALIZED (
+    SELECT p.ctid AS tid FROM :schema.parked p
+    WHERE p.queue = $1 AND NOT EXISTS (
+        SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = p.key AND l.owner IS NOT NULL AND l.until > clock_timestamp())
+    ORDER BY p.key, p.due, p.id LIMIT $2 FOR UPDATE SKIP LOCKED),
+gone AS (
+    DELETE FROM :schema.parked p USING lost x WHERE p.ctid = x.tid
+    RETURNING p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+there AS (
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g RETURNING 1)
+SELECT count(*) FROM there;
+
 -- name: stale_lanes
 -- Of a window of lanes, from a key on, those to revive, and the last one.
 SELECT l.key, l.dead, l.n FROM (
