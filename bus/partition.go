@@ -48,6 +48,9 @@ type post struct {
 // NewPartitioned checks everything that needs no database, and reports every fault at once. Each kind needs a key: that of a
 // Saga, or a KeyedBy of a HandleTx. Handle is a fault, since EndpointOptions.Ordered keeps the order of keys without
 // partitions, and so is HandleRaw.
+//
+// A deploy that raises a saga's StateVersion keeps the order only when the old processes end before the new ones start, see
+// docs/partitions.md.
 func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Partitioned, error) {
 	if b == nil {
 		return nil, fmt.Errorf("partitioned endpoint %q: the bus is nil", name)
