@@ -5,7 +5,7 @@ LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash hostile limits schedule border bouncer web mutants lint fmt
+.PHONY: help demo test race roles bench crash hostile limits order schedule border bouncer web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -34,6 +34,9 @@ hostile: ## send ten minutes of messages that are meant to do harm beside good o
 
 limits: ## change a cluster-wide limit at random while workers are killed and stopped, and count
 	$(GO) run ./internal/limits
+
+order: ## keep the order of keys while workers are killed and frozen, and count what overtook
+	$(GO) run ./internal/limits -order
 
 schedule: ## run a thousand manifests a second on servers that die, under a clock that jumps, and count
 	@command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true

@@ -1,9 +1,10 @@
-// Command limits puts the promise of a cluster-wide limit to the test: worker processes run a leased endpoint whose limit is
-// changed at random, while they are killed and stopped.
+// Command limits puts two promises of leased endpoints to the test, in worker processes that are killed and stopped at random: that of a
+// cluster-wide limit, which changes all the time, and that of Ordered: Strict.
 //
 //	make limits
+//	make order
 //
-// # What is counted
+// # What is counted under a limit
 //
 // A handler writes a row of its own when it begins, with its slot and epoch, and a moment when it ends, both by the
 // database's clock and in transactions of their own: a witness that knows nothing of the framework's tables. What it
@@ -17,7 +18,20 @@
 //   - starved: workers that got nothing in their life, though it was long enough;
 //   - again: at defaults, the longest time from the kill of a worker to the moment its messages ran again.
 //
-// The exit code is 1 when one of these is not what it should be.
+// # What is counted in order
 //
-// Reading order: main.go, chaos.go, worker.go, witness.go with witness.sql.
+// 20 keys have 1,000 messages each, which are all there at the beginning. One run of a handler in twenty fails. Handlers write into
+// a ledger when they begin and end, and whether their process had the lane of the key at that moment. A run lasts until its
+// handler has ended, or its process, or the lane of a process that stands still. Afterwards:
+//
+//   - overtakes: runs of messages before which a later one of their key had begun;
+//   - together: runs that began while another one of their key lasted;
+//   - late: effects that were sent after those of a later message;
+//   - lost, doubled: as above;
+//   - idle: the longest time in which no handler began, which is to be shorter than a lease and a poll;
+//   - zombies: handlers that began in a process which had lost the lane without knowing. They change nothing.
+//
+// The exit code is 1 when one of these, except the last, is not what it should be.
+//
+// Reading order: main.go, chaos.go, worker.go, witness.go with witness.sql; order.go, orderly.go with order.sql.
 package main

@@ -45,8 +45,19 @@ func main() {
 	flag.IntVar(&s.workers, "workers", 3, "worker processes")
 	flag.DurationVar(&s.length, "for", time.Minute, "how long limits change and workers die")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "decides what happens when")
+	o := ordering{}
+	inOrder := flag.Bool("order", false, "keep the order of keys instead: the scenario of order.go")
+	flag.IntVar(&o.keys, "keys", 20, "with -order: keys")
+	flag.IntVar(&o.messages, "messages", 1000, "with -order: messages of each key")
+	flag.IntVar(&o.kills, "kills", 30, "with -order: processes that are killed")
+	flag.IntVar(&o.freezes, "freezes", 30, "with -order: processes that are stopped for longer than their leases")
 	flag.Parse()
-	exit(run(ctx, s))
+	exit(onServer(ctx, s, func(pool *pgxpool.Pool, dsn string) error {
+		if *inOrder {
+			return order(ctx, s, o, pool, dsn)
+		}
+		return limits(ctx, s, pool, dsn)
+	}))
 }
 
 func exit(err error) {
@@ -58,9 +69,9 @@ func exit(err error) {
 
 var errBroken = errors.New("the promise was broken")
 
-// run is both parts: the chaos, and one death at defaults.
-func run(ctx context.Context, s settings) error {
-	fmt.Printf("limits: seed %d\n", s.seed)
+// onServer runs a scenario on a Postgres of its own.
+func onServer(ctx context.Context, s settings, scenario func(pool *pgxpool.Pool, dsn string) error) error {
+	fmt.Printf("seed %d\n", s.seed)
 	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Private: true})
 	if err != nil {
 		return err
@@ -71,18 +82,23 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	defer pool.Close()
+	return scenario(pool, server.DSN())
+}
+
+// limits is both parts: the chaos, and one death at defaults.
+func limits(ctx context.Context, s settings, pool *pgxpool.Pool, dsn string) error {
 	b, err := prepare(ctx, pool)
 	if err != nil {
 		return err
 	}
-	if err := chaos(ctx, s, pool, b, server.DSN()); err != nil {
+	if err := chaos(ctx, s, pool, b, dsn); err != nil {
 		return err
 	}
 	verdict, err := judge(ctx, pool)
 	if err != nil {
 		return err
 	}
-	verdict.again, err = dieAtDefaults(ctx, pool, b, server.DSN())
+	verdict.again, err = dieAtDefaults(ctx, pool, b, dsn)
 	if err != nil {
 		return err
 	}

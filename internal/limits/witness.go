@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -16,17 +15,7 @@ import (
 var witnessText string
 
 // witnessSQL is a statement of witness.sql, which names its own schema.
-func witnessSQL(name string) string {
-	schema, err := pg.ParseSchema("witness")
-	if err != nil {
-		panic(err)
-	}
-	statements, err := pg.Load(witnessText, schema)
-	if err != nil {
-		panic(err)
-	}
-	return statements.Get(name)
-}
+func witnessSQL(name string) string { return namedSQL(witnessText, "witness", name) }
 
 // span is one run of a handler.
 type span struct {

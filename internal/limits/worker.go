@@ -37,6 +37,7 @@ type worker struct {
 	Name     string
 	DSN      string
 	Defaults bool // the lease of the library, and slow jobs
+	Order    bool // it keeps the order of keys, see orderly.go
 }
 
 // start runs the worker as a process of its own.
@@ -60,6 +61,17 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	host, err := w.host(b, pool)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx)
+}
+
+func (w worker) host(b *bus.Bus, pool *pgxpool.Pool) (*edda.Host, error) {
+	if w.Order {
+		return orderly{worker: w.Name, pool: pool}.host(b)
+	}
 	o := bus.EndpointOptions{Concurrency: most, Lease: lease, Poll: 200 * time.Millisecond}
 	if w.Defaults {
 		o = bus.EndpointOptions{}
@@ -67,17 +79,13 @@ func work(ctx context.Context) error {
 	h := handlers{worker: w.Name, pool: pool}
 	working, err := bus.NewEndpoint(b, jobs, o, bus.Handle(h.job), bus.Handle(h.slow))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	counting, err := bus.NewEndpoint(b, effects, bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(h.count))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	host, err := edda.NewHost(pool, working, counting)
-	if err != nil {
-		return err
-	}
-	return host.Run(ctx)
+	return edda.NewHost(pool, working, counting)
 }
 
 type handlers struct {
