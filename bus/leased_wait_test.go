@@ -266,3 +266,25 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 		})
 	}
 }
+
+// A handler whose message came back to its own process went on beside the second one until the next extension, which is a third of a
+// lease away.
+func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	end, _ := ended(t)
+	w.start("callers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
+		again := h.has("1")
+		defer h.take(ctx, "", m.N)()
+		if !again {
+			until(ctx, end)
+		}
+		return nil
+	}))
+	w.send(call{N: 1})
+	w.until("it runs", func() bool { return h.has("1") })
+	w.hurry("callers")
+	w.untilEmpty("callers")
+	h.want(t)
+	w.until("the loss was told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+}

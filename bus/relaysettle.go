@@ -125,7 +125,7 @@ func (r *relaying) checkRuns(ctx context.Context, b *relayed) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	pipeline := &pgx.Batch{}
-	settle := r.bus.queueRunCheck(pipeline, b.undecided())
+	settle := r.bus.queueRunCheck(pipeline, b.undecided(), nil)
 	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("check runs: %w", explain(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/saga"
@@ -100,7 +101,8 @@ func (l *leased) queueBeats(pipeline *pgx.Batch, claims []*claimed) {
 	})
 }
 
-// queueRunCheck is that of a batch, for what a finish has. Who has lost his claim is asked about, too, and writes nothing anyway.
+// queueRunCheck is that of a batch, for what a finish has. It asks about every claim, for nobody knows yet which of them stand. One
+// that does not settles nothing: another claim of the same message may stand in the same finish.
 func (f *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	if !f.batch.fired {
 		return func() {}
@@ -109,7 +111,11 @@ func (f *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	for n, c := range f.claims {
 		messages[n] = &c.message
 	}
-	return f.batch.bus.queueRunCheck(pipeline, messages)
+	lost := func(m *message) bool {
+		n := slices.Index(messages, m)
+		return !f.won[n]
+	}
+	return f.batch.bus.queueRunCheck(pipeline, messages, lost)
 }
 
 // queueRests says of messages that go back to their queue that nobody has them in hand.

@@ -90,7 +90,7 @@ func (b *batch) checkRuns(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	settle := b.bus.queueRunCheck(pipeline, b.messages)
+	settle := b.bus.queueRunCheck(pipeline, b.messages, nil)
 	if pipeline.Len() == 0 {
 		return nil
 	}
@@ -101,8 +101,9 @@ func (b *batch) checkRuns(ctx context.Context) error {
 	return nil
 }
 
-// queueRunCheck queues the check of those messages that have a run. settle is to be called when the pipeline was sent.
-func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle func()) {
+// queueRunCheck queues the check of those messages that have a run. settle is to be called when the pipeline was sent. lost reports
+// whether somebody else has a message by then: what became of its run is not ours to settle. nil is that nobody has.
+func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message, lost func(*message) bool) (settle func()) {
 	var fired []*message
 	var a attempts
 	for _, m := range messages {
@@ -118,6 +119,9 @@ func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message) (settle fu
 	return func() {
 		seen := map[saga.ID]bool{}
 		for n, m := range fired {
+			if lost != nil && lost(m) {
+				continue
+			}
 			run, answer := m.delivery.Info.Fire.Run, (*answers)[n]
 			switch {
 			case answer != runCurrent:

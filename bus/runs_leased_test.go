@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,4 +187,60 @@ func TestRunsOfAnOrderedEndpoint(t *testing.T) {
 	w.until("every run has ended", func() bool { return w.count(`SELECT count(*) FROM edda.run WHERE state = 'succeeded'`) == n })
 	w.want(n, `SELECT successes FROM edda.manifest`)
 	w.untilEmpty("workers")
+}
+
+// A lost claim was asked about its run beside one that stood, and took the answer: the message whose claim stood was deleted
+// without its effects, and its run stayed active.
+func TestLostClaimSettlesNoRun(t *testing.T) {
+	w, handled, release := newBlocked(t)
+	w.manifest("nightly", 2)
+	f := w.dispatched("nightly")
+	stolen := w.send(job{N: 1}, saga.WithFire(f))
+	w.until("the first is handled", func() bool { return handled() == 2 })
+	w.send(job{N: 2}, saga.WithFire(f))
+	w.until("both are handled", func() bool { return handled() == 3 })
+	w.exec("UPDATE "+w.queue("workers")+" SET owner = gen_random_uuid(), claim = claim + 1, due = now() + interval '1 hour' WHERE id = $1", [16]byte(stolen.ID))
+	release()
+	w.untilRun(f, "succeeded/succeeded")
+	w.until("its effect is there", func() bool { return w.count("SELECT count(*) FROM edda.kept") == 1 })
+	w.wantText("2", "SELECT string_agg(n::text, ',') FROM edda.kept")
+	w.exec("DELETE FROM " + w.queue("workers"))
+}
+
+// The same message twice in one finish: its lease was over, and the process that still had it claimed it again.
+func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
+	w, handled, release := newBlocked(t)
+	f := w.fire(job{N: 2})
+	w.until("it is handled", func() bool { return handled() == 2 })
+	w.exec("UPDATE " + w.queue("workers") + " SET due = now() WHERE body = convert_to('{\"Key\":\"\",\"N\":2}', 'UTF8')")
+	w.until("it is handled again", func() bool { return handled() == 3 })
+	release()
+	w.untilRun(f, "succeeded/succeeded")
+	w.untilEmpty("workers")
+	w.untilEmpty("keepers")
+	w.wantText("2", "SELECT string_agg(n::text, ',') FROM edda.kept")
+}
+
+// newBlocked has an endpoint that handles jobs, and cannot finish one until release is called.
+func newBlocked(t *testing.T) (w *world, handled func() int, release func()) {
+	w = newWorld(t, bus.Options{})
+	keep(w)
+	var calls atomic.Int32
+	gate := make(chan struct{})
+	w.start("workers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m job) error {
+		calls.Add(1)
+		ctx.Send(called{N: m.N})
+		return nil
+	}), bus.Handle(func(*bus.Context, call) error {
+		calls.Add(1)
+		<-gate
+		return nil
+	}))
+	handled = func() int { return int(calls.Load()) }
+	sent := w.send(call{N: -1})
+	w.until("it has begun", func() bool { return handled() == 1 })
+	tx := w.lockRow("workers", sent.ID)
+	close(gate)
+	w.untilWaiting("finish")
+	return w, handled, func() { w.commit(tx) }
 }
