@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,5 +85,27 @@ func TestOneWorkerInEachOfTwoProcessesIsTwo(t *testing.T) {
 	w.want(7, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
 	if n := len(eventsOf[bus.Conflicted](w)); n != 1 {
 		t.Errorf("%d saves were lost, want that of the first process%s", n, w.story())
+	}
+}
+
+// A handler that was free stayed idle while a message was due: the message that another one was about to begin counted as one that
+// runs, and as one that waits.
+func TestNoLeasedHandlerIsIdleWhileMessagesAreDue(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.makeQueue("callers")
+	const rounds = 40
+	var both [rounds]sync.WaitGroup
+	for n := range both {
+		both[n].Add(2)
+	}
+	w.start("callers", bus.EndpointOptions{Concurrency: 2, BatchMax: 1, Poll: time.Minute}, bus.Handle(func(_ *bus.Context, m call) error {
+		both[m.N].Done()
+		both[m.N].Wait() // it ends when the other one has begun
+		return nil
+	}))
+	for n := range both {
+		w.send(call{N: n})
+		w.send(call{N: n})
+		w.untilEmpty("callers")
 	}
 }

@@ -62,7 +62,8 @@ func (l *leased) awaitEnded() {
 	}
 }
 
-// takeEnded takes up to most messages that are to be finished, and tells whether no more can come.
+// takeEnded takes up to most messages that are to be finished, and tells whether no more can come. Those that others waited for come
+// last, one at a time.
 func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	select {
 	case <-l.closed:
@@ -71,11 +72,27 @@ func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if slices.ContainsFunc(l.ended, isAside) {
+		slices.SortStableFunc(l.ended, asideLast)
+		most = min(most, max(1, slices.IndexFunc(l.ended, isAside)))
+	}
 	n := min(most, len(l.ended))
 	claims = slices.Clone(l.ended[:n])
 	l.ended = slices.Delete(l.ended, 0, n)
 	signal(l.room)
 	return claims, last
+}
+
+func isAside(c *claimed) bool { return c.aside }
+
+func asideLast(a, b *claimed) int {
+	switch {
+	case a.aside == b.aside:
+		return 0
+	case a.aside:
+		return 1
+	}
+	return -1
 }
 
 // blameFinish puts the messages of a finish that failed back in front, and says how many to try next: fewer, until a message
@@ -85,7 +102,6 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	if class == pg.GuardFailed || class == pg.Unprepared {
 		l.bus.routes.forget()
 	}
-	waited := class == pg.Busy || errors.Is(err, context.DeadlineExceeded)
 	if len(claims) == 1 {
 		l.blameClaim(claims[0], class, err)
 	}
@@ -97,10 +113,14 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 			kept = append(kept, c)
 		}
 	}
-	if waited { // one of them waits for somebody: the others must not wait with it, nor the next ones behind it
-		l.ended = append(l.ended, kept...)
+	if class == pg.Busy { // somebody has locked what one of them needs: the others must not wait with it, nor the next ones behind it
+		for _, c := range kept {
+			c.aside = true
+		}
+		l.ended, kept = append(l.ended, kept...), nil
+	}
+	if class == pg.Busy || errors.Is(err, context.DeadlineExceeded) {
 		signal(l.beat) // their leases were not extended meanwhile
-		return max(1, len(claims)/2)
 	}
 	l.ended = append(kept, l.ended...)
 	if guilty(class, err) || doubtful(class, err) {

@@ -24,7 +24,7 @@ type leased struct {
 	work     context.Context // of the handlers
 	taking   context.Context // of the claims, set before the first
 	handling *run.Group
-	bound    string        // patience, as Postgres reads it
+	bound    string        // somewhat less than patience, as Postgres reads it: its word tells more than a context that has ended
 	rows     sync.Mutex    // held by the claim in order, the finish or the sweep that decides about lanes; an extension never waits for it
 	over     chan struct{} // of capacity 1: something has ended
 	room     chan struct{} // of capacity 1: there may be room for more
@@ -92,6 +92,7 @@ type claimed struct {
 	beats    bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
 	release  bool                    // it goes back as it was, with nothing known against it
 	tried    bool                    // a finish was sent, and its outcome is unknown
+	aside    bool                    // a finish with it waited for a lock in vain: it is finished alone; guarded by leased.mu
 	troubles int                     // finishes of it alone that failed in a row
 	success  *message                // what it was before such trouble made a failure of it
 }
@@ -102,7 +103,7 @@ func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), sooner: make(chan struct{}, 1), losses: make(chan struct{}, 1),
 		closed: make(chan struct{}), finished: make(chan struct{}),
 	}
-	l.bound = fmt.Sprint(l.patience().Milliseconds(), " ms")
+	l.bound = fmt.Sprint((l.patience() * 3 / 4).Milliseconds(), " ms")
 	return l
 }
 
@@ -161,21 +162,30 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	return err
 }
 
-// start hands messages to handlers, as many as may run, and keeps the others for those that end.
+// start hands messages to handlers, as many as may run, and keeps the others for those that end. A message that a new handler gets is
+// counted with those that run from here on: wanted must not count it among those that wait as well.
 func (l *leased) start(claims []*claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, claims...)
 	for range min(l.atOnce()-l.running, len(l.waiting)) {
 		l.running++
-		l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work); return nil })
+		first := l.takeWaiting()
+		l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work, first); return nil })
 	}
 }
 
-func (l *leased) runOneAfterAnother(work context.Context) {
-	for c := l.next(); c != nil; c = l.next() {
+func (l *leased) runOneAfterAnother(work context.Context, c *claimed) {
+	for ; c != nil; c = l.next() {
 		l.handle(work, c)
 	}
+}
+
+// takeWaiting is the first message that waits. The caller holds mu.
+func (l *leased) takeWaiting() *claimed {
+	c := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return c
 }
 
 // next is the message for a handler that is free, nil when there is none.
@@ -187,9 +197,7 @@ func (l *leased) next() *claimed {
 		signal(l.room)
 		return nil
 	}
-	c := l.waiting[0]
-	l.waiting = l.waiting[1:]
-	return c
+	return l.takeWaiting()
 }
 
 // begin notes that the handler of c runs. It tells whether c is still ours.

@@ -144,7 +144,7 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
 	end, release := ended(t)
-	w.start("callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
+	w.start("callers", bus.EndpointOptions{Lease: 9 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
 		defer h.take(ctx, "", m.N)()
 		if m.N < 8 {
 			until(ctx, end)
@@ -163,6 +163,9 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 		w.send(call{N: 100 + n})
 	}
 	w.until("all others are finished", func() bool { return w.rows("callers") == 1 })
+	if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 {
+		t.Errorf("they were finished after %d claims were lost", len(lost))
+	}
 	w.commit(tx)
 	w.untilEmpty("callers")
 	for n := range 7 {
