@@ -30,8 +30,9 @@ const (
 // A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs in a
 // leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
 // handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there. One that is
-// part of a batch at this moment is waited for: ErrNotFound says that it was quicker. The run of a message that a manifest
-// emitted ends with it, as cancelled.
+// part of a batch at this moment is waited for: ErrNotFound says that it was quicker, and that the message is not there any more, also
+// not for a retry. The run of a message that a manifest emitted ends with it, as cancelled. A partitioned endpoint is looked for in
+// its own queue first and then in those of its partitions.
 //
 // A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
 // Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
@@ -43,12 +44,60 @@ func (b *Bus) Cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 	return did, nil
 }
 
+// mostMoves is how often Cancel looks again for a message that was moved while it looked.
+const mostMoves = 10
+
+var errMoves = errors.New("it is there, and was moved each time it was found: try again")
+
 func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
-	q, err := b.findForTools(ctx, endpoint)
+	queues, err := b.queuesOf(ctx, endpoint)
 	if err != nil {
 		return 0, err
 	}
-	reason = deadletter.Storable(reason)
+	for _, q := range queues {
+		if did, err = b.cancelIn(ctx, q, id, deadletter.Storable(reason)); !errors.Is(err, ErrNotFound) {
+			break
+		}
+	}
+	return did, err
+}
+
+// queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to the others.
+func (b *Bus) queuesOf(ctx context.Context, endpoint string) ([]*queue, error) {
+	q, err := b.findForTools(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	p := &Partitioned{bus: b, name: endpoint}
+	if number, err := p.storedNumber(ctx); err != nil || number == "" {
+		return []*queue{q}, err
+	}
+	known, err := b.routes.get(ctx, b.pool)
+	if err != nil {
+		return nil, err
+	}
+	return append([]*queue{q}, p.partitionsFrom(known, 0)...), nil
+}
+
+// cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in hand may be a new
+// row by now, which a statement that has waited for the batch does not see.
+func (b *Bus) cancelIn(ctx context.Context, q *queue, id saga.ID, reason string) (did Cancelled, err error) {
+	for range mostMoves {
+		if did, err = b.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
+			return did, err
+		}
+		var there bool
+		if err := b.pool.QueryRow(ctx, q.sql("is_there"), [16]byte(id), q.id).Scan(&there); err != nil {
+			return 0, err
+		}
+		if !there {
+			return 0, ErrNotFound
+		}
+	}
+	return 0, errMoves
+}
+
+func (b *Bus) cancelOnce(ctx context.Context, q *queue, id saga.ID, reason string) (did Cancelled, err error) {
 	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
 		var kind string
@@ -62,7 +111,7 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 			if err := b.cancelRun(ctx, tx, header, reason); err != nil {
 				return fmt.Errorf("end its run: %w", err)
 			}
-			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
+			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: q.endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err

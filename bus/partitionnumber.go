@@ -28,14 +28,22 @@ func (p *Partitioned) storeNumber(ctx context.Context) error {
 // errOtherNumber: the keys of messages that wait in the partitions would move away from them.
 var errOtherNumber = errors.New("another number of partitions is stored")
 
+// storedNumber is the number of partitions, "" when the endpoint is not installed as a partitioned one.
+func (p *Partitioned) storedNumber(ctx context.Context) (stored string, err error) {
+	err = p.bus.pool.QueryRow(ctx, p.bus.sql.Get("partitions"), p.settingName()).Scan(&stored)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("read the number of partitions: %w", explain(err))
+	}
+	return stored, nil
+}
+
 func (p *Partitioned) checkNumber(ctx context.Context) error {
-	var stored string
-	err := p.bus.pool.QueryRow(ctx, p.bus.sql.Get("partitions"), p.settingName()).Scan(&stored)
+	stored, err := p.storedNumber(ctx)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install", ErrNotInstalled)
 	case err != nil:
-		return fmt.Errorf("read the number of partitions: %w", explain(err))
+		return err
+	case stored == "":
+		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install", ErrNotInstalled)
 	case stored != strconv.Itoa(len(p.posts)):
 		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all processes of the endpoint, call Partitioned.Gather and install it anew",
 			errOtherNumber, stored, len(p.posts))

@@ -287,6 +287,9 @@ DELETE FROM :schema.parked p WHERE p.queue = $1 AND p.id = $2 RETURNING p.kind, 
 -- name: cancel_claimed
 UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;
 
+-- name: is_there
+SELECT EXISTS (SELECT FROM :queue q WHERE q.id = $1) OR EXISTS (SELECT FROM :schema.parked p WHERE p.queue = $2 AND p.id = $1);
+
 -- name: lock_claims
 -- Claims of an ordered endpoint go one after another in the whole cluster: whoever comes first sees the head first.
 SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;

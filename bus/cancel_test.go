@@ -1,0 +1,111 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// A cancel that commits while the end of its message waits for the row takes nothing away: what the handler sent is there, and a
+// message that goes back is still cancelled.
+func TestCancelDoesNotUndoASuccess(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		order     bus.Ordering
+		statement string
+		outcome   error
+		kept      int
+	}{
+		"finish":            {bus.Unordered, "finish", nil, 1},
+		"finish in a lane":  {bus.Strict, "finish", nil, 1},
+		"finish of failure": {bus.Unordered, "finish", saga.Permanent(errNo), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			keep(w)
+			g := newGate(t)
+			calls := 0
+			var key []bus.HandleOption[job]
+			if c.order != bus.Unordered {
+				key = append(key, bus.KeyedBy(func(job) string { return "k" }))
+			}
+			w.start("workers", bus.EndpointOptions{Ordered: c.order, Lease: time.Minute, Concurrency: 1}, bus.Handle(func(ctx *bus.Context, m job) error {
+				calls++
+				g.pass()
+				ctx.Send(called{N: m.N})
+				return c.outcome
+			}, key...))
+			sent := w.send(job{N: 7})
+			<-g.came
+			tx := w.begin()
+			w.execTx(tx, "UPDATE "+w.queue("workers")+" SET cancelled = 'late' WHERE id = $1", [16]byte(sent.ID)) // as Bus.Cancel does
+			g.open()
+			w.untilWaiting(c.statement)
+			w.commit(tx)
+			w.untilEmpty("workers")
+			w.until("its effects are there", func() bool { return w.count("SELECT count(*) FROM edda.kept") == c.kept })
+			w.want(0, "SELECT count(*) FROM edda.discarded")
+			if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 || calls != 1 {
+				t.Errorf("%d claims were lost, and the handler was called %d times", len(lost), calls)
+			}
+		})
+	}
+}
+
+// Cancel waits for the batch that has the message, and finds it when the batch has put it back.
+func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	g := newGate(t)
+	retry := func(recoverability.Failure) recoverability.Decision { return recoverability.RetryIn(time.Hour) }
+	w.start("workers", bus.EndpointOptions{Policy: retry, StepTimeout: time.Minute}, bus.HandleTx(func(*bus.Context, pgx.Tx, job) error {
+		g.pass()
+		return errNo
+	}))
+	sent := w.send(job{N: 1})
+	<-g.came
+	did := w.cancelBeside("workers", sent.ID)
+	w.untilWaiting("cancel_waiting")
+	g.open()
+	if got := await(w, "the cancel", did); got != "1 <nil>" {
+		t.Errorf("Cancel: %s, want CancelledWaiting", got)
+	}
+	w.want(0, "SELECT count(*) FROM "+w.queue("workers"))
+	w.want(1, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test'")
+}
+
+// cancelBeside calls Cancel, and tells what it returned.
+func (w *world) cancelBeside(endpoint string, id saga.ID) <-chan string {
+	did := make(chan string, 1)
+	go func() {
+		what, err := w.bus.Cancel(context.Background(), endpoint, id, "by a test")
+		did <- fmt.Sprint(int(what), " ", err)
+	}()
+	return did
+}
+
+// A message of a partitioned endpoint is in the queue in front, or in that of a partition.
+func TestCancelInAPartition(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for _, name := range []string{"parts", "parts.p0", "parts.p1", "parts.px"} {
+		w.queueOf(name)
+	}
+	w.exec(`INSERT INTO edda.settings (name, value) VALUES ('partitions/parts', '2')`)
+	for _, queue := range []string{"parts", "parts.p0", "parts.p1"} {
+		sent := w.send(job{N: 1}, saga.To(queue))
+		if did, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil || did != bus.CancelledWaiting {
+			t.Errorf("in %s: %v, %v", queue, did, err)
+		}
+		w.want(1, "SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND endpoint = $2", [16]byte(sent.ID), queue)
+	}
+	sent := w.send(job{N: 1}, saga.To("parts.px"))
+	if _, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("a message of another endpoint: %v, want ErrNotFound", err)
+	}
+}
