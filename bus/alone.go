@@ -24,16 +24,16 @@ func (l *leased) session() saga.ID { return l.bus.session.id }
 
 // setSuspectsAside takes out of claims those with which processes died, and convicts the guilty. The others are returned.
 func (l *leased) setSuspectsAside(ctx context.Context, claims []*claimed) ([]*claimed, error) {
-	var ids []saga.ID
+	var before []owner
 	for _, c := range claims {
 		if !c.before.IsZero() {
-			ids = append(ids, c.before)
+			before = append(before, owner{session: c.before})
 		}
 	}
-	if len(ids) == 0 {
+	if len(before) == 0 {
 		return claims, nil
 	}
-	dead, err := l.bus.session.dead(ctx, ids, false)
+	dead, err := l.bus.session.dead(ctx, l.bus.pool, before)
 	if err != nil {
 		return claims, err
 	}

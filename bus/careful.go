@@ -9,8 +9,8 @@ import (
 
 // Careful mode. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
 // written about messages in hand as long as all goes well. After a death the batches of the queues that the dead process ran
-// are careful for ten minutes: before a careful batch runs anything, its messages are entered into a ledger, in a
-// transaction of its own, and the batch's transaction strikes them out. What stands there although we have the message in hand
+// are careful for ten minutes: before a careful batch runs anything, its messages are entered into a ledger, which
+// is committed, and the batch's transaction strikes them out. What stands there although we have the message in hand
 // was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is handled alone, with nothing else in
 // hand in the whole process, and only what dies so is guilty. The others go on in full batches.
 const (
@@ -99,6 +99,8 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 		return fmt.Errorf("crash ledger: %w", err)
 	}
 	switch {
+	case len(b.messages) == 0:
+		b.abandon(ctx)
 	case len(found) == 0:
 	case o.alone:
 		b.face(found[0])

@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -275,6 +276,25 @@ func TestDeathIsSeen(t *testing.T) {
 	}
 }
 
+// Each of n processes renews its session every few seconds. If each tried the locks of all, the server would try n * n.
+func TestRenewalTriesTheLocksOfTwentySessions(t *testing.T) {
+	w := poisoned(t)
+	b := w.process(pgdev.DSN(t), bus.Options{Wakeup: bus.PollOnly}) // it does not hear itself tell of deaths
+	w.startOn(b, "poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil }))
+	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session`) == 1 })
+	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
+		SELECT overlay(id placing CASE WHEN n > 15 THEN 'ff' ELSE '00' END from 1 for 2)::uuid, n::text, 7, '{}', now() + interval '1 hour', true
+		FROM (SELECT n, overlay($1::text placing lpad(n::text, 4, '0') from 33 for 4) FROM generate_series(1, 30) n) x(n, id)`, bus.Session(b))
+	for _, want := range []int{20, 30} {
+		if err := bus.RenewNow(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.count(`SELECT count(*) FROM edda.session WHERE died`); n != want {
+			t.Errorf("%d sessions were found to be dead, want %d", n, want)
+		}
+	}
+}
+
 // A message that somebody had in hand a millisecond ago makes a process ask who has died, before it runs anything.
 func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w := poisoned(t)
@@ -390,10 +410,10 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 			"renew_session":  {some, "h", "1", "{1}", "true", "1"},
 			"end_session":    {some},
 			"lock_session":   {some},
-			"bury_sessions":  {some},
+			"bury_sessions":  {some, "false", "20"},
 			"peers":          {some},
 			"careful_queues": {"{1,2}", "600000000"},
-			"dead_sessions":  {"{" + some + "}", "true", "true"},
+			"dead_sessions":  {"{" + some + "}", "{7}", "true"},
 			"old_batches":    {"1", some, "{" + some + "}"},
 			"leave_batch":    {some},
 			"leave_batches":  {"{" + some + "}"},

@@ -20,11 +20,18 @@ SELECT pg_advisory_lock(hashtextextended(s.id::text, s.tableoid::bigint)) FROM :
 
 -- name: bury_sessions
 -- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who
--- look marks it; nobody waits.
-WITH gone AS (
+-- look marks it; nobody waits. Unless $2 says so, each tries the locks of the $3 sessions behind its own only, in a circle: if all tried
+-- all, n processes would try n * n.
+WITH near AS MATERIALIZED (
+    (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id > $1 ORDER BY s.id LIMIT $3)
+    UNION ALL
+    (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id < $1 ORDER BY s.id LIMIT $3)
+    LIMIT $3),
+gone AS (
     SELECT s.id FROM :schema.session s
     WHERE s.ended IS NULL AND s.id <> $1
       AND CASE WHEN s.expires < clock_timestamp() THEN true
+               WHEN NOT $2 AND s.id NOT IN (SELECT n.id FROM near n) THEN false
                WHEN s.locked THEN pg_try_advisory_xact_lock_shared(hashtextextended(s.id::text, s.tableoid::bigint))
                ELSE false END
     LIMIT 100 FOR UPDATE SKIP LOCKED)
@@ -44,16 +51,21 @@ CROSS JOIN LATERAL (
     WHERE s.ended > now() - $2::bigint * interval '1 microsecond' AND s.ended IS NOT NULL AND s.died AND u.queue = ANY (s.queues)
     ORDER BY s.ended DESC LIMIT 1) s;
 
+-- name: look_anew
+-- What a transaction has once asked of server processes stays as it was until its end, unless this is called.
+SELECT pg_stat_clear_snapshot();
+
 -- name: dead_sessions
--- Which of these died. One that is not there any more has been dead for long: a living one is always there. With
--- presume, one that holds no lock is believed to have died before its time is over.
-SELECT u.id FROM unnest($1::uuid[]) u(id)
+-- Which of these died. One that is not there any more has been dead for long: a living one is always there. One that holds no
+-- lock is believed to have died before its time is over when its server process is gone, $2.
+SELECT u.id FROM unnest($1::uuid[], $2::int[]) u(id, backend)
 LEFT JOIN LATERAL (SELECT s.*, s.tableoid AS place FROM :schema.session s WHERE s.id = u.id OFFSET 0) s ON true
 WHERE CASE WHEN s.id IS NULL OR s.died THEN true
-           WHEN s.ended IS NOT NULL OR NOT $2 THEN false
+           WHEN s.ended IS NOT NULL OR NOT $3 THEN false
            WHEN s.expires < clock_timestamp() THEN true
            WHEN s.locked THEN pg_try_advisory_xact_lock_shared(hashtextextended(s.id::text, s.place::bigint))
-           ELSE $3 END;
+           WHEN u.backend = 0 THEN false
+           ELSE NOT EXISTS (SELECT FROM pg_stat_get_activity(u.backend)) END;
 
 -- name: prune_sessions
 DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
@@ -65,7 +77,7 @@ DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
 INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[], $6::uuid[]);
 
 -- name: leave_batch
--- In the batch's own transaction, or before its rollback: a process that lives blames nobody.
+-- In the batch's own transaction, or after its rollback: a process that lives is not blamed in between.
 DELETE FROM :schema.crash_batch WHERE id = $1;
 
 -- name: leave_batches
@@ -74,7 +86,7 @@ DELETE FROM :schema.crash_batch WHERE id = ANY ($1::uuid[]);
 
 -- name: old_batches
 -- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended well.
-SELECT h.id, h.session FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];
+SELECT h.id, h.session, h.backend FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];
 
 -- name: charge_batches
 -- Each death is charged once: whoever deletes the row does it.

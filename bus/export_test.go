@@ -19,7 +19,9 @@ func CounterStatement(b *Bus, name string) string { return b.counters.Get(name) 
 var StoreName = storeName
 
 // RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are careful.
-func RenewNow(ctx context.Context, b *Bus) error { return b.session.renew(ctx, renewTimeout) }
+func RenewNow(ctx context.Context, b *Bus) error {
+	return b.session.renew(ctx, renewal{within: renewTimeout})
+}
 
 // Session is the id of this process's session.
 func Session(b *Bus) string { return b.session.id.String() }

@@ -10,8 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ledgerTimeout is for batches that wait for each other: behind a pooler each has a session in hand, and needs another one. One that
-// waits for longer is rolled back, and taken again.
+// ledgerTimeout bounds the entry of a batch, which waits for other processes that charge the same deaths.
 const ledgerTimeout = 5 * time.Second
 
 // suspect is a message with which processes died.
@@ -21,101 +20,116 @@ type suspect struct {
 	alone  int // of these, with nothing else in hand
 }
 
-// side runs statements in a transaction of their own, on another connection than the batch's: what they write must
-// be there when this process is not.
-func (b *batch) side(ctx context.Context, queue func(*pgx.Batch)) error {
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(b.bus.sql.Get("open"))
-	pipeline.Queue(b.bus.sql.Get("lazily"))
-	queue(pipeline)
-	return b.bus.pool.SendBatch(ctx, pipeline).Close()
-}
-
 // enterLedger says that this process has the batch in hand. Most messages never were in other hands, which their rows
 // show; for the rest it looks for batches of processes that died, and returns the suspects.
-func (b *batch) enterLedger(ctx context.Context, alone bool) ([]suspect, error) {
+//
+// The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it keeps its own:
+// behind a pooler the batches of all processes may have all sessions, and would wait for one more for ever. So the transaction that
+// took the messages ends with the entry, and a new one takes them again. Both go to the server together, so that other
+// workers seldom come between; what they have taken then is theirs.
+func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	due, id := ledgerKeys(b.messages)
 	returning := slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return !m.touched })
 	oldDue, oldID := ledgerKeys(returning)
-	var found []oldBatch
-	b.entered = newID()
-	err := b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.id, b.bus.session.id, alone, due, id)
-		if len(returning) > 0 {
-			pipeline.Queue(b.bus.sql.Get("old_batches"), b.queue.id, b.bus.session.id, oldID).Query(func(rows pgx.Rows) (err error) {
-				found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[oldBatch])
-				return err
-			})
-		}
-	})
-	if err != nil || len(returning) == 0 {
+	charged, err := b.deadBatches(ctx, oldID)
+	if err != nil {
 		return nil, err
 	}
-	if len(found) > 0 {
-		if err := b.chargeBatches(ctx, found); err != nil {
-			return nil, err
-		}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(b.bus.sql.Get("lazily"))
+	if len(charged) > 0 {
+		pipeline.Queue(b.bus.sql.Get("charge_batches"), uuidsOf(charged))
 	}
-	return b.readSuspects(ctx, oldDue, oldID)
+	if len(returning) > 0 {
+		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.id, oldDue, oldID).Query(readSuspects(&found))
+	}
+	due, id := ledgerKeys(b.messages)
+	b.entered = newID()
+	pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.id, b.bus.session.id, alone, due, id)
+	pipeline.Queue("commit")
+	return found, b.takeAgain(ctx, pipeline)
 }
 
-// oldBatch is a batch of another process that had some of our messages in hand.
-type oldBatch struct{ ID, Session saga.ID }
+// takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
+func (b *batch) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
+	before := b.messages
+	entered := make(map[position]bool, len(before))
+	for _, m := range before {
+		entered[position{due: m.due, id: m.id}] = true
+	}
+	first := position{due: before[0].due, id: before[0].id}
+	cut := b.cut
+	b.messages, b.cut = nil, false
+	b.queueTake(pipeline, order{limit: len(before), after: first.before()})
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		b.messages = before
+		return explain(err)
+	}
+	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool { return !entered[position{due: m.due, id: m.id}] })
+	b.cut = b.cut || cut
+	b.outrun = len(b.messages) == 0
+	return nil
+}
 
-// chargeBatches makes suspects of all messages of batches whose processes died. Rarely, one of these is alive: it lost its
-// connection, and could not say that its batch was over.
-func (b *batch) chargeBatches(ctx context.Context, found []oldBatch) error {
-	var sessions []saga.ID
-	for _, old := range found {
-		if !slices.Contains(sessions, old.Session) {
-			sessions = append(sessions, old.Session)
-		}
+// oldBatch is a batch of another process that had some of our messages in hand, and the server process that ran it.
+type oldBatch struct {
+	ID, Session saga.ID
+	Backend     int
+}
+
+// deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is found is alive: it
+// lost its connection, and could not say that its batch was over.
+func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	dead, err := b.whoDied(ctx, sessions)
+	rows, err := b.conn.Query(ctx, b.bus.sql.Get("old_batches"), b.queue.id, b.bus.session.id, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var charged []saga.ID
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[oldBatch])
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	dead, err := b.whoDied(ctx, found)
 	for _, old := range found {
 		if dead[old.Session] {
-			charged = append(charged, old.ID)
+			died = append(died, old.ID)
 		}
 	}
-	if len(charged) == 0 {
-		return nil
-	}
-	return b.side(ctx, func(pipeline *pgx.Batch) { pipeline.Queue(b.bus.sql.Get("charge_batches"), uuidsOf(charged)) })
+	return died, err
 }
 
 // whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
 // one after another.
-func (b *batch) whoDied(ctx context.Context, sessions []saga.ID) (dead map[saga.ID]bool, err error) {
+func (b *batch) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
+	owners := make([]owner, len(found))
+	for n, old := range found {
+		owners[n] = owner{old.Session, old.Backend}
+	}
 	for n := range askAgain {
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		if dead, err = b.bus.session.dead(ctx, sessions, true); err != nil || len(dead) == len(sessions) {
+		dead, err = b.bus.session.dead(ctx, b.conn, owners)
+		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
 	}
 	return dead, err
 }
 
-func (b *batch) readSuspects(ctx context.Context, due []time.Time, id [][16]byte) (found []suspect, err error) {
-	err = b.side(ctx, func(pipeline *pgx.Batch) {
-		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.id, due, id).Query(func(rows pgx.Rows) error {
-			f := suspect{}
-			_, err := pgx.ForEachRow(rows, []any{&f.due, &f.id, &f.deaths, &f.alone}, func() error {
-				f.due = f.due.UTC()
-				found = append(found, f)
-				return nil
-			})
-			return err
+func readSuspects(found *[]suspect) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		f := suspect{}
+		_, err := pgx.ForEachRow(rows, []any{&f.due, &f.id, &f.deaths, &f.alone}, func() error {
+			f.due = f.due.UTC()
+			*found = append(*found, f)
+			return nil
 		})
-	})
-	return found, err
+		return err
+	}
 }
 
 // queueLedger says in the batch's own transaction that it is over, and acquits a suspect.
@@ -129,19 +143,28 @@ func (b *batch) queueLedger(pipeline *pgx.Batch) {
 	}
 }
 
-// leaveLedger says that a batch which is rolled back is over. When it cannot, the next renewal of the session does, and others
-// see that this process lives.
+// leaveLedger says that a batch which was rolled back is over. When it cannot, the next renewal of the session does, and others
+// see that this process lives. No transaction is open, so it may wait for a session of a pooler.
 func (b *batch) leaveLedger(ctx context.Context) {
 	if b.entered.IsZero() {
 		return
 	}
+	left := b.entered
+	b.entered = saga.ID{}
+	if b.conn.IsClosed() {
+		b.bus.session.leaveLater(left)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := b.side(ctx, func(pipeline *pgx.Batch) { pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered) }); err != nil {
+	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
+	pipeline.Queue(b.bus.sql.Get("open"))
+	pipeline.Queue(b.bus.sql.Get("lazily"))
+	pipeline.Queue(b.bus.sql.Get("leave_batch"), left)
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		b.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.name, "error", err)
-		b.bus.session.leaveLater(b.entered)
+		b.bus.session.leaveLater(left)
 	}
-	b.entered = saga.ID{}
 }
 
 // ledgerKeys is for connections that do not know our own arrays.

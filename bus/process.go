@@ -59,6 +59,7 @@ type batch struct {
 	ending     []*instance       // that complete, and began with a run
 	entered    saga.ID           // its row in the crash ledger, see careful.go
 	suspects   []position        // that were taken out of it
+	outrun     bool              // others took its messages while it was entered into the ledger
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
@@ -142,7 +143,7 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect. A connection that is gone has done that by itself.
 func (b *batch) abandon(ctx context.Context) {
-	b.leaveLedger(ctx)
+	defer b.leaveLedger(ctx)
 	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
 		return
 	}
@@ -200,7 +201,7 @@ func doubtful(class pg.Class, err error) bool {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late || b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure}
+	r := report{taken: len(b.messages), late: b.late || b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure, outrun: b.outrun}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:

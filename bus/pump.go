@@ -239,6 +239,7 @@ type report struct {
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
 	seat    *limit.Seat
+	outrun  bool // others took its messages before it could run them
 
 	done     int   // messages whose handlers have succeeded
 	failures int   // attempts that failed, those within the batch included

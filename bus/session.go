@@ -36,7 +36,7 @@ type session struct {
 	looking sync.Mutex // guards looked: one worker asks for all
 	looked  time.Time
 
-	writing sync.Mutex // held while the row is written, so that an end and a beginning do not cross
+	writing chan struct{} // of capacity 1: whoever has put something in writes the row, so that an end and a beginning do not cross
 
 	mu      sync.Mutex    // guards all below
 	running map[int]int   // endpoints that run, by queue
@@ -56,6 +56,7 @@ const (
 	lockWait      = time.Second
 	sessionKept   = time.Hour // after its end
 	diedPayload   = "died"    // of a notification
+	watched       = 20        // sessions whose locks each renewal tries
 )
 
 func newSession(b *Bus) *session {
@@ -64,7 +65,7 @@ func newSession(b *Bus) *session {
 		host = "unknown" // it is for people who read the log
 	}
 	return &session{
-		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: make(chan struct{}, 1), writing: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
 }
@@ -76,7 +77,7 @@ func (s *session) join(ctx context.Context, queue int) (leave func(), err error)
 	s.running[queue]++
 	s.mu.Unlock()
 	leave = func() { s.leave(context.WithoutCancel(ctx), queue) }
-	if err := s.renew(ctx, renewTimeout); err != nil {
+	if err := s.renew(ctx, renewal{within: renewTimeout, tryAll: true}); err != nil {
 		leave()
 		return nil, fmt.Errorf("begin a session: %w", explain(err))
 	}
@@ -84,8 +85,8 @@ func (s *session) join(ctx context.Context, queue int) (leave func(), err error)
 }
 
 func (s *session) leave(ctx context.Context, queue int) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.writing <- struct{}{} // whoever has it has a deadline
+	defer func() { <-s.writing }()
 	s.mu.Lock()
 	if s.running[queue]--; s.running[queue] == 0 {
 		delete(s.running, queue)
@@ -125,7 +126,7 @@ func (s *session) keep(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := s.renew(ctx, renewTimeout); err != nil && ctx.Err() == nil {
+		if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil && ctx.Err() == nil {
 			s.doubtFor(sessionFor)
 			s.bus.log.Warn("edda: the session was not renewed", "session", s.id.String(), "error", err)
 		}
@@ -140,18 +141,28 @@ func (s *session) hear() {
 	}
 }
 
+// renewal is how the session is renewed.
+type renewal struct {
+	within time.Duration
+	tryAll bool // the locks of all sessions, and not only of those behind ours
+}
+
 // renew says that this process lives, marks those that do not, and learns which queues are careful.
-func (s *session) renew(ctx context.Context, within time.Duration) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+func (s *session) renew(ctx context.Context, r renewal) error {
+	ctx, cancel := context.WithTimeout(ctx, r.within)
+	defer cancel()
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for another renewal: %w", context.Cause(ctx))
+	}
 	s.mu.Lock()
 	queues, holds, trust := slices.Sorted(maps.Keys(s.running)), s.holds, time.Now().After(s.doubt)
 	s.mu.Unlock()
 	if len(queues) == 0 {
 		return nil // it has ended, and must not begin again
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
 	sql, found := s.bus.sql, sighting{careful: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(sql.Get("open"))
@@ -159,7 +170,7 @@ func (s *session) renew(ctx context.Context, within time.Duration) error {
 	pipeline.Queue(sql.Get("renew_session"), s.id, s.host, os.Getpid(), queues, holds, sessionFor.Microseconds())
 	over := s.queueOver(pipeline)
 	if trust {
-		pipeline.Queue(sql.Get("bury_sessions"), s.id).Query(found.readDead)
+		pipeline.Queue(sql.Get("bury_sessions"), s.id, r.tryAll, watched).Query(found.readDead)
 	}
 	pipeline.Queue(sql.Get("peers"), s.id).QueryRow(func(row pgx.Row) error { return row.Scan(&found.peers) })
 	pipeline.Queue(sql.Get("careful_queues"), queues, carefulFor.Microseconds()).Query(found.readCareful)
@@ -173,11 +184,12 @@ func (s *session) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// leaveLater remembers a batch that is over, and could not be taken out of the ledger.
+// leaveLater has the next renewal, which is soon, take a batch that is over out of the ledger.
 func (s *session) leaveLater(entered saga.ID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.over = append(s.over, entered)
+	s.mu.Unlock()
+	s.hear()
 }
 
 func (s *session) queueOver(pipeline *pgx.Batch) (over int) {
@@ -296,7 +308,7 @@ func (s *session) locked(ctx context.Context) error {
 	s.mu.Lock()
 	s.holds = true
 	s.mu.Unlock()
-	if err := s.renew(ctx, renewTimeout); err != nil {
+	if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil {
 		return fmt.Errorf("say that the session is locked: %w", err)
 	}
 	s.mu.Lock()
@@ -319,7 +331,7 @@ func (s *session) unlock(ctx context.Context) {
 	if ctx.Err() == nil {
 		s.doubtFor(sessionFor)
 	}
-	if err := s.renew(context.WithoutCancel(ctx), lockWait); err != nil {
+	if err := s.renew(context.WithoutCancel(ctx), renewal{within: lockWait}); err != nil {
 		s.bus.log.Debug("edda: unlock the session", "error", err) // a false alarm for the others
 	}
 }
@@ -343,8 +355,11 @@ func (s *session) awaitLock(ctx context.Context) {
 
 // lookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that somebody
 // had in hand before: that may have been a process which is gone since a millisecond.
+//
+// The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a session while it
+// has one, and a death is not seen before the time of its session is over, which the renewals find out.
 func (s *session) lookAround(ctx context.Context) {
-	if !s.peers.Load() {
+	if !s.peers.Load() || s.bus.wakeup == PollOnly {
 		return
 	}
 	s.looking.Lock()
@@ -353,29 +368,43 @@ func (s *session) lookAround(ctx context.Context) {
 		return
 	}
 	s.looked = time.Now()
-	if err := s.renew(ctx, deathsTimeout); err != nil {
+	if err := s.renew(ctx, renewal{within: deathsTimeout, tryAll: true}); err != nil {
 		s.bus.log.Debug("edda: look for dead processes", "error", err) // the next renewal finds them
 	}
 }
 
+// owner is a session, and the server process that ran a batch of it; 0 when nobody noted that.
+type owner struct {
+	session saga.ID
+	backend int
+}
+
 // dead tells which of the sessions belong to processes that died: their rows say so, or their lock is free, or their
-// time is over. With presume, one that holds no lock, as with PollOnly, is taken for dead before its time is over. Our own
-// never is. While this process doubts its own connection it believes only what others saw.
-func (s *session) dead(ctx context.Context, ids []saga.ID, presume bool) (map[saga.ID]bool, error) {
+// time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server process is gone that
+// ran its batch. Our own session never is dead. While this process doubts its own connection it believes only what others saw.
+func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[saga.ID]bool, error) {
 	s.mu.Lock()
 	trust := time.Now().After(s.doubt)
 	s.mu.Unlock()
-	asked := slices.DeleteFunc(slices.Clone(ids), func(id saga.ID) bool { return id == s.id })
-	if len(asked) == 0 {
+	var ids []saga.ID
+	var backends []int
+	for _, o := range owners {
+		if o.session != s.id {
+			ids, backends = append(ids, o.session), append(backends, o.backend)
+		}
+	}
+	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := s.bus.pool.Query(ctx, s.bus.sql.Get("dead_sessions"), uuidsOf(asked), trust, presume)
-	if err != nil {
-		return nil, fmt.Errorf("ask which sessions are dead: %w", err)
-	}
 	dead := map[saga.ID]bool{}
-	var id saga.ID
-	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { dead[id] = true; return nil }); err != nil {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(s.bus.sql.Get("look_anew"))
+	pipeline.Queue(s.bus.sql.Get("dead_sessions"), uuidsOf(ids), backends, trust).Query(func(rows pgx.Rows) error {
+		var id saga.ID
+		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { dead[id] = true; return nil })
+		return err
+	})
+	if err := q.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("ask which sessions are dead: %w", err)
 	}
 	return dead, nil

@@ -19,6 +19,24 @@ const begin = "begin isolation level read committed read write"
 // take locks up to o.limit messages that are due. The transaction stays open.
 func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
+	b.queueTake(pipeline, o)
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		b.pump.taken(o, 0, position{})
+		return fmt.Errorf("take: %w", explain(err))
+	}
+	if b.seat == nil || b.seat.Taken {
+		b.pump.taken(o, b.found, b.foundLast)
+	} else {
+		b.pump.unseated()
+	}
+	if len(b.messages) == 0 {
+		b.abandon(ctx)
+	}
+	return nil
+}
+
+// queueTake queues the begin of the transaction, and the take.
+func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
 	pipeline.Queue(begin)
 	pipeline.Queue(b.bus.sql.Get("open"))
 	if b.fence != nil {
@@ -36,19 +54,6 @@ func (b *batch) take(ctx context.Context, o order) error {
 		})
 	}
 	b.begun = time.Now()
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		b.pump.taken(o, 0, position{})
-		return fmt.Errorf("take: %w", explain(err))
-	}
-	if b.seat == nil || b.seat.Taken {
-		b.pump.taken(o, b.found, b.foundLast)
-	} else {
-		b.pump.unseated()
-	}
-	if len(b.messages) == 0 {
-		b.abandon(ctx)
-	}
-	return nil
 }
 
 func (b *batch) last() position {

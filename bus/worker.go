@@ -111,7 +111,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	w.pace(r)
 	w.failed = r.done == 0 && r.failures > 0
 	switch {
-	case len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
+	case r.outrun, len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
 		return true, nil
 	case r.taken == 0 && o.after != position{}:
 		return true, nil // there was nothing behind our own workers; look at the head

@@ -23,6 +23,7 @@ CREATE UNLOGGED TABLE :schema.crash_batch (
     id      uuid CONSTRAINT crash_batch_pkey PRIMARY KEY,
     queue   int NOT NULL,
     session uuid NOT NULL,
+    backend int NOT NULL DEFAULT pg_backend_pid(), -- the server process that runs it
     alone   boolean NOT NULL, -- a single message, and nothing else in hand in the process
     due     timestamptz[] NOT NULL,
     ids     uuid[] NOT NULL,

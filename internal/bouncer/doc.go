@@ -21,6 +21,6 @@
 // # Reading order
 //
 // world_test.go (the bouncer, its spoiled sessions, and how a test ends), then the tests: saga_test.go, handler_test.go,
-// send_test.go, lease_test.go, schedule_test.go, tool_test.go; death_test.go and load_test.go with processes that are killed;
+// send_test.go, lease_test.go, schedule_test.go, tool_test.go; few_test.go with fewer sessions than workers; load_test.go with processes that are killed;
 // mistake_test.go, what a beginner is told; bench_test.go.
 package bouncer

@@ -27,7 +27,10 @@ import (
 )
 
 // workerSpec makes this test binary a process that works behind PgBouncer.
-type workerSpec struct{ DSN, Schema string }
+type workerSpec struct {
+	DSN, Schema string
+	Tasks       bool // it hosts one endpoint with sixteen workers, and nothing else
+}
 
 const workerVariable = "EDDA_BOUNCER_WORKER"
 
@@ -60,6 +63,9 @@ func (s workerSpec) work(ctx context.Context) error {
 		return err
 	}
 	config.MaxConns = 6
+	if s.Tasks {
+		config.MaxConns = taskWorkers
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -69,6 +75,9 @@ func (s workerSpec) work(ctx context.Context) error {
 	b, err := bus.New(pool, bus.Options{Schema: s.Schema, AutoInstall: true, Wakeup: bus.PollOnly, Logger: logger})
 	if err != nil {
 		return err
+	}
+	if s.Tasks {
+		return s.runTasks(ctx, b)
 	}
 	var runners []edda.Runner
 	for _, make := range loadParts(b, pgx.Identifier{s.Schema, "effect"}.Sanitize()) {
@@ -91,6 +100,22 @@ func (s workerSpec) work(ctx context.Context) error {
 		return err
 	}
 	return host.Run(ctx)
+}
+
+const taskWorkers = 16
+
+// runTasks has handlers that take so long that sessions, and not processors, are what is short.
+func (s workerSpec) runTasks(ctx context.Context, b *bus.Bus) error {
+	insert := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (key, n) SELECT $1, $2 FROM pg_sleep(0.02)"
+	e, err := bus.NewEndpoint(b, "tasks", bus.EndpointOptions{Concurrency: taskWorkers, Poll: quickly, MaxCrashes: 1000},
+		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error {
+			_, err := tx.Exec(ctx, insert, m.Key, m.N)
+			return err
+		}))
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
 }
 
 // worker is such a process.
@@ -120,9 +145,17 @@ func (l *lines) all() []string {
 	return strings.Split(strings.TrimSpace(l.text.String()), "\n")
 }
 
-func (w *world) worker() *worker {
+// tail is how they end.
+func (l *lines) tail() string {
+	all := l.all()
+	return strings.Join(all[max(0, len(all)-30):], "\n")
+}
+
+func (w *world) worker() *worker { return w.process(workerSpec{DSN: w.dsn(), Schema: w.schema}) }
+
+func (w *world) process(s workerSpec) *worker {
 	w.t.Helper()
-	spec, err := json.Marshal(workerSpec{w.dsn(), w.schema})
+	spec, err := json.Marshal(s)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -68,7 +68,12 @@ func pgbouncer(t testing.TB) *pgdev.Bouncer {
 // ownBouncer is a PgBouncer of the test's own.
 func ownBouncer(t testing.TB, settings map[string]string) *pgdev.Bouncer {
 	t.Helper()
-	b, err := pgdev.StartBouncer(t.Context(), pgdev.DSN(t), pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER"), Settings: settings})
+	return bouncerBefore(t, pgdev.DSN(t), settings)
+}
+
+func bouncerBefore(t testing.TB, dsn string, settings map[string]string) *pgdev.Bouncer {
+	t.Helper()
+	b, err := pgdev.StartBouncer(t.Context(), dsn, pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER"), Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,13 +214,18 @@ func newWorldIn(t *testing.T, mode pgx.QueryExecMode) *world {
 		wantClean(t, w.bouncer)
 		w.log.wantNone(t)
 	})
-	w.pool = openPool(t, w.dsn())
-	if err := migrate.Up(t.Context(), w.pool, migrate.Options{Schema: w.schema}); err != nil {
-		t.Fatal(err)
+	w.migrate()
+	return w
+}
+
+func (w *world) migrate() {
+	w.t.Helper()
+	w.pool = openPool(w.t, w.dsn())
+	if err := migrate.Up(w.t.Context(), w.pool, migrate.Options{Schema: w.schema}); err != nil {
+		w.t.Fatal(err)
 	}
 	w.exec("CREATE TABLE :schema.effect (key text, n int, at timestamptz DEFAULT clock_timestamp())")
 	w.bus = w.newBus(bus.Options{})
-	return w
 }
 
 func (w *world) dsn() string {

@@ -27,6 +27,7 @@ type BouncerOptions struct {
 
 // A Bouncer is a PgBouncer in front of one database. Keep it until Stop, as a Server.
 type Bouncer struct {
+	binary  string
 	dsn     string
 	version string
 	home    home
@@ -54,8 +55,8 @@ func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, 
 	if err != nil {
 		return nil, err
 	}
-	b := &Bouncer{home: h}
-	if err := b.launch(ctx, binary, dsn, o.Settings); err != nil {
+	b := &Bouncer{binary: binary, home: h}
+	if err := b.launch(ctx, dsn, o.Settings); err != nil {
 		if b.guard == nil {
 			return nil, errors.Join(err, os.RemoveAll(h.dir))
 		}
@@ -65,10 +66,10 @@ func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, 
 }
 
 // launch starts the process and waits until it lets a client through. Caller is StartBouncer.
-func (b *Bouncer) launch(ctx context.Context, binary, dsn string, settings map[string]string) error {
-	said, err := exec.CommandContext(ctx, binary, "--version").Output()
+func (b *Bouncer) launch(ctx context.Context, dsn string, settings map[string]string) error {
+	said, err := exec.CommandContext(ctx, b.binary, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("ask %s for its version: %w", binary, err)
+		return fmt.Errorf("ask %s for its version: %w", b.binary, err)
 	}
 	b.version, _, _ = strings.Cut(strings.TrimPrefix(string(said), "PgBouncer "), "\n")
 	port, err := freePort()
@@ -83,8 +84,41 @@ func (b *Bouncer) launch(ctx context.Context, binary, dsn string, settings map[s
 	if err := writeBouncerSettings(b.home, port, server, settings); err != nil {
 		return err
 	}
-	if b.guard, err = watch(b.home, "TERM", binary, filepath.Join(b.home.dir, "pgbouncer.ini")); err != nil {
+	if b.guard, err = b.watch(); err != nil {
 		return err
+	}
+	return b.awaitReady(ctx)
+}
+
+func (b *Bouncer) watch() (*guard, error) {
+	return watch(b.home, "TERM", b.binary, filepath.Join(b.home.dir, "pgbouncer.ini"))
+}
+
+// Restart kills PgBouncer, so that all connections through it break, and starts it again at the same place.
+func (b *Bouncer) Restart(ctx context.Context) error {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.guard == nil {
+		return errors.New("restart pgbouncer: it is stopped")
+	}
+	if err := b.guard.signal("KILL"); err != nil {
+		return fmt.Errorf("kill pgbouncer: %w", err)
+	}
+	for ended := false; !ended; {
+		if _, ended = b.guard.ended(20 * time.Millisecond); !ended && ctx.Err() != nil {
+			return fmt.Errorf("wait for the end of pgbouncer: %w", context.Cause(ctx))
+		}
+	}
+	next, err := b.watch()
+	if err != nil {
+		return err
+	}
+	before := b.guard
+	b.guard = next
+	if err := before.handOver(); err != nil {
+		return fmt.Errorf("take over from the watcher before: %w", err)
 	}
 	return b.awaitReady(ctx)
 }
