@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,18 +43,30 @@ func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 	if err != nil || !Pooled(one, first) {
 		return false, err
 	}
-	return p.compare(ctx, config, one, first)
-}
-
-type prober struct{ sql string }
-
-// compare has another client in a transaction, and asks one again meanwhile.
-func (p prober) compare(ctx context.Context, config *pgxpool.Config, one *pgx.Conn, first int32) (bool, error) {
 	two, err := connect(ctx, config)
 	if err != nil {
 		return false, err
 	}
 	defer HangUp(ctx, two)
+	for range comparisons {
+		if shared, err := p.compare(ctx, two, one, first); shared || err != nil {
+			return shared, err
+		}
+	}
+	return false, nil
+}
+
+const (
+	comparisons = 5           // until one tells: where many clients share few sessions, one may be given the same session again by chance
+	holdMost    = time.Second // that one session is held while another is asked for; a pooler that has no other to give gives this one then
+)
+
+var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so that nobody can tell whether it shares them: try again")
+
+type prober struct{ sql string }
+
+// compare has another client, two, in a transaction, and asks one again meanwhile.
+func (p prober) compare(ctx context.Context, two, one *pgx.Conn, first int32) (bool, error) {
 	tx, err := two.Begin(ctx)
 	if err != nil {
 		return false, fmt.Errorf("begin: %w", err)
@@ -68,11 +81,17 @@ func (p prober) compare(ctx context.Context, config *pgxpool.Config, one *pgx.Co
 		}
 		return true, tx.Commit(ctx)
 	}
+	release := time.AfterFunc(holdMost, func() { _ = two.PgConn().Conn().Close() }) // the network connection, which others may close
 	again, err := p.backend(ctx, one)
-	if err != nil {
+	switch held := release.Stop(); {
+	case err != nil:
 		return false, err
+	case again != first:
+		return true, nil
+	case !held:
+		return false, errNoSecondSession
 	}
-	return again != first, tx.Commit(ctx)
+	return false, tx.Commit(ctx)
 }
 
 type querier interface {
