@@ -173,7 +173,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.leases, err = lease.New(b.schema); err != nil {
 		return err
 	}
-	b.routes = &router{bus: b, overrides: map[string]string{}, loading: make(chan struct{}, 1)}
+	b.routes = &router{bus: b, overrides: map[string]string{}}
 	for _, r := range routing {
 		if err := saga.CheckName(r.kind); err != nil {
 			return fmt.Errorf("route: kind: %w", err)

@@ -100,6 +100,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	if err != nil {
 		return err
 	}
+	_, _ = b.routes.get(ctx, b.pool) // while no transaction is open; whoever sends says what is wrong
 	return repeat(ctx, o.attempts, func() error {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 // deadletter.Store, which calls Wake after the commit. A letter whose endpoint has no queue is ErrNoRoute and
 // deadletter.ErrUndeliverable; nothing has been written then.
 func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Letter) error {
-	known, err := b.routes.reload(ctx, tx)
+	known, err := b.routes.seenBy(ctx, tx)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -69,7 +72,10 @@ type router struct {
 	bus       *Bus
 	overrides map[string]string // kind to endpoint
 	current   atomic.Pointer[routes]
-	loading   chan struct{} // of capacity 1: whoever has put something in reads the routes for all who have a transaction open
+
+	mu         sync.Mutex
+	refreshing chan struct{} // closed when the refresh that goes on has ended; guarded by mu, as is failure
+	failure    error         // of the last one
 }
 
 // rowQueryer is met by pgx's pools, connections and transactions.
@@ -85,31 +91,116 @@ func (r *router) get(ctx context.Context, q rowQueryer) (*routes, error) {
 	return r.reload(ctx, q)
 }
 
-// getAside is get for whoever has a transaction open, which may be on the last connection of the pool: waiting there for
-// another one, while all others do the same, would never end. The first send of a process reads the routes through a
-// connection of its own.
-func (r *router) getAside(ctx context.Context) (*routes, error) {
+// within returns the routes for whoever has a transaction open: those that are known, or those that the transaction sees when it is of the
+// bus's own database. To wait for another connection meanwhile would never end where all connections, or all sessions of a pooler, belong to
+// those who wait so.
+func (r *router) within(ctx context.Context, tx pipeliner) (*routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
 	}
-	select {
-	case r.loading <- struct{}{}:
-		defer func() { <-r.loading }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("read the subscriptions: %w", ctx.Err())
+	if !r.isOurs(tx) {
+		return r.aside(ctx)
 	}
-	if current := r.current.Load(); current != nil {
-		return current, nil
-	}
-	conn, err := pg.Dial(ctx, r.bus.pool.Config())
-	if err != nil {
-		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
-	}
-	defer pg.HangUp(ctx, conn)
-	return r.reload(ctx, conn)
+	return r.seenBy(ctx, tx)
 }
 
+// isOurs tells whether a connection goes where those of the bus's pool go.
+func (r *router) isOurs(tx pipeliner) bool {
+	connected, ok := tx.(interface{ Conn() *pgx.Conn })
+	if !ok {
+		return false
+	}
+	theirs, ours := connected.Conn().Config(), r.bus.pool.Config().ConnConfig
+	return theirs.Host == ours.Host && theirs.Port == ours.Port && theirs.Database == ours.Database
+}
+
+// seenBy returns the routes as a transaction sees them. That may be old, or never be committed, so it is for this transaction only; the
+// rest of the process gets what is committed, in a moment.
+func (r *router) seenBy(ctx context.Context, tx rowQueryer) (*routes, error) {
+	seen, err := r.read(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if current := r.current.Load(); current == nil || current.generation < seen.generation {
+		r.refresh(ctx)
+	}
+	return seen, nil
+}
+
+// refresh reads the routes beside the caller, on a connection of its own, unless somebody does that. The channel is closed when it has ended.
+func (r *router) refresh(ctx context.Context) (done <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refreshing != nil {
+		return r.refreshing
+	}
+	ended := make(chan struct{})
+	r.refreshing = ended
+	run.Detached(ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+		defer cancel()
+		err := r.reloadAside(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.refreshing, r.failure = nil, err
+		close(ended)
+	})
+	return ended
+}
+
+const (
+	refreshTimeout = 10 * time.Second
+	asideTimeout   = 2 * time.Second
+)
+
+func (r *router) reloadAside(ctx context.Context) error {
+	conn, err := pg.Dial(ctx, r.bus.pool.Config())
+	if err != nil {
+		return fmt.Errorf("read the subscriptions: %w", explain(err))
+	}
+	defer pg.HangUp(ctx, conn)
+	_, err = r.reload(ctx, conn)
+	return err
+}
+
+var errNoConnection = errors.New("read the subscriptions: no other connection was to be had in time")
+
+// aside returns the routes for whoever has a transaction open that may be of another database. It waits for a moment only: the
+// connection that it asked for goes on waiting, and gets its turn at the latest when the transactions of those who gave up have ended.
+func (r *router) aside(ctx context.Context) (*routes, error) {
+	if current := r.current.Load(); current != nil {
+		return current, nil
+	}
+	timer := time.NewTimer(asideTimeout)
+	defer timer.Stop()
+	select {
+	case <-r.refresh(ctx):
+	case <-timer.C:
+		return nil, errNoConnection
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the subscriptions: %w", context.Cause(ctx))
+	}
+	if current := r.current.Load(); current != nil {
+		return current, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == nil {
+		return nil, errNoConnection // they were forgotten in the same moment
+	}
+	return nil, r.failure
+}
+
+// reload reads the routes for the whole process. q sees what is committed, and nothing else.
 func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {
+	fresh, err := r.read(ctx, q)
+	if err == nil {
+		r.current.Store(fresh)
+	}
+	return fresh, err
+}
+
+func (r *router) read(ctx context.Context, q rowQueryer) (*routes, error) {
 	rows, err := q.Query(ctx, r.bus.sql.Get("routes"))
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
@@ -138,7 +229,6 @@ func (r *router) reload(ctx context.Context, q rowQueryer) (*routes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
 	}
-	r.current.Store(fresh)
 	return fresh, nil
 }
 

@@ -86,6 +86,9 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 
 // sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
 func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue, err error) {
+	if _, err := b.routes.get(ctx, conn); err != nil { // while no transaction is open
+		return saga.Sent{}, nil, sendError(out, err)
+	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
 	if err == nil {
 		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
@@ -243,7 +246,7 @@ func (b *Bus) routesOf(ctx context.Context, tx pipeliner, batch *pgx.Batch) (*ro
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, err
 	}
-	known, err := b.routes.getAside(ctx)
+	known, err := b.routes.within(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +254,7 @@ func (b *Bus) routesOf(ctx context.Context, tx pipeliner, batch *pgx.Batch) (*ro
 		return nil, ErrOtherDatabase
 	}
 	if known.generation != generation {
-		return b.routes.reload(ctx, tx)
+		return b.routes.seenBy(ctx, tx)
 	}
 	return known, nil
 }

@@ -100,6 +100,9 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 }
 
 func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue, error) {
+	if _, err := b.routes.get(ctx, conn); err != nil { // while no transaction is open
+		return nil, sendError(out[0], err)
+	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
 	if err != nil {
 		return nil, sendError(out[0], err)

@@ -12,7 +12,8 @@ import (
 )
 
 // SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so
-// that it works under pgx/stdlib and lib/pq.
+// that it works under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another connection, and
+// fails after two seconds when there is none to be had.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.callSend(ctx, tx, saga.Command, m, o)
 }
@@ -30,7 +31,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 	if out.To == "" && intent == saga.Command {
 		out.To = b.routes.overrides[out.Info.Kind]
 	}
-	known, err := b.routes.getAside(ctx)
+	known, err := b.routes.aside(ctx)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
