@@ -189,3 +189,25 @@ func TestEveryPackageHasADoc(t *testing.T) {
 		}
 	}
 }
+
+// A connection beside a pool is opened by pg.Dial, or the hooks of the pool are forgotten: those that get a password, or set a role.
+func TestConnectionsAreOpenedInOnePlace(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t) {
+		name, ours := short(p.ImportPath)
+		if !ours || name == "internal/pg" || under(testTools, name) || under(demos, name) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range []string{"pgx.Connect", "pgconn.Connect("} {
+				if strings.Contains(string(text), call) {
+					t.Errorf("%s/%s calls %s: let it call pg.Dial", name, file, call)
+				}
+			}
+		}
+	}
+}

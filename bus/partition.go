@@ -149,31 +149,31 @@ func (p *Partitioned) install(ctx context.Context) error {
 
 // Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails when another number of partitions is stored.
 func (p *Partitioned) Check(ctx context.Context) error {
-	if err := p.check(ctx); err != nil {
+	if _, err := p.check(ctx); err != nil {
 		return fmt.Errorf("check partitioned endpoint %s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *Partitioned) check(ctx context.Context) error {
+// check returns what is so of the queue in front of the partitions.
+func (p *Partitioned) check(ctx context.Context) (ground, error) {
 	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
-		return err
+		return ground{}, err
 	}
 	for _, s := range p.posts {
 		if _, err := s.endpoint.findQueue(ctx); err != nil {
-			return err
+			return ground{}, err
 		}
 	}
 	if p.bus.autoInstall {
 		if err := p.storeNumber(ctx); err != nil && pg.ClassOf(err) != pg.Denied {
-			return err
+			return ground{}, err
 		}
 	}
 	if err := p.checkNumber(ctx); err != nil {
-		return err
+		return ground{}, err
 	}
-	_, err := p.front.endpoint.check(ctx)
-	return err
+	return p.front.endpoint.check(ctx)
 }
 
 // Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends. Processes that come and go change the
@@ -184,21 +184,31 @@ func (p *Partitioned) Run(ctx context.Context) error {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, ErrRunning)
 	}
 	defer p.running.Unlock()
-	if err := p.check(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, err)
-	}
-	p.over.Store(false)
-	p.drained.Store(false)
-	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", len(p.posts))
-	err := p.runPosts(ctx)
-	p.bus.log.Info("edda: partitioned endpoint stopped", "endpoint", p.name, "error", err)
+	err := p.run(ctx)
 	if err != nil {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, err)
 	}
 	return nil
+}
+
+// run joins the session for as long as this process shares the work, whether it has a partition or not: whoever listens locks the
+// session's row, and a process that stands by listens too.
+func (p *Partitioned) run(ctx context.Context) error {
+	found, err := p.check(ctx)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	leave, err := p.bus.session.join(ctx, found.queue.id)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	defer leave()
+	p.over.Store(false)
+	p.drained.Store(false)
+	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", len(p.posts))
+	err = p.runPosts(ctx)
+	p.bus.log.Info("edda: partitioned endpoint stopped", "endpoint", p.name, "error", err)
+	return err
 }
 
 func (p *Partitioned) runPosts(ctx context.Context) error {
@@ -206,14 +216,18 @@ func (p *Partitioned) runPosts(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { p.over.Store(true) })()
 	prefix := p.leaseName("")
 	defer p.bus.hub.watchLeases(prefix, func(name string) { p.leaseChanged(strings.TrimPrefix(name, prefix)) })()
-	group := run.NewGroup(ctx)
+	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as handlers run, a drain included
+	alive.Go(p.bus.session.keep)
 	if p.bus.wakeup == Notify {
-		group.Go(p.bus.listen)
+		alive.Go(p.bus.listen)
 	}
+	group := run.NewGroup(ctx)
 	group.Go(p.awaitFatal)
 	group.Go(p.front.keeper.Run)
 	group.Go(func(ctx context.Context) error { return newBalance(p).run(ctx) })
 	err := group.Wait()
+	alive.Stop()
+	err = errors.Join(err, alive.Wait())
 	if err == nil && p.drained.Load() {
 		err = ErrDrain
 	}

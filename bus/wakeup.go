@@ -292,15 +292,11 @@ func (b *Bus) listen(ctx context.Context) error {
 }
 
 func (b *Bus) listenOnce(ctx context.Context, connected func()) error {
-	conn, err := pgx.ConnectConfig(ctx, b.pool.Config().ConnConfig)
+	conn, err := pg.Dial(ctx, b.pool.Config())
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing) // it is going away whatever the server says
-	}()
+	defer pg.HangUp(ctx, conn)
 	if err := b.session.lock(ctx, conn); err != nil {
 		return err
 	}
