@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/edda-go/edda/bus"
@@ -19,6 +21,22 @@ func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
 	if left := w.count("SELECT count(*) FROM edda.sent_id"); left != 1 {
 		t.Errorf("after a clean-up %d ids are left, want the one that is new", left)
 	}
+}
+
+// A session that somebody forgot in a transaction keeps a ring from turning, so that ids or copies are kept without end.
+func TestARingThatASessionHoldsIsTold(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	log := &kept{}
+	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger()})
+	w.exec(`UPDATE edda.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)
+	forgotten := w.begin()
+	w.execTx(forgotten, w.sql(`SELECT FROM edda.inbox_1`))
+	bus.CleanNow(t.Context(), b)
+	want := fmt.Sprintf("process %d", forgotten.Conn().PgConn().PID())
+	if text := log.String(); strings.Count(text, "old rows were not deleted") != 1 || !strings.Contains(text, "table=inbox") || !strings.Contains(text, want) {
+		t.Errorf("the log says %q, want %q in one line of the inbox", text, want)
+	}
+	w.want(0, `SELECT slot FROM edda.ring WHERE name = 'inbox'`)
 }
 
 // A hundred processes need not do what one of them has just done.

@@ -61,8 +61,13 @@ func appendHeader(buf []byte, i *saga.Info) []byte {
 	if i.Intent != saga.Command {
 		pair(headerIntent, i.Intent.String())
 	}
-	if i.From != "" {
+	switch {
+	case i.From == "":
+	case saga.CheckName(i.From) == nil:
 		pair(headerFrom, i.From)
+	default: // of a header that somebody else wrote
+		pair(headerFrom, "")
+		buf = appendJSONString(buf[:len(buf)-2], i.From)
 	}
 	conversation := i.ID
 	if !i.ConversationID.IsZero() && i.ConversationID != i.ID {

@@ -124,6 +124,8 @@ END $$;
 -- moment of handling; null and what has passed are now. A message sent with an id may be sent again for seven
 -- days: duplicate is then true, and nothing is written. Errors: 22023 (an argument), ED002 (no endpoint),
 -- ED003 (several), ED004 (the id was used with another endpoint, kind or body).
+-- header may have the bus's own names, which are the caller's word: edda-from and edda-origin choose where replies go, edda-instance the
+-- instance that the message is for.
 CREATE FUNCTION :schema.send(
     kind text, body bytea, header json DEFAULT '{}', endpoint text DEFAULT NULL, publish boolean DEFAULT false,
     id uuid DEFAULT NULL, due timestamptz DEFAULT NULL,

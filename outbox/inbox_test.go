@@ -233,7 +233,7 @@ func (b *border) turnAtOnce() {
 	}
 	for turned := false; !turned; {
 		var err error
-		if turned, err = b.store.Turn(b.Context(), b.pool, outbox.Inbox); err != nil {
+		if turned, err = b.store.Turn(b.Context(), b.pool, outbox.Inbox); err != nil && !errors.Is(err, outbox.ErrHeld) {
 			b.Error(err)
 			return
 		}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,8 +31,11 @@ const (
 	turnTries = 25
 )
 
-// Turn turns a ring when that is due, and tells whether it did. While ids are written in transactions that stay open it
-// tries again, for some five seconds, and gives up without an error: the ring keeps more, and another turn comes.
+// ErrHeld is why a ring did not turn that is due: transactions that write into it, or have looked at it, stay open. It keeps its rows for longer.
+var ErrHeld = errors.New("transactions that stay open hold it")
+
+// Turn turns a ring when that is due, and reports whether it did. While ids are written in transactions that stay open it
+// tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a transaction for longest.
 func (s *Store) Turn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
 	for range turnTries {
 		turned, err = s.tryTurn(ctx, db, ring)
@@ -43,7 +47,7 @@ func (s *Store) Turn(ctx context.Context, db pgBeginner, ring Ring) (turned bool
 		}
 	}
 	if pg.ClassOf(err) == pg.Busy {
-		return false, nil
+		return false, fmt.Errorf("turn the ring of %s: %w: %s", ring, ErrHeld, s.holder(ctx, db, ring))
 	}
 	if err != nil {
 		return false, fmt.Errorf("turn the ring of %s: %w", ring, err)
@@ -59,6 +63,17 @@ func (s *Store) tryTurn(ctx context.Context, db pgBeginner, ring Ring) (turned b
 		return tx.SendBatch(ctx, b).Close()
 	})
 	return turned && err == nil, err
+}
+
+// holder names a session that holds a ring.
+func (s *Store) holder(ctx context.Context, db pgBeginner, ring Ring) (name string) {
+	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, s.ring.Get("holder"), string(ring)).Scan(&name)
+	})
+	if err != nil {
+		return "it is not known which"
+	}
+	return name
 }
 
 // pgBeginner is met by pgx's pools and connections.
