@@ -159,17 +159,20 @@ func TestTransactionOfAHandlerIsRefused(t *testing.T) {
 	refused := make(chan string, 100)
 	w.start("counts", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ add) error {
 		defer close(refused)
+		nested, err := tx.Begin(ctx)
+		if err != nil {
+			return err
+		}
 		for name, send := range inPgx {
-			if name == "SendRawTx" {
-				continue // for bridges, which have no context to send by
-			}
 			for _, b := range []*bus.Bus{w.bus, other.bus} {
-				if err := send(ctx, b, tx); err == nil || !strings.Contains(err.Error(), "ctx.Send") {
-					refused <- name + ": " + errorText(err) + ", want that it names ctx.Send"
+				for what, t := range map[string]pgx.Tx{"its own": tx, "a nested one": nested} {
+					if err := send(ctx, b, t); err == nil || !strings.Contains(err.Error(), "ctx.Send") {
+						refused <- name + " in " + what + ": " + errorText(err) + ", want that it names ctx.Send"
+					}
 				}
 			}
 		}
-		return nil
+		return nested.Commit(ctx)
 	}))
 	w.send(add{Key: "a"})
 	for fault := range refused {
@@ -178,6 +181,28 @@ func TestTransactionOfAHandlerIsRefused(t *testing.T) {
 	w.untilEmpty("counts")
 	for _, each := range []*world{w, other} {
 		each.want(0, `SELECT count(*) FROM `+each.queue("listener"))
+	}
+}
+
+// A transaction that is nil was a panic inside of the call.
+func TestTransactionThatIsNilIsAnError(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.send(told{}) // the routes are known
+	for name, send := range inPgx {
+		for _, tx := range []pgx.Tx{nil, (*pgxpool.Tx)(nil)} {
+			if err := send(t.Context(), w.bus, tx); err == nil || !strings.Contains(err.Error(), "transaction is nil") {
+				t.Errorf("%s in %T: %s", name, tx, errorText(err))
+			}
+		}
+	}
+	for name, send := range inDatabaseSQL {
+		if err := send(t.Context(), w.bus, nil); err == nil || !strings.Contains(err.Error(), "transaction is nil") {
+			t.Errorf("%s: %s", name, errorText(err))
+		}
+	}
+	if _, err := w.bus.ReceivedTx(t.Context(), nil, "somewhere", "7"); err == nil || !strings.Contains(err.Error(), "transaction is nil") {
+		t.Errorf("ReceivedTx: %s", errorText(err))
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 //
 // Programs without this package call the SQL function received. It belongs to the runtime role.
 func (b *Bus) ReceivedTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
+	if tx == nil {
+		return false, fmt.Errorf("receive message %.80q from %.80q: %w", id, source, errNilTx)
+	}
 	if fresh, err = b.ids.ReceivedTx(ctx, tx, source, id); err != nil {
 		return false, fmt.Errorf("receive message %.80q from %.80q: %w", id, source, explain(err))
 	}

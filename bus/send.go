@@ -156,27 +156,51 @@ func sendError(out saga.Outgoing, err error) error {
 	return fmt.Errorf("send %s: %w", out.Info.Kind, explain(err))
 }
 
-func inAHandler(out saga.Outgoing, step *stepTx) error {
-	return fmt.Errorf("send %s: a handler sends through its own context: ctx.Send, not SendTx with %T", out.Info.Kind, step)
+var errNilTx = errors.New("the transaction is nil")
+
+// usable says why nothing can be sent in tx.
+func usable(tx pgx.Tx) error {
+	switch t := tx.(type) {
+	case nil:
+		return errNilTx
+	case *pgxpool.Tx:
+		if t == nil {
+			return errNilTx
+		}
+	case *stepTx, *nestedTx:
+		return fmt.Errorf("a handler sends through its own context: ctx.Send, and not in %T", tx)
+	}
+	return nil
 }
 
 func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, error) {
-	if step, ok := tx.(*stepTx); ok {
-		return saga.Sent{}, inAHandler(out, step)
+	if err := usable(tx); err != nil {
+		return saga.Sent{}, sendError(out, err)
 	}
 	sent, to, err := b.write(ctx, tx, out)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
 	if b.notifyInTx {
-		for _, q := range to {
-			if _, err := tx.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q)); err != nil {
+		batch := &pgx.Batch{}
+		if b.queueNotify(batch, to); batch.Len() > 0 {
+			if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 				return saga.Sent{}, sendError(out, err)
 			}
 		}
 	}
 	b.nudgeLater(ctx, tx.Conn(), to, out)
 	return sent, nil
+}
+
+// queueNotify queues the wake-ups of a send whose caller wants them in his transaction.
+func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue) {
+	if !b.notifyInTx {
+		return
+	}
+	for _, q := range to {
+		batch.Queue(b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q))
+	}
 }
 
 // write finds the queues for out and inserts it, in tx, which the caller ends.

@@ -50,8 +50,8 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 	if len(out) == 0 {
 		return nil
 	}
-	if step, ok := tx.(*stepTx); ok {
-		return inAHandler(out[0], step)
+	if err := usable(tx); err != nil {
+		return sendError(out[0], err)
 	}
 	known, err := b.routesOf(ctx, tx, &pgx.Batch{})
 	if err != nil {
@@ -61,11 +61,7 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 	if err != nil {
 		return err
 	}
-	if b.notifyInTx {
-		for _, q := range to {
-			pipeline.Queue(b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q))
-		}
-	}
+	b.queueNotify(pipeline, to)
 	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
 		if pg.ClassOf(err) == pg.Unprepared {
 			b.routes.forget()

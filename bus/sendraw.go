@@ -56,15 +56,20 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 	}
 }
 
-// SendRawTx is SendRaw in the caller's transaction.
+// SendRawTx is SendRaw in the caller's transaction. A handler sends by its context instead: ctx.Send with a saga.Raw.
 func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
 	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
 	if err != nil || len(out) == 0 {
 		return err
 	}
+	if err := usable(tx); err != nil {
+		return sendError(out[0], err)
+	}
 	to, err := b.destinations(ctx, tx, out[0])
 	if err == nil {
-		err = tx.SendBatch(ctx, rawInserts(to[0], out)).Close()
+		pipeline := rawInserts(to[0], out)
+		b.queueNotify(pipeline, to)
+		err = tx.SendBatch(ctx, pipeline).Close()
 	}
 	if err != nil {
 		return sendError(out[0], err)

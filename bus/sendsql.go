@@ -28,6 +28,9 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 	if err != nil {
 		return saga.Sent{}, err
 	}
+	if tx == nil {
+		return saga.Sent{}, sendError(out, errNilTx)
+	}
 	if out.To == "" && intent == saga.Command {
 		out.To = b.routes.overrides[out.Info.Kind]
 	}

@@ -57,25 +57,27 @@ func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 			w := newWorld(t, bus.Options{NotifyInTx: inTx})
 			w.listener()
 			heard := w.listen()
-			tx := w.begin()
-			caller := tx.Conn().PgConn().PID()
-			if _, err := w.bus.SendTx(t.Context(), tx, told{}); err != nil {
-				t.Fatal(err)
-			}
-			w.commit(tx)
-			byCaller, byOthers := 0, 0
-			w.until("the wake-up was heard", func() bool {
-				for _, pid := range heard() {
-					if pid == caller {
-						byCaller++
-					} else {
-						byOthers++
-					}
+			for way, send := range inPgx {
+				tx := w.begin()
+				caller := tx.Conn().PgConn().PID()
+				if err := send(t.Context(), w.bus, tx); err != nil {
+					t.Fatal(err)
 				}
-				return byCaller+byOthers > 0
-			})
-			if inTx != (byCaller > 0) {
-				t.Errorf("the caller's own session sent %d wake-ups, others %d", byCaller, byOthers)
+				w.commit(tx)
+				byCaller, byOthers := 0, 0
+				w.until("the wake-up was heard", func() bool {
+					for _, pid := range heard() {
+						if pid == caller {
+							byCaller++
+						} else {
+							byOthers++
+						}
+					}
+					return byCaller+byOthers > 0
+				})
+				if inTx != (byCaller > 0) {
+					t.Errorf("%s: the caller's own session sent %d wake-ups, others %d", way, byCaller, byOthers)
+				}
 			}
 		})
 	}
