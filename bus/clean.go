@@ -65,7 +65,7 @@ func (b *Bus) clean(ctx context.Context) error {
 // cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the while.
 // Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
 func (b *Bus) cleanInTurn(ctx context.Context) {
-	_, ours, err := b.leases.Acquire(ctx, b.pool, lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
+	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		b.log.Warn("edda: old rows were not deleted", "table", "lease", "error", err)

@@ -27,7 +27,7 @@ func (e *Endpoint) Install(ctx context.Context) error {
 }
 
 func (e *Endpoint) createQueue(ctx context.Context) (id int, err error) {
-	err = e.bus.pool.QueryRow(ctx, e.bus.sql.Get("create_queue"), e.name).Scan(&id)
+	err = e.bus.pool.Row(ctx, e.bus.sql.Get("create_queue"), e.name).Scan(&id)
 	if pg.ClassOf(err) == pg.Denied {
 		return 0, fmt.Errorf("%w (this role may not create tables: let the owner of the schema install the endpoint once, with Endpoint.Install or the command \"edda migrate install %s\")", err, e.name)
 	}

@@ -89,7 +89,7 @@ func (b *Bus) setConcurrency(ctx context.Context, doing, name string, n *int) er
 // turn runs a statement that changes one knob and returns the number of its queue.
 func (b *Bus) turn(ctx context.Context, doing, name, sql string, args ...any) error {
 	var queue int
-	err := b.pool.QueryRow(ctx, sql, append([]any{name}, args...)...).Scan(&queue)
+	err := b.pool.Row(ctx, sql, append([]any{name}, args...)...).Scan(&queue)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
 	}

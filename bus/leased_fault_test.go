@@ -72,6 +72,7 @@ func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
 	var slow atomic.Int64
 	slow.Store(int64(2 * time.Millisecond))
 	proxy := w.callers(time.Second, &slow)
+	w.until("it claims", func() bool { return proxy.Seen()["claim"] > 0 })
 	proxy.Random(0.05, faultproxy.DropReply)
 	const n = 600
 	for i := range n {

@@ -72,7 +72,7 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 	if err := b.refuseForRelays(ctx, "set the limit of", endpoint); err != nil {
 		return err
 	}
-	if err := b.limits.Set(ctx, b.pool, endpoint, n); err != nil {
+	if err := b.limits.Set(ctx, b.pool.Writing(), endpoint, n); err != nil {
 		return explain(err)
 	}
 	b.hub.limitsChanged()
@@ -82,12 +82,12 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 // PauseLimit lets nothing of an endpoint begin until ResumeLimit; what runs goes on. reason is for those who look. ErrNoLimit when the endpoint has
 // no limit.
 func (b *Bus) PauseLimit(ctx context.Context, endpoint, reason string) error {
-	return limitError(b.limits.Pause(ctx, b.pool, endpoint, reason))
+	return limitError(b.limits.Pause(ctx, b.pool.Writing(), endpoint, reason))
 }
 
 // ResumeLimit ends a pause; the limit is what it was, or what it was set to meanwhile. ErrNoLimit when the endpoint has no limit.
 func (b *Bus) ResumeLimit(ctx context.Context, endpoint string) error {
-	if err := b.limits.Resume(ctx, b.pool, endpoint); err != nil {
+	if err := b.limits.Resume(ctx, b.pool.Writing(), endpoint); err != nil {
 		return limitError(err)
 	}
 	b.hub.limitsChanged()

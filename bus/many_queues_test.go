@@ -16,19 +16,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statementCounter counts what a pool sends.
+// statementCounter counts what a pool sends. BEGIN and COMMIT do no work, and mostly go out with what stands between them.
 type statementCounter struct{ sent atomic.Int64 }
 
-func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	c.sent.Add(1)
+func (c *statementCounter) count(sql string) {
+	if first, _, _ := strings.Cut(sql[strings.LastIndexByte(sql, '\n')+1:], " "); first != "begin" && first != "commit" {
+		c.sent.Add(1)
+	}
+}
+
+func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	c.count(d.SQL)
 	return ctx
 }
 func (c *statementCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 func (c *statementCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
-func (c *statementCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
-	c.sent.Add(1)
+func (c *statementCounter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	c.count(d.SQL)
 }
 func (c *statementCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 

@@ -153,6 +153,7 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 			w.startTurns(s, 1, o)
 			process, proxy := w.proxied()
 			w.startOn(process, "turns", o, s.part())
+			w.until("it claims", func() bool { return proxy.Seen()["claim"] > 0 })
 			proxy.Random(0.05, faultproxy.DropReply)
 			w.sendTurns(4, 50, nil)
 			// In one statement: between two of them messages come back from where they are parked.

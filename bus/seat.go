@@ -86,7 +86,7 @@ func (h *hub) limitsChanged() {
 // findLimit makes the endpoint's limit if it is to have one and has none, and learns whether it has one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
-		if _, err := e.bus.limits.Ensure(ctx, e.bus.pool, e.name, e.options.ClusterConcurrency); err != nil {
+		if _, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency); err != nil {
 			return explain(err)
 		}
 		e.limited.Store(true)

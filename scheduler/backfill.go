@@ -129,7 +129,7 @@ func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 			ids[n] = newRunID()
 		}
 		queued, called := 0, ""
-		if err := s.pool.QueryRow(ctx, s.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
+		if err := s.pool.Row(ctx, s.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
 			return done, fmt.Errorf("queue runs: %w", err)
 		}
 		done.Queued, done.Present = done.Queued+queued, done.Present+len(step)-queued

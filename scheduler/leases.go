@@ -65,7 +65,7 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 // Resign asks the holder to end its term, for another replica to begin one. It returns when the request is stored; the holder learns of it
 // at once, or at its next renewal. Its error is ErrNotHeld when there is nobody to ask.
 func (l *Leases) Resign(ctx context.Context, name string) error {
-	asked, err := l.store.Resign(ctx, l.pool, name)
+	asked, err := l.store.Resign(ctx, l.pool.Writing(), name)
 	if err == nil && !asked {
 		err = ErrNotHeld
 	}

@@ -55,7 +55,7 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 		kind, called     string
 		orphaned, queued bool
 	)
-	err := s.pool.QueryRow(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued, &called)
+	err := s.pool.Row(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued, &called)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || pg.Constraint(err) == "run_manifest_fkey":
 		return ErrNoManifest

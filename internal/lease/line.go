@@ -33,7 +33,7 @@ func (l *Line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 		if err := l.connect(ctx); err != nil {
 			return err
 		}
-		return pg.Conn{Conn: l.conn}.QueryRow(ctx, sql, args...).Scan(dest...)
+		return pg.Conn{Conn: l.conn}.Row(ctx, sql, args...).Scan(dest...)
 	})
 }
 

@@ -14,15 +14,19 @@ import (
 // them has written. At another level they would read what was there before they waited, or fail with a serialization failure.
 var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 
-// beginCommitted is what BeginTx with ReadCommitted sends. It leaves the access mode as it is: a role that may only read stays so.
-const beginCommitted = "begin isolation level read committed"
+// What is sent around a statement or a batch that is a transaction by itself. The access mode stays as it is: a role that may only read
+// may no more. They have names, so that a test that breaks a connection at the commit of a batch of messages does not strike these.
+const (
+	beginAlone  = "-- name: begin_alone\nbegin isolation level read committed"
+	commitAlone = "-- name: commit_alone\ncommit"
+)
 
 // Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation says for the database, the role or
-// the session. A statement or a batch outside of a transaction is one by itself: Pool sends it with BEGIN and COMMIT around it, in the same
-// round trip.
+// the session. A statement or a batch outside of a transaction is one by itself: Exec, Row and SendBatch send it with BEGIN and COMMIT around
+// it, in the same round trip.
 //
-// Three methods are those of the pool inside, as they are. Query is for statements that only read: a single one reads the same
-// at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use it through Conn.
+// Four methods are those of the pool inside, as they are. Query and QueryRow are for statements that only read, of which a single one reads the
+// same at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use it through Conn.
 type Pool struct{ *pgxpool.Pool }
 
 // Committed wraps a pool.
@@ -41,16 +45,27 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Co
 	return Conn{conn.Conn()}.Exec(ctx, sql, args...)
 }
 
-// QueryRow runs one statement when its row is scanned.
-func (p *Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+// Row is QueryRow for a statement that writes. It runs when the row is scanned.
+func (p *Pool) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		conn, err := p.Acquire(ctx)
 		if err != nil {
 			return err
 		}
 		defer conn.Release()
-		return Conn{conn.Conn()}.QueryRow(ctx, sql, args...).Scan(dest...)
+		return Conn{conn.Conn()}.Row(ctx, sql, args...).Scan(dest...)
 	})
+}
+
+// Writing is p for functions that ask for the rows of statements that write: its QueryRow is Row.
+func (p *Pool) Writing() Writer { return Writer{p} }
+
+// Writer is a Pool whose QueryRow is Row.
+type Writer struct{ *Pool }
+
+// QueryRow is Row.
+func (w Writer) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return w.Row(ctx, sql, args...)
 }
 
 // SendBatch sends a batch, and commits it when every statement of it has succeeded.
@@ -84,8 +99,8 @@ func (c Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Com
 	return tag, c.SendBatch(ctx, b).Close()
 }
 
-// QueryRow runs one statement when its row is scanned. Where there is no row the statement is committed all the same.
-func (c Conn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+// Row is QueryRow for a statement that writes. It runs when the row is scanned. Where there is no row it is committed all the same.
+func (c Conn) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		none := false
 		b := &pgx.Batch{}
@@ -115,9 +130,9 @@ func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
 
 func sendCommitted(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, done func()) pgx.BatchResults {
 	whole := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, b.Len()+2)}
-	whole.Queue(beginCommitted)
+	whole.Queue(beginAlone)
 	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
-	whole.Queue("commit")
+	whole.Queue(commitAlone)
 	r := &committedResults{BatchResults: conn.SendBatch(ctx, whole), rollBack: func() { rollBack(ctx, conn) }, done: done}
 	_, _ = r.Exec() // of BEGIN: the first result is that of the caller's first statement. An error is that of all that follow
 	return r

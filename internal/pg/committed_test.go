@@ -34,7 +34,7 @@ func serializable(t *testing.T) *pg.Pool {
 type committed interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Row(ctx context.Context, sql string, args ...any) pgx.Row
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
@@ -66,8 +66,8 @@ func TestTransactionsAreReadCommittedWhateverTheDefaultIs(t *testing.T) {
 			}
 		}
 		var got string
-		err := db.QueryRow(t.Context(), level).Scan(&got)
-		expect("QueryRow", got, err)
+		err := db.Row(t.Context(), level).Scan(&got)
+		expect("Row", got, err)
 
 		b := &pgx.Batch{}
 		b.Queue(level).QueryRow(func(row pgx.Row) error { return row.Scan(&got) })
@@ -82,7 +82,7 @@ func TestTransactionsAreReadCommittedWhateverTheDefaultIs(t *testing.T) {
 		for _, args := range [][]any{nil, {pg.Planned}} {
 			_, err = db.Exec(t.Context(), "CREATE TEMP TABLE seen AS "+level+" AS it", args...)
 			if err == nil {
-				err = db.QueryRow(t.Context(), "SELECT it FROM seen").Scan(&got)
+				err = db.Row(t.Context(), "SELECT it FROM seen").Scan(&got)
 			}
 			expect("Exec", got, err)
 			if _, err := db.Exec(t.Context(), "DROP TABLE seen"); err != nil {
@@ -98,7 +98,7 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 	eachCommitted(t, func(t *testing.T, db committed) {
 		backend := func() (pid int) {
 			t.Helper()
-			if err := db.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			if err := db.Row(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 				t.Fatal(err)
 			}
 			return pid
@@ -122,14 +122,14 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 			t.Errorf("a batch that fails: %v", err)
 		}
 		var a int
-		if err := db.QueryRow(t.Context(), "INSERT INTO t VALUES (1) RETURNING a").Scan(&a); pg.Code(err) != "23505" {
-			t.Errorf("the COMMIT fails, and QueryRow says %v", err)
+		if err := db.Row(t.Context(), "INSERT INTO t VALUES (1) RETURNING a").Scan(&a); pg.Code(err) != "23505" {
+			t.Errorf("the COMMIT fails, and Row says %v", err)
 		}
-		if err := db.QueryRow(t.Context(), "WITH i AS (INSERT INTO t VALUES (5)) SELECT 1 WHERE false").Scan(&a); !errors.Is(err, pgx.ErrNoRows) {
+		if err := db.Row(t.Context(), "WITH i AS (INSERT INTO t VALUES (5)) SELECT 1 WHERE false").Scan(&a); !errors.Is(err, pgx.ErrNoRows) {
 			t.Errorf("no row: %v", err)
 		}
 		var rows []int
-		if err := db.QueryRow(t.Context(), "SELECT array_agg(a ORDER BY a) FROM t").Scan(&rows); err != nil || len(rows) != 3 || rows[2] != 5 {
+		if err := db.Row(t.Context(), "SELECT array_agg(a ORDER BY a) FROM t").Scan(&rows); err != nil || len(rows) != 3 || rows[2] != 5 {
 			t.Errorf("the table has %v (%v), want 1, 2 and 5", rows, err)
 		}
 		if after := backend(); after != before {
