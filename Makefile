@@ -5,7 +5,7 @@ LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles bench crash hostile limits order schedule border bouncer web mutants lint fmt
+.PHONY: help demo test race roles settings bench crash hostile limits order schedule border bouncer web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -22,6 +22,11 @@ race: ## the same under the race detector
 
 roles: ## run the tests of all that is in SQL as a role that may create nothing
 	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
+
+settings: ## run the tests of all that is in SQL under an ICU collation and under defaults that a role may have
+	EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=30s; search_path=elsewhere' \
+		$(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler ./migrations/...
+	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test -timeout 8m ./scheduler ./internal/lease ./internal/limit
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay

@@ -175,7 +175,7 @@ func TestArrivalThatIsNoMessageIsADeadLetter(t *testing.T) {
 			t.Errorf("%s: %d letters have its bytes: %v", name, found, err)
 		}
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE body = 'header not UTF-8' AND convert_from(header, 'UTF8') = '{"color":"\\xffred"}'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE body = 'header not UTF-8' AND convert_from(header, 'UTF8') = E'{"color":"\\\\xffred"}'`)
 }
 
 func TestArriveRefusesWhatTheCallerCanMend(t *testing.T) {

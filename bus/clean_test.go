@@ -9,7 +9,7 @@ import (
 )
 
 func (w *world) oldIDs(n int) {
-	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), '\x00', now() - interval '8 days' FROM generate_series(1, $1)`, n)
+	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), E'\\x00', now() - interval '8 days' FROM generate_series(1, $1)`, n)
 }
 
 // A clean-up that deletes a fixed number of rows every ten minutes never ends where a service adds more than that.

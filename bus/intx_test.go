@@ -234,7 +234,7 @@ func TestSameRequestTwiceIsOneMessage(t *testing.T) {
 					return err
 				}
 				return w.exec(`INSERT INTO edda.shop_order VALUES ('a', 5)`)
-			})
+			}, bus.Isolation(sql.LevelReadCommitted)) // at a higher level a race for an id is a serialization failure
 			return sent, err
 		}
 		fresh := make(chan bool, 4)

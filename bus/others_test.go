@@ -75,7 +75,7 @@ func (w *world) begin() pgx.Tx {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	tx, err := conn.Begin(w.t.Context())
+	tx, err := conn.BeginTx(w.t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -237,7 +237,9 @@ func TestPoisonWithoutListening(t *testing.T) {
 	s := w.supervise(1, workerSpec{Wakeup: bus.PollOnly})
 	table := w.queue("poisoned")
 	w.untilWithin(time.Minute, "all messages met their fate", func() bool {
-		w.exec(`UPDATE edda.session SET expires = now() WHERE ended IS NULL`)
+		tx := w.begin()
+		w.execTx(tx, `UPDATE edda.session SET expires = now() WHERE ended IS NULL`)
+		w.commit(tx)
 		return w.count(`SELECT count(*) FROM `+table) == 0
 	})
 	s.stop()

@@ -202,7 +202,7 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("hears", bus.HandleTx(hears))
 	w.exec(`INSERT INTO ` + w.queue("hears") + ` (due, id, kind, header, body, attempt, first_failed)
-		VALUES (now(), gen_random_uuid(), 'order.shipped', '\xff00', '', 3, now())`)
+		VALUES (now(), gen_random_uuid(), 'order.shipped', E'\\xff00', '', 3, now())`)
 	all := w.peek("hears", bus.PeekOptions{})
 	if len(all) != 1 || all[0].Faulty == nil || all[0].Info.Attempt != 4 || all[0].FirstFailed.IsZero() {
 		t.Errorf("%+v", all)

@@ -235,9 +235,9 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
 	})
 	w.exec(`DELETE FROM ` + w.queue("deploy"))
-	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', '\xff00', '\x00ff')`)
+	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', E'\\xff00', E'\\x00ff')`)
 	w.untilEmpty("deploy")
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = '\xff00' AND body = '\x00ff'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = E'\\xff00' AND body = E'\\x00ff'`)
 }
 
 // newer puts a message into a queue whose header says that a newer program wrote it. The function send refuses it, and a role that may insert

@@ -105,7 +105,7 @@ func TestTakeAndSendAllRefuse(t *testing.T) {
 		{`SELECT :schema.send_all('orders', '[{"kind":"Bad","body":""}]')`, "22023"},
 		{`SELECT :schema.send_all('orders', '[{"kind":"k"}]')`, "22023"},
 		{`SELECT :schema.send_all('orders', '[{"kind":"k","body":"","header":{"a":1}}]')`, "22023"},
-		{`SELECT :schema.send_all('orders', '[{"kind":"k","body":"","header":{"a":"\u0000"}}]')`, "22P05"},
+		{`SELECT :schema.send_all('orders', E'[{"kind":"k","body":"","header":{"a":"\\u0000"}}]')`, "22P05"},
 	} {
 		_, err := s.pool.Exec(t.Context(), s.schema.Render(c.sql))
 		if pg.Code(err) != c.code {

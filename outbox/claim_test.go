@@ -67,7 +67,8 @@ func connect(t *testing.T, mode pgx.QueryExecMode, arrays bool) *pgx.Conn {
 		t.Fatal(err)
 	}
 	config.DefaultQueryExecMode = mode
-	config.RuntimeParams["bytea_output"] = "escape" // somebody may have set it for the role
+	config.RuntimeParams["standard_conforming_strings"] = "on" // pgx refuses the simple protocol without
+	config.RuntimeParams["bytea_output"] = "escape"            // somebody may have set it for the role
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestOverlappingClaimsDoNotDeadlock(t *testing.T) {
 func claimRound(t *testing.T, pool interface {
 	BeginTx(ctx, pgx.TxOptions) (pgx.Tx, error)
 }, store *outbox.Store, w, r, ids int) (fresh int, err error) {
-	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{})
+	tx, err := pool.BeginTx(t.Context(), pg.ReadCommitted)
 	if err != nil {
 		return 0, err
 	}

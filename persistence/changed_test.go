@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -82,7 +83,7 @@ func TestPlanOfChanged(t *testing.T) {
 		SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 20000) n`)); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := db.Begin(t.Context())
+	tx, err := db.BeginTx(t.Context(), pg.ReadCommitted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/persistence"
 )
@@ -93,7 +94,7 @@ func TestShow(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	db.insert(t, "order/7", "order/8")
-	holder, err := db.Begin(t.Context())
+	holder, err := db.BeginTx(t.Context(), pg.ReadCommitted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -132,7 +133,7 @@ func (a *actor) load() {
 	}
 	a.Logf("%s loads %+v", a.name, refs)
 	var err error
-	if a.tx, err = a.db.Begin(a.ctx); err != nil {
+	if a.tx, err = a.db.BeginTx(a.ctx, pg.ReadCommitted); err != nil {
 		a.Fatal(err)
 	}
 	found, err := a.db.store.Load(a.ctx, a.tx, refs)

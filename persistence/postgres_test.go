@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -16,7 +17,7 @@ func postgresFixture(t *testing.T, lock bool) fixture {
 	return fixture{
 		lock: lock,
 		begin: func(ctx context.Context) (storeTx, error) {
-			tx, err := db.Begin(ctx)
+			tx, err := db.BeginTx(ctx, pg.ReadCommitted)
 			return postgresTx{db.store, tx}, err
 		},
 		read: func(ctx context.Context, name, key string) (saga.Instance, bool, error) {

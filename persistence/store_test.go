@@ -19,7 +19,7 @@ type ctx = context.Context
 func (db database) scene(t *testing.T, lock bool) scene {
 	f := fixture{lock: lock}
 	f.begin = func(ctx ctx) (storeTx, error) {
-		tx, err := db.Begin(ctx)
+		tx, err := db.BeginTx(ctx, pg.ReadCommitted)
 		return postgresTx{db.store, tx}, err
 	}
 	f.read = func(ctx ctx, name, key string) (saga.Instance, bool, error) {
@@ -137,7 +137,7 @@ func TestWaitForNothingReturns(t *testing.T) {
 func (db database) begin(t *testing.T) pgx.Tx {
 	t.Helper()
 	s := scene{t, fixture{begin: func(ctx ctx) (storeTx, error) {
-		tx, err := db.Begin(ctx)
+		tx, err := db.BeginTx(ctx, pg.ReadCommitted)
 		return postgresTx{db.store, tx}, err
 	}}}
 	return s.begin().tx.(postgresTx).tx
@@ -211,7 +211,7 @@ func TestUpdatesAreHOT(t *testing.T) {
 	}
 	defer conn.Release()
 	const updates = 20
-	tx, err := conn.Begin(t.Context())
+	tx, err := conn.BeginTx(t.Context(), pg.ReadCommitted)
 	if err != nil {
 		t.Fatal(err)
 	}

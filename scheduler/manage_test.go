@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -226,7 +227,7 @@ func TestTwoHandlersActivateAtOnce(t *testing.T) {
 	s := newShelf(t)
 	s.sync("shop", every("p"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}})
 	fire := saga.Fire{Manifest: "p", Run: s.started("p"), Attempt: 1}
-	first, err := s.pool.Begin(s.ctx())
+	first, err := s.pool.BeginTx(s.ctx(), pg.ReadCommitted)
 	s.must(err)
 	defer func() { _ = first.Rollback(s.ctx()) }()
 	run, _, err := s.ActivateTx(s.ctx(), first, fire, "d", nil)
@@ -241,7 +242,7 @@ func TestTwoHandlersActivateAtOnce(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		tx, err := second.Begin(s.ctx())
+		tx, err := second.BeginTx(s.ctx(), pg.ReadCommitted)
 		if err != nil {
 			answers <- answer{err: err}
 			return
@@ -300,7 +301,7 @@ func TestCancelMeetsAnEndOnItsWay(t *testing.T) {
 	s.sync("shop", every("a"))
 	for _, endsFirst := range []bool{true, false} {
 		run := s.started("a")
-		first, err := s.pool.Begin(s.ctx())
+		first, err := s.pool.BeginTx(s.ctx(), pg.ReadCommitted)
 		s.must(err)
 		defer func() { _ = first.Rollback(s.ctx()) }()
 		const end = "SELECT cardinality(:schema.run_end(ARRAY[$1::uuid], ARRAY[1], ARRAY['succeeded'], ARRAY['']))"
@@ -314,9 +315,9 @@ func TestCancelMeetsAnEndOnItsWay(t *testing.T) {
 		}
 		go func() {
 			if endsFirst {
-				errs <- pgx.BeginFunc(s.ctx(), second, func(tx pgx.Tx) error { return s.cancelOne(s.ctx(), tx, run, "") })
+				errs <- pgx.BeginTxFunc(s.ctx(), second, pg.ReadCommitted, func(tx pgx.Tx) error { return s.cancelOne(s.ctx(), tx, run, "") })
 			} else {
-				errs <- second.QueryRow(s.ctx(), s.schema.Render(end), run).Scan(&current)
+				errs <- pg.Conn{Conn: second.Conn()}.Row(s.ctx(), s.schema.Render(end), run).Scan(&current)
 			}
 		}()
 		pgtest.AwaitBlocked(t, s.pool, second.Conn())

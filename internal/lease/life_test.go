@@ -135,7 +135,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 			first := d.find(t, "a", "begins")
 			proxy.Set(faultproxy.Fault{Statement: "renew", Do: action},
 				faultproxy.Fault{Statement: "release"}, faultproxy.Fault{Statement: "acquire"}) // it comes back no more
-			w.keep(w.pool, d, "b")
+			w.keep(w.pool.Pool, d, "b")
 			second, ended := d.find(t, "b", "begins"), d.find(t, "a", "ends")
 			if second.at.Before(ended.at) || second.epoch <= first.epoch {
 				t.Errorf("b began %v before a had ended", ended.at.Sub(second.at))
@@ -151,9 +151,9 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 // A crash gives the lease to another after TTL + Acquire; a clean end at once.
 func TestHandOver(t *testing.T) {
 	w, d := open(t), newDiary()
-	_, stopA := w.keep(w.pool, d, "a")
+	_, stopA := w.keep(w.pool.Pool, d, "a")
 	d.find(t, "a", "begins")
-	b, _ := w.keep(w.pool, d, "b")
+	b, _ := w.keep(w.pool.Pool, d, "b")
 	stopA()
 	ended, began := d.find(t, "a", "ends"), d.find(t, "b", "begins")
 	if wait := began.at.Sub(ended.at); wait > short.TTL {
@@ -180,7 +180,7 @@ func TestRenewalsHaveAConnectionOfTheirOwn(t *testing.T) {
 		}
 		taken = append(taken, conn)
 	}
-	_, stop := w.keep(w.pool, d, "a")
+	_, stop := w.keep(w.pool.Pool, d, "a")
 	begun := d.find(t, "a", "begins")
 	<-time.After(time.Until(begun.at.Add(2 * short.TTL)))
 	stop()
@@ -216,7 +216,7 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 
 func TestOneRunAtATime(t *testing.T) {
 	w, d := open(t), newDiary()
-	k, _ := w.keep(w.pool, d, "a")
+	k, _ := w.keep(w.pool.Pool, d, "a")
 	d.find(t, "a", "begins")
 	if err := k.Run(t.Context()); !errors.Is(err, lease.ErrRunning) {
 		t.Errorf("a second Run: %v", err)

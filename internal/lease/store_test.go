@@ -12,13 +12,12 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // world is a migrated schema of a test's own.
 type world struct {
 	t      *testing.T
-	pool   *pgxpool.Pool
+	pool   *pg.Pool // as the engine has it
 	schema pg.Schema
 	store  *lease.Store
 }
@@ -31,7 +30,7 @@ func open(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, pool: pool, schema: schema, store: store}
+	return &world{t: t, pool: pg.Committed(pool), schema: schema, store: store}
 }
 
 func (w *world) acquire(holder string, ttl time.Duration) (lease.Term, bool) {
@@ -101,7 +100,7 @@ func (w *world) begin() pgx.Tx {
 
 func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	w := open(t)
-	pgtest.Statements(t, w.pool, w.schema, "statements.sql")
+	pgtest.Statements(t, w.pool.Pool, w.schema, "statements.sql")
 }
 
 func TestStatementsReachTheirRowsByIndex(t *testing.T) {

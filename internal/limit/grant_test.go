@@ -14,7 +14,7 @@ import (
 
 func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	w := open(t)
-	pgtest.Statements(t, w.pool, w.schema, "statements.sql")
+	pgtest.Statements(t, w.pool.Pool, w.schema, "statements.sql")
 }
 
 func TestStatementsReachTheirRowsByIndex(t *testing.T) {
@@ -207,7 +207,7 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 			}
 			granted <- slots[0]
 		}()
-		pgtest.AwaitBlocked(t, w.pool, grant.Conn())
+		pgtest.AwaitBlocked(t, w.pool.Pool, grant.Conn())
 		to()
 		if err := holder.Rollback(t.Context()); err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 		}
 		done <- r
 	}()
-	pgtest.AwaitBlocked(t, w.pool, finish.Conn())
+	pgtest.AwaitBlocked(t, w.pool.Pool, finish.Conn())
 	if err := beat.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -201,7 +201,7 @@ func TestChangesUnderSeats(t *testing.T) {
 	done := make(chan error, 1)
 	lower := w.begin()
 	go func() { done <- w.store.Set(context.WithoutCancel(t.Context()), lower, "billing", 1) }()
-	pgtest.AwaitBlocked(t, w.pool, lower.Conn())
+	pgtest.AwaitBlocked(t, w.pool.Pool, lower.Conn())
 	for _, tx := range []pgx.Tx{second, first} {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)

@@ -10,13 +10,12 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // world is a migrated schema of a test's own.
 type world struct {
 	t      *testing.T
-	pool   *pgxpool.Pool
+	pool   *pg.Pool // as the engine has it
 	schema pg.Schema
 	store  *limit.Store
 }
@@ -29,7 +28,7 @@ func open(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, pool: pool, schema: schema, store: store}
+	return &world{t: t, pool: pg.Committed(pool), schema: schema, store: store}
 }
 
 func (w *world) exec(sql string, args ...any) {

@@ -23,6 +23,8 @@ type Options struct {
 	Log      io.Writer         // says what is being done, such as apt-get install; nil is os.Stderr
 	Private  bool              // ignore DATABASE_URL, because the caller restarts the server
 	Env      []string          // "NAME=value" for a private server's processes, beside those of ours
+	Locale   string            // of ICU, by which databases sort text; "" sorts bytes. See LocaleVariable
+	Defaults map[string]string // settings of the role, which hold where a connection asks for nothing else. See DefaultsVariable
 }
 
 // Mode is how Restart stops the server.
@@ -55,6 +57,10 @@ type Server struct {
 // Start returns the server that DATABASE_URL names, or starts a private one.
 // When there is no Postgres to start, the error lists the remedies.
 func Start(ctx context.Context, o Options) (*Server, error) {
+	o, err := o.asAsked()
+	if err != nil {
+		return nil, err
+	}
 	if url := os.Getenv("DATABASE_URL"); url != "" && !o.Private {
 		return given(ctx, url)
 	}
@@ -99,7 +105,7 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // create fills the home, starts the server and makes the database. Caller is Start.
 func (s *Server) create(ctx context.Context, o Options) error {
-	if err := s.startInitdb(); err != nil {
+	if err := s.startInitdb(o.Locale); err != nil {
 		return errors.Join(err, os.RemoveAll(s.home.dir))
 	}
 	exit, err := s.awaitExit(ctx)
@@ -119,12 +125,15 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	if err := s.launch(ctx); err != nil {
 		return err
 	}
-	return s.createDatabase(ctx)
+	return s.createDatabase(ctx, o.Defaults)
 }
 
-func (s *Server) startInitdb() (err error) {
-	s.guard, err = watch(s.home, "TERM", filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(),
-		"-U", "edda", "-A", "trust", "-E", "UTF8", "--no-locale", "-N")
+func (s *Server) startInitdb(locale string) (err error) {
+	command := []string{filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(), "-U", "edda", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"}
+	if locale != "" {
+		command = append(command, "--locale-provider=icu", "--icu-locale="+locale)
+	}
+	s.guard, err = watch(s.home, "TERM", command...)
 	return err
 }
 
@@ -192,7 +201,7 @@ func (s *Server) clusterName(ctx context.Context) (name string, err error) {
 	return name, conn.QueryRow(ctx, "SHOW cluster_name").Scan(&name)
 }
 
-func (s *Server) createDatabase(ctx context.Context) error {
+func (s *Server) createDatabase(ctx context.Context, defaults map[string]string) error {
 	conn, err := pgx.Connect(ctx, s.dsnOf("postgres"))
 	if err != nil {
 		return fmt.Errorf("connect to the new server: %w", err)
@@ -200,6 +209,12 @@ func (s *Server) createDatabase(ctx context.Context) error {
 	defer conn.Close(ctx)
 	if _, err := conn.Exec(ctx, "CREATE DATABASE edda"); err != nil {
 		return fmt.Errorf("create database edda: %w", err)
+	}
+	for name, value := range defaults {
+		_, err := conn.Exec(ctx, "ALTER ROLE edda IN DATABASE edda SET "+pgx.Identifier{name}.Sanitize()+" = "+quoted(value))
+		if err != nil {
+			return fmt.Errorf("set the default %s = %q: %w", name, value, err)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,35 @@ func TestPrivateServerRestartsOnItsPortAndLeavesNothing(t *testing.T) {
 
 // queryString runs a query on a connection of its own and returns the only
 // value, or "" when there is no row.
+func TestServerHasTheLocaleAndTheDefaultsAskedFor(t *testing.T) {
+	t.Setenv(LocaleVariable, "en-US")
+	t.Setenv(DefaultsVariable, "default_transaction_isolation=repeatable read; search_path = it's")
+	s, err := Start(t.Context(), Options{Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop() })
+	for query, want := range map[string]string{
+		"SELECT string_agg(key, '' ORDER BY key) FROM unnest('{b,B,a,A}'::text[]) u(key)": "aAbB",
+		"SHOW transaction_isolation": "repeatable read",
+		"SHOW search_path":           `"it's"`,
+	} {
+		if got := queryString(t, s.DSN(), query); got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+
+	t.Setenv(DefaultsVariable, "search_path")
+	if s, err := Start(t.Context(), Options{Private: true}); err == nil {
+		t.Error("a default without a value was taken", s.Stop())
+	}
+	t.Setenv(DefaultsVariable, "")
+	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")
+	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), LocaleVariable) {
+		t.Errorf("a given server cannot have another locale: %v", err)
+	}
+}
+
 func queryString(t *testing.T, dsn, query string) (value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -10,6 +10,38 @@ import (
 	"strings"
 )
 
+const (
+	// LocaleVariable, set to a locale of ICU such as en-US, is the Locale of servers that are started without one.
+	LocaleVariable = "EDDA_TEST_LOCALE"
+	// DefaultsVariable, set to "name=value;name=value", is the Defaults of servers that are started without any.
+	DefaultsVariable = "EDDA_TEST_DEFAULTS"
+)
+
+// asAsked is o with what the environment asks for.
+func (o Options) asAsked() (Options, error) {
+	locale, defaults := os.Getenv(LocaleVariable), os.Getenv(DefaultsVariable)
+	if o.Locale == "" {
+		o.Locale = locale
+	}
+	if o.Defaults == nil && defaults != "" {
+		o.Defaults = map[string]string{}
+		for setting := range strings.SplitSeq(defaults, ";") {
+			name, value, ok := strings.Cut(setting, "=")
+			if !ok {
+				return o, fmt.Errorf("%s is %q: want name=value;name=value", DefaultsVariable, defaults)
+			}
+			o.Defaults[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	if os.Getenv("DATABASE_URL") != "" && !o.Private && (o.Locale != "" || len(o.Defaults) > 0) {
+		return o, fmt.Errorf("a locale or defaults are asked for (%s, %s), and the server of DATABASE_URL is not ours to change: unset one or the other", LocaleVariable, DefaultsVariable)
+	}
+	return o, nil
+}
+
+// quoted is a value for ALTER ROLE … SET. standard_conforming_strings is on where it is used.
+func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
+
 // writeSettings appends our settings, then the caller's, to postgresql.conf:
 // the last line for a name wins.
 func writeSettings(h home, port int, o Options) error {

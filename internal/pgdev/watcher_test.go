@@ -126,7 +126,7 @@ func dieInInitdb(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{home: h, binDir: binDir}
-	if err := s.startInitdb(); err != nil {
+	if err := s.startInitdb(""); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Printf("%s none\n", h.dir)

@@ -30,6 +30,9 @@ func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 	t.Helper()
 	sql, values := execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)", name, args)
 	var text []byte
+	if _, err := tx.Exec(t.Context(), asLiterals); err != nil {
+		t.Fatal(err)
+	}
 	if err := tx.QueryRow(t.Context(), sql, values...).Scan(&text); err != nil {
 		t.Fatalf("explain %s: %v", name, err)
 	}
@@ -43,6 +46,9 @@ func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 	}
 	return scans
 }
+
+// asLiterals lets pgx write arguments into the text of a statement, which it does for such a session only.
+const asLiterals = "SET LOCAL standard_conforming_strings = on"
 
 // execute writes the statement that runs a prepared one.
 func execute(explain, name string, args []string) (sql string, values []any) {

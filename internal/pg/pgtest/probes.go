@@ -32,6 +32,7 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
+	exec(t, tx, asLiterals)
 	p.prepare(t, tx, schema)
 	for _, setting := range append(p.Settings, "SET LOCAL plan_cache_mode = force_generic_plan") {
 		exec(t, tx, setting)
