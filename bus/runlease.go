@@ -21,15 +21,17 @@ const mostSilence = 10 * time.Second
 // worker is how this process is called in the attempts of runs.
 func (l *leased) worker() string { return fmt.Sprintf("%s/%d", l.bus.session.host, os.Getpid()) }
 
-// beginRun notes that the handler of c begins, and tells whether it may: not when the run is over, or cannot be asked.
+// beginRun notes that the handler of c begins, and tells whether it may: not when the run is over, or cannot be asked. As many handlers as
+// Concurrency allows may ask at once, and somebody may have their runs locked: the connections that claim, finish and extend are not
+// for them.
 func (l *leased) beginRun(ctx context.Context, c *claimed) bool {
 	var a attempts
 	a.add(c.delivery.Info.Fire)
 	worker := l.worker()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(l.bus.sql.Get("open"))
+	pipeline.Queue(l.bus.sql.Get("open_leased"), l.bound)
 	answers := l.bus.queueCheck(pipeline, a, &worker)
-	err := l.pool.SendBatch(ctx, pipeline).Close()
+	err := l.bus.pool.SendBatch(ctx, pipeline).Close()
 	switch {
 	case err == nil && (*answers)[0] == runCurrent:
 		l.mu.Lock()
@@ -44,7 +46,7 @@ func (l *leased) beginRun(ctx context.Context, c *claimed) bool {
 		l.end(c)
 	case context.Cause(ctx) != nil:
 		l.judge(ctx, c, saga.Outcome{Err: err})
-	default: // the database is away: this says nothing about the message
+	default: // the database is away, or somebody has the run locked: this says nothing about the message
 		l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", fmt.Errorf("check a run: %w", explain(err)))
 		c.putBack(absentWait, err)
 		l.end(c)

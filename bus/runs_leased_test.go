@@ -221,6 +221,54 @@ func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
 	w.wantText("2", "SELECT string_agg(n::text, ',') FROM edda.kept")
 }
 
+// Handlers that wait for runs which somebody has locked had all connections of their endpoint: nothing else was extended, finished or
+// claimed.
+func TestLockedRunsKeepNobodyElseWaiting(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	keep(w)
+	h := newHands()
+	end, release := ended(t)
+	w.start("workers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
+		defer h.take(ctx, "", m.N)()
+		if m.N == 0 {
+			until(ctx, end)
+		}
+		ctx.Send(called(m))
+		return context.Cause(ctx)
+	}), bus.Handle(func(*bus.Context, job) error { return nil }))
+	long := w.send(call{N: 0})
+	w.until("it runs", func() bool { return h.number() == 1 })
+	w.manifest("nightly", 2)
+	tx := w.begin()
+	var fires []saga.Fire
+	for range 4 {
+		f := w.dispatched("nightly")
+		w.execTx(tx, "SELECT FROM edda.run WHERE id = $1 FOR UPDATE", [16]byte(f.Run))
+		w.send(job{}, saga.WithFire(f))
+		fires = append(fires, f)
+	}
+	w.untilWaiting("run_check")
+	for n := range 20 {
+		w.send(call{N: n + 1})
+	}
+	w.until("the others are handled", func() bool { return w.count("SELECT count(*) FROM edda.kept") == 20 })
+	due := func() string { return w.text("SELECT due::text FROM "+w.queue("workers")+" WHERE id = $1", [16]byte(long.ID)) }
+	for range 4 { // more than a lease
+		before := due()
+		w.until("the long one is extended", func() bool { return due() != before })
+	}
+	h.want(t)
+	if times := h.times("0"); times != 1 {
+		t.Errorf("the long one began %d times", times)
+	}
+	w.commit(tx)
+	release()
+	for _, f := range fires {
+		w.untilRun(f, "succeeded/succeeded")
+	}
+	w.untilEmpty("workers")
+}
+
 // newBlocked has an endpoint that handles jobs, and cannot finish one until release is called.
 func newBlocked(t *testing.T) (w *world, handled func() int, release func()) {
 	w = newWorld(t, bus.Options{})
