@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A cancel that commits while the end of its message waits for the row takes nothing away: what the handler sent is there, and a
-// message that goes back is still cancelled.
+// A cancel that commits while the end of its message waits for the row takes nothing away from a success. A failure is discarded,
+// as one that the handler returns after it was told.
 func TestCancelDoesNotUndoASuccess(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -23,9 +23,11 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 		outcome   error
 		kept      int
 	}{
-		"finish":            {bus.Unordered, "finish", nil, 1},
-		"finish in a lane":  {bus.Strict, "finish", nil, 1},
-		"finish of failure": {bus.Unordered, "finish", saga.Permanent(errNo), 0},
+		"success":           {bus.Unordered, "finish", nil, 1},
+		"success in a lane": {bus.Strict, "finish", nil, 1},
+		"dead letter":       {bus.Unordered, "finish", saga.Permanent(errNo), 0},
+		"retry":             {bus.Unordered, "finish", errNo, 0},
+		"retry in a lane":   {bus.Strict, "finish", errNo, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -51,7 +53,8 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 			w.commit(tx)
 			w.untilEmpty("workers")
 			w.until("its effects are there", func() bool { return w.count("SELECT count(*) FROM edda.kept") == c.kept })
-			w.want(0, "SELECT count(*) FROM edda.discarded")
+			w.want(1-c.kept, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: late'")
+			w.want(0, "SELECT count(*) FROM edda.dead_letter")
 			if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 || calls != 1 {
 				t.Errorf("%d claims were lost, and the handler was called %d times", len(lost), calls)
 			}

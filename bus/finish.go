@@ -311,13 +311,18 @@ func (f *finishing) end(ctx context.Context) error {
 	return nil
 }
 
-// collect notes the places of the claims that stood.
+// collect notes the places of the claims that stood. A message whose handler failed before it was told of a cancel is not tried
+// again, for its row would be a new one, of which nobody knows that it is cancelled.
 func (f *finishing) collect(at []int) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
-			f.won[at[r.Int(0)]] = true
+			n := at[r.Int(0)]
+			f.won[n] = true
 			f.batch.now = r.Time(1)
+			if c := f.claims[n]; !r.Null(2) && !c.release && (c.fate == again || c.fate == dead) {
+				c.callOff(cancelReason(r.Text(2)))
+			}
 		}
 		return rows.Err()
 	}

@@ -252,7 +252,9 @@ func TestLockedRunsKeepNobodyElseWaiting(t *testing.T) {
 		w.send(call{N: n + 1})
 	}
 	w.until("the others are handled", func() bool { return w.count("SELECT count(*) FROM edda.kept") == 20 })
-	due := func() string { return w.text("SELECT due::text FROM "+w.queue("workers")+" WHERE id = $1", [16]byte(long.ID)) }
+	due := func() string {
+		return w.text("SELECT due::text FROM "+w.queue("workers")+" WHERE id = $1", [16]byte(long.ID))
+	}
 	for range 4 { // more than a lease
 		before := due()
 		w.until("the long one is extended", func() bool { return due() != before })

@@ -266,14 +266,14 @@ CROSS JOIN LATERAL (
 -- waits for the row moves it, too, and takes nothing: hence no ctid, which would be looked for where the row was.
 DELETE FROM :queue q USING unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
-RETURNING u.place, now();
+RETURNING u.place, now(), q.cancelled;
 
 -- name: release
 -- What was not begun goes back to where it was. See finish.
 UPDATE :queue q SET due = q.turn, turn = NULL, claim = NULL, owner = NULL
 FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
-RETURNING u.place, now();
+RETURNING u.place, now(), q.cancelled;
 
 -- name: cancel_waiting
 -- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
