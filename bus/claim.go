@@ -116,20 +116,16 @@ func (l *leased) claim(taking context.Context, want int) (got int, unseated bool
 		l.wakeForNext(ctx, conn.Conn())
 		return 0, false, nil
 	}
-	return b.got(claims, want), false, l.beginAll(ctx, b, claims)
+	l.beginAll(b, claims) //nolint:contextcheck // handlers outlive the context of taking
+	return b.got(claims, want), false, nil
 }
 
 // beginAll starts the handlers of what was claimed.
-func (l *leased) beginAll(ctx context.Context, b *batch, claims []*claimed) (err error) {
+func (l *leased) beginAll(b *batch, claims []*claimed) {
 	l.hold(claims)
-	b.prepareTurn(l.work) //nolint:contextcheck // handlers outlive the context of taking
+	b.prepareTurn(l.work)
 	b.decode()
-	if claims, err = l.setSuspectsAside(ctx, claims); err != nil {
-		l.giveBack(claims)
-		return err
-	}
-	l.sort(claims)
-	return nil
+	l.sort(l.setSuspectsAside(claims))
 }
 
 // take runs the statement. The transaction is over when it returns: nothing stays open while handlers run.
@@ -146,7 +142,7 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 }
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
-	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()), l.options.BatchBytes).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()), l.options.BatchBytes, l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
 	})
@@ -172,9 +168,10 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		if !r.Null(12) {
 			c.callOff(cancelReason(r.Text(12)))
 		}
-		c.before, b.found = r.UUID(13), int(r.Int(14))
-		if len(r) > 15 {
-			c.key = r.Text(15)
+		c.before, c.crashes = r.UUID(13), suspect{deaths: int(r.Int(14)), alone: int(r.Int(15))}
+		b.found = int(r.Int(16))
+		if len(r) > 17 {
+			c.key = r.Text(17)
 		}
 		claims = append(claims, c)
 		b.messages = append(b.messages, &c.message)

@@ -31,6 +31,7 @@ type leased struct {
 	beat     chan struct{} // of capacity 1: extend at once, somebody has cancelled a message
 	sooner   chan struct{} // of capacity 1: a claim is trusted for a shorter time than distrust wants to wait
 	losses   chan struct{} // of capacity 1: there is something to tell
+	restless time.Duration // a suspect waited for rest so long, and in vain; of the loop that claims
 	closed   chan struct{} // no handler runs any more, and none will
 	finished chan struct{} // and everything is finished
 
@@ -80,6 +81,7 @@ type claimed struct {
 	key      string      // of its lane, "" when it has none
 	lane     *lane       // that it was claimed for, nil when it was entered with this claim
 	before   saga.ID     // the session that had it when its lease ended; zero when none did
+	crashes  suspect     // the processes that died with it in hand
 	number   int         // of the claim
 	rows     []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
 	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu

@@ -90,7 +90,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
 		"gather":          {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
-		"claim":           {empty: []string{"10", "1000", nobody, "1000"}, full: []string{"10", "1000", nobody, "1000"}, most: 10},
+		"claim":           {empty: []string{"10", "1000", nobody, "1000", "true"}, full: []string{"10", "1000", nobody, "1000", "true"}, most: 10},
 		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
 		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},

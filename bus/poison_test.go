@@ -287,9 +287,8 @@ func TestRestartOfPostgresInCarefulMode(t *testing.T) {
 // The same of a leased endpoint: a message that two processes died with runs with no other handler beside it.
 func TestLeasedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w := poisoned(t)
-	w.suspected(5)
+	w.suspectedTwice(5)
 	w.preload(200)
-	w.exec(`UPDATE `+w.queue("poisoned")+` SET claim = 2, owner = $1::text::uuid WHERE id::text LIKE 'aaaa%'`, w.died("1 second"))
 	var inHand, suspects, crowded atomic.Int64
 	w.start("poisoned", bus.EndpointOptions{Concurrency: 8}, bus.Handle(func(c *bus.Context, _ innocent) error {
 		defer inHand.Add(-1)

@@ -383,9 +383,6 @@ type owner struct {
 // time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server process is gone that
 // ran its batch. Our own session never is dead. While this process doubts its own connection it believes only what others saw.
 func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[saga.ID]bool, error) {
-	s.mu.Lock()
-	trust := time.Now().After(s.doubt)
-	s.mu.Unlock()
 	var ids []saga.ID
 	var backends []int
 	for _, o := range owners {
@@ -399,7 +396,7 @@ func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[sa
 	dead := map[saga.ID]bool{}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(s.bus.sql.Get("look_anew"))
-	pipeline.Queue(s.bus.sql.Get("dead_sessions"), uuidsOf(ids), backends, trust).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(s.bus.sql.Get("dead_sessions"), uuidsOf(ids), backends, s.trusts()).Query(func(rows pgx.Rows) error {
 		var id saga.ID
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { dead[id] = true; return nil })
 		return err
@@ -408,6 +405,13 @@ func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[sa
 		return nil, fmt.Errorf("ask which sessions are dead: %w", err)
 	}
 	return dead, nil
+}
+
+// trusts reports whether this process may believe what it sees of others. See doubtFor.
+func (s *session) trusts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().After(s.doubt)
 }
 
 // uuidsOf is for connections that do not know our own arrays.

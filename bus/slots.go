@@ -66,7 +66,8 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	for n, c := range claims {
 		c.slot = &granted.Slots[n]
 	}
-	return b.got(claims, want), false, l.beginAll(ctx, b, claims)
+	l.beginAll(b, claims) //nolint:contextcheck // handlers outlive the context of taking
+	return b.got(claims, want), false, nil
 }
 
 // leaveLine gives up our place among those who wait for slots: there is nothing to do.

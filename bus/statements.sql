@@ -231,17 +231,22 @@ SELECT set_config('client_connection_check_interval', '2000', false);
 -- name: claim
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself. Each
 -- row gets a microsecond of its own: one message may be in a queue twice. Rows are claimed as long as they have no more than $4 bytes
--- together, and the first one always is; the last column is how many were due, up to $1.
+-- together, and the first one always is; the last column is how many were due, up to $1. Where the process
+-- of a row's last owner has died, the row counts a death.
 WITH found AS MATERIALIZED (
     SELECT x.ctid AS tid, x.due AS was, x.owner AS before, octet_length(x.kind) + octet_length(x.header) + octet_length(x.body) AS size
     FROM :queue x
     WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 numbered AS MATERIALIZED (
-    SELECT f.*, row_number() OVER upto AS place, sum(f.size) OVER upto AS bytes FROM found f WINDOW upto AS (ROWS UNBOUNDED PRECEDING))
+    SELECT f.*, row_number() OVER upto AS place, sum(f.size) OVER upto AS bytes,
+           CASE WHEN f.before <> $3::uuid THEN :schema.session_died(f.before, $5) END AS died
+    FROM found f WINDOW upto AS (ROWS UNBOUNDED PRECEDING))
 UPDATE :queue q
-SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid, turn = coalesce(q.turn, n.was)
+SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1, owner = $3::uuid, turn = coalesce(q.turn, n.was),
+    deaths = CASE WHEN n.died THEN coalesce(q.deaths, 0) + 1 ELSE q.deaths END,
+    deaths_alone = CASE WHEN n.died AND q.alone THEN coalesce(q.deaths_alone, 0) + 1 ELSE q.deaths_alone END, alone = NULL
 FROM numbered n WHERE q.ctid = n.tid AND (n.bytes <= $4::bigint OR n.place = 1)
-RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, n.before,
+RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, n.before, coalesce(q.deaths, 0), coalesce(q.deaths_alone, 0),
           (SELECT count(*) FROM found);
 
 -- name: extend
@@ -363,7 +368,7 @@ back AS (
            g.body, 1, $4::uuid, g.due FROM gone g
     RETURNING due, id, turn)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
-       g.body, now(), b.due, 1, NULL::text, NULL::uuid, 0::bigint, g.key
+       g.body, now(), b.due, 1, NULL::text, NULL::uuid, 0, 0, 0::bigint, g.key
 FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
 ORDER BY g.place;
 
@@ -449,9 +454,9 @@ CROSS JOIN LATERAL (
 -- name: in_dead_hands
 -- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before to a lease after the lanes' ends:
 -- a process extends its lanes and what it has claimed in them within less than a lease, or believes in neither.
-SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0::bigint
+SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0, 0, 0::bigint
 FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) d(session, since, upto)
 CROSS JOIN LATERAL (SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= d.upto AND x.owner = d.session) q;
 
 -- name: mark_alone
-UPDATE :queue q SET claim = q.claim + $5::int WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;
+UPDATE :queue q SET alone = $5 WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;

@@ -1,13 +1,15 @@
 -- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and when
 -- nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened
 -- to this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. turn is the due that the row had
--- before it was claimed. cancelled is why its handler is to stop. All are NULL in every other queue, where they take no space.
+-- before it was claimed. cancelled is why its handler is to stop. deaths counts the processes that died with the message in hand, and
+-- deaths_alone those of them that had nothing else of the endpoint in hand; alone says that this claim has not. All are NULL in every
+-- other queue, where they take no space.
 DO $$
 DECLARE
     number int;
 BEGIN
     FOR number IN SELECT id FROM :schema.queue WHERE to_regclass(format('%I.queue_%s', :'schema', id)) IS NOT NULL LOOP
-        EXECUTE format('ALTER TABLE %I.queue_%s ADD claim int, ADD owner uuid, ADD turn timestamptz, ADD cancelled text', :'schema', number);
+        EXECUTE format('ALTER TABLE %I.queue_%s ADD claim int, ADD owner uuid, ADD turn timestamptz, ADD cancelled text, ADD deaths int, ADD deaths_alone int, ADD alone boolean', :'schema', number);
     END LOOP;
 END $$;
 
@@ -40,6 +42,9 @@ BEGIN
             owner        uuid,
             turn         timestamptz,
             cancelled    text,
+            deaths       int,
+            deaths_alone int,
+            alone        boolean,
             CONSTRAINT queue_%2$s_pkey PRIMARY KEY (due, id)
         ) WITH (
             autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

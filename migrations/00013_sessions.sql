@@ -43,6 +43,18 @@ CREATE UNLOGGED TABLE :schema.crash_ledger (
     CONSTRAINT crash_ledger_pkey PRIMARY KEY (queue, due, id)
 );
 
+-- Reports whether the process of a session died. A session that is not there any more has been dead for long: a living one is always
+-- there. Without look the caller doubts its own connection, and only what others saw counts.
+CREATE FUNCTION :schema.session_died(session uuid, look boolean) RETURNS boolean
+LANGUAGE sql AS $$
+    SELECT CASE WHEN s.id IS NULL OR s.died THEN true
+                WHEN s.ended IS NOT NULL OR NOT look THEN false
+                WHEN s.expires < clock_timestamp() THEN true
+                WHEN s.locked THEN pg_try_advisory_xact_lock_shared(hashtextextended(s.id::text, s.tableoid::bigint))
+                ELSE false END
+    FROM (SELECT) one LEFT JOIN :schema.session s ON s.id = session_died.session
+$$;
+
 -- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A queue whose
 -- table is gone has none.
 CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean

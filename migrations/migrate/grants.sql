@@ -29,7 +29,7 @@ GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(te
     :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text, text),
     :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean), :schema.pause_limit(text, text),
     :schema.resume_limit(text), :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
-    :schema.manifest_live(boolean, timestamptz, timestamptz, int), :schema.manifest_lock(bigint[]),
+    :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int), :schema.manifest_lock(bigint[]),
     :schema.run_check(uuid[], int[], text), :schema.run_beat(uuid[], int[]), :schema.run_rest(uuid[], int[]),
     :schema.run_end(uuid[], int[], text[], text[]), :schema.run_left(uuid[]) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'runtime')
