@@ -123,6 +123,7 @@
 //	Debug  edda: notify                           error (the poll finds the messages)
 //	Warn   edda: Options.Events panicked          event, panics, panic, stack (once in a minute; panics is how many there were since)
 //	Warn   edda: an ordered endpoint has a limit, which it does not heed  endpoint
+//	Warn   edda: the endpoint's limit is another than its program's  endpoint, limit, cluster_concurrency, remedy
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //

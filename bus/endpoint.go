@@ -41,7 +41,7 @@ type EndpointOptions struct {
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
 	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not
 	// undo what an operator has set with SetLimit, "edda limit set" or the SQL function set_limit. 0 makes no limit, and leaves one
-	// alone that is there. See docs/limits.md.
+	// alone that is there. Check warns when the limit is another number than this one. See docs/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default
@@ -82,7 +82,8 @@ type Endpoint struct {
 	partitions *spread          // of the queue in front of partitions: its batches move messages to them
 	relay      bool             // it has no handlers: a Relay consumes its queue
 
-	limited atomic.Bool // batches need a seat, see seat.go; once true it stays so
+	limited    atomic.Bool  // batches need a seat, see seat.go; once true it stays so
+	otherLimit atomic.Int64 // the limit in force that was warned of, 0 when none was
 	ground
 	pump   *pump
 	knobs  *knobs

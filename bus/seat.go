@@ -86,13 +86,26 @@ func (h *hub) limitsChanged() {
 // findLimit makes the endpoint's limit if it is to have one and has none, and learns whether it has one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
-		if _, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency); err != nil {
+		inForce, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
+		if err != nil {
 			return explain(err)
 		}
+		e.compareLimit(inForce)
 		e.limited.Store(true)
 		return nil
 	}
 	return e.lookForLimit(ctx, e.bus.pool)
+}
+
+// compareLimit warns, once for each number, where the limit in force is not that of the program: a deploy that changes
+// ClusterConcurrency changes nothing in the database.
+func (e *Endpoint) compareLimit(inForce int) {
+	ours := e.options.ClusterConcurrency
+	if inForce == ours || e.otherLimit.Swap(int64(inForce)) == int64(inForce) {
+		return
+	}
+	e.bus.log.Warn("edda: the endpoint's limit is another than its program's", "endpoint", e.name, "limit", inForce, "cluster_concurrency", ours,
+		"remedy", fmt.Sprintf("edda limit set %s %d", e.name, ours))
 }
 
 func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -155,6 +156,31 @@ func TestDeployLeavesTheOperatorsLimitAlone(t *testing.T) {
 	}
 	if all, err := w.bus.Limits(t.Context()); err != nil || len(all) != 1 || all[0].Limit != 5 {
 		t.Errorf("the operator's 5 became %+v, %v", all, err)
+	}
+}
+
+// A deploy with another number changes nothing, which somebody should know.
+func TestCheckWarnsOfAnotherLimit(t *testing.T) {
+	var text bytes.Buffer // read when nothing runs
+	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	w.makeQueue("errands")
+	for _, deploy := range []struct {
+		number int
+		warns  string
+	}{
+		{3, ""},
+		{0, ""},
+		{8, `limit=3 cluster_concurrency=8 remedy="edda limit set errands 8"`},
+	} {
+		text.Reset()
+		e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: deploy.number}, bus.HandleTx((&crowd{}).handle))
+		if err := errors.Join(e.Install(t.Context()), e.Check(t.Context()), e.Check(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Count(text.String(), "\n")
+		if deploy.warns == "" && lines > 0 || deploy.warns != "" && (lines != 1 || !strings.Contains(text.String(), deploy.warns)) {
+			t.Errorf("deployed with %d, the log says %q, want one line with %q", deploy.number, text.String(), deploy.warns)
+		}
 	}
 }
 
