@@ -27,9 +27,10 @@ const (
 	fullBatches      = 0.8  // of BatchMax, mean
 	longLag          = 1.0  // seconds
 	mostOfEndpoint   = 0.5  // of the batches' time
+	mostOfWork       = 0.5  // contention that costs less does not explain a queue
 )
 
-// advised is one saga of an endpoint and what is to be said about it. Saga "" are the endpoint's plain handlers.
+// advised is one saga of an endpoint and what is to be said about it. Saga "" are the endpoint's plain handlers, and messages that reached no handler.
 type advised struct {
 	counters  bus.SagaCounters
 	enough    bool // there are numbers to go by
@@ -113,6 +114,11 @@ func share[N int64 | time.Duration](part, whole N) float64 {
 func (s subject) conflictShare() float64 { return share(s.Conflicts, s.Steps+s.Conflicts) }
 func (s subject) waitShare() float64     { return share(s.Wait+s.Turn, s.Batch) }
 func (s subject) putDownShare() float64  { return share(s.Busy+s.Queued, s.Taken) }
+
+// contention is the part of the work that contention costs: of the attempts, of the batches' time or of the messages taken.
+func (s subject) contention() float64 {
+	return max(s.conflictShare(), s.waitShare(), s.putDownShare())
+}
 
 func mean(sum time.Duration, n int64) time.Duration {
 	if n <= 0 {

@@ -83,7 +83,8 @@ func saysConflicts(s subject, value float64) string {
 
 func saysWaiting(s subject, value float64) string {
 	return fmt.Sprintf("its batches spend %s of their time waiting for instances that other workers have (%s for those of other servers, %s for those of "+
-		"their own), while messages take %s to their commit. More processors, connections or servers do not help; messages of one instance in one place do: one server, or "+
+		"their own), while messages take %s to their commit. Look at the processors of the servers and of Postgres first: where they are busy, waits are long because "+
+		"everything is. Where they are idle, more processors, connections or servers do not help; messages of one instance in one place do: one server, or "+
 		"an endpoint whose messages are kept in order or partitioned by key", percent(value), shortSpan(s.Wait), shortSpan(s.Turn), shortSpan(s.critical()))
 }
 
@@ -102,11 +103,15 @@ func saysPutDown(s subject, value float64) string {
 func saysCritical(s subject, _ float64) string {
 	text := fmt.Sprintf("a message takes %s from its send to its commit, of which its handler has %s and its batch %s: it waits in the queue. ",
 		shortSpan(s.critical()), shortSpan(s.handler()), shortSpan(s.perBatch()))
+	const look = "Look at what the sessions of Postgres wait for (docs/scaling.md, query 1). If few are active, add workers or servers. " +
+		"If they wait for the locks transactionid or tuple, handlers change the same rows of yours, and more servers would wait with them. Otherwise Postgres or its machine is the limit"
 	switch {
+	case s.contended && s.contention() >= mostOfWork:
+		return text + "What keeps it there is the contention above, unless processors are busy"
 	case s.contended:
-		return text + "What keeps it there is the contention above"
+		return text + fmt.Sprintf("The contention above costs %s of the work at most, which does not explain that. ", percent(s.contention())) + look
 	case s.queue.Ready > int64(s.BatchMax):
-		return text + fmt.Sprintf("%d messages are ready now: add servers, or look at what the endpoint's other messages cost", s.queue.Ready)
+		return text + fmt.Sprintf("%d messages are ready now. ", s.queue.Ready) + look
 	}
-	return text + "The queue is short now, so load comes in bursts: add servers for these, or accept it"
+	return text + "The queue is short now, so load comes in bursts. Accept it, or look at the next one while it lasts (docs/scaling.md, query 1)"
 }

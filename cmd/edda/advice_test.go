@@ -61,13 +61,17 @@ func TestAdvice(t *testing.T) {
 		{"critical time", func(c *bus.SagaCounters) { c.Critical = 30_000 * time.Second }, queue, nil, []string{"critical-time"},
 			[]string{"a message takes 3s from its send", "handler has 10µs and its batch 10ms", "The queue is short now"}},
 		{"critical time with a long queue", func(c *bus.SagaCounters) { c.Critical = 30_000 * time.Second }, behind, nil, []string{"critical-time"},
-			[]string{"70000 messages are ready now: add servers"}},
+			[]string{"70000 messages are ready now. Look at what the sessions", "few are active, add workers or servers", "the same rows of yours, and more servers would wait with them"}},
+		{"critical time with a little contention", func(c *bus.SagaCounters) { c.Critical, c.Conflicts = 30_000*time.Second, 300 }, behind, nil, []string{"conflicts", "critical-time"},
+			[]string{"contention above costs 20.0 % of the work at most, which does not explain that", "query 1"}},
+		{"critical time for contention", func(c *bus.SagaCounters) { c.Critical, c.Conflicts = 30_000*time.Second, 10_000 }, behind, nil, []string{"conflicts", "critical-time"},
+			[]string{"What keeps it there is the contention above"}},
 		{"critical time of slow handlers", func(c *bus.SagaCounters) {
 			c.Critical, c.Handler = 30_000*time.Second, 10_000*time.Second
 		}, queue, nil, []string{"slow-handler"}, []string{"its handlers take 1s on average", "plain handler"}},
 		// S4-25: both rise, and nothing is saturated: the time goes into waiting for each other.
 		{"waiting", func(c *bus.SagaCounters) { c.Critical, c.Wait, c.Turn = 5000*time.Second, 7*time.Second, time.Second }, queue, nil, []string{"waiting"},
-			[]string{"80.0 % of their time", "(7s for those of other servers, 1s for those of their own)", "More processors, connections or servers do not help", "in order or partitioned by key"}},
+			[]string{"80.0 % of their time", "(7s for those of other servers, 1s for those of their own)", "where they are busy, waits are long because everything is", "more processors, connections or servers do not help", "in order or partitioned by key"}},
 		{"waiting that nobody feels", func(c *bus.SagaCounters) { c.Turn = 9 * time.Second }, queue, nil, nil, nil},
 		{"put down here", func(c *bus.SagaCounters) { c.Taken, c.Queued, c.Concurrency = 30_000, 20_000, 9 }, queue, nil, []string{"put-down"},
 			[]string{"66.7 % of the messages", "(20000 of 30000)", "Concurrency of 2 instead of 9"}},
@@ -118,6 +122,19 @@ func TestEveryRuleIsExplained(t *testing.T) {
 		if want := fmt.Sprintf("%.3g", r.threshold); !strings.Contains(page, want) {
 			t.Errorf("docs/hot-sagas.md does not say from when on %s is said: %s", r.symptom, want)
 		}
+	}
+}
+
+// An endpoint of sagas alone has messages that reach no handler, and no plain handler.
+func TestAdviceSpeaksOfHandlersThatAreThere(t *testing.T) {
+	t.Parallel()
+	for steps, want := range map[int64]string{
+		0:   "messages of endpoint orders that no handler has handled: 500 times taken, 490 times tried again, 3 dead letters.",
+		200: "plain handlers of endpoint orders: nothing to change. 200 messages",
+	} {
+		p := &page{}
+		advise([]bus.SagaCounters{{Endpoint: "orders", Taken: 500, Steps: steps, Retries: 490, Dead: 3}}, nil)[0].print(p)
+		says(t, p.text.String(), want)
 	}
 }
 

@@ -58,7 +58,7 @@ type findingJSON struct {
 
 type advisedJSON struct {
 	Endpoint     string        `json:"endpoint"`
-	Saga         string        `json:"saga"` // "" for plain handlers
+	Saga         string        `json:"saga"` // "" for plain handlers, and messages that reached no handler
 	Store        string        `json:"store"`
 	Since        time.Time     `json:"since"`
 	Last         time.Time     `json:"last"`
@@ -116,6 +116,9 @@ func (a advised) print(p *page) {
 		name = fmt.Sprintf("plain handlers of endpoint %s", s.Endpoint)
 	}
 	switch {
+	case s.Saga == "" && s.Steps == 0: // there may be no plain handler at all
+		p.line("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d dead letters.", s.Endpoint, s.Taken, s.Retries, s.Dead)
+		return
 	case !a.enough:
 		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Taken, enoughMessages)
 		return

@@ -136,12 +136,19 @@ no process has more workers than the MaxConns of its pool, and the server must a
 			if err != nil || n < 1 {
 				return usage(c, fmt.Errorf("%s is no number of workers: want 1 or more; \"edda endpoint pause\" stops an endpoint", escape(args[1])))
 			}
-			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n}, fmt.Sprintf("Each process of endpoint %s has %d workers.", args[0], n),
+			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n}, fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
 				func(ctx context.Context, b *bus.Bus) error { return b.SetConcurrency(ctx, args[0], n) })
 		},
 	}
 	c.Flags().BoolVar(&reset, "reset", false, "give every program its own number back")
 	return c
+}
+
+func workers(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
 }
 
 // turn does what a command sets, and says so.

@@ -12,6 +12,7 @@ func TestEndpoints(t *testing.T) {
 	w.want(exitDone, "migrate", "install", "--relay", "shop.events")
 	w.prints(w.want(exitDone, "endpoint", "pause", "orders", "--reason", "closed\x1b[2J").out, `
 		| Endpoint orders is paused. "edda endpoint resume orders" ends that.`)
+	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "1").out, `| Each process of endpoint orders has 1 worker.`)
 	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out, `| Each process of endpoint orders has 2 workers.`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
 		| ENDPOINT STATE SINCE REASON CONCURRENCY BY
