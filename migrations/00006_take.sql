@@ -34,12 +34,15 @@ END $$;
 
 -- take locks up to most messages of an endpoint that are due, oldest first, and leaves out those that somebody
 -- else has in hand. They are the caller's until its transaction ends; those that it did not give to done are then
--- in the queue as before.
+-- in the queue as before. Error: 22023 when most is not 1 to 10,000; without a limit it would lock the whole queue.
 CREATE FUNCTION :schema.take(endpoint text, most int)
 RETURNS TABLE (claim tid, message_id uuid, kind text, header bytea, body bytea, sent timestamptz)
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 BEGIN
+    IF (take.most BETWEEN 1 AND 10000) IS NOT TRUE THEN
+        RAISE EXCEPTION 'most must be 1 to 10000' USING ERRCODE = '22023';
+    END IF;
     RETURN QUERY EXECUTE format($sql$
         SELECT q.ctid, q.id, q.kind::text, q.header, q.body, q.sent FROM %I.queue_%s q
         WHERE q.due <= now() ORDER BY q.due, q.id LIMIT $1 FOR UPDATE SKIP LOCKED

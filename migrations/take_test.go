@@ -100,6 +100,9 @@ func TestTakeAndSendAllRefuse(t *testing.T) {
 	for _, c := range []struct{ sql, code string }{
 		{`SELECT :schema.take('nobody', 1)`, "ED002"},
 		{`SELECT :schema.take(NULL, 1)`, "ED002"},
+		{`SELECT :schema.take('orders', NULL)`, "22023"}, // it locked the whole queue
+		{`SELECT :schema.take('orders', 0)`, "22023"},
+		{`SELECT :schema.take('orders', 10001)`, "22023"},
 		{`SELECT :schema.done('nobody', '{}', '{}')`, "ED002"},
 		{`SELECT :schema.send_all('nobody', '[]')`, "ED002"},
 		{`SELECT :schema.send_all('orders', '[{"kind":"Bad","body":""}]')`, "22023"},

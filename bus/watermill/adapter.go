@@ -24,7 +24,7 @@ var adapterStatements string
 type SchemaAdapter struct {
 	Schema    string   // "" is "edda"
 	Kind      KindFunc // of the messages that are published; nil is KindOf
-	BatchSize int      // messages a subscriber takes in one transaction; 0 is 100
+	BatchSize int      // messages a subscriber takes in one transaction; 0 is 100, at most 10,000
 
 	// Notify wakes Edda's workers at the commit of a Publish. Postgres commits transactions that notify one after
 	// another, in the whole cluster. Without it a worker that is idle finds the messages at its next poll.
@@ -42,7 +42,10 @@ var (
 	_ sql.OffsetsAdapter = OffsetsAdapter{}
 )
 
-const standardBatch = 100
+const (
+	standardBatch = 100
+	mostTaken     = 10_000 // that the SQL function take gives
+)
 
 func adapterStatement(schema, name string) (string, pg.Schema, error) {
 	parsed, err := pg.ParseSchema(schema)
@@ -114,8 +117,8 @@ func (a SchemaAdapter) SelectQuery(p sql.SelectQueryParams) (sql.Query, error) {
 	switch {
 	case size == 0:
 		size = standardBatch
-	case size < 0:
-		return sql.Query{}, fmt.Errorf("BatchSize is %d, want 1 or more (0 is %d)", size, standardBatch)
+	case size < 0 || size > mostTaken:
+		return sql.Query{}, fmt.Errorf("BatchSize is %d, want 1 to %d (0 is %d)", size, mostTaken, standardBatch)
 	}
 	query, _, err := adapterStatement(a.Schema, "take")
 	return sql.Query{Query: query, Args: []any{p.Topic, size}}, err

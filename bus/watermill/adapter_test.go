@@ -264,6 +264,7 @@ func TestAdaptersRefuse(t *testing.T) {
 		"is nil":                      second(a.InsertQuery(sql.InsertQueryParams{Topic: "a", Msgs: message.Messages{nil}})),
 		"a queue of its own":          second(a.SelectQuery(group)),
 		"BatchSize is -1":             second(watermill.SchemaAdapter{BatchSize: -1}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
+		"BatchSize is 10001":          second(watermill.SchemaAdapter{BatchSize: 10_001}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
 		"both adapters together":      second(o.AckMessageQuery(sql.AckMessageQueryParams{Topic: "a", Rows: []sql.Row{{}}})),
 		"reserved by Postgres":        second(watermill.SchemaAdapter{Schema: "pg_x"}.InsertQuery(sql.InsertQueryParams{Topic: "a"})),
 		"there is no endpoint nobody": w.stockPublisher(sql.BeginnerFromPgx(w.pool), a).Publish("nobody", message.NewMessage("1", nil)),
