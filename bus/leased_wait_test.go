@@ -291,3 +291,32 @@ func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	h.want(t)
 	w.until("the loss was told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 }
+
+// The same in a lane: with the older claim the process gives up the lane, and what it has claimed for it in the same moment.
+func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	end, release := ended(t)
+	o := bus.EndpointOptions{Ordered: bus.Overtaking, Lease: 2 * time.Second, Poll: 20 * time.Millisecond}
+	w.start("turns", o, bus.Handle(func(ctx *bus.Context, m turn) error {
+		again := h.has("1")
+		defer h.take(ctx, "", m.N)()
+		if !again {
+			until(ctx, end)
+		}
+		return nil
+	}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	w.send(turn{Key: "k", N: 1})
+	w.until("it runs", func() bool { return h.has("1") })
+	second := w.send(turn{Key: "k", N: 2})
+	table := w.queue("turns")
+	w.until("the second is claimed", func() bool { return w.count("SELECT count(*) FROM "+table+" WHERE owner IS NOT NULL") == 2 })
+	tx := w.begin()
+	w.execTx(tx, `INSERT INTO `+table+` (due, id, kind, header, body) VALUES (now() - interval '1 hour', gen_random_uuid(), 'turn.take', '{}', '{"Key":"k","N":3}')`)
+	w.execTx(tx, `UPDATE `+table+` SET due = now() WHERE id = $1`, [16]byte(second.ID))
+	w.commit(tx)
+	w.until("the lane was given up", func() bool { return len(eventsOf[bus.ClaimLost](w)) > 0 })
+	release()
+	w.untilEmpty("turns")
+	h.want(t)
+}

@@ -365,37 +365,44 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or
 // started by itself. What was claimed for a lane that was given up meanwhile is given up with it.
 func (l *leased) proceed(claims []*claimed) {
-	var loose []*claimed
-	moved := map[string]bool{}
+	loose, keys := l.enqueue(claims)
+	l.sort(loose)
+	for _, key := range keys {
+		l.startNext(key)
+	}
+}
+
+// enqueue is the part of proceed that starts nothing: it returns the messages without a key, and the lanes to go on in.
+func (l *leased) enqueue(claims []*claimed) (loose []*claimed, keys []string) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, c := range claims {
-		l.holdOne(c)
+		l.holdOne(c) // before the lanes are looked at: one is given up with an older claim of the same message
 		l.clock = reading{c.batch.now, c.batch.begun}
-		if c.key == "" {
+	}
+	for _, c := range claims {
+		n := l.lanes[c.key]
+		switch {
+		case c.key == "":
 			loose = append(loose, c)
 			continue
-		}
-		n := l.lanes[c.key]
-		if c.lane != nil && n != c.lane {
+		case c.lane != nil && n != c.lane:
 			l.loseNow(c)
 			continue
-		}
-		if n == nil {
+		case n == nil:
 			n = &lane{renewed: c.batch.begun}
 			l.lanes[c.key] = n
 			l.watch(c)
 		}
 		n.waiting = append(n.waiting, c)
-		moved[c.key] = true
+		keys = append(keys, c.key)
 	}
-	for key := range moved {
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	for _, key := range keys {
 		slices.SortFunc(l.lanes[key].waiting, byTurn)
 	}
-	l.mu.Unlock()
-	l.sort(loose)
-	for key := range moved {
-		l.startNext(key)
-	}
+	return loose, keys
 }
 
 // startNext starts the first message of a lane, unless one is under way.
