@@ -73,6 +73,12 @@ var sqlText = regexp.MustCompile(`(?s)^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREA
 // What the compiler cannot forbid. Linters forbid some of it too; this holds wherever go test runs.
 func TestForbiddenCalls(t *testing.T) {
 	t.Parallel()
+	eachNode(t, forbidden)
+}
+
+// eachNode reports the fault that find sees in any node of any file.
+func eachNode(t *testing.T, find func(path string, n ast.Node) (fault string)) {
+	t.Helper()
 	sources(t, func(path string, text []byte) {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
@@ -81,7 +87,7 @@ func TestForbiddenCalls(t *testing.T) {
 			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if fault := forbidden(path, n); fault != "" {
+			if fault := find(path, n); fault != "" {
 				t.Errorf("%s: %s", files.Position(n.Pos()), fault)
 			}
 			return true
@@ -135,23 +141,67 @@ var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recov
 // to the default.
 func TestTransactionsNameTheirLevel(t *testing.T) {
 	t.Parallel()
-	sources(t, func(path string, text []byte) {
-		if isTest(path) || !under(transactional, filepath.ToSlash(filepath.Dir(path))) {
-			return
+	writes := writingStatements(t)
+	eachNode(t, func(path string, n ast.Node) string {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if isTest(path) || !under(transactional, dir) {
+			return ""
 		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Error(err)
-			return
+		if name := rowOfPool(n); writes[dir+" "+name] {
+			return "statement " + name + " writes, and Query and QueryRow of a pool are for what only reads: use Row, Exec or SendBatch"
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if fault := unnamedLevel(path, n); fault != "" {
-				t.Errorf("%s: %s", files.Position(n.Pos()), fault)
-			}
-			return true
-		})
+		return unnamedLevel(path, n)
 	})
+}
+
+// writingStatements are the named statements that change rows, each after its directory and a blank.
+func writingStatements(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, pack := range transactional {
+		files, err := filepath.Glob(pack + "/*.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, block := range strings.Split(string(text), "-- name: ")[1:] {
+				name, sql, _ := strings.Cut(block, "\n")
+				found[pack+" "+strings.TrimSpace(name)] = changesRows.MatchString(sql)
+			}
+		}
+	}
+	return found
+}
+
+var changesRows = regexp.MustCompile(`(?m)^[^-\n]*(INSERT INTO|UPDATE :|DELETE FROM)`)
+
+// rowOfPool is the name of the statement whose rows a pool is asked for, "" for any other node.
+func rowOfPool(n ast.Node) (statement string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) < 2 {
+		return ""
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || function.Sel.Name != "QueryRow" && function.Sel.Name != "Query" {
+		return ""
+	}
+	receiver, ok := function.X.(*ast.SelectorExpr)
+	if !ok || receiver.Sel.Name != "pool" {
+		return ""
+	}
+	get, ok := call.Args[1].(*ast.CallExpr)
+	if !ok || len(get.Args) != 1 {
+		return ""
+	}
+	literal, ok := get.Args[0].(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	return strings.Trim(literal.Value, `"`)
 }
 
 // rawPools are fields of pools that only say how to connect, or that are given to those who wrap them.
