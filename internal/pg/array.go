@@ -155,7 +155,7 @@ func (a *Array) appendTo(buf []byte) []byte {
 }
 
 // RegisterArrays lets a connection take *Array for the array types above. Every other value goes to
-// pgx's own codec as before.
+// the codec that it had before, in the format that that prefers: the connection may be of a user's pool.
 func RegisterArrays(types *pgtype.Map) {
 	for _, oid := range []uint32{
 		pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.JSONArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,
@@ -180,14 +180,14 @@ func EnsureArrays(types *pgtype.Map) {
 type arrayCodec struct{ pgtype.Codec }
 
 func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if _, ok := value.(*Array); ok && format == pgtype.BinaryFormatCode {
-		return arrayPlan{}
+	if _, ok := value.(*Array); ok {
+		if format == pgtype.BinaryFormatCode {
+			return arrayPlan{}
+		}
+		return arrayTextPlan{}
 	}
 	return c.Codec.PlanEncode(m, oid, format, value)
 }
-
-// PreferredFormat is binary even for element types whose arrays pgx would send as text.
-func (c arrayCodec) PreferredFormat() int16 { return pgtype.BinaryFormatCode }
 
 type arrayPlan struct{}
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/edda-go/edda/internal/pg"
 )
@@ -17,8 +18,38 @@ func TestArrays(t *testing.T) {
 	}
 }
 
+// textOnly is a codec that knows no binary form, as a user may have registered for a type.
+type textOnly struct{ pgtype.Codec }
+
+func (textOnly) FormatSupported(format int16) bool { return format == pgtype.TextFormatCode }
+
+// The connection may be of a user's pool, whose types stay as they are.
+func TestArraysAsText(t *testing.T) {
+	t.Parallel()
+	conn := connect(t)
+	types := conn.TypeMap()
+	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID, pgtype.TIDArrayOID} {
+		array, _ := types.TypeForOID(oid)
+		element := *array.Codec.(*pgtype.ArrayCodec).ElementType
+		element.Codec = textOnly{element.Codec}
+		types.RegisterType(&pgtype.Type{Name: array.Name, OID: oid, Codec: &pgtype.ArrayCodec{ElementType: &element}})
+	}
+	pg.RegisterArrays(types)
+	if format := types.FormatCodeForOID(pgtype.UUIDArrayOID); format != pgtype.TextFormatCode {
+		t.Errorf("the format of a user's type is %d", format)
+	}
+	testArraysOn(t, conn, pgx.QueryExecModeCacheStatement)
+}
+
 func testArrays(t *testing.T, mode pgx.QueryExecMode) {
 	t.Parallel()
+	conn := connect(t)
+	pg.RegisterArrays(conn.TypeMap())
+	testArraysOn(t, conn, mode)
+}
+
+func testArraysOn(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	t.Helper()
 	uuids, texts, byteas, ints, bigs, times, tids := pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Ints(), pg.BigInts(), pg.Timestamps(), pg.TIDs()
 	uuids.UUID([16]byte{1})
 	uuids.Null()
@@ -37,8 +68,6 @@ func testArrays(t *testing.T, mode pgx.QueryExecMode) {
 	times.Time(time.Time{})
 	tids.TID(pg.TID{0, 1, 2, 3, 3, 4})
 
-	conn := connect(t)
-	pg.RegisterArrays(conn.TypeMap())
 	for _, c := range []struct {
 		array *pg.Array
 		want  string // an expression of the same type
