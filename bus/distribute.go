@@ -88,7 +88,10 @@ func (b *batch) distribute(ctx context.Context) error {
 
 // keyFor is the key of a message, or "" when it names an instance.
 func (b *batch) keyFor(m *message) (string, error) {
-	if m.call == nil {
+	switch {
+	case m.undecided():
+		return "", nil
+	case m.call == nil:
 		return m.keyOf(b.bus.codec)
 	}
 	return m.call.Key(), nil
@@ -106,7 +109,7 @@ func (b *batch) distributeByInstance(ctx context.Context, messages []*message) e
 	}
 	refs := make([]persistence.Ref, len(messages))
 	for i, m := range messages {
-		refs[i].ID = m.call.Instance()
+		refs[i].ID = m.delivery.Info.Instance
 	}
 	found, err := b.bus.sagas.Load(ctx, b.conn, refs)
 	if err != nil {

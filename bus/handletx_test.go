@@ -162,7 +162,7 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 			return err
 		},
 		"behind a create": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `create temp table hides (); commit; begin`, simple)
+			_, err := tx.Exec(ctx, `create temp table hides (); commit; begin; savepoint edda_step`, simple)
 			return err
 		},
 		"in a batch": func(ctx context.Context, tx pgx.Tx) error {

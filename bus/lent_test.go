@@ -146,3 +146,24 @@ func TestMissingGrantEndsAnEndpointThatLendsItsConnections(t *testing.T) {
 		t.Errorf("Run returned %v", err)
 	}
 }
+
+// Statements of the write that the connection does not know yet are prepared before the first of them runs: the role is
+// taken back before that.
+func TestHandlerMaySetARoleForItself(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ add) error {
+		ctx.Send(told{Key: "a"})
+		_, err := tx.Exec(ctx, "SET LOCAL ROLE pg_monitor")
+		return err
+	})
+	w.install("lent", part)
+	w.send(add{N: 1})
+	w.start("lent", bus.EndpointOptions{Policy: once}, part)
+	w.untilEmpty("lent")
+	w.want(1, `SELECT count(*) FROM `+w.queue("listener"))
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+		t.Errorf("a batch was lost: %v", failed[0].Err)
+	}
+}

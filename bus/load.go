@@ -15,10 +15,13 @@ import (
 // of another worker of this process are not even asked for.
 func (b *batch) load(ctx context.Context) error {
 	for _, m := range b.messages {
-		if m.fate != left || m.call == nil {
+		if m.fate != left || m.call == nil && (m.consumer == nil || !m.undecided()) {
 			continue
 		}
-		h := handle{id: m.call.Instance()}
+		h := handle{id: m.delivery.Info.Instance}
+		if m.call != nil {
+			h.id = m.call.Instance()
+		}
 		if h.id.IsZero() {
 			h = handle{saga: m.consumer.def.Name(), key: m.call.Key()}
 		} else {
@@ -42,7 +45,31 @@ func (b *batch) load(ctx context.Context) error {
 	if err := b.ask(ctx, b.asked); err != nil {
 		return err
 	}
-	return b.waitForHolder(ctx)
+	if err := b.waitForHolder(ctx); err != nil {
+		return err
+	}
+	for _, m := range b.messages {
+		if i := m.instance; i != nil && (m.call == nil || m.consumer.def != i.def) {
+			b.assign(m, i)
+		}
+	}
+	return nil
+}
+
+// assign gives a message to the saga that has the instance which it names. An instance of a saga that does not handle
+// the message is none of its own.
+func (b *batch) assign(m *message, i *instance) {
+	if i.status == busyHere || i.status == busyThere || i.status == unknown {
+		return // nobody has looked whose it is
+	}
+	c := m.consumer.of(i.def)
+	if c == nil || i.status == absent {
+		c = m.consumer
+		m.instance = &instance{def: c.def, asked: i.asked, status: absent, write: -1}
+	}
+	if m.consumer = c; m.call == nil || m.call.Definition() != c.def {
+		b.prepareCall(m)
+	}
 }
 
 // ask loads instances and sorts out what came back.
@@ -51,7 +78,7 @@ func (b *batch) ask(ctx context.Context, asked []*instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked)
+		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked) || b.handlers.shared && !i.asked.id.IsZero()
 		b.refs = append(b.refs, persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock})
 	}
 	found, err := b.bus.sagas.Load(ctx, b.conn, b.refs)
@@ -73,10 +100,12 @@ func (b *batch) settle(i *instance, f persistence.Found) {
 	case persistence.Busy:
 		i.status, i.id = busyThere, f.Instance.ID
 	case persistence.Loaded:
-		if f.Instance.Saga != i.def.Name() { // an id of another saga: not ours to answer for
+		def := b.handlers.sagas[f.Instance.Saga]
+		if def == nil { // an id of another endpoint's saga: not ours to answer for
 			i.status = absent
 			return
 		}
+		i.def = def
 		b.unify(i, f)
 	}
 }

@@ -28,6 +28,7 @@ type handlers struct {
 	middleware []Middleware
 	hasTx      bool
 	leased     bool // it has a Handle
+	shared     bool // a kind is handled by two sagas, so that a message may be for either
 	faults     []error
 }
 
@@ -42,6 +43,21 @@ type consumer struct {
 	key    func(body []byte, codec saga.Codec) (string, error) // of a leased handler in an ordered endpoint, and of a HandleTx in a partitioned one
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
+
+	others []*consumer // of other sagas: their answers and timeouts of the kind, which name their instance
+}
+
+// of is the consumer of a kind for one saga, nil when that does not handle it.
+func (c *consumer) of(d *saga.Definition) *consumer {
+	if c.def == d {
+		return c
+	}
+	for _, other := range c.others {
+		if other.def == d {
+			return other
+		}
+	}
+	return nil
 }
 
 func (h *handlers) fault(format string, args ...any) {
@@ -56,13 +72,52 @@ func (h *handlers) add(c *consumer) bool {
 		return false
 	}
 	if old := h.consumers[c.kind]; old != nil {
-		if old.def != nil && old.def == c.def {
+		if c.def != nil && old.of(c.def) != nil {
 			return true // one saga may have two roles for a kind
+		}
+		if old.def != nil && c.def != nil {
+			return h.share(old, c)
 		}
 		h.fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets its own copy", c.kind, old.what, c.what)
 		return false
 	}
 	h.consumers[c.kind] = c
+	return true
+}
+
+// share lets two sagas have one kind, if at most one of them finds its instance by a key: an answer and a timeout name
+// theirs, and that is of one saga.
+func (h *handlers) share(first, second *consumer) bool {
+	all := append([]*consumer{first, second}, first.others...)
+	var keyed []string
+	var gone *saga.KindInfo
+	for _, c := range all {
+		for _, k := range c.def.Kinds() {
+			switch {
+			case k.Kind != c.kind || k.Role == saga.RoleTimeout:
+			case k.Role == saga.RoleStart || k.Role == saga.RoleHandle:
+				keyed = append(keyed, c.what)
+			case k.Asks || gone != nil && gone.Missing != k.Missing:
+				h.fault("kind %s is an answer to %s and %s: nobody knows for which of them one was whose instance is gone, so "+
+					"they have the same IfMissing and no IfMissingDo", c.kind, first.what, second.what)
+				return false
+			default:
+				gone = &k
+			}
+		}
+	}
+	if len(keyed) > 1 {
+		h.fault("kind %s has two consumers, %s and %s, and a message of it names no instance: give one of them an endpoint "+
+			"of its own, which gets its own copy of an event", first.kind, keyed[0], keyed[1])
+		return false
+	}
+	h.shared = true
+	if len(keyed) == 1 && keyed[0] == second.what { // it is first, for messages that name no instance
+		second.others, first.others = append(first.others, first), nil
+		h.consumers[first.kind] = second
+		return true
+	}
+	first.others = append(first.others, second)
 	return true
 }
 
@@ -73,6 +128,9 @@ func (h *handlers) subscribe(kind string) {
 }
 
 // Saga makes the endpoint host d. Its steps run inside the batch's transaction and see no transaction.
+//
+// Two sagas of an endpoint may handle one kind, if at most one of them finds its instance by a key: answers and
+// timeouts name their instance, and are for the saga that has it.
 func Saga(d *saga.Definition) Part {
 	return part(func(h *handlers) {
 		if d == nil {

@@ -196,13 +196,27 @@ func (b *batch) prepare(m *message) {
 	if c.def == nil {
 		return
 	}
-	call, err := c.def.Prepare(m.delivery, b.bus.codec)
+	if m.undecided() {
+		return // until its instance says whose it is, see assign
+	}
+	b.prepareCall(m)
+}
+
+// prepareCall decodes a message for its saga, and reads its key.
+func (b *batch) prepareCall(m *message) {
+	call, err := m.consumer.def.Prepare(m.delivery, b.bus.codec)
 	if err != nil {
 		m.unread = true
 		b.fail(m, err)
 		return
 	}
 	m.call = call
+}
+
+// undecided reports whether a message is for one of several sagas, by the instance that it names.
+func (m *message) undecided() bool {
+	info := &m.delivery.Info
+	return m.call == nil && m.consumer.others != nil && info.Intent != saga.Event && !info.Instance.IsZero()
 }
 
 // convert runs the function of an Accept, which is a user's and may panic.

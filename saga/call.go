@@ -97,6 +97,9 @@ func (c *Call) Key() string { return c.key }
 // Instance, when it is not zero, is the instance to load; the key is ignored then.
 func (c *Call) Instance() ID { return c.instance }
 
+// Definition is the saga that the call was prepared for.
+func (c *Call) Definition() *Definition { return c.def }
+
 // Kind is the message's kind.
 func (c *Call) Kind() string { return c.h.kind }
 

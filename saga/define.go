@@ -126,16 +126,18 @@ func (r Role) String() string {
 
 // KindInfo is one handler as a runtime sees it. A kind that is both an answer and found by key has two.
 type KindInfo struct {
-	Kind string
-	Role Role
-	Type reflect.Type
+	Kind    string
+	Role    Role
+	Type    reflect.Type
+	Missing Missing // what becomes of one without an instance; of no account with Asks, and in timeouts
+	Asks    bool    // it has an IfMissingDo
 }
 
 // Kinds lists the handlers in the order they were declared.
 func (d *Definition) Kinds() []KindInfo {
 	out := make([]KindInfo, 0, len(d.order))
 	for _, h := range d.order {
-		out = append(out, KindInfo{Kind: h.kind, Role: h.role, Type: h.msgType})
+		out = append(out, KindInfo{Kind: h.kind, Role: h.role, Type: h.msgType, Missing: h.missing, Asks: h.ifNone != nil})
 	}
 	return out
 }
