@@ -149,13 +149,18 @@ func (b *batch) face(f suspect) {
 	m := b.messages[0]
 	m.suspected = true
 	if f.guilty(b.options.MaxCrashes) {
-		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, f.deaths, f.alone)
+		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths, f.alone)
 	}
 }
 
-// guilty: deaths in company count as one, for what died among others is more likely a neighbour of the guilty. So an
-// innocent is at risk only if it is in hand, and nothing else, in process after process that dies of something else.
+// guilty reports whether so many processes died with a message that it is a dead letter. The first of them was healthy,
+// and wrote nothing down. Deaths in company count as one beside it, for what died among others is more likely a
+// neighbour of the guilty. So an innocent is at risk only if it is in hand, and nothing else, in process after process
+// that dies of something else.
 func (f suspect) guilty(most int) bool {
 	company := min(1, f.deaths-f.alone)
-	return f.alone > 0 && company+f.alone >= most
+	return f.alone > 0 && 1+company+f.alone >= most
 }
+
+// fewestCrashes convict: the first death, one in company, and one with nothing else in hand.
+const fewestCrashes = 3

@@ -116,10 +116,11 @@ func TestWhoIsGuilty(t *testing.T) {
 		{"false false false true", 0, false},
 		{"true true", 0, false},
 		{"true true true", 0, true},
-		{"false", 1, false},
-		{"false true", 1, true},
-		{"false true", 2, true},
-		{"false true true true", 5, false},
+		{"false", 3, false},
+		{"false true", 3, true},
+		{"false true", 4, false},
+		{"false true true true", 5, true},
+		{"false true true true", 6, false},
 	} {
 		t.Run(fmt.Sprintf("%s of %d", c.deaths, c.most), func(t *testing.T) {
 			w := poisoned(t)
@@ -138,7 +139,22 @@ func TestWhoIsGuilty(t *testing.T) {
 			if e := eventsOf[bus.DeadLettered](w)[0]; e.Reason != "process died" || !strings.Contains(e.Err.Error(), bus.ErrProcessDied.Error()) || e.Info.Kind != (innocent{}).Kind() {
 				t.Errorf("event %+v", e)
 			}
+			if e, n := eventsOf[bus.DeadLettered](w)[0], w.count(`SELECT attempts FROM edda.dead_letter`); e.Info.Attempt != n {
+				t.Errorf("the event says attempt %d, the letter %d", e.Info.Attempt, n)
+			}
 		})
+	}
+}
+
+// Fewer deaths than that convict nobody, so a smaller number would not mean what it says.
+func TestFewerCrashesThanConvictAreRefused(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil })
+	for _, n := range []int{1, 2} {
+		_, err := bus.NewEndpoint(w.bus, "poisoned", bus.EndpointOptions{MaxCrashes: n}, part)
+		if err == nil || !strings.Contains(err.Error(), "MaxCrashes is") {
+			t.Errorf("MaxCrashes %d: %v", n, err)
+		}
 	}
 }
 

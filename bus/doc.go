@@ -86,7 +86,7 @@
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that arrived from another system)
 //	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
-//	Debug  edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error
+//	Info   edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error (after its first failure; Debug after the others, those within a batch included)
 //	Debug  edda: message conflicted               endpoint, message_id, kind, attempt, saga, key
 //	Warn   edda: messages wait for a newer program  endpoint, message_id, kind, error
 //	Warn   edda: a batch was rolled back          endpoint, error

@@ -36,7 +36,7 @@ type EndpointOptions struct {
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
-	MaxCrashes  int           // processes that may die with a message before it is a dead letter; 0 is 3, see docs/crashes.md
+	MaxCrashes  int           // processes that die with a message before it is a dead letter; 0 is 4, at least 3, see docs/crashes.md
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
 	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not
@@ -150,7 +150,9 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
 	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
-	between("MaxCrashes", int64(o.MaxCrashes), 0, math.MaxInt32)
+	if o.MaxCrashes != 0 {
+		between("MaxCrashes", int64(o.MaxCrashes), fewestCrashes, math.MaxInt32)
+	}
 	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
 	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(longestStep))
 	if o.Lease != 0 {
@@ -174,7 +176,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	setDefault(&o.Conflicts, 10)
 	setDefault(&o.SlowAfter, 100)
 	setDefault(&o.SlowPause, time.Second)
-	setDefault(&o.MaxCrashes, 3)
+	setDefault(&o.MaxCrashes, 4)
 	return o, errors.Join(faults...)
 }
 

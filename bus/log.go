@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -13,9 +14,15 @@ import (
 // logEnds tells the log what an operator may have to act on: messages that will not be tried again, or not now. It is
 // called after the commit.
 func (b *batch) logEnds(ctx context.Context) {
+	for _, a := range b.retried {
+		if a.of.fate != left { // what was lost to a conflict has not happened
+			b.logRetry(ctx, a.of, a.info, 0, a.err)
+		}
+	}
 	for _, m := range b.messages {
 		switch m.fate {
 		case dead:
+			m.delivery.Info.Attempt = m.attempt // as the letter has it: a message that was not run had no attempt
 			if m.run != nil {
 				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason, "error", m.err)
 				break
@@ -24,7 +31,7 @@ func (b *batch) logEnds(ctx context.Context) {
 		case dropped:
 			b.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
 		case again:
-			b.logMessage(ctx, slog.LevelDebug, "edda: message retried", m, "delay", m.delay, "error", m.err)
+			b.logRetry(ctx, m, m.delivery.Info, m.delay, m.err)
 		}
 		if m.conflicted {
 			b.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
@@ -32,11 +39,24 @@ func (b *batch) logEnds(ctx context.Context) {
 	}
 }
 
+// logRetry tells of an attempt after which another follows. The first failure of a message is news; the others repeat
+// it, and waiting for an instance or for another program is none.
+func (b *batch) logRetry(ctx context.Context, m *message, info saga.Info, delay time.Duration, err error) {
+	level := slog.LevelDebug
+	if info.Attempt == 1 && m.attempt > 0 {
+		level = slog.LevelInfo
+	}
+	b.logInfo(ctx, level, "edda: message retried", m, info, "delay", delay, "error", err)
+}
+
 func (b *batch) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
+	b.logInfo(ctx, level, text, m, m.delivery.Info, more...)
+}
+
+func (b *batch) logInfo(ctx context.Context, level slog.Level, text string, m *message, info saga.Info, more ...any) {
 	if !b.bus.log.Enabled(ctx, level) {
 		return
 	}
-	info := m.delivery.Info
 	about := []any{"endpoint", b.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt", info.Attempt}
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)

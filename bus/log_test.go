@@ -3,14 +3,17 @@ package bus_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -82,5 +85,38 @@ func TestEveryLogLineIsListed(t *testing.T) {
 				t.Errorf("%s logs %q, which doc.go does not list", file, m[1])
 			}
 		}
+	}
+}
+
+// A retry within a batch was not in the log, and the first failure of a message, which is news, stood among all others.
+func TestLogOfRetries(t *testing.T) {
+	var text bytes.Buffer // read after the last write, as above
+	handler := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})
+	w := newWorld(t, bus.Options{Logger: slog.New(handler)})
+	policy, err := recoverability.Retries{Immediate: 2, Delayed: 1, Step: time.Millisecond}.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := func(c *bus.Context, _ pgx.Tx, _ logged) error { return fmt.Errorf("no %d", c.Info().Attempt) }
+	stop := w.start("logs", bus.EndpointOptions{Policy: policy}, bus.HandleTx(fails))
+	w.send(logged{})
+	w.untilEmpty("logs")
+	stop()
+	var got []string
+	parts := regexp.MustCompile(`level=\w+ msg="edda: message [^"]+"|attempt=\d|error="no \d"`)
+	got = append(got, parts.FindAllString(text.String(), -1)...)
+	var want []string
+	for attempt := 1; attempt <= 6; attempt++ {
+		line := `level=DEBUG msg="edda: message retried"`
+		switch attempt {
+		case 1:
+			line = `level=INFO msg="edda: message retried"`
+		case 6:
+			line = `level=WARN msg="edda: message dead-lettered"`
+		}
+		want = append(want, line, fmt.Sprint("attempt=", attempt), fmt.Sprintf("error=\"no %d\"", attempt))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the log is other than wanted (-) here (+):\n%s", diff)
 	}
 }
