@@ -37,6 +37,8 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 	err := b.callTx(ctx, m, c, tx)
 	tx.leave()
 	switch {
+	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason
+		return nil, fmt.Errorf("open the savepoint of %s: %w", m.kind, tx.unready)
 	case b.conn.IsClosed() || tx.lost != nil:
 		return nil, b.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case b.conn.PgConn().TxStatus() == 'I':
@@ -138,12 +140,13 @@ func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
 
 // stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.
 type stepTx struct {
-	batch  *batch
-	open   bool // the savepoint of this step exists
-	closed bool
-	failed error  // the last statement that failed
-	lost   error  // the connection broke during a statement
-	end    func() // ends the last query or batch, which the handler may have left open
+	batch   *batch
+	open    bool // the savepoint of this step exists
+	closed  bool
+	unready error  // the savepoint could not be opened
+	failed  error  // the last statement that failed
+	lost    error  // the connection broke during a statement
+	end     func() // ends the last query or batch, which the handler may have left open
 }
 
 var (
@@ -170,6 +173,7 @@ func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 		b.takeBack(pipeline)
 		pipeline.Queue("savepoint edda_step")
 		if err := t.note(b.conn.SendBatch(ctx, pipeline).Close()); err != nil {
+			t.unready = err
 			return err
 		}
 		b.savepoint++

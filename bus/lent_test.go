@@ -107,13 +107,13 @@ func (s *settingsSeen) look(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, `SELECT current_user || ' ' || string_agg(current_setting(name), ' ') FROM unnest('{
 		transaction_read_only, search_path, statement_timeout, synchronous_commit, session_replication_role,
 		idle_in_transaction_session_timeout}'::text[]) name`).Scan(&settings)
+	if err != nil {
+		return fmt.Errorf("look: %w", err)
+	}
 	if s.seen == nil {
 		s.seen = map[string]bool{}
 	}
 	s.seen[settings] = true
-	if err != nil {
-		return fmt.Errorf("look: %w", err)
-	}
 	return nil
 }
 
