@@ -15,7 +15,8 @@ GRANT SELECT ON :tables TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot, :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.crash_batch, :schema.crash_ledger,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
-GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.parked TO :role;
+GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter TO :role;
+GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
 -- A row that was deleted and came back would begin its epochs anew.
 GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.knob TO :role;
 GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox TO :role;

@@ -104,7 +104,7 @@ func TestGrantsAreExact(t *testing.T) {
 		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
 		"saga": all, "dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all,
-		"lane": all, "parked": "SELECT INSERT DELETE",
+		"lane": all, "parked": all,
 		"lease":             "SELECT INSERT UPDATE",
 		"concurrency_limit": "SELECT INSERT UPDATE",
 		"slot":              all,
