@@ -66,9 +66,10 @@ SELECT count(DISTINCT n), count(*) - count(DISTINCT n) FROM witness.good WHERE r
 SELECT count(*) FROM witness.good WHERE route = $1 AND at >= $2 AND at < $3;
 
 -- name: gap
--- The longest time between two effects of a route.
-SELECT coalesce(extract(epoch FROM max(at - before)), 0)::float8
-FROM (SELECT at, lag(at) OVER (ORDER BY at) AS before FROM witness.good WHERE route = $1 AND at >= $2 AND at < $3) g;
+-- The longest time without an effect of a route, between two moments.
+SELECT extract(epoch FROM max(at - before))::float8
+FROM (SELECT at, lag(at, 1, $2::timestamptz) OVER (ORDER BY at) AS before
+      FROM (SELECT at FROM witness.good WHERE route = $1 AND at >= $2 AND at < $3 UNION ALL SELECT $3) e) g;
 
 -- name: progress
 SELECT (SELECT count(*) FROM witness.good), (SELECT count(*) FROM witness.attack),

@@ -43,6 +43,7 @@ type settings struct {
 	rate    int
 	attacks int
 	seed    uint64
+	verbose bool
 }
 
 func main() {
@@ -57,6 +58,7 @@ func main() {
 	flag.IntVar(&s.rate, "rate", 200, "good messages a second, over all routes")
 	flag.IntVar(&s.attacks, "attacks", 20, "hostile messages a second")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "decides which attacks are drawn")
+	flag.BoolVar(&s.verbose, "v", false, "print the logs of the workers")
 	flag.Parse()
 	exit(run(ctx, s))
 }
@@ -96,7 +98,11 @@ func run(ctx context.Context, s settings) error {
 	}
 	workers := crew.New(engines+1, func(place, _ int) crew.Job {
 		w := worker{DSN: server.DSN(), Gate: place == engines, Seed: s.seed, Rate: s.attacks}
-		return crew.Job{Name: fmt.Sprintf("worker-%d", place), Variable: workerVariable, Task: w}
+		job := crew.Job{Name: fmt.Sprintf("worker-%d", place), Variable: workerVariable, Task: w}
+		if s.verbose {
+			job.Stderr = os.Stderr
+		}
+		return job
 	}, crew.Options{})
 	r := &race{settings: s, pool: pool, bus: b, dsn: server.DSN(), workers: workers}
 	all := edda.NewGroup(ctx)

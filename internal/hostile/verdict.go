@@ -81,6 +81,8 @@ func (r *race) judgeRoute(ctx context.Context, route string, v *verdict) error {
 		v.kept, v.worst = kept, route
 	}
 	v.gap = max(v.gap, time.Duration(gap*float64(time.Second)))
+	fmt.Printf("hostile: route %s: sent=%d effects=%d repeated=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs\n", route, r.sent[route], effects, extra,
+		quietRate, float64(under)/r.under.end.Sub(r.under.begin).Seconds(), gap)
 	return nil
 }
 

@@ -173,7 +173,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
-	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond, RetryMost: 200 * time.Millisecond}, h.forward, outgoing{}.Kind())
+	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond, RetryMost: 200 * time.Millisecond, UnknownFor: 2 * time.Second}, h.forward, outgoing{}.Kind())
 	if err != nil {
 		return err
 	}
