@@ -66,7 +66,16 @@ func (l *leased) handle(ctx context.Context, c *claimed) {
 		return
 	}
 	c.begun = time.Now()
-	out := c.call(limited)
+	out := saga.Outcome{Err: errExited}
+	returned := false
+	defer func() {
+		if !returned { // the handler has ended this goroutine, and another takes its place
+			l.judge(ctx, c, out)
+			l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work, l.next()); return nil })
+		}
+	}()
+	out = c.call(limited)
+	returned = true
 	c.took = time.Since(c.begun)
 	l.judge(ctx, c, out)
 }

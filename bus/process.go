@@ -32,6 +32,7 @@ type batch struct {
 	hurried    bool      // its lock_timeout is that of handlers who share it
 	savepoint  int       // savepoints of this transaction; 0 while no handler has run a statement in it
 	stepOpen   bool      // that of the last step is there
+	inHand     *message  // that a function of the user is called for
 	altered    bool      // a handler may have changed a setting, which is not taken back yet
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
@@ -78,6 +79,21 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	}
 	b.count(err)
 	return b.report(err), err
+}
+
+var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")
+
+// exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and is judged when it
+// is taken again.
+func (b *batch) exited(ctx context.Context) (report, error) {
+	b.abandon(ctx)
+	b.trouble = true
+	if b.inHand != nil {
+		b.memory.condemn(b.inHand.id, errExited)
+	}
+	b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: errExited})
+	b.count(errExited)
+	return b.report(errExited), errExited
 }
 
 func (b *batch) run(ctx context.Context, o order) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -118,6 +119,41 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 			w.send(add{N: 1})
 			w.untilEmpty("fails")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position('PANIC' IN error) > 0`)
+		})
+	}
+}
+
+// FailNow of package testing ends the goroutine of its caller, and so does whoever calls runtime.Goexit. More messages do it than there are
+// workers, each as often as its policy tries it; those behind them are handled.
+func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
+	t.Parallel()
+	const bad, all = 5, 25
+	exits := func(m add) error {
+		if m.N <= bad {
+			runtime.Goexit()
+		}
+		return nil
+	}
+	parts := map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error { return exits(m) }),
+		"a lease":       bus.Handle(func(_ *bus.Context, m add) error { return exits(m) }),
+		"a saga": bus.Saga(saga.Define("mines", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key },
+			func(_ *struct{}, _ *saga.Context, m add) error { return exits(m) }))),
+	}
+	policy, err := recoverability.Retries{Immediate: 1}.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("exits", bus.EndpointOptions{Policy: policy, Concurrency: 2, Poll: 10 * time.Millisecond}, part)
+			for n := 1; n <= all; n++ {
+				w.send(add{Key: fmt.Sprint("k", n), N: n})
+			}
+			w.untilEmpty("exits")
+			w.want(bad, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 2 AND error LIKE 'the handler ended its goroutine%'`)
+			w.want(bad, `SELECT count(*) FROM edda.dead_letter`)
 		})
 	}
 }

@@ -107,6 +107,7 @@ func (b *batch) begin(i *instance, m *message) bool {
 
 // handle runs one handler. The error is the batch's.
 func (b *batch) handle(ctx context.Context, m *message) error {
+	b.inHand = m
 	retried := m.retryNow()
 	if retried {
 		b.retried = append(b.retried, failedAttempt{of: m, info: m.delivery.Info, err: m.err})

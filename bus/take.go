@@ -147,6 +147,7 @@ func (b *batch) readBy(m *message, begun time.Time) time.Time {
 
 // read reads the header of a message, and what follows from it.
 func (b *batch) read(m *message) {
+	b.inHand = m
 	m.delivery = saga.Delivery{
 		Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
 		Body: m.body,

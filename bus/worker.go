@@ -96,7 +96,10 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	if b.slow = w.tries; b.slow {
 		o.limit = 1
 	}
-	r, err := b.process(work, o)
+	var r report
+	if !run.Call(func() { r, err = b.process(work, o) }) {
+		r, err = b.exited(work)
+	}
 	release()
 	w.pump.finish(r)
 	w.suspects = append(w.suspects, b.suspects...)

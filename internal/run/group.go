@@ -66,6 +66,19 @@ func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)
 }
 
+// Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not when a function of a user that it
+// called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of f ends the process, as any.
+func Call(f func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+		returned = true
+	}()
+	<-done
+	return returned
+}
+
 // Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon
 // and whatever happens: it is for a courtesy that nobody waits for.
 func Detached(ctx context.Context, f func(ctx context.Context)) {
