@@ -161,7 +161,7 @@ func (t *tool) manifestShow() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
 		Use: "show MANIFEST", Short: "Show one manifest, and why it does not fire at this moment",
-		Long: `Show one manifest, and say what it waits for: who paused it and why, its group, the run that is open or that holds it, or
+		Long: `Show one manifest, and say what it waits for: what paused it and why, its group, the run that is open or that holds it, or
 the moment until which nothing is due. Its message is shown with --body only. Exit code 3: there is none.`,
 		Example: `  edda manifest show night/settle
   edda manifest show night/settle --json | jq -r '.waits[]'`,

@@ -10,7 +10,7 @@ import (
 
 // Options of a Keeper. Every zero is a default, and a negative number an error.
 type Options struct {
-	TTL     time.Duration // of a term that is not renewed; 0 is 15 s; 100 ms to 1 h. Who dies is followed after TTL + Acquire at most
+	TTL     time.Duration // of a term that is not renewed; 0 is 15 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 × Acquire at most
 	Renew   time.Duration // how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 5 s; at most TTL/3
 	Acquire time.Duration // how often others bid, ± a quarter; 0 is TTL/3, at most 5 s
 	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
