@@ -39,7 +39,7 @@ type Singleton struct {
 type SingletonOptions struct {
 	Schema string // "" is "edda"
 
-	TTL     time.Duration // of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. Who dies is followed after TTL + Acquire at most
+	TTL     time.Duration // of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 × Acquire at most
 	Renew   time.Duration // how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 10 s; TTL must be 3 × Renew or more
 	Acquire time.Duration // how often the others bid, ± a quarter, and how long one waits whose run ended; 0 is TTL/3, at most 5 s
 	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
