@@ -71,6 +71,7 @@ var constructs = []construct{
 	sqlConstruct("ON CONFLICT", `\bON CONFLICT\b`),
 	sqlConstruct(`COLLATE "C"`, `\bCOLLATE "C"`),
 	sqlConstruct("comparison of rows", `\(\w+\.\w+, \w+\.\w+\) >`),
+	sqlConstruct("`LOCK TABLE`", `\bLOCK TABLE\b`),
 	sqlConstruct("storage parameters", `\bfillfactor\b|\bautovacuum_`),
 	sqlConstruct("json", `\bjsonb?\b`),
 }
@@ -83,7 +84,6 @@ var unused = map[string]*regexp.Regexp{
 	"extensions":            regexp.MustCompile(`(?i)\bCREATE EXTENSION\b`),
 	"temporary tables":      regexp.MustCompile(`(?i)\bCREATE (TEMP|TEMPORARY) TABLE\b`),
 	"cursors":               regexp.MustCompile(`(?i)\bDECLARE \w+ CURSOR\b`),
-	"LOCK TABLE":            regexp.MustCompile(`(?i)\bLOCK TABLE\b`),
 	"prepared transactions": regexp.MustCompile(`(?i)\bPREPARE TRANSACTION\b`),
 }
 
