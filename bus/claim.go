@@ -116,7 +116,7 @@ func (l *leased) claim(taking context.Context, want int) (got int, unseated bool
 		l.wakeForNext(ctx, conn.Conn())
 		return 0, false, nil
 	}
-	l.beginAll(b, claims) //nolint:contextcheck // handlers outlive the context of taking
+	l.beginAll(b, claims)
 	return b.got(claims, want), false, nil
 }
 

@@ -30,8 +30,7 @@ type message struct {
 	conflict    int // lost saves that were written down
 	kind        string
 	header      []byte
-	body        []byte // nil while it is too large to be taken along
-	size        int
+	body        []byte
 
 	taken struct { // as the row has it, for when the batch's view turns out wrong
 		attempt     int

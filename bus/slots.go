@@ -66,7 +66,7 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	for n, c := range claims {
 		c.slot = &granted.Slots[n]
 	}
-	l.beginAll(b, claims) //nolint:contextcheck // handlers outlive the context of taking
+	l.beginAll(b, claims)
 	return b.got(claims, want), false, nil
 }
 
