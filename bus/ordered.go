@@ -400,7 +400,9 @@ func (l *leased) enqueue(claims []*claimed) (loose []*claimed, keys []string) {
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	for _, key := range keys {
-		slices.SortFunc(l.lanes[key].waiting, byTurn)
+		if n := l.lanes[key]; n != nil {
+			slices.SortFunc(n.waiting, byTurn)
+		}
 	}
 	return loose, keys
 }
