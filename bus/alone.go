@@ -154,7 +154,7 @@ func (l *leased) markInCompany(ctx context.Context, c *claimed) {
 func (l *leased) mark(ctx context.Context, c *claimed, alone bool) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, errNotMarked) {
-			l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
+			l.bus.calm.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, l.patience())

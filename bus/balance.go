@@ -145,7 +145,7 @@ func (b *balance) turn(ctx context.Context) (wait time.Duration, err error) {
 	case fatal(err) || pg.ClassOf(err) == pg.Unprepared:
 		return 0, explain(err)
 	case err != nil:
-		b.bus.log.Warn("edda: partitions were not looked at", "endpoint", b.name, "error", err)
+		b.bus.calm.Warn("edda: partitions were not looked at", "endpoint", b.name, "error", err)
 		return run.Jitter(b.every), nil
 	}
 	return b.act(ctx, seen), nil

@@ -38,6 +38,8 @@ type Bus struct {
 	runs      pg.Statements
 	codec     saga.Codec
 	log       *slog.Logger
+	outage    *pg.Outage
+	calm      *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
 	events    func(Event)
 	panics    panics // of events
 	wakeup    Wakeup
@@ -135,6 +137,8 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.Default()
 	}
+	b.outage = pg.NewOutage(b.log)
+	b.calm = b.outage.Logger(b.log)
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}

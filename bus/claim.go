@@ -30,6 +30,7 @@ func (l *leased) claimAll(taking context.Context) error {
 			got, unseated, err := l.claim(taking, want)
 			if err == nil {
 				retry.Reset()
+				l.bus.outage.Over()
 				if !l.faceSuspects(taking) {
 					return nil
 				}
@@ -45,7 +46,7 @@ func (l *leased) claimAll(taking context.Context) error {
 			if fatal(err) {
 				return err
 			}
-			l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
+			l.bus.calm.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", err)
 			if run.Sleep(taking, pause(err, retry)) != nil {
 				return nil
 			}

@@ -68,7 +68,7 @@ func (b *Bus) cleanInTurn(ctx context.Context) {
 	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		b.log.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
+		b.calm.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
 	case ours:
 		b.cleanOnce(ctx)
 	}
@@ -78,7 +78,7 @@ func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, b.chores(ctx))
 	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
 		if _, err := b.ids.Turn(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
-			b.log.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
+			b.calm.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (b *Bus) ledgerQueues(ctx context.Context) []int32 {
 		}
 	}
 	if ctx.Err() == nil {
-		b.log.Warn("edda: old rows were not deleted", "table", "crash_ledger", "error", err)
+		b.calm.Warn("edda: old rows were not deleted", "table", "crash_ledger", "error", err)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (b *Bus) prunePiece(ctx context.Context, c chore) (more bool) {
 	begun := time.Now()
 	deleted, err := c.piece()
 	if err != nil && ctx.Err() == nil {
-		b.log.Warn("edda: old rows were not deleted", "table", c.table, "error", err)
+		b.calm.Warn("edda: old rows were not deleted", "table", c.table, "error", err)
 	}
 	return err == nil && deleted >= cleanRows && run.Sleep(ctx, time.Since(begun)) == nil
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,5 +185,67 @@ func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 		if got := said[n].String(); got != "" {
 			t.Errorf("process %d says: %s", n, got)
 		}
+	}
+}
+
+// When Postgres is away every worker, every loop and the listener fail, again and again. The log has a line of it when that begins, and one when it is over.
+func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	w := poisonedOn(t, server.DSN())
+	var said lines
+	b, err := bus.New(w.openPool(server.DSN()), bus.Options{AutoInstall: true, Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.preload(50_000)
+	handled := atomic.Int64{}
+	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 8, BatchMax: 20}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
+		handled.Add(1)
+		return nil
+	}))
+	w.startOn(b, "leased", bus.EndpointOptions{Poll: 50 * time.Millisecond}, bus.Handle(func(*bus.Context, told) error { return nil }))
+	for range 2 {
+		before := handled.Load()
+		w.until("work goes on", func() bool { return handled.Load() > before+2000 })
+		if err := server.Restart(t.Context(), pgdev.Immediate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.untilWithin(time.Minute, "it is over", func() bool { return strings.Contains(said.String(), "edda: the database is back") })
+	if n := strings.Count(said.String(), "level=WARN"); n > 4 {
+		t.Errorf("of two outages there were %d warnings:\n%s", n, said.String())
+	}
+}
+
+// A program that is started while Postgres is away is told so, as its migration and its Install would be: the address may be wrong.
+func TestRunEndsWhenPostgresIsAwayAtItsStart(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.New(t.Context(), "postgres://edda@"+address+"/edda?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	b, err := bus.New(pool, bus.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := bus.NewEndpoint(b, "early", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), address) {
+		t.Errorf("Run: %v, want an error that names the address", err)
 	}
 }

@@ -138,7 +138,7 @@ func (e *Endpoint) flushCounters(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countersWithin) // a drain wants them written
 	defer cancel()
 	if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		e.bus.log.Warn("edda: counters were not written", "endpoint", e.name, "error", explain(err))
+		e.bus.calm.Warn("edda: counters were not written", "endpoint", e.name, "error", explain(err))
 	}
 }
 

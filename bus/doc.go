@@ -71,8 +71,12 @@
 //
 // # Log
 //
-// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look.
+// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look. While the database is away
+// everything that runs fails, again and again. Of such warnings of a bus the first is logged, the others are Debug; once a minute, and at the
+// end, a line of its own tells of it.
 //
+//	Warn   edda: the database is away             since, hidden, error (hidden is how many warnings were not logged)
+//	Warn   edda: the database is back             away_for, hidden
 //	Info   edda: endpoint started                 endpoint, concurrency
 //	Info   edda: endpoint stopped                 endpoint, error (nil after a clean drain)
 //	Warn   edda: endpoint is paused               endpoint, reason, since, remedy

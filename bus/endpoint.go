@@ -191,7 +191,8 @@ func (e *Endpoint) Name() string { return e.name }
 
 // Run consumes the queue until ctx ends. Then it takes nothing more, lets handlers finish for Drain, and
 // cancels those that did not. It returns nil after a clean drain, ErrDrain when it had to cancel, and
-// another error when it could not start or cannot go on: migrations.ErrNotMigrated, migrations.ErrTooNew,
+// another error when it could not start or cannot go on: a database that is away at the start (one that goes away later is waited
+// for), migrations.ErrNotMigrated, migrations.ErrTooNew,
 // ErrNotInstalled, or ErrRunning, for there is one Run at a time. It may be called again afterwards.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {

@@ -34,7 +34,7 @@ func (l *leased) extendAll(ctx context.Context) error {
 			next = time.Now().Add(run.Jitter(interval))
 			all, err := l.extend(ctx)
 			if err != nil {
-				l.bus.log.Warn("edda: leases were not extended", "endpoint", l.name, "error", err)
+				l.bus.calm.Warn("edda: leases were not extended", "endpoint", l.name, "error", err)
 			}
 			if !all {
 				next = time.Now().Add(run.Jitter(interval / 5))

@@ -43,7 +43,7 @@ func (l *leased) finishAll(ctx context.Context) error {
 			most = min(2*most, l.options.BatchMax)
 			continue
 		}
-		l.bus.log.Warn("edda: a finish was rolled back", "endpoint", l.name, "error", err)
+		l.bus.calm.Warn("edda: a finish was rolled back", "endpoint", l.name, "error", err)
 		most = l.blameFinish(claims, err)
 		if fatal(err) || last && time.Now().After(deadline) {
 			return fmt.Errorf("finish messages: %w", err)

@@ -139,7 +139,7 @@ func (e *Endpoint) follow(ctx context.Context) error {
 		}
 		timer.Reset(run.Jitter(e.options.Poll))
 		if err := e.lookAtKnob(ctx); ctx.Err() == nil && e.knobs.fails(err != nil) {
-			e.bus.log.Warn("edda: what is set for the endpoint was not read", "endpoint", e.name, "error", err)
+			e.bus.calm.Warn("edda: what is set for the endpoint was not read", "endpoint", e.name, "error", err)
 		}
 	}
 }

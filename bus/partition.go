@@ -63,7 +63,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	}
 	p := &Partitioned{
 		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
-		ttl: lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.log},
+		ttl: lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
 	}
 	if err := p.makePosts(h); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)

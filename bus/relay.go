@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Relay struct {
 	bus      *Bus
 	name     string
 	options  RelayOptions // with defaults
+	calm     *slog.Logger // see Bus.calm
 	forward  Forward
 	endpoint *Endpoint // the queue, and what is set for it
 	keeper   *lease.Keeper
@@ -59,12 +61,12 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
 	}
-	r := &Relay{bus: b, name: name, options: o, forward: forward, fatal: make(chan error, 1)}
+	r := &Relay{bus: b, name: name, options: o, calm: b.outage.Logger(o.Logger), forward: forward, fatal: make(chan error, 1)}
 	r.endpoint = b.newEndpoint(name, o.endpoint(), &handlers{subscribed: kinds})
 	r.endpoint.relay = true
 	var err error
 	r.keeper, err = lease.NewKeeper(b.pool.Pool, b.leases, lease.Job{Name: r.leaseName(), Run: r.work},
-		lease.Options{TTL: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: o.Logger})
+		lease.Options{TTL: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: r.calm})
 	if err != nil {
 		return nil, fmt.Errorf("relay %s: %w", name, err)
 	}

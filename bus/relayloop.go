@@ -54,10 +54,11 @@ func (r *relaying) run(life, working context.Context) error {
 				if fatal(err) || errors.Is(err, lease.ErrFenced) {
 					return err
 				}
-				r.options.Logger.Warn("edda: a relay's turn was lost", "endpoint", r.name, "error", err)
+				r.calm.Warn("edda: a relay's turn was lost", "endpoint", r.name, "error", err)
 				after = rest{wait: r.database.NextBackOff()}
 			} else {
 				r.database.Reset()
+				r.bus.outage.Over()
 			}
 			if after.idle {
 				break

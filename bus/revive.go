@@ -36,7 +36,7 @@ func (l *leased) sweepLanes(ctx context.Context) error {
 }
 
 func (l *leased) warnOfLanes(err error) {
-	l.bus.log.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
+	l.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
 }
 
 func (l *leased) sweepOnce(ctx context.Context) error {

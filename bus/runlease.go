@@ -47,7 +47,7 @@ func (l *leased) beginRun(ctx context.Context, c *claimed) bool {
 	case context.Cause(ctx) != nil:
 		l.judge(ctx, c, saga.Outcome{Err: err})
 	default: // the database is away, or somebody has the run locked: this says nothing about the message
-		l.bus.log.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", fmt.Errorf("check a run: %w", explain(err)))
+		l.bus.calm.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", fmt.Errorf("check a run: %w", explain(err)))
 		c.putBack(absentWait, err)
 		l.end(c)
 	}

@@ -128,7 +128,7 @@ func (s *session) keep(ctx context.Context) error {
 		}
 		if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil && ctx.Err() == nil {
 			s.doubtFor(sessionFor)
-			s.bus.log.Warn("edda: the session was not renewed", "session", s.id.String(), "error", err)
+			s.bus.calm.Warn("edda: the session was not renewed", "session", s.id.String(), "error", err)
 		}
 	}
 }
@@ -177,6 +177,7 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
+	s.bus.outage.Over()
 	s.mu.Lock()
 	s.over = s.over[over:]
 	s.mu.Unlock()

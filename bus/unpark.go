@@ -16,7 +16,7 @@ const unparkRows = 1000 // moved by one transaction
 func (e *Endpoint) unpark(ctx context.Context) error {
 	for pause := e.options.Poll; ; pause = min(2*pause, cleanEvery) {
 		if err := e.unparkOnce(ctx); err != nil && ctx.Err() == nil {
-			e.bus.log.Warn("edda: parked messages were not moved back", "endpoint", e.name, "error", err)
+			e.bus.calm.Warn("edda: parked messages were not moved back", "endpoint", e.name, "error", err)
 		}
 		if run.Sleep(ctx, run.Jitter(pause)) != nil {
 			return nil

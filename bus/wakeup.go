@@ -283,7 +283,7 @@ func (b *Bus) listen(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		b.log.Warn("edda: listening for wake-ups was interrupted, polling goes on", "error", err)
+		b.calm.Warn("edda: listening for wake-ups was interrupted, polling goes on", "error", err)
 		if run.Sleep(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}

@@ -160,7 +160,7 @@ func (w *watching) run(ctx context.Context, call <-chan struct{}) error {
 		begun := time.Now()
 		pause := lookGap
 		if err := w.look(ctx, call); err != nil && ctx.Err() == nil {
-			w.bus.log.Warn("edda: watched instances were not read", "error", err)
+			w.bus.calm.Warn("edda: watched instances were not read", "error", err)
 			pause = retry.NextBackOff()
 		} else {
 			retry.Reset()

@@ -43,6 +43,7 @@ func (w *worker) run(taking, work context.Context) error {
 			}
 			if err == nil {
 				w.retry.Reset()
+				w.bus.outage.Over()
 				continue
 			}
 			if work.Err() != nil {
@@ -51,7 +52,7 @@ func (w *worker) run(taking, work context.Context) error {
 			if fatal(err) {
 				return err
 			}
-			w.bus.log.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
+			w.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
 			if w.convicts {
 				continue // at once: an outage that ends just now must not look like the message's doing
 			}

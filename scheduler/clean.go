@@ -17,7 +17,7 @@ const (
 func (s *Scheduler) clean(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(s.options.Clean)) == nil {
 		if err := s.cleanOnce(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("edda: old runs were not deleted", "error", err)
+			s.calm.Warn("edda: old runs were not deleted", "error", err)
 		}
 	}
 	return nil

@@ -23,9 +23,12 @@ func (s *Scheduler) dispatch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := run.Jitter(s.options.Dispatch)
 		again, err := s.pass(ctx)
+		if err == nil {
+			s.outage.Over()
+		}
 		switch {
 		case err != nil && ctx.Err() == nil:
-			s.log.Warn("edda: runs were not dispatched", "error", err)
+			s.calm.Warn("edda: runs were not dispatched", "error", err)
 		case again:
 			wait = 0
 		case err == nil:

@@ -44,7 +44,7 @@ func (s *Scheduler) evaluate(ctx context.Context, t lease.Term) error {
 		case errors.Is(err, lease.ErrFenced):
 			return err
 		case err != nil && ctx.Err() == nil:
-			s.log.Warn("edda: an evaluation failed, and changed nothing", "error", err)
+			s.calm.Warn("edda: an evaluation failed, and changed nothing", "error", err)
 		case err == nil:
 			if c.queued > 0 && c.loaded < cycleManifests {
 				_ = run.Sleep(ctx, breath)
@@ -136,7 +136,7 @@ func (s *Scheduler) reapAside(ctx context.Context, tx pgx.Tx, c *cycle) error {
 		return err
 	}
 	c.reaped = 0
-	s.log.Warn("edda: runs that took too long were not ended", "error", err)
+	s.calm.Warn("edda: runs that took too long were not ended", "error", err)
 	return nil
 }
 

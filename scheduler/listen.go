@@ -9,7 +9,7 @@ import (
 
 // listen rings the bells when others call. Whatever it does not hear is found by polling.
 func (s *Scheduler) listen(ctx context.Context) error {
-	return lease.Listener{Pool: s.pool.Pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.log}.Run(ctx)
+	return lease.Listener{Pool: s.pool.Pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.calm}.Run(ctx)
 }
 
 // heard is for the payload of each notification, and "" when some may have been missed.

@@ -27,7 +27,7 @@ func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
 		case errors.Is(err, lease.ErrFenced):
 			return err
 		case err != nil && ctx.Err() == nil:
-			s.log.Warn("edda: what was left behind was not all repaired", "error", err)
+			s.calm.Warn("edda: what was left behind was not all repaired", "error", err)
 		}
 	}
 	return nil

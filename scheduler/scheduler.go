@@ -35,6 +35,8 @@ type Scheduler struct {
 	sender  Sender
 	options Options
 	log     *slog.Logger
+	outage  *pg.Outage
+	calm    *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
 
 	leases   *lease.Store
 	keeper   *lease.Keeper
@@ -93,6 +95,8 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 		pool: pg.Committed(pool), schema: schema, sender: sender, options: o, log: o.Logger, lockKey: lockKey(schema),
 		due: newBell(), ready: newBell(), pace: pace{first: 5 * time.Second, most: time.Minute},
 	}
+	s.outage = pg.NewOutage(s.log)
+	s.calm = s.outage.Logger(s.log)
 	if s.sql, err = pg.Load(statements, schema); err != nil {
 		return nil, err
 	}
@@ -103,7 +107,9 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 	if s.leases, err = lease.New(schema); err != nil {
 		return nil, err
 	}
-	s.keeper, err = lease.NewKeeper(pool, s.leases, lease.Job{Name: LeaseName, Run: s.lead}, o.lease())
+	kept := o.lease()
+	kept.Logger = s.calm
+	s.keeper, err = lease.NewKeeper(pool, s.leases, lease.Job{Name: LeaseName, Run: s.lead}, kept)
 	return s, err
 }
 
@@ -210,7 +216,7 @@ func (s *Scheduler) synchronise(ctx context.Context) error {
 		if err == nil || !passing(err) {
 			return err
 		}
-		s.log.Warn("edda: the manifests were not brought into the database yet", "error", err)
+		s.calm.Warn("edda: the manifests were not brought into the database yet", "error", err)
 		if err := run.Sleep(ctx, retry.NextBackOff()); err != nil {
 			return err
 		}
