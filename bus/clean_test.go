@@ -16,7 +16,7 @@ func (w *world) oldIDs(n int) {
 func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.oldIDs(120_500)
-	w.exec(`INSERT INTO edda.sent_id (id, sum) VALUES (gen_random_uuid(), '\x00')`)
+	w.exec(`INSERT INTO edda.sent_id (id, sum) VALUES (gen_random_uuid(), E'\\x00')`)
 	bus.CleanNow(t.Context(), w.bus)
 	if left := w.count("SELECT count(*) FROM edda.sent_id"); left != 1 {
 		t.Errorf("after a clean-up %d ids are left, want the one that is new", left)

@@ -15,7 +15,7 @@ import (
 // ledger is a table that handlers write to: one row for each message that was handled.
 func (w *world) ledger() {
 	w.t.Helper()
-	w.exec(`CREATE TABLE edda.ledger (n int, note text)`)
+	w.exec(`CREATE TABLE edda.ledger (n int, note text); GRANT ALL ON edda.ledger TO PUBLIC`)
 }
 
 func (w *world) note(ctx context.Context, tx pgx.Tx, n int) error {
@@ -102,7 +102,7 @@ func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 // An error at the COMMIT names no message. The batch is made smaller until the culprit stands alone.
 func TestDeferredConstraintIsTracedToItsMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.exec(`CREATE TABLE edda.ledger (n int CONSTRAINT ledger_once UNIQUE DEFERRABLE INITIALLY DEFERRED)`)
+	w.exec(`CREATE TABLE edda.ledger (n int CONSTRAINT ledger_once UNIQUE DEFERRABLE INITIALLY DEFERRED); GRANT ALL ON edda.ledger TO PUBLIC`)
 	w.exec(`INSERT INTO edda.ledger VALUES (7)`)
 	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error { return w.note(ctx, tx, m.N) })
 	w.fill("notes", part, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)

@@ -27,7 +27,7 @@ func (called) Kind() string { return "outside.called" }
 // keep consumes what leased handlers send.
 func keep(w *world) {
 	w.t.Helper()
-	w.exec("CREATE TABLE edda.kept (n int)")
+	w.exec("CREATE TABLE edda.kept (n int); GRANT ALL ON edda.kept TO PUBLIC")
 	w.start("keepers", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m called) error {
 		_, err := tx.Exec(ctx, w.sql("INSERT INTO edda.kept (n) VALUES ($1)"), m.N)
 		return err

@@ -101,7 +101,7 @@ func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
 	w := poisoned(t)
 	w.preload(5)
 	w.died("1 second")
-	w.exec(`CREATE TABLE edda.entry (n int)`)
+	w.exec(`CREATE TABLE edda.entry (n int); GRANT ALL ON edda.entry TO PUBLIC`)
 	w.exec(`CREATE FUNCTION edda.between() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $f$
 		DECLARE n int; BEGIN
 			INSERT INTO ` + w.sql("edda.entry") + ` VALUES (1);

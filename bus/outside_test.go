@@ -6,8 +6,8 @@ import "testing"
 // transaction of the effect that happens once all the same, and what such a handler sends is sent once, with the end of its message.
 func TestEffectOutsideIsOnceUnderTheMessagesID(t *testing.T) {
 	w := poisoned(t)
-	w.exec(`CREATE TABLE edda.charged (message uuid PRIMARY KEY)`)
-	w.exec(`CREATE TABLE edda.account (balance int NOT NULL)`)
+	w.exec(`CREATE TABLE edda.charged (message uuid PRIMARY KEY); GRANT ALL ON edda.charged TO PUBLIC`)
+	w.exec(`CREATE TABLE edda.account (balance int NOT NULL); GRANT ALL ON edda.account TO PUBLIC`)
 	w.exec(`INSERT INTO edda.account VALUES (100)`)
 	if w.role != "" {
 		w.exec(`GRANT INSERT, SELECT ON edda.charged TO "` + w.role + `"`)

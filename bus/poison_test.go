@@ -49,7 +49,7 @@ func (w *world) furnish() *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp()); GRANT ALL ON edda.effect TO PUBLIC`)
 	if w.role != "" {
 		w.exec(`GRANT INSERT ON edda.effect TO "` + w.role + `"`)
 	}

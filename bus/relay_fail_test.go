@@ -125,7 +125,7 @@ func TestRelayGivesUpAtOnce(t *testing.T) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
 	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND attempts = 1 AND reason = 'permanent'`)
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'header: %' AND body = '\xff00' AND header = 'no header'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'header: %' AND body = E'\\xff00' AND header = 'no header'`)
 	w.want(1, `SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND reason = 'nobody wants it'`, ids[4])
 }
 

@@ -187,7 +187,11 @@ func (w *world) send(m saga.Message, o ...saga.SendOption) saga.Sent {
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.owner.Exec(w.t.Context(), w.sql(sql), args...); err != nil {
+	err := pgx.BeginTxFunc(w.t.Context(), w.owner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { // the engine writes too
+		_, err := tx.Exec(w.t.Context(), w.sql(sql), args...)
+		return err
+	})
+	if err != nil {
 		w.t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -162,7 +162,7 @@ func TestCreateQueueAtOnce(t *testing.T) {
 	var together sync.WaitGroup
 	for i := range numbers {
 		together.Go(func() {
-			err := s.pool.QueryRow(t.Context(), s.schema.Render("SELECT :schema.create_queue('new.one')")).Scan(&numbers[i])
+			err := pg.Committed(s.pool).Row(t.Context(), s.schema.Render("SELECT :schema.create_queue('new.one')")).Scan(&numbers[i])
 			if err != nil {
 				t.Error(err)
 			}

@@ -37,7 +37,7 @@ type queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func (s *site) send(l letter) (sent, error) { return s.sendOn(pg.Committed(s.pool), l) }
+func (s *site) send(l letter) (sent, error) { return s.sendOn(pg.Committed(s.pool).Writing(), l) }
 
 func (s *site) sendOn(q queryer, l letter) (r sent, err error) {
 	err = q.QueryRow(s.Context(), s.schema.Render(sendSQL), l.kind, l.body, l.header, l.endpoint, l.publish, l.id, l.due).

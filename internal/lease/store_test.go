@@ -131,7 +131,7 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 		for n := range bidders {
 			all.Go(func() {
 				<-gate
-				term, ok, err := w.store.Acquire(t.Context(), w.pool, lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), TTL: time.Hour})
+				term, ok, err := w.store.Acquire(t.Context(), w.pool.Writing(), lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), TTL: time.Hour})
 				if err != nil {
 					t.Error(err)
 				}

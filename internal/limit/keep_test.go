@@ -175,7 +175,9 @@ func TestNobodyDeadlocks(t *testing.T) {
 		_, err := w.store.Grant(ctx, w.pool, limit.Request{Name: "billing", Holder: "a", Want: 2, TTL: time.Hour})
 		return err
 	}
-	change := func(_ []limit.Slot, round int) error { return w.store.Set(ctx, w.pool, "billing", 1+round%slots) }
+	change := func(_ []limit.Slot, round int) error {
+		return w.store.Set(ctx, w.pool.Writing(), "billing", 1+round%slots)
+	}
 	leave := func([]limit.Slot, int) error { return w.store.Farewell(ctx, w.pool, "a") }
 	held := w.gets("a", slots, slots)
 	for n := range held {
