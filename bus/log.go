@@ -16,7 +16,7 @@ import (
 func (b *batch) logEnds(ctx context.Context) {
 	for _, a := range b.retried {
 		if a.of.fate != left { // what was lost to a conflict has not happened
-			b.logRetry(ctx, a.of, a.info, 0, a.err)
+			b.logRetry(ctx, a, 0)
 		}
 	}
 	for _, m := range b.messages {
@@ -31,7 +31,7 @@ func (b *batch) logEnds(ctx context.Context) {
 		case dropped:
 			b.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
 		case again:
-			b.logRetry(ctx, m, m.delivery.Info, m.delay, m.err)
+			b.logRetry(ctx, failedAttempt{of: m, info: m.delivery.Info, err: m.err}, m.delay)
 		}
 		if m.conflicted {
 			b.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
@@ -41,19 +41,20 @@ func (b *batch) logEnds(ctx context.Context) {
 
 // logRetry tells of an attempt after which another follows. The first failure of a message is news; the others repeat
 // it, and waiting for an instance or for another program is none.
-func (b *batch) logRetry(ctx context.Context, m *message, info saga.Info, delay time.Duration, err error) {
+func (b *batch) logRetry(ctx context.Context, a failedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
-	if info.Attempt == 1 && m.attempt > 0 {
+	if a.info.Attempt == 1 && a.of.attempt > 0 {
 		level = slog.LevelInfo
 	}
-	b.logInfo(ctx, level, "edda: message retried", m, info, "delay", delay, "error", err)
+	b.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.err)
 }
 
 func (b *batch) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
-	b.logInfo(ctx, level, text, m, m.delivery.Info, more...)
+	b.logAttempt(ctx, level, text, failedAttempt{of: m, info: m.delivery.Info}, more...)
 }
 
-func (b *batch) logInfo(ctx context.Context, level slog.Level, text string, m *message, info saga.Info, more ...any) {
+func (b *batch) logAttempt(ctx context.Context, level slog.Level, text string, a failedAttempt, more ...any) {
+	info := a.info
 	if !b.bus.log.Enabled(ctx, level) {
 		return
 	}
@@ -61,7 +62,7 @@ func (b *batch) logInfo(ctx context.Context, level slog.Level, text string, m *m
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 	}
-	if name, key := m.instance.name(); name != "" {
+	if name, key := a.of.instance.name(); name != "" {
 		about = append(about, "saga", name, "key", key)
 	}
 	b.bus.log.Log(ctx, level, text, append(about, more...)...)
