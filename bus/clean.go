@@ -15,7 +15,7 @@ const (
 	cleanEvery    = 10 * time.Minute
 	cleanTurn     = cleanEvery / 2 // after one process of the cluster began to clean, the others leave it alone for so long
 	cleanFor      = cleanEvery     // a clean-up that finds no end is ended then
-	cleanRows     = 1000           // deleted by one statement
+	cleanRows     = 10_000         // deleted by one statement; each walks again over what the others before it have left dead in the index
 	cleanQueues   = 100            // queues that one statement looks into, and locks
 	cleanLease    = "clean"
 	sentIDKept    = 7 * 24 * time.Hour
