@@ -285,6 +285,17 @@ func (w *world) newer(endpoint, kind string) saga.ID {
 	return id
 }
 
+// Each look at a message of an unknown kind writes its row anew. A hundred thousand of them must not keep the database busy.
+func TestUnknownKindIsLookedAtLessAndLess(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.install("deploy", bus.HandleTx(hears))
+	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body, first_failed)
+		VALUES (now(), gen_random_uuid(), 'not.known', '{}', '{}', now() - interval '2 minutes')`)
+	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(hears))
+	w.until("it was put back", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE due > now()`) == 1 })
+	w.want(1, `SELECT count(*) FROM `+w.queue("deploy")+` WHERE due > now() + interval '10 seconds' AND due < now() + interval '1 minute'`)
+}
+
 // Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownFor, and no longer.
 func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 	t.Parallel()

@@ -231,6 +231,15 @@ const (
 	newerWait   = time.Minute
 )
 
+// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row anew, and what
+// nobody has known for minutes may wait for one more.
+func (b *batch) unknownPause(m *message) time.Duration {
+	if m.firstFailed.IsZero() {
+		return unknownWait
+	}
+	return max(unknownWait, min(b.now.Sub(m.firstFailed)/4, newerWait))
+}
+
 // unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
 // attempt, and only when nobody has known it for a long time is it a dead letter.
 func (b *batch) unknownKind(m *message) {
@@ -239,7 +248,7 @@ func (b *batch) unknownKind(m *message) {
 		m.die("unknown kind", err)
 		return
 	}
-	m.putBack(min(unknownWait, b.options.UnknownFor), err)
+	m.putBack(min(b.unknownPause(m), b.options.UnknownFor), err)
 }
 
 // waitedLong tells whether m has waited for a program that understands it for as long as it may.
