@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -37,11 +38,11 @@ func TestOutageIsSaidOnce(t *testing.T) {
 					calm.Warn("a batch was rolled back", "error", lost)
 				}
 				o.Over() // somebody else's last statement
-				time.Sleep(time.Second - 1)
+				_ = run.Sleep(t.Context(), time.Second-1)
 				calm.Warn("something else", "error", errors.New("no"))
 				calm.Info("in between", "error", lost)
 			}
-			time.Sleep(2 * time.Second)
+			_ = run.Sleep(t.Context(), 2*time.Second)
 			o.Over()
 			o.Over()
 		}
