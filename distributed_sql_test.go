@@ -71,7 +71,7 @@ var constructs = []construct{
 	sqlConstruct("ON CONFLICT", `\bON CONFLICT\b`),
 	sqlConstruct(`COLLATE "C"`, `\bCOLLATE "C"`),
 	sqlConstruct("comparison of rows", `\(\w+\.\w+, \w+\.\w+\) >`),
-	sqlConstruct("`LOCK TABLE`", `\bLOCK TABLE\b`),
+	sqlConstruct("LOCK TABLE", `\bLOCK TABLE\b`),
 	sqlConstruct("storage parameters", `\bfillfactor\b|\bautovacuum_`),
 	sqlConstruct("json", `\bjsonb?\b`),
 }
