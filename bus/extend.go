@@ -51,13 +51,14 @@ func (l *leased) extendAll(ctx context.Context) error {
 func (l *leased) extend(ctx context.Context) (all bool, err error) {
 	l.extending.Lock()
 	defer l.extending.Unlock()
-	claims := l.toExtend()
+	begun := time.Now()
+	claims := l.toExtend(begun)
 	if len(claims) == 0 {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
-	x := extension{claims: claims, begun: time.Now()}
+	x := extension{claims: claims, begun: begun}
 	x.due = l.clockNow(x.begun).Add(l.options.Lease).Truncate(time.Microsecond) // as Postgres keeps it
 	err = l.sendExtension(ctx, &x)
 	return l.settleExtension(&x, err), err
@@ -106,9 +107,10 @@ type extension struct {
 }
 
 // toExtend lists the claims that are older than a quarter of a beat, except those whose rows another statement may move. In an
-// ordered endpoint all of a lane are extended together and in their order, so that they would come back in it.
-func (l *leased) toExtend() (claims []*claimed) {
-	old := time.Now().Add(-l.interval() / 4)
+// ordered endpoint all of a lane are extended together and in their order, so that they would come back in it, and not when the process
+// stood still: another one is about to look for them where they are.
+func (l *leased) toExtend(now time.Time) (claims []*claimed) {
+	old := now.Add(-l.interval() / 4)
 	isOld := func(c *claimed) bool { return l.sure(c).Before(old) }
 	moving := map[string]bool{} // lanes
 	l.mu.Lock()
@@ -124,7 +126,7 @@ func (l *leased) toExtend() (claims []*claimed) {
 	if l.options.Ordered == Unordered {
 		return slices.DeleteFunc(claims, func(c *claimed) bool { return !isOld(c) })
 	}
-	claims = slices.DeleteFunc(claims, func(c *claimed) bool { return c.key != "" && moving[c.key] })
+	claims = slices.DeleteFunc(claims, func(c *claimed) bool { return c.key != "" && (moving[c.key] || !now.Before(l.trusted(c))) })
 	if !slices.ContainsFunc(claims, isOld) {
 		return nil
 	}

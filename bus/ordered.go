@@ -144,9 +144,6 @@ func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int)
 		return 0, fmt.Errorf("park messages: %w", explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
-	if err := l.reviveAlone(ctx, conn, e.dead); err != nil {
-		l.warnOfLanes(err)
-	}
 	return b.got(claims, want), nil
 }
 
@@ -155,7 +152,6 @@ type entered struct {
 	ours  []*claimed // to be handled
 	park  []*claimed // to be parked: the lane is somebody else's, or others are parked in it before them
 	adopt []string   // keys of lanes that are ours now, and in which messages are parked
-	dead  []string   // keys of lanes whose owners are gone
 }
 
 // takeAlone claims as take does, and leaves the transaction open.
@@ -230,7 +226,6 @@ func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*c
 			e.park = append(e.park, c)
 		}
 	}
-	e.dead = slices.Sorted(maps.Keys(a.over))
 	return e, err
 }
 
@@ -241,13 +236,12 @@ var errLaneLost = errors.New("a lane is lost")
 type asked struct {
 	granted map[string]bool // ours now
 	live    map[string]bool // ours before, and still
-	over    map[string]bool // the owner's lease is over
 	parked  map[string]bool // messages are parked there
 }
 
 // askForLanes enters the lanes of heads, looks whether those that we have joined are ours, and in which of all lanes messages are parked.
 func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (asked, error) {
-	a := asked{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	a := asked{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	sorted := slices.Sorted(maps.Keys(heads))
 	ids := pg.UUIDs()
 	for _, key := range sorted {
@@ -256,26 +250,13 @@ func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[
 	owner, session := [16]byte(l.owner), [16]byte(l.session())
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		l.queueAwaitLanes(pipeline, sorted, a.over)
-		pipeline.Queue(l.queue.sql("enter_lanes"), l.queue.id, texts(sorted), ids, owner, l.options.Lease.Microseconds(), session).Query(collectKeys(a.granted))
+		pipeline.Queue(l.bus.sql.Get("enter_lanes"), l.queue.id, texts(sorted), ids, owner, l.options.Lease.Microseconds(), session).Query(collectKeys(a.granted))
 	}
 	if len(joined) > 0 {
 		pipeline.Queue(l.bus.sql.Get("live_lanes"), l.queue.id, texts(joined), owner).Query(collectKeys(a.live))
 	}
 	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(a.parked))
 	return a, conn.SendBatch(ctx, pipeline).Close()
-}
-
-// queueAwaitLanes locks lanes, which are sorted. The keys of those whose owner's lease is over go into the map.
-func (l *leased) queueAwaitLanes(pipeline *pgx.Batch, keys []string, over map[string]bool) {
-	pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			if r := pg.CurrentRow(rows); r.Bool(1) {
-				over[r.Text(0)] = true
-			}
-		}
-		return rows.Err()
-	})
 }
 
 func texts(all []string) *pg.Array {

@@ -18,25 +18,21 @@ import (
 // are due when its leases end, behind everything that was due before: their followers are claimed first. So a lane of a dead process is not
 // entered, it is revived. What the process had claimed in it is parked, where the followers are, in the order of their turns; the first
 // of all goes back to its turn at the head of the queue, and the lane waits for it as it waits for the retry of a message that failed. From
-// there everything goes its usual way.
+// there everything goes its usual way. Each process looks for such lanes once a poll.
 
 const (
 	sweepWindow = 1000 // lanes that are looked at together
 	mostWindows = 100  // in one sweep
 )
 
-// sweepLanes revives lanes that nobody asks for: no new message of their key may ever come.
+// sweepLanes revives lanes, also those that nobody asks for: no new message of their key may ever come.
 func (l *leased) sweepLanes(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(min(l.options.Poll, l.options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			l.warnOfLanes(err)
+			l.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
 		}
 	}
 	return nil
-}
-
-func (l *leased) warnOfLanes(err error) {
-	l.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
 }
 
 func (l *leased) sweepOnce(ctx context.Context) error {
@@ -93,11 +89,6 @@ func (l *leased) reviveLanes(ctx context.Context, conn *pgxpool.Conn, keys []str
 	}
 	l.rows.Lock()
 	defer l.rows.Unlock()
-	return l.reviveAlone(ctx, conn, keys)
-}
-
-// reviveAlone is reviveLanes for a caller that holds rows.
-func (l *leased) reviveAlone(ctx context.Context, conn *pgxpool.Conn, keys []string) error {
 	keys = slices.DeleteFunc(slices.Sorted(slices.Values(keys)), l.inLane) // what we still have, we give up ourselves
 	if len(keys) == 0 {
 		return nil
@@ -132,19 +123,16 @@ func (l *leased) reviveAlone(ctx context.Context, conn *pgxpool.Conn, keys []str
 // orphans are lanes to revive, and the sessions that had them.
 type orphans struct {
 	keys     map[string]bool
-	sessions map[saga.ID]window
+	sessions map[saga.ID]time.Time // when the first of its lanes ended
 }
-
-// window is when the lanes of a session ended, the first and the last of them.
-type window struct{ first, last time.Time }
 
 // lockDead begins a transaction in which nobody else claims, and locks the lanes.
 func (l *leased) lockDead(ctx context.Context, conn *pgxpool.Conn, keys []string) (orphans, error) {
-	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]window{}}
+	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]time.Time{}}
 	pipeline := &pgx.Batch{}
 	l.queueOpen(pipeline)
 	l.queueClaimsLock(pipeline)
-	l.queueAwaitLanes(pipeline, keys, map[string]bool{})
+	pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(keys))
 	pipeline.Queue(l.queue.sql("dead_lanes"), l.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
@@ -153,14 +141,9 @@ func (l *leased) lockDead(ctx context.Context, conn *pgxpool.Conn, keys []string
 				continue
 			}
 			session, until := r.UUID(1), r.Time(2)
-			w, known := d.sessions[session]
-			if !known || until.Before(w.first) {
-				w.first = until
+			if first, known := d.sessions[session]; !known || until.Before(first) {
+				d.sessions[session] = until
 			}
-			if until.After(w.last) {
-				w.last = until
-			}
-			d.sessions[session] = w
 		}
 		return rows.Err()
 	})
@@ -175,15 +158,14 @@ func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, 
 	if len(d.sessions) == 0 {
 		return nil, nil
 	}
-	session, since, upto := pg.UUIDs(), pg.Timestamps(), pg.Timestamps()
-	for id, w := range d.sessions {
+	session, since := pg.UUIDs(), pg.Timestamps()
+	for id, first := range d.sessions {
 		session.UUID(id)
-		since.Time(w.first.Add(-l.options.Lease))
-		upto.Time(w.last.Add(l.options.Lease + time.Second))
+		since.Time(first.Add(-l.options.Lease))
 	}
 	pipeline := &pgx.Batch{}
 	var claims []*claimed
-	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, upto).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
 		claims = collectClaims(rows, b)
 		return rows.Err()
 	})

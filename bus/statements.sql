@@ -302,10 +302,7 @@ SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.s
 -- name: await_lanes
 -- Waits for whoever ends a message in one of these lanes, and keeps everybody else from doing so. The caller sorts the keys by their bytes.
 -- A statement of its own: what is read after it includes what was committed before the locks were had.
-SELECT x.key, x.over FROM unnest($2::text[]) u(key)
-CROSS JOIN LATERAL (
-    SELECT l.key, coalesce(l.owner IS NOT NULL AND l.until <= clock_timestamp(), false) AS over
-    FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key FOR UPDATE) x;
+SELECT FROM unnest($2::text[]) u(key) CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key FOR UPDATE) x;
 
 -- name: live_lanes
 -- The lanes that are ours. Nobody enters one while we have the lock of claims, so they stay so until this transaction ends.
@@ -316,13 +313,12 @@ CROSS JOIN LATERAL (
 -- name: enter_lanes
 -- A lane is entered when nobody has it, or by the message that it waits for, which may also be gone. One whose owner's lease is over is
 -- not entered: the owner has claimed messages that come before ours, and they are due behind the whole queue. See revive.go.
--- Lanes that exist are locked already, see await_lanes. If this statement waited for one, it would compare the lane's new row with the
--- queue as it was before, and miss a retry that was written together with that row.
+-- The row is locked even where the answer is no: whoever leaves the lane waits for us, and then sees what we parked. The caller sorts the
+-- keys by their bytes, as everybody does who locks more than one.
 INSERT INTO :schema.lane (queue, key, owner, session, until, waits_id)
 SELECT $1, u.key, $4::uuid, $6::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[], $3::uuid[]) u(key, id)
 ON CONFLICT ON CONSTRAINT lane_pkey DO UPDATE SET owner = excluded.owner, session = excluded.session, until = excluded.until, waits_due = NULL, waits_id = NULL
-WHERE lane.owner IS NULL AND (lane.waits_id = excluded.waits_id
-                              OR NOT EXISTS (SELECT FROM :queue q WHERE q.due = lane.waits_due AND q.id = lane.waits_id))
+WHERE lane.owner IS NULL AND (lane.waits_id = excluded.waits_id OR NOT :schema.is_queued(lane.queue, lane.waits_due, lane.waits_id))
 RETURNING key;
 
 -- name: park
@@ -425,7 +421,7 @@ WITH lost AS MATERIALIZED (
     SELECT p.ctid AS tid FROM :schema.parked p
     WHERE p.queue = $1 AND NOT EXISTS (
         SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = p.key AND l.owner IS NOT NULL AND l.until > clock_timestamp())
-    ORDER BY p.key, p.due, p.id LIMIT $2 FOR UPDATE SKIP LOCKED),
+    ORDER BY p.key, p.due, p.id LIMIT $2),
 gone AS (
     DELETE FROM :schema.parked p USING lost x WHERE p.ctid = x.tid
     RETURNING p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
@@ -452,11 +448,12 @@ CROSS JOIN LATERAL (
            OR l.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = l.waits_due AND q.id = l.waits_id))) x;
 
 -- name: in_dead_hands
--- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before to a lease after the lanes' ends:
--- a process extends its lanes and what it has claimed in them within less than a lease, or believes in neither.
+-- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before the first of their lanes has ended to
+-- the latest end that a lease of this moment may have: a process that stood still may extend what it has claimed, and not the lane.
 SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0, 0, 0::bigint
-FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) d(session, since, upto)
-CROSS JOIN LATERAL (SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= d.upto AND x.owner = d.session) q;
+FROM unnest($1::uuid[], $2::timestamptz[]) d(session, since)
+CROSS JOIN LATERAL (
+    SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= now() + 2 * $3::bigint * interval '1 microsecond' AND x.owner = d.session) q;
 
 -- name: mark_alone
 UPDATE :queue q SET alone = $5 WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;

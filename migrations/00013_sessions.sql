@@ -56,9 +56,10 @@ LANGUAGE sql AS $$
 $$;
 
 -- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A queue whose
--- table is gone has none.
+-- table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a lane asks for the message that the
+-- lane waits for, which may have been written together with the lane's row, after the claim's own snapshot.
 CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     found boolean;
 BEGIN

@@ -60,7 +60,8 @@ func (w orderly) host(b *bus.Bus) (*edda.Host, error) {
 func (w orderly) turn(ctx *bus.Context, m turn) (err error) {
 	var no int64
 	var quick bool
-	if err := w.pool.QueryRow(ctx, orderSQL("begin"), m.Key, m.N, w.worker, os.Getpid()).Scan(&no, &quick); err != nil {
+	// Not cancelled: the ledger would have a beginning, and this process would not know of which run.
+	if err := w.pool.QueryRow(context.WithoutCancel(ctx), orderSQL("begin"), m.Key, m.N, w.worker, os.Getpid()).Scan(&no, &quick); err != nil {
 		return err
 	}
 	defer func() {
