@@ -148,7 +148,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	}
 }
 
-// A crash gives the lease to another after TTL + Acquire; a clean end at once.
+// A crash gives the lease to another after TTL + 1.25 × Acquire at most; a clean end at once.
 func TestHandOver(t *testing.T) {
 	w, d := open(t), newDiary()
 	_, stopA := w.keep(w.pool.Pool, d, "a")
