@@ -334,7 +334,7 @@ func misbehave(ctx context.Context, what int, send func(saga.Message, ...saga.Se
 		time.Sleep(800 * time.Millisecond) // longer than StepTimeout, and deaf
 	case 8:
 		var m map[string]int
-		m["nil"] = 1
+		m["nil"] = 1 //nolint:staticcheck // the bug of a handler
 	case 9:
 		return lyingError{}
 	case 10:
