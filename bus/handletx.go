@@ -179,7 +179,9 @@ func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 		b.savepoint++
 		b.stepOpen, t.open = true, true
 	}
-	b.altered = b.altered || slices.ContainsFunc(statements, altersSettings)
+	for _, sql := range statements {
+		b.altered = max(b.altered, altersSettings(sql))
+	}
 	return nil
 }
 

@@ -5,12 +5,32 @@ import "strings"
 // endsTransaction reports whether a statement of a text begins or ends a transaction, which is not a handler's to do.
 func endsTransaction(sql string) bool { return anyStatement(sql, endsOne) }
 
-// altersSettings reports whether a text may change a setting of its transaction or session.
-func altersSettings(sql string) bool {
-	return strings.Contains(sql, "set_config") || anyStatement(sql, func(sql string) bool {
-		first, _ := nextWord(sql)
-		return first == "set" || first == "reset" || first == "discard"
+// alteration is what a text may do to the settings of its transaction or session.
+type alteration uint8
+
+const (
+	altersNothing alteration = iota
+	altersTransaction
+	altersSession
+)
+
+// altersSettings reports what a text may change. What set_config changes is an argument, which may be a parameter.
+func altersSettings(sql string) (most alteration) {
+	if strings.Contains(sql, "set_config") {
+		return altersSession
+	}
+	anyStatement(sql, func(sql string) bool {
+		first, rest := nextWord(sql)
+		second, _ := nextWord(rest)
+		switch {
+		case first == "set" && (second == "local" || second == "transaction" || second == "constraints"):
+			most = max(most, altersTransaction)
+		case first == "set", first == "reset", first == "discard":
+			most = altersSession
+		}
+		return most == altersSession
 	})
+	return most
 }
 
 // endsStatements reports whether a statement of a text deallocates all prepared statements of the connection.

@@ -34,9 +34,10 @@ func lendingOf(conn *pgx.Conn) *lending {
 	return l
 }
 
-// queueLending reads the settings of a connection before it is lent for the first time, and marks it.
+// queueLending reads the settings of a connection before it is lent for the first time, and marks it. Behind a pooler each transaction may
+// have another session of the server, so they are read for each.
 func (b *batch) queueLending(pipeline *pgx.Batch) {
-	if b.waited.def != nil || lendingOf(b.conn) != nil { // one that waited for an instance has set its lock_timeout
+	if b.waited.def != nil || lendingOf(b.conn) != nil && b.bus.wakeup != PollOnly { // one that waited for an instance has set its lock_timeout
 		return
 	}
 	l := &lending{}
@@ -59,7 +60,7 @@ func (b *batch) takeBack(pipeline *pgx.Batch) {
 // connection does not know yet are prepared before any of them runs, and the role that a handler has set may not do
 // that.
 func (b *batch) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
-	if !b.altered {
+	if b.altered == altersNothing {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
@@ -74,11 +75,15 @@ func (b *batch) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
 
 func (b *batch) takeSettingsBack(pipeline *pgx.Batch) {
 	l := lendingOf(b.conn)
-	if !b.altered || l == nil || l.names == nil {
+	if b.altered == altersNothing || l == nil || l.names == nil {
 		return
 	}
-	b.altered = false
-	pipeline.Queue(b.bus.sql.Get("take_back"), l.names, l.values)
+	ours := ""
+	if b.hurried {
+		ours = batchLockTimeout
+	}
+	pipeline.Queue(b.bus.sql.Get("take_back"), l.names, l.values, b.altered == altersTransaction, ours)
+	b.altered = altersNothing
 	if b.hurried {
 		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
 	}

@@ -26,14 +26,14 @@ type batch struct {
 	found     int      // rows that the take has locked, with those for which there was no memory
 	foundLast position // the last of them
 
-	byID       bool      // a message names its instance by id
-	forget     []saga.ID // ids that were claimed for messages which are not sent after all
-	userReady  bool      // the transaction is as a user's handler expects it
-	hurried    bool      // its lock_timeout is that of handlers who share it
-	savepoint  int       // savepoints of this transaction; 0 while no handler has run a statement in it
-	stepOpen   bool      // that of the last step is there
-	inHand     *message  // that a function of the user is called for
-	altered    bool      // a handler may have changed a setting, which is not taken back yet
+	byID       bool       // a message names its instance by id
+	forget     []saga.ID  // ids that were claimed for messages which are not sent after all
+	userReady  bool       // the transaction is as a user's handler expects it
+	hurried    bool       // its lock_timeout is that of handlers who share it
+	savepoint  int        // savepoints of this transaction; 0 while no handler has run a statement in it
+	stepOpen   bool       // that of the last step is there
+	inHand     *message   // that a function of the user is called for
+	altered    alteration // of settings, by a handler, that is not taken back yet
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
 	lent       saga.Turn

@@ -27,9 +27,10 @@ SELECT array_agg(n.name ORDER BY n.place), array_agg(current_setting(n.name, tru
 FROM unnest($1::text[]) WITH ORDINALITY n(name, place) WHERE current_setting(n.name, true) IS NOT NULL;
 
 -- name: take_back
--- For the session, and so for the transaction too: a handler may have set either. Whose rights the session has comes first.
-SELECT set_config(s.name, s.value, false) FROM unnest($1::text[], $2::text[]) s(name, value)
-WHERE current_setting(s.name) IS DISTINCT FROM s.value;
+-- For the transaction ($3), or for the session and so for both, where a handler may have set that: a pooler gives the session to others.
+-- The lock_timeout that the batch itself has set ($4) is no handler's. Whose rights the session has comes first.
+SELECT set_config(s.name, s.value, $3) FROM unnest($1::text[], $2::text[]) s(name, value)
+WHERE current_setting(s.name) IS DISTINCT FROM s.value AND NOT (s.name = 'lock_timeout' AND current_setting(s.name) = $4);
 
 -- name: planner
 SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
