@@ -381,7 +381,7 @@ func (l *leased) enqueue(claims []*claimed) (loose []*claimed, keys []string) {
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	for _, key := range keys {
-		if n := l.lanes[key]; n != nil {
+		if n := l.lanes[key]; n != nil { // a lane that was given up in this loop has nothing to sort
 			slices.SortFunc(n.waiting, byTurn)
 		}
 	}
