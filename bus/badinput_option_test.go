@@ -119,7 +119,7 @@ func (c *inputs) wrongRetries() []result {
 func (c *inputs) database(schemas ...string) *pgxpool.Pool {
 	c.t.Helper()
 	name := c.schema + strings.ReplaceAll(c.name, "-", "_") + string(rune('a'+len(schemas)))
-	c.exec(`CREATE DATABASE ` + name)
+	c.createDatabase(name)
 	config, err := pgxpool.ParseConfig(pgdev.DSN(c.t))
 	if err != nil {
 		c.t.Fatal(err)

@@ -228,7 +228,7 @@ func (w *world) anotherSchema() *world {
 func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 	w.t.Helper()
 	name := w.schema + "_" + what
-	w.exec(`CREATE DATABASE ` + pgx.Identifier{name}.Sanitize())
+	w.createDatabase(name)
 	config, err := pgxpool.ParseConfig(pgdev.DSN(w.t))
 	if err != nil {
 		w.t.Fatal(err)

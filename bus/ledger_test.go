@@ -67,6 +67,8 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			w := poisoned(t)
 			w.suspected(1)
 			w.died("1 second")
+			w.exec(`INSERT INTO edda.crash_ledger (queue, due, id, deaths, alone)
+				SELECT q.id, m.due, m.id, 1, 1 FROM edda.queue q, ` + w.queue("poisoned") + ` m WHERE q.endpoint = 'poisoned'`)
 			conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +88,7 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			} else {
 				defer conn.Close(t.Context())
 			}
-			w.takes(bus.EndpointOptions{MaxCrashes: 1})
+			w.takes(bus.EndpointOptions{MaxCrashes: 3})
 			w.untilEmpty("poisoned")
 			if dead := w.deadOfProcess() == 1; dead != gone {
 				t.Errorf("the message is blamed: %v", dead)

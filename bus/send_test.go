@@ -217,7 +217,7 @@ func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
 	w.listener()
 	w.send(told{})
 	name := w.schema + "_db"
-	w.exec(`CREATE DATABASE ` + name)
+	w.createDatabase(name)
 	t.Cleanup(func() {
 		if _, err := w.owner.Exec(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`); err != nil {
 			t.Error(err)

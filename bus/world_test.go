@@ -196,6 +196,14 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
+// createDatabase makes a database beside that of the tests.
+func (w *world) createDatabase(name string) {
+	w.t.Helper()
+	if _, err := w.owner.Exec(w.t.Context(), `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()); err != nil { // in no transaction
+		w.t.Fatal(err)
+	}
+}
+
 // sql puts the schema in the place of edda.
 func (w *world) sql(text string) string {
 	return replaceAll(text, "edda.", pgx.Identifier{w.schema}.Sanitize()+".")

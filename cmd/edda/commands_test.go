@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	}
 	says(t, nowhere("migrate", "sql").out, `CREATE TABLE "`+w.schema+`".dead_letter`, "COMMIT;")
 	grants := nowhere("migrate", "grants", "--runtime", `my "app"`).out
-	says(t, grants, `TO "my ""app""";`, "ALTER DEFAULT PRIVILEGES")
+	says(t, grants, `TO "my ""app""";`, `'role/' || 'my "app"'`)
 	says(t, nowhere("migrate", "grants", "--reader", "r", "--json").out, `"sql": "BEGIN;`)
 	for _, wrong := range []string{"migrate grants", "migrate grants --reader public", "migrate grants --reader a --sender a"} {
 		if s := w.edda(strings.Fields(wrong)...); s.code != exitUsage {
