@@ -27,12 +27,12 @@ func (w *world) died(ago string, batches ...string) (session string) {
 	for _, alone := range batches {
 		w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
 			SELECT gen_random_uuid(), q.id, $1::text::uuid, $2::text::boolean, array_agg(m.due), array_agg(m.id)
-			FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaa%' GROUP BY q.id`, session, alone)
+			FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaaaaaa-0000-%' GROUP BY q.id`, session, alone)
 	}
 	// Whoever had them in hand left its mark on the rows.
 	tx, err := w.owner.Begin(w.t.Context())
 	if err == nil {
-		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+` m WHERE m.id::text LIKE 'aaaa%' FOR UPDATE`))
+		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+` m WHERE m.id::text LIKE 'aaaaaaaa-0000-%' FOR UPDATE`))
 	}
 	if err == nil {
 		err = tx.Rollback(w.t.Context())
@@ -60,7 +60,7 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 	w.start("poisoned", o, bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
 		defer handled.Add(1)
 		defer inHand.Add(-1)
-		if n := inHand.Add(1); strings.HasPrefix(c.Info().ID.String(), "aaaa") {
+		if n := inHand.Add(1); strings.HasPrefix(c.Info().ID.String(), "aaaaaaaa-0000-") {
 			batches := w.count(`SELECT count(*) FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
 			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
 			mu.Lock()
