@@ -215,3 +215,38 @@ func TestOutageBlamesNobody(t *testing.T) {
 		})
 	}
 }
+
+// An outage may end between the last trouble that counts and the verdict on it, and begin again. The message was not to blame for
+// that either: its failure is rehearsed, and what it meets right after is its own.
+func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
+	t.Parallel()
+	refused := map[string]string{ // the numbers of attempts to write
+		"before the last trouble": `n <= 5`,
+		"before the verdict":      `n <= 6`,
+		"after the verdict":       `n <= 7`,
+		"for a moment":            `n <= 6 OR n BETWEEN 8 AND 9`,
+	}
+	for name, part := range map[string]bus.Part{
+		"a batch":  bus.HandleTx(func(*bus.Context, pgx.Tx, call) error { return nil }),
+		"a finish": bus.Handle(func(*bus.Context, call) error { return nil }),
+	} {
+		for when, numbers := range refused {
+			t.Run(name+" "+when, func(t *testing.T) {
+				w := newWorld(t, bus.Options{})
+				w.install("victims", part)
+				w.exec(`CREATE SEQUENCE edda.refused;
+					CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE n bigint := nextval('edda.refused'); BEGIN
+						IF ` + numbers + ` THEN
+							RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full';
+						END IF;
+						RETURN NULL;
+					END $$`)
+				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
+				w.send(call{})
+				w.start("victims", bus.EndpointOptions{Policy: once}, part)
+				w.untilEmpty("victims")
+				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+			})
+		}
+	}
+}

@@ -43,8 +43,11 @@ func (l *leased) finishAll(ctx context.Context) error {
 			most = min(2*most, l.options.BatchMax)
 			continue
 		}
-		l.bus.calm.Warn("edda: a finish was rolled back", "endpoint", l.name, "error", err)
 		most = l.blameFinish(claims, err)
+		if errors.Is(err, errRehearsed) {
+			continue
+		}
+		l.bus.calm.Warn("edda: a finish was rolled back", "endpoint", l.name, "error", err)
 		if fatal(err) || last && time.Now().After(deadline) {
 			return fmt.Errorf("finish messages: %w", err)
 		}
@@ -134,6 +137,9 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 // the database, and the success is back. A connection that is lost says nothing of a message: its transaction runs no handler.
 func (l *leased) blameClaim(c *claimed, class pg.Class, err error) {
 	switch {
+	case errors.Is(err, errRehearsed): // one more time, which decides
+		c.message, c.success = *c.success, nil
+		c.troubles++
 	case c.success != nil:
 		c.message, c.success, c.troubles = *c.success, nil, 0
 	case guilty(class, err):
@@ -201,7 +207,7 @@ func (f *finishing) commit(ctx context.Context) error {
 	}
 	f.planLanes()
 	f.batch.also = f.queueRights
-	f.sent = true
+	f.sent = !f.batch.rehearses
 	return f.write(ctx)
 }
 
@@ -222,6 +228,7 @@ func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 	f := &finishing{leased: l, claims: claims, won: make([]bool, len(claims))}
 	f.batch = &batch{Endpoint: l.Endpoint, conn: conn, ended: true}
 	f.writes = f.guarded()
+	f.batch.rehearses = len(claims) == 1 && claims[0].success != nil && claims[0].troubles == freeTroubles+1
 	for _, c := range claims {
 		f.batch.failures += c.failures
 		if c.failure != nil {

@@ -128,6 +128,21 @@ func (m *memory) acquit(id saga.ID) {
 	}
 }
 
+// doubts reports whether only trouble speaks against a message, and its failure was not rehearsed yet.
+func (m *memory) doubts(id saga.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trouble[id] == freeTroubles+1
+}
+
+// tryOnce gives a message one more step, after its failure was rehearsed. The next trouble condemns it for good.
+func (m *memory) tryOnce(id saga.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.condemned, id)
+	m.trouble[id]++
+}
+
 func (m *memory) verdict(id saga.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -45,6 +45,7 @@ type batch struct {
 	waited     holderWait        // for another process
 	trouble    bool              // a smaller batch may go better
 	convicts   bool              // trouble has condemned one of its messages
+	rehearses  bool              // it writes a failure and takes it back, see errRehearsed
 	ended      bool              // its messages are deleted already, see finish.go
 	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
 	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
@@ -69,7 +70,12 @@ type batch struct {
 func (b *batch) process(ctx context.Context, o order) (report, error) {
 	defer b.memory.release(b)
 	err := b.run(ctx, o)
-	if err != nil {
+	switch {
+	case errors.Is(err, errRehearsed):
+		b.abandon(ctx)
+		b.memory.tryOnce(b.messages[0].id)
+		b.trouble, b.convicts = true, true
+	case err != nil:
 		b.abandon(ctx)
 		b.blame(err)
 		err = b.refuseLent(ctx, err)
@@ -80,6 +86,10 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	b.count(err)
 	return b.report(err), err
 }
+
+// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has condemned the message, but an outage
+// that ended since then looks the same. The database takes failures now: what the next step meets is the message's own doing.
+var errRehearsed = errors.New("the failure of the message was rehearsed")
 
 var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")
 

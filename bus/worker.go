@@ -52,6 +52,9 @@ func (w *worker) run(taking, work context.Context) error {
 			if fatal(err) {
 				return err
 			}
+			if errors.Is(err, errRehearsed) {
+				continue
+			}
 			w.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
 			if w.convicts {
 				continue // at once: an outage that ends just now must not look like the message's doing

@@ -55,12 +55,25 @@ func (b *batch) write(ctx context.Context) error {
 		pipeline.Queue(b.bus.sql.Get("lock_generation"))
 		pipeline.Queue(b.bus.sql.Get("check_generation"), known.generation)
 	}
-	pipeline.Queue("commit")
+	b.queueEnd(pipeline)
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("write: %w", explain(err))
 	}
+	if b.rehearses {
+		return errRehearsed
+	}
 	b.entered = saga.ID{}
 	return nil
+}
+
+// queueEnd ends the transaction. A rehearsal does all that a COMMIT does but the COMMIT.
+func (b *batch) queueEnd(pipeline *pgx.Batch) {
+	if !b.rehearses {
+		pipeline.Queue("commit")
+		return
+	}
+	pipeline.Queue("set constraints all immediate")
+	pipeline.Queue("rollback")
 }
 
 // ownLockTimeout takes back what handlers that share a transaction have: nothing of ours is waited for from here on, but
