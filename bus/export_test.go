@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Statement is one of the package's statements as it is sent, for tests of its plan.
@@ -57,3 +58,13 @@ func WakeAllNow(ctx context.Context, b *Bus) {
 
 // CleanInTurnNow cleans up unless another process did so a short while ago.
 func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleanInTurn(ctx) }
+
+// ExtendedAfter is how many of n claims of one lane a process extends that was last sure of them so long ago.
+func ExtendedAfter(e *Endpoint, n int, still time.Duration) int {
+	now := time.Now()
+	l := &leased{Endpoint: e, held: map[*claimed]struct{}{}, lanes: map[string]*lane{"k": {renewed: now.Add(-still)}}}
+	for range n {
+		l.held[&claimed{key: "k", renewed: now.Add(-still)}] = struct{}{}
+	}
+	return len(l.toExtend(now))
+}

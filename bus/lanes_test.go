@@ -119,6 +119,59 @@ func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
+// A process that stood still extends what it has claimed after its lane has ended. The lane stays as it is: whoever revives it has it locked.
+func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Second}, 1, 20)
+	w.deadHands(queue, "key-0", 3, `clock_timestamp() - interval '5 seconds'`)
+	w.exec(`UPDATE ` + w.queue("turns") + ` SET due = due + interval '6 seconds' WHERE owner IS NOT NULL`)
+	w.run(e)
+	w.wantTurns(s, 1, 20, true)
+}
+
+// A process that was not sure of a lane in time gives it up, and leaves it as it is: others are about to look for its messages there.
+func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 10 * time.Second}, newTurns().part())
+	for still, want := range map[time.Duration]int{5 * time.Second: 2, 8 * time.Second: 2, 9 * time.Second: 0, time.Hour: 0} {
+		if got := bus.ExtendedAfter(e, 2, still); got != want {
+			t.Errorf("%v after the last extension %d of 2 claims are extended, want %d", still, got, want)
+		}
+	}
+}
+
+// An extension that its process has given up may reach the database after the next one. The next one stands.
+func TestALateExtensionDoesNotShortenALane(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	end, release := ended(t)
+	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: 9 * time.Second, Poll: 20 * time.Millisecond}
+	part := func(process string) bus.Part {
+		return bus.Handle(func(ctx *bus.Context, m turn) error {
+			defer h.take(ctx, process, m.N)()
+			until(ctx, end)
+			return nil
+		}, bus.KeyedBy(func(m turn) string { return m.Key }))
+	}
+	w.start("turns", o, part("a"))
+	w.send(turn{Key: "k"})
+	w.until("it runs", func() bool { return h.number() == 1 })
+	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
+	owner, until := w.text(`SELECT owner::text FROM edda.lane`), w.text(`SELECT until::text FROM edda.lane`)
+	w.exec(bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner, time.Now().Add(-time.Hour))
+	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "turns", o, part("b"))
+	w.until("the lease is extended", func() bool {
+		return w.count(`SELECT count(*) FROM edda.lane WHERE until > $1::text::timestamptz`, until) == 1
+	})
+	h.want(t)
+	if n := h.number(); n != 1 {
+		t.Errorf("it was begun %d times", n)
+	}
+	release()
+	w.untilEmpty("turns")
+}
+
 // Nobody asks for the lane: what is in the queue belongs to others, and reaches back behind the end of the lease.
 func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	w := newWorld(t, bus.Options{})

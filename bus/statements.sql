@@ -371,7 +371,7 @@ ORDER BY g.place;
 
 -- name: keep_lanes
 -- A lane must not end long before what was just claimed in it.
-UPDATE :schema.lane l SET until = now() + $4::bigint * interval '1 microsecond'
+UPDATE :schema.lane l SET until = greatest(l.until, now() + $4::bigint * interval '1 microsecond')
 WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 
 -- name: leave_lanes
@@ -406,10 +406,11 @@ WHERE l.queue = $1 AND l.key = u.key;
 
 -- name: extend_lanes
 -- Waits for nobody, as extend: a process that asks for a lane of ours has it locked until its claim ends, and it may stand still in there.
+-- A statement that was given up, and arrives after a later one, must not end the lane sooner than the later one has promised.
 WITH ours AS MATERIALIZED (
     SELECT x.key FROM unnest($2::text[]) u(key)
     CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid FOR UPDATE SKIP LOCKED) x)
-UPDATE :schema.lane l SET until = $4 FROM ours o WHERE l.queue = $1 AND l.key = o.key RETURNING l.key;
+UPDATE :schema.lane l SET until = greatest(l.until, $4) FROM ours o WHERE l.queue = $1 AND l.key = o.key RETURNING l.key;
 
 -- name: lanes_of
 SELECT u.key FROM unnest($2::text[]) u(key)
@@ -450,7 +451,9 @@ CROSS JOIN LATERAL (
 
 -- name: in_dead_hands
 -- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before the first of their lanes has ended to
--- the latest end that a lease of this moment may have: a process that stood still may extend what it has claimed, and not the lane.
+-- the latest end that a lease of this moment may have. An extension that is late moves the rows and passes over the lane, which the caller has
+-- locked. It adds a lease to what its process takes for our clock, which is behind by less than another lease: a process that took longer to
+-- read the clock does not trust what it claimed with that.
 SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0, 0, 0::bigint
 FROM unnest($1::uuid[], $2::timestamptz[]) d(session, since)
 CROSS JOIN LATERAL (
