@@ -3,13 +3,14 @@
 //	go run ./internal/mutants                 all of them
 //	go run ./internal/mutants -list           what each removes, and which promise that breaks
 //	go run ./internal/mutants -run save -v    some of them, with what their tests said
+//	go run ./internal/mutants -record FILE    all of them on a commit; when interrupted, it goes on from the file
 //
 // # Promise
 //
 // It exits with 0 only if every mutant was killed: the test that the mutant names passes on the engine as it
-// is, and fails on the engine without the guard. Its last line is "mutants=N killed=N". It never writes into
-// the work tree: the changed files lie in a temporary directory, and the go command is told to read them in the place
-// of the real ones.
+// is, and fails on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
+// ended the process of their test, or let it wait for ever. It never writes into the work tree: the changed files lie in a temporary
+// directory, and the go command is told to read them in the place of the real ones.
 //
 // # A mutant
 //
@@ -44,6 +45,6 @@
 //
 // # Reading order
 //
-// main.go (flags and report), catalog.go (how a paragraph is read), mutant.go (how it is applied), trial.go (how
-// it is tried and judged).
+// main.go (flags and report), record.go (what a run goes on from), catalog.go (how a paragraph is read), mutant.go (how it
+// is applied), trial.go (how it is tried and judged).
 package main

@@ -10,16 +10,21 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
 )
 
 // settings are the flags.
 type settings struct {
 	run     string
+	jobs    int
+	record  string
 	list    bool
 	verbose bool
 	out     io.Writer
@@ -30,6 +35,8 @@ func main() {
 	defer stop()
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
+	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "try so many mutants at the same time")
+	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that it says were killed on this commit")
 	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
 	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
 	flag.Parse()
@@ -91,37 +98,93 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 	return laboratory{root: strings.TrimSpace(string(root)), dir: dir, dsn: server.DSN()}, clean, nil
 }
 
+// tryAll tries what is chosen, but for what the record says was killed on this commit.
 func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
 	for _, m := range chosen {
 		if _, err := m.files(l.root); err != nil {
 			return err
 		}
 	}
-	begin := time.Now()
-	if err := l.control(ctx, chosen); err != nil {
+	r, err := openRecord(ctx, l.root, s.record)
+	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", "passed", "the engine as it is", time.Since(begin).Seconds())
-	dead := 0
-	for _, m := range chosen {
-		begin := time.Now()
-		v, output, err := l.try(ctx, m)
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", v, m.name, time.Since(begin).Seconds())
-		if v == killed {
-			dead++
-		} else {
-			_, _ = fmt.Fprintf(s.out, "    %s\n    want a failure of %v in %s\n", m.guards, m.target.tests, m.target.pkg)
-		}
-		if s.verbose || v != killed && v != survived {
-			_, _ = fmt.Fprintln(s.out, tail(output))
-		}
+	left := slices.DeleteFunc(slices.Clone(chosen), func(m mutant) bool { return r.killed[m.name] })
+	begin := time.Now()
+	if err := l.control(ctx, left); err != nil {
+		return errors.Join(err, r.close())
 	}
-	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d\n", len(chosen), dead)
-	if dead < len(chosen) {
-		return fmt.Errorf("%d lived: no test holds their guards in place", len(chosen)-dead)
+	_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", "passed", "the engine as it is", time.Since(begin).Seconds())
+	t := &tally{settings: s, record: r}
+	err = errors.Join(l.tryTogether(ctx, left, t), r.close())
+	dead := len(chosen) - len(left) + t.killed
+	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d unfinished=%d\n", len(chosen), dead, t.unfinished)
+	switch lived := len(left) - t.killed; {
+	case err != nil:
+		return err
+	case lived > 0:
+		return fmt.Errorf("%d lived: no test holds their guards in place", lived)
 	}
 	return nil
+}
+
+// tryTogether tries mutants, some at the same time.
+func (l laboratory) tryTogether(ctx context.Context, left []mutant, t *tally) error {
+	queue := make(chan mutant, len(left))
+	for _, m := range left {
+		queue <- m
+	}
+	close(queue)
+	group := run.NewGroup(ctx)
+	for range max(1, t.jobs) {
+		group.Go(func(ctx context.Context) error {
+			for m := range queue {
+				begin := time.Now()
+				v, output, err := l.try(ctx, m)
+				if err != nil {
+					return err
+				}
+				if err := t.add(m, v, output, time.Since(begin)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// tally reports trials as they end. It is safe for concurrent use.
+type tally struct {
+	settings
+	record *record
+
+	mu                 sync.Mutex
+	killed, unfinished int // of the killed, those whose test did not end: its process died, or it waited for ever
+}
+
+func (t *tally) add(m mutant, v verdict, output string, took time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	how := string(v)
+	switch {
+	case v != killed:
+	case slices.ContainsFunc(m.target.tests, func(name string) bool { return reports(output, "FAIL", name) }):
+		t.killed++
+	default:
+		t.killed++
+		t.unfinished++
+		how = "killed before its test ended"
+	}
+	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", v, m.name, took.Seconds())
+	if v != killed {
+		_, _ = fmt.Fprintf(t.out, "    %s\n    want a failure of %v in %s\n", m.guards, m.target.tests, m.target.pkg)
+	}
+	if t.verbose || v != killed && v != survived {
+		_, _ = fmt.Fprintln(t.out, tail(output))
+	}
+	return t.record.add(m.name, how)
 }

@@ -150,3 +150,18 @@ func TestHangIsToldFromASlowTest(t *testing.T) {
 		}
 	}
 }
+
+// A run that goes on from a record passes over what was killed on the same commit, and tries everything else again.
+func TestRecordKeepsWhatWasKilledOnThisCommit(t *testing.T) {
+	t.Parallel()
+	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed by the end of its process\none fifth killed\none fifth hung\none"
+	got, err := killedOn("one", strings.NewReader(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true, "fifth": false} {
+		if got[name] != want {
+			t.Errorf("%s: killed is %t, want %t", name, got[name], want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// record is a file with a line for each trial: the commit, the mutant, and how it ended. A run that was interrupted goes on
+// from it. The zero record keeps nothing.
+type record struct {
+	file   *os.File
+	commit string
+	killed map[string]bool // on this commit
+}
+
+// openRecord reads the record in path and opens it to add lines. It wants a work tree without changes: what was seen belongs to a commit.
+func openRecord(ctx context.Context, root, path string) (*record, error) {
+	if path == "" {
+		return &record{}, nil
+	}
+	git := func(args ...string) (string, error) {
+		command := exec.CommandContext(ctx, "git", args...)
+		command.Dir = root
+		output, err := command.Output()
+		return strings.TrimSpace(string(output)), err
+	}
+	commit, err := git("rev-parse", "HEAD")
+	if err != nil {
+		return nil, fmt.Errorf("-record: find the commit: %w", err)
+	}
+	switch changes, err := git("status", "--porcelain", "--untracked-files=no"); {
+	case err != nil:
+		return nil, fmt.Errorf("-record: look for changes: %w", err)
+	case changes != "":
+		return nil, fmt.Errorf("-record wants a commit, and the work tree has changes:\n%s", changes)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("-record: %w", err)
+	}
+	r := &record{file: file, commit: commit}
+	if r.killed, err = killedOn(commit, file); err != nil {
+		return nil, errors.Join(fmt.Errorf("-record: %w", err), file.Close())
+	}
+	return r, nil
+}
+
+// killedOn reads which mutants were killed on a commit, the last trial of each.
+func killedOn(commit string, in io.Reader) (map[string]bool, error) {
+	dead := map[string]bool{}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		on, rest, _ := strings.Cut(lines.Text(), " ")
+		name, how, _ := strings.Cut(rest, " ")
+		if on == commit {
+			dead[name] = strings.HasPrefix(how, string(killed))
+		}
+	}
+	return dead, lines.Err()
+}
+
+func (r *record) add(name, how string) error {
+	if r.file == nil {
+		return nil
+	}
+	_, err := fmt.Fprintln(r.file, r.commit, name, how)
+	return err
+}
+
+func (r *record) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
