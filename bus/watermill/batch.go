@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -27,11 +28,19 @@ func batchMax(p message.Publisher) int {
 	return 1
 }
 
-// publishBatch tells whether all are there.
-func (w *border) publishBatch(ctx context.Context, messages []*saga.Delivery, places []int) bool {
+// publishBatch reports whether all are there. Then none of them has an error.
+func (w *border) publishBatch(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) bool {
 	batch := make([]*saga.Delivery, len(places))
 	for n, place := range places {
 		batch[n] = messages[place]
 	}
-	return w.publish(ctx, batch...) == nil
+	errs[places[0]] = errExited
+	if w.publish(ctx, batch...) != nil {
+		errs[places[0]] = bus.ErrBehind
+		return false
+	}
+	for _, place := range places {
+		errs[place] = nil
+	}
+	return true
 }

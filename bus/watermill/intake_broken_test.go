@@ -3,6 +3,7 @@ package watermill_test
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A message with which a function of the user's panics stops nobody: it is a dead letter, with its bytes and a kind to be retried under.
+// A message with which a function of the user's panics, or ends its goroutine, stops nobody: it is a dead letter, with its bytes and a kind to be retried under.
 func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t)
 	b := broker(t)
@@ -26,11 +27,17 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 			if m.UUID == "payment 3" {
 				panic("no such coordinate")
 			}
+			if m.UUID == "payment 7" {
+				runtime.Goexit()
+			}
 			return m.UUID
 		},
 		Kind: func(topic string, m *message.Message) string {
 			if m.UUID == "payment 5" {
 				panic("no such type")
+			}
+			if m.UUID == "payment 8" {
+				runtime.Goexit()
 			}
 			return watermill.KindOf(topic, m)
 		},
@@ -48,28 +55,33 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 		}
 		return found
 	}
-	w.until("all have come", func() bool { return w.left("orders") == 8 && strings.Count(letters(), ";") == 1 })
+	w.until("all have come", func() bool { return w.left("orders") == 6 && strings.Count(letters(), ";") == 3 })
 	const want = `orders order.paid {"N":3} arrived from paid: IntakeOptions.ID: panic: no such coordinate; ` +
-		`orders order.paid {"N":5} arrived from paid: IntakeOptions.Kind: panic: no such type`
+		`orders order.paid {"N":5} arrived from paid: IntakeOptions.Kind: panic: no such type; ` +
+		`orders order.paid {"N":7} arrived from paid: IntakeOptions.ID: it ended its goroutine: runtime.Goexit, or FailNow of package testing; ` +
+		`orders order.paid {"N":8} arrived from paid: IntakeOptions.Kind: it ended its goroutine: runtime.Goexit, or FailNow of package testing`
 	if got := letters(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
-// fragile is a subscriber whose first subscriptions panic.
+// fragile is a subscriber whose first subscriptions panic, or end their goroutine.
 type fragile struct {
 	message.Subscriber
 	left atomic.Int64
 }
 
 func (s *fragile) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	if s.left.Add(-1) >= 0 {
+	switch left := s.left.Add(-1); {
+	case left > 0:
 		panic("no such partition")
+	case left == 0:
+		runtime.Goexit()
 	}
 	return s.Subscriber.Subscribe(ctx, topic)
 }
 
-// A subscription that panics has failed, and is made again.
+// A subscription that panics, or ends its goroutine, has failed, and is made again.
 func TestIntakeSurvivesPanicsOfItsSubscriber(t *testing.T) {
 	w := newWorld(t)
 	inner := broker(t)

@@ -47,10 +47,14 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// open calls the subscriber, which may be anybody's: a panic of it is a subscription that failed.
+// open calls the subscriber, which may be anybody's: a panic of it, or the end of its goroutine, is a subscription that failed.
 func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
-	defer recovered("Subscribe: ", &err)
-	return r.subscriber.Subscribe(ctx, r.topic)
+	err = fmt.Errorf("Subscribe: %w", errExited)
+	run.Call(func() {
+		defer recovered("Subscribe: ", &err)
+		channel, err = r.subscriber.Subscribe(ctx, r.topic)
+	})
+	return channel, err
 }
 
 // follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription, everything is refused.
@@ -151,40 +155,55 @@ func nack(messages []*message.Message) {
 }
 
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
-	arrivals := make([]bus.Arrival, len(batch))
-	for n, m := range batch {
-		arrivals[n] = r.arrival(m)
-		if arrivals[n].ID == "" && !r.unnamed {
-			r.unnamed = true
-			r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
-				"intake", r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", arrivals[n].Kind))
+	arrivals := make([]bus.Arrival, 0, len(batch))
+	for len(arrivals) < len(batch) {
+		asked := ""
+		if !run.Call(func() {
+			for _, m := range batch[len(arrivals):] {
+				arrivals = append(arrivals, r.arrival(m, &asked))
+			}
+		}) {
+			a := standard(r.topic, batch[len(arrivals)])
+			a.Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)
+			arrivals = append(arrivals, a)
 		}
 	}
 	return arrivals
 }
 
+// standard is what the standard functions make of m.
+func standard(topic string, m *message.Message) bus.Arrival {
+	return bus.Arrival{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
+}
+
 // arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
 // functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter it has a kind.
-func (r *intakeRun) arrival(m *message.Message) bus.Arrival {
-	a := bus.Arrival{ID: m.UUID, Kind: KindOf(r.topic, m), Header: ownMetadata(m), Body: m.Payload}
-	id, kind, err := r.ask(m)
+func (r *intakeRun) arrival(m *message.Message, asked *string) bus.Arrival {
+	a := standard(r.topic, m)
+	id, kind, err := r.ask(m, asked)
 	if err != nil {
 		a.Fault = err
 		return a
 	}
 	a.ID, a.Kind = id, kind
+	if a.ID == "" && !r.unnamed {
+		r.unnamed = true
+		r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
+			"intake", r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", a.Kind))
+	}
 	return a
 }
 
-// ask calls the user's functions.
-func (r *intakeRun) ask(m *message.Message) (id, kind string, err error) {
-	asked := "ID"
+// ask calls the user's functions. asked names the one that was called last, also when it does not return.
+func (r *intakeRun) ask(m *message.Message, asked *string) (id, kind string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("IntakeOptions.%s: %w", asked, &saga.PanicError{Value: v, Stack: debug.Stack()})
+			err = fmt.Errorf("IntakeOptions.%s: %w", *asked, &saga.PanicError{Value: v, Stack: debug.Stack()})
 		}
 	}()
-	id, asked = r.options.ID(m), "Kind"
+	*asked = "ID"
+	id = r.options.ID(m)
+	*asked = "Kind"
 	return id, r.options.Kind(r.topic, m), nil
 }
 

@@ -34,7 +34,7 @@ const mostParallel = 1000
 //
 // Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see docs/brokers.md.
 //
-// The publisher stays the caller's: it is not closed. A Publish that panics has failed, and one that never returns keeps Run
+// The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed, and one that never returns keeps Run
 // from returning.
 func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay, error) {
 	var faults []error
@@ -71,7 +71,7 @@ type border struct {
 }
 
 func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
-	errs := make([]error, len(messages))
+	errs := slices.Repeat([]error{bus.ErrBehind}, len(messages)) // of those that are never reached, should a goroutine end
 	if w.parallel == 1 {
 		all := make([]int, len(messages))
 		for n := range all {
@@ -107,9 +107,6 @@ func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) 
 		key, err := w.keyOf(m)
 		if err != nil {
 			errs[n] = err
-			for behind := range errs[n+1:] {
-				errs[n+1+behind] = bus.ErrBehind
-			}
 			break
 		}
 		at, known := lane[key]
@@ -134,23 +131,26 @@ func recovered(doing string, err *error) {
 	}
 }
 
-// publishAll publishes messages one after another, or batch after batch, up to the first that fails.
+// publishAll publishes messages one after another, or batch after batch, up to the first that fails. The errors of those behind it stay.
+// A Publish that ends the goroutine leaves the error that its message has before.
 func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
-	failed := false
 	for batch := range slices.Chunk(places, w.atOnce) {
-		if len(batch) > 1 && !failed && ctx.Err() == nil && w.publishBatch(ctx, messages, batch) {
+		if len(batch) > 1 && ctx.Err() == nil && w.publishBatch(ctx, messages, batch, errs) {
 			continue
 		}
 		for _, n := range batch {
-			if failed || ctx.Err() != nil {
-				errs[n] = bus.ErrBehind
-				continue
+			if ctx.Err() != nil {
+				return
 			}
-			errs[n] = w.publish(ctx, messages[n])
-			failed = errs[n] != nil && !w.ends(errs[n])
+			errs[n] = errExited
+			if errs[n] = w.publish(ctx, messages[n]); errs[n] != nil && !w.ends(errs[n]) {
+				return
+			}
 		}
 	}
 }
+
+var errExited = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
 // ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function, or a method of
 // the error, panics it does not: whoever judges the error next says so.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,6 +243,49 @@ func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
 	}
 	if !slices.Equal(got, ids) {
 		t.Errorf("relayed\n%v, want\n%v", got, ids)
+	}
+}
+
+// batchwise is an elsewhere that takes several messages at a time.
+type batchwise struct{ *elsewhere }
+
+func (batchwise) BatchMax() int { return 8 }
+
+// A Publish that ends its goroutine, as FailNow of package testing does, has failed: its message is not deleted, and nothing is lost.
+func TestPublisherThatEndsItsGoroutineHasFailed(t *testing.T) {
+	t.Parallel()
+	byID := func(d *saga.Delivery) string { return d.Info.ID.String() }
+	for name, c := range map[string]struct {
+		o    watermill.RelayOptions
+		wrap func(*elsewhere) message.Publisher
+	}{
+		"one by one": {watermill.RelayOptions{}, func(b *elsewhere) message.Publisher { return b }},
+		"by keys":    {watermill.RelayOptions{Parallel: 4, Key: byID}, func(b *elsewhere) message.Publisher { return b }},
+		"in batches": {watermill.RelayOptions{}, func(b *elsewhere) message.Publisher { return batchwise{b} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
+				t.Fatal(err)
+			}
+			ids := w.pay(40)
+			var exits atomic.Int64
+			to := &elsewhere{refuse: func(m *message.Message) error {
+				if slices.Contains(ids[10:16], m.UUID) && exits.Add(1) <= 20 {
+					runtime.Goexit()
+				}
+				return nil
+			}}
+			w.runRelayTo(c.wrap(to), c.o)
+			w.until("all are relayed", func() bool { return w.left("shop.events") == 0 })
+			seen := map[string]bool{}
+			for _, m := range to.all() {
+				seen[m.UUID] = true
+			}
+			if len(seen) != len(ids) {
+				t.Errorf("%d messages arrived, want %d", len(seen), len(ids))
+			}
+		})
 	}
 }
 
