@@ -142,6 +142,6 @@
 // and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
 // cancel.go; ordered.go, lanes.go and revive.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
 // partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
-// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go, relaysettle.go with relayunsettled.go, and relaytell.go; border.go is what
+// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with relayunsettled.go, and relaytell.go; border.go is what
 // crosses with a message, and arrive.go, arrival.go, arriving.go and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen where that cannot work.
 package bus

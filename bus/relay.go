@@ -23,6 +23,9 @@ import (
 // means nothing to anybody: then it may be given, and has an error or none of its own. saga.Permanent says that no
 // attempt can succeed, saga.Discard that the message is not wanted, saga.RetryAfter how long to wait. Any other error is tried
 // again: as long as nothing else goes through either, for ever. The deliveries may be kept.
+//
+// A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is blamed for it. The
+// relay gives the same messages again, fewer at a time, until one of them fails alone.
 type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 
 // Relay carries the messages of a queue over the border of this database, in their order, each at least once and with its id. The

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,30 +42,36 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	a := &abroad{}
-	ids := w.sendCrossed(20) // enough go through behind the two
+	ids := w.sendCrossed(30) // enough go through behind the three
 	a.set(func(d *saga.Delivery) error {
 		switch d.Info.ID {
 		case ids[1]:
 			return errors.New("not taken")
 		case ids[3]:
 			return mine{}
+		case ids[5]:
+			return errNo
 		}
 		return nil
 	})
 	o := soonRelayed()
 	o.Permanent = func(err error) bool {
-		if err.Error() == "not taken" {
+		switch err.Error() {
+		case "not taken":
 			panic("no such code")
+		case "no":
+			runtime.Goexit()
 		}
 		return false
 	}
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	w.untilEmpty("border")
-	if got, want := a.ids(), slices.Concat(ids[:1], ids[2:3], ids[4:]); !slices.Equal(got, want) {
+	if got, want := a.ids(), slices.Concat(ids[:1], ids[2:3], ids[4:5], ids[6:]); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'not taken%RelayOptions.Permanent%panic: no such code'`, ids[1])
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'a mine%panic: it goes off'`, ids[3])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'no%RelayOptions.Permanent%ended its goroutine%'`, ids[5])
 }
 
 // mine is an error that panics when somebody looks into it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/run"
@@ -20,6 +21,7 @@ type failing struct {
 	attempts int
 	first    time.Time // by the database's clock
 	refused  int       // times in a row that it failed right behind another that went through
+	alone    bool      // it is given to forward by itself, see relaysearch.go
 }
 
 func (r *relaying) triedBefore(m *message) int {
@@ -30,23 +32,66 @@ func (r *relaying) triedBefore(m *message) int {
 }
 
 // carry forwards what is undecided, and decides the fate of each message. What failed is left in the queue.
-func (r *relaying) carry(ctx context.Context, b *relayed) {
+func (r *relaying) carry(life, ctx context.Context, b *relayed) {
 	begun := time.Now()
 	defer func() { b.took = time.Since(begun) }()
 	messages := b.undecided()
 	if len(messages) == 0 {
 		return
 	}
-	through := r.try(ctx, b, messages)
+	through := r.pass(life, ctx, b, messages)
 	if m, behind := r.stuck(messages, through); m != nil && ctx.Err() == nil {
 		r.tellStuck(ctx, b, m, behind, through)
 	}
 }
 
-// try forwards messages together. It tells whether one of them went through.
-func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (through bool) {
+// passFor is how long a turn goes on with further calls of forward before what went through is deleted.
+const passFor = time.Second
+
+// pass gives messages to forward, as many at a time as the search says, up to the first that is left. It reports whether one of them
+// went through. After passFor, or when life has ended, the call that is on its way is the last.
+func (r *relaying) pass(life, ctx context.Context, b *relayed, messages []*message) (through bool) {
+	for begun := time.Now(); len(messages) > 0; {
+		some := messages[:r.portion(messages)]
+		went, whole := r.try(ctx, b, some)
+		through = through || went
+		if !whole {
+			if slices.ContainsFunc(some, func(m *message) bool { return m.fate == left }) {
+				return through
+			}
+			messages = messages[len(some):]
+		}
+		if ctx.Err() != nil || life.Err() != nil || time.Since(begun) > passFor {
+			return through
+		}
+	}
+	return through
+}
+
+// try forwards messages together. It reports whether one of them went through, and whether the call failed as a whole: then nothing is
+// known about any of them, unless there is only one, whose failure it is.
+func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (through, whole bool) {
+	errs, wrong := r.give(ctx, messages)
+	switch {
+	case wrong == nil:
+		r.search.passed(len(messages))
+	case ctx.Err() != nil: // a shutdown is no failure of anybody
+		return false, false
+	case len(messages) > 1:
+		r.search.failed(len(messages))
+		r.tellWhole(ctx, len(messages), wrong)
+		return false, true
+	default:
+		r.search.failed(1)
+		errs = []error{wrong}
+		defer r.isolate(messages[0])
+	}
+	return r.decide(ctx, b, messages, errs), false
+}
+
+// decide gives each message the fate that its error says. It reports whether one of them went through.
+func (r *relaying) decide(ctx context.Context, b *relayed, messages []*message, errs []error) (through bool) {
 	failed, ended := false, false
-	errs := r.give(ctx, messages)
 	for n, err := range errs {
 		m := messages[n]
 		switch {
@@ -71,28 +116,29 @@ func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (th
 	return through
 }
 
-// give calls forward. It returns one error for each message, whatever that does.
-func (r *relaying) give(ctx context.Context, messages []*message) []error {
+// give calls forward. It returns one error for each message, or what is wrong with the call.
+func (r *relaying) give(ctx context.Context, messages []*message) (errs []error, wrong error) {
 	deliveries := make([]*saga.Delivery, len(messages))
 	for n, m := range messages {
 		deliveries[n] = &m.delivery
 	}
-	errs, wrong := r.call(ctx, deliveries)
+	wrong = errForwardExited
+	run.Call(func() { errs, wrong = r.call(ctx, deliveries) })
 	switch {
-	case wrong == nil && len(errs) == len(messages):
-		return errs
-	case wrong == nil && len(errs) == 0:
-		return make([]error, len(messages))
-	case wrong == nil:
-		wrong = fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages))
+	case wrong != nil:
+		return nil, wrong
+	case len(errs) == 0:
+		return make([]error, len(messages)), nil
+	case len(errs) != len(messages):
+		return nil, fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages))
 	}
-	errs = make([]error, len(messages)) // nobody knows which it was
-	errs[0] = wrong
-	for n := range errs[1:] {
-		errs[n+1] = ErrBehind
-	}
-	return errs
+	return errs, nil
 }
+
+var (
+	errForwardExited = errors.New("forward ended its goroutine: runtime.Goexit, or FailNow of package testing")
+	errJudgeExited   = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
+)
 
 // call is one call of a user's function, which may panic, or not return: then this process keeps the lease and relays nothing, and
 // only the log can say why.
@@ -131,7 +177,8 @@ func (r *relaying) judge(err error) (j judged, wrong error) {
 
 // fail judges a failure. It tells whether m is to be tried again.
 func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
-	j, wrong := r.judge(err)
+	j, wrong := judged{}, errJudgeExited
+	run.Call(func() { j, wrong = r.judge(err) })
 	if j.behind {
 		return false
 	}

@@ -26,7 +26,9 @@ type relaying struct {
 	patience *backoff.ExponentialBackOff // with the other side
 	database *backoff.ExponentialBackOff // with ours
 	failing  map[saga.ID]*failing        // messages that were tried in vain, and are still in the queue
+	search   search                      // for the message at which forward fails as a whole
 	warned   time.Time                   // of failures, for the last time
+	warnedOf time.Time                   // calls that failed as a whole, for the last time
 
 	most    float64              // messages of the next turn, see relayunsettled.go
 	alone   int                  // times in a row that the settle of a single message was refused
@@ -36,7 +38,7 @@ type relaying struct {
 func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 	return &relaying{
 		Relay: r, queue: r.endpoint.queue, sql: relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
-		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax), decided: map[position]verdict{},
+		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax), decided: map[position]verdict{}, search: newSearch(r.options.BatchMax),
 		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
 			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
 	}
@@ -46,7 +48,7 @@ func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 func (r *relaying) run(life, working context.Context) error {
 	for r.endpoint.pump.await(life) {
 		for life.Err() == nil && r.awaitResume(life) {
-			after, err := r.turn(working)
+			after, err := r.turn(life, working)
 			if working.Err() != nil {
 				return nil // cancelled by the drain, or the lease is lost: whoever did it says so
 			}
@@ -77,8 +79,8 @@ type rest struct {
 	wait time.Duration // before the next turn
 }
 
-// turn relays the head of the queue: look, forward, settle.
-func (r *relaying) turn(working context.Context) (rest, error) {
+// turn relays the head of the queue: look, forward, settle. When life ends it goes no further than it must.
+func (r *relaying) turn(life, working context.Context) (rest, error) {
 	batch, err := r.look(working)
 	if err != nil {
 		r.shrink(0)
@@ -101,7 +103,7 @@ func (r *relaying) turn(working context.Context) (rest, error) {
 		return rest{}, err
 	}
 	r.recall(batch)
-	r.carry(working, batch)
+	r.carry(life, working, batch)
 	if err := r.settle(working, batch); err != nil {
 		r.unsettled(batch, err)
 		r.shrink(len(batch.messages))

@@ -42,7 +42,7 @@ func (r *relaying) tellStuck(ctx context.Context, b *relayed, m *message, behind
 	f, well := r.failing[m.id], through
 	for n := -1; n < len(behind); n++ {
 		if n >= 0 {
-			through = r.try(ctx, b, behind[n:n+1])
+			through, _ = r.try(ctx, b, behind[n:n+1])
 		}
 		if ctx.Err() != nil {
 			return
@@ -51,7 +51,7 @@ func (r *relaying) tellStuck(ctx context.Context, b *relayed, m *message, behind
 			continue
 		}
 		well = true
-		if r.try(ctx, b, []*message{m}); m.fate != left || ctx.Err() != nil {
+		if _, _ = r.try(ctx, b, []*message{m}); m.fate != left || ctx.Err() != nil {
 			return // what is still behind it comes in its turn
 		}
 		if f.refused++; f.refused >= stuckRefused {

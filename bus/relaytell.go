@@ -57,6 +57,15 @@ func (r *relaying) tellFailures(ctx context.Context, b *relayed, through bool) {
 	}
 }
 
+// tellWhole tells of a call of forward that failed as a whole, and of which no message is known to be the cause.
+func (r *relaying) tellWhole(ctx context.Context, messages int, err error) {
+	level := slog.LevelDebug
+	if time.Since(r.warnedOf) >= relayWarns {
+		level, r.warnedOf = slog.LevelWarn, time.Now()
+	}
+	r.options.Logger.Log(ctx, level, "edda: a relay's forward failed as a whole, and is given fewer messages at a time", "endpoint", r.name, "messages", messages, "error", err)
+}
+
 // tellSilence is of a forward that has taken longer than a shutdown would let it.
 func (r *relaying) tellSilence(ctx context.Context, messages int) {
 	r.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer", "endpoint", r.name, "messages", messages, "waited", r.options.Drain)
