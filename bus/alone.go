@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,10 @@ import (
 // To be alone it has to wait until everything else in hand has ended, and nothing else may begin meanwhile. Both waits are bounded:
 // a suspect that finds no rest runs beside others, and one that takes long gets company. So suspects cost an endpoint seconds, and
 // not the time of its longest handler. Each further death doubles the bound, so a message that kills late is convicted, too.
+//
+// In an ordered endpoint a suspect is faced when it is the first of its lane. What waits in lanes has not begun: it stays
+// there meanwhile, and the death of a process does not count against it. What the messages of the dead had against them
+// is kept while they are parked.
 
 // mayDie is how many processes may die with a message in hand before it is run alone.
 const mayDie = 1
@@ -34,6 +39,63 @@ func (f suspect) standstill(most time.Duration) time.Duration {
 // session is the owner of claims: it tells others whether the process that had one has died.
 func (l *leased) session() saga.ID { return l.bus.session.id }
 
+// suspicion is what deaths say of a message before it is handled.
+type suspicion uint8
+
+const (
+	innocentYet suspicion = iota
+	suspected             // it is to be run alone
+	decided               // it needs no handler, or is guilty by now
+)
+
+// suspicion judges c, and convicts it when enough processes died with it.
+func (l *leased) suspicion(c *claimed) suspicion {
+	f := c.crashes
+	switch {
+	case c.fate != left:
+		return decided
+	case f.deaths <= mayDie:
+		return innocentYet
+	case f.guilty(l.options.MaxCrashes):
+		c.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand", ErrProcessDied, f.deaths, f.alone))
+		return decided
+	}
+	return suspected
+}
+
+// acquitFollowers takes back deaths that were counted against messages of an ordered endpoint which had not begun. What a
+// process has claimed of one key begins one after another, so only the first is blamed for its death, unless an earlier
+// one is parked. When one was alone in hand, only that one is blamed. The caller has sorted claims by their turns.
+func acquitFollowers(claims []*claimed, parked map[string]time.Time) {
+	type hands struct {
+		key string
+		of  saga.ID
+	}
+	var lonely map[saga.ID]bool
+	var first map[hands]bool
+	for _, c := range claims {
+		if c.diedAlone {
+			if lonely == nil {
+				lonely = map[saga.ID]bool{}
+			}
+			lonely[c.before] = true
+		}
+	}
+	for _, c := range claims {
+		if !c.died || c.diedAlone || c.key == "" {
+			continue
+		}
+		if first == nil {
+			first = map[hands]bool{}
+		}
+		in := hands{c.key, c.before}
+		if at, there := parked[c.key]; lonely[c.before] || first[in] || there && at.Before(c.due) {
+			c.crashes.deaths--
+		}
+		first[in] = true
+	}
+}
+
 // setSuspectsAside takes out of claims the messages with which processes died, and convicts the guilty. It returns what is to be
 // handled now. Where there is a suspect, that is what needs no handler: the others go back to the queue, so that the suspect finds
 // rest.
@@ -41,40 +103,52 @@ func (l *leased) setSuspectsAside(claims []*claimed) []*claimed {
 	if !slices.ContainsFunc(claims, func(c *claimed) bool { return c.crashes.deaths > mayDie }) {
 		return claims
 	}
-	var decided, free, suspects []*claimed
+	var over, free, suspects []*claimed
 	for _, c := range claims {
-		f := c.crashes
-		switch {
-		case c.fate != left:
-			decided = append(decided, c)
-		case f.deaths <= mayDie:
+		switch l.suspicion(c) {
+		case decided:
+			over = append(over, c)
+		case innocentYet:
 			free = append(free, c)
-		case f.guilty(l.options.MaxCrashes):
-			c.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand", ErrProcessDied, f.deaths, f.alone))
-			decided = append(decided, c)
-		default:
+		case suspected:
 			suspects = append(suspects, c)
 		}
 	}
 	if len(suspects) == 0 {
-		return append(decided, free...)
+		return append(over, free...)
 	}
 	l.giveBack(free)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.suspects = append(l.suspects, suspects...)
-	return decided
+	return over
 }
 
 // faceSuspects runs the suspects one after another, each alone if that can be had in time. The loop that claims calls it, so
-// nothing begins beside them. It returns false when ctx has ended.
+// nothing begins beside them, and no lane goes on before the last one. It returns false when ctx has ended.
 func (l *leased) faceSuspects(ctx context.Context) bool {
+	for l.faceThese(ctx) {
+		l.startNext(l.keys()) // which may set the next ones aside
+	}
+	return ctx.Err() == nil
+}
+
+// faceThese faces the suspects that are there. It reports whether there were any.
+func (l *leased) faceThese(ctx context.Context) (any bool) {
 	for c := l.nextSuspect(); c != nil; c = l.nextSuspect() {
+		any = true
 		if !l.face(ctx, c) {
 			l.giveBack([]*claimed{c}) // at the end of ctx the others go back, too
 		}
 	}
-	return ctx.Err() == nil
+	return any
+}
+
+// keys are those of all lanes that are ours.
+func (l *leased) keys() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.lanes))
 }
 
 // face runs one suspect. It returns false when that cannot be begun.
@@ -106,7 +180,7 @@ func (l *leased) face(ctx context.Context, c *claimed) bool {
 func (l *leased) nextSuspect() *claimed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.suspects) == 0 {
+	if l.facing = len(l.suspects) > 0; !l.facing {
 		return nil
 	}
 	c := l.suspects[0]
@@ -114,14 +188,14 @@ func (l *leased) nextSuspect() *claimed {
 	return c
 }
 
-// awaitRest waits until nothing is in hand except the suspects that wait and so many more. What has been handled is finished then, too,
+// awaitRest waits until nothing is in hand except the suspects that wait, so many more, and what waits in lanes. What has been handled is finished then, too,
 // or a death that follows would count against it. It returns false when that took too long, or ctx has ended.
 func (l *leased) awaitRest(ctx context.Context, more int, bound time.Duration) bool {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	for {
 		l.mu.Lock()
-		rest := len(l.held) <= len(l.suspects)+more
+		rest := l.inHand() <= len(l.suspects)+more
 		l.mu.Unlock()
 		if rest {
 			return ctx.Err() == nil
@@ -134,6 +208,15 @@ func (l *leased) awaitRest(ctx context.Context, more int, bound time.Duration) b
 			return false
 		}
 	}
+}
+
+// inHand is how many messages are in hand without those that wait for their turn in a lane. The caller holds mu.
+func (l *leased) inHand() int {
+	n := len(l.held)
+	for _, lane := range l.lanes {
+		n -= len(lane.waiting)
+	}
+	return n
 }
 
 var errNotMarked = errors.New("its claim is lost")

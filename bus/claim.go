@@ -17,7 +17,7 @@ func (l *leased) claimAll(taking context.Context) error {
 	retry := newPatience()
 	for l.pump.await(taking) {
 		for taking.Err() == nil {
-			if !l.calm(taking) {
+			if !l.calm(taking) || !l.faceSuspects(taking) {
 				return nil
 			}
 			want, ahead := l.wanted()
@@ -171,8 +171,10 @@ func collectClaims(rows pgx.Rows, b *batch) (claims []*claimed) {
 		}
 		c.before, c.crashes = r.UUID(13), suspect{deaths: int(r.Int(14)), alone: int(r.Int(15))}
 		b.found = int(r.Int(16))
-		if len(r) > 17 {
-			c.key = r.Text(17)
+		fell := r.Int(17)
+		c.died, c.diedAlone = fell > 0, fell > 1
+		if len(r) > 18 {
+			c.key = r.Text(18)
 		}
 		claims = append(claims, c)
 		b.messages = append(b.messages, &c.message)

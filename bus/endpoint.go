@@ -36,7 +36,7 @@ type EndpointOptions struct {
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	UnknownFor  time.Duration // how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
 	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
-	MaxCrashes  int           // processes that die with a message before it is a dead letter; 0 is 4, at least 3; not of an Ordered endpoint. See docs/crashes.md
+	MaxCrashes  int           // processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/crashes.md
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
 	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not

@@ -82,6 +82,9 @@ func (f *finishing) planLanes() {
 			continue
 		}
 		remain, failed := f.remaining(key, n)
+		if !f.stopping && slices.ContainsFunc(f.claims, func(c *claimed) bool { return c.key == key && c.release }) {
+			p.parks, remain = append(p.parks, remain...), nil // what was claimed behind it does not go before it
+		}
 		parked := p.parked[key] || slices.ContainsFunc(p.parks, func(c *claimed) bool { return c.key == key })
 		switch {
 		case f.unsure(key):
@@ -183,11 +186,13 @@ func (l *leased) settleLanes(f *finishing) {
 	if p.adopted != nil {
 		l.proceed(l.adopt(p.adopted))
 	}
+	ours := make([]string, 0, len(p.held))
 	for _, key := range keysOf(f.claims) {
 		if p.held[key] {
-			l.startNext(key)
+			ours = append(ours, key)
 		} else {
 			l.loseLane(key)
 		}
 	}
+	l.startNext(ours)
 }

@@ -43,6 +43,7 @@ type leased struct {
 	waiting    []*claimed            // claimed, and no handler runs yet
 	running    int
 	suspects   []*claimed // their processes died, and each is to be run alone
+	facing     bool       // one of them is faced: no lane goes on
 	ended      []*claimed
 	lanes      map[string]*lane // by key, of an ordered endpoint
 	untold     []*claimed       // lost, and nobody has been told
@@ -77,26 +78,28 @@ type claimed struct {
 	message
 	batch *batch // what it was claimed with
 
-	slot     *limit.Slot // of the endpoint's limit, nil when it has none
-	key      string      // of its lane, "" when it has none
-	lane     *lane       // that it was claimed for, nil when it was entered with this claim
-	before   saga.ID     // the session that had it when its lease ended; zero when none did
-	crashes  suspect     // the processes that died with it in hand
-	number   int         // of the claim
-	rows     []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
-	renewed  time.Time   // by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu
-	moving   bool        // a statement that is on its way may move its row: no extension may; guarded by leased.mu
-	begun    time.Time
-	cancel   context.CancelCauseFunc // while its handler runs
-	failures int                     // attempts of this claim that failed
-	failure  error                   // the last of them
-	pauses   bool                    // its policy pauses the endpoint
-	beats    bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
-	release  bool                    // it goes back as it was, with nothing known against it
-	tried    bool                    // a finish was sent, and its outcome is unknown
-	aside    bool                    // a finish with it waited for a lock in vain: it is finished alone; guarded by leased.mu
-	troubles int                     // finishes of it alone that failed in a row
-	success  *message                // what it was before such trouble made a failure of it
+	slot      *limit.Slot // of the endpoint's limit, nil when it has none
+	key       string      // of its lane, "" when it has none
+	lane      *lane       // that it was claimed for, nil when it was entered with this claim
+	before    saga.ID     // the session that had it when its lease ended; zero when none did
+	crashes   suspect     // the processes that died with it in hand
+	died      bool        // the last of these is that of before: this claim, or whoever revives its lane, has counted it
+	diedAlone bool        // with nothing else in hand
+	number    int         // of the claim
+	rows      []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
+	renewed   time.Time   // by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu
+	moving    bool        // a statement that is on its way may move its row: no extension may; guarded by leased.mu
+	begun     time.Time
+	cancel    context.CancelCauseFunc // while its handler runs
+	failures  int                     // attempts of this claim that failed
+	failure   error                   // the last of them
+	pauses    bool                    // its policy pauses the endpoint
+	beats     bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
+	release   bool                    // it goes back as it was, with nothing known against it
+	tried     bool                    // a finish was sent, and its outcome is unknown
+	aside     bool                    // a finish with it waited for a lock in vain: it is finished alone; guarded by leased.mu
+	troubles  int                     // finishes of it alone that failed in a row
+	success   *message                // what it was before such trouble made a failure of it
 }
 
 func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
@@ -318,6 +321,11 @@ func (l *leased) endHandlers() {
 			l.ended = append(l.ended, c)
 		}
 	}
+	for _, c := range l.suspects {
+		c.release = true
+		l.ended = append(l.ended, c)
+	}
+	l.suspects = nil
 	signal(l.over)
 	l.mu.Unlock()
 	_ = l.handling.Wait() // they return no errors

@@ -214,13 +214,15 @@ func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*c
 		}
 	}
 	for key := range a.granted {
-		if a.parked[key] {
+		if _, parked := a.parked[key]; parked {
 			e.adopt = append(e.adopt, key)
 		}
 	}
+	acquitFollowers(claims, a.parked)
 	for _, c := range claims {
 		c.lane = joined[c.key]
-		if c.key == "" || (a.granted[c.key] || a.live[c.key]) && !a.parked[c.key] {
+		_, parked := a.parked[c.key]
+		if c.key == "" || (a.granted[c.key] || a.live[c.key]) && !parked {
 			e.ours = append(e.ours, c)
 		} else {
 			e.park = append(e.park, c)
@@ -234,14 +236,14 @@ var errLaneLost = errors.New("a lane is lost")
 
 // asked is what askForLanes found out, by key.
 type asked struct {
-	granted map[string]bool // ours now
-	live    map[string]bool // ours before, and still
-	parked  map[string]bool // messages are parked there
+	granted map[string]bool      // ours now
+	live    map[string]bool      // ours before, and still
+	parked  map[string]time.Time // the turn of the first message that is parked there
 }
 
 // askForLanes enters the lanes of heads, looks whether those that we have joined are ours, and in which of all lanes messages are parked.
 func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (asked, error) {
-	a := asked{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	a := asked{map[string]bool{}, map[string]bool{}, map[string]time.Time{}}
 	sorted := slices.Sorted(maps.Keys(heads))
 	ids := pg.UUIDs()
 	for _, key := range sorted {
@@ -255,7 +257,7 @@ func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[
 	if len(joined) > 0 {
 		pipeline.Queue(l.bus.sql.Get("live_lanes"), l.queue.id, texts(joined), owner).Query(collectKeys(a.live))
 	}
-	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectKeys(a.parked))
+	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(all)).Query(collectTurns(a.parked))
 	return a, conn.SendBatch(ctx, pipeline).Close()
 }
 
@@ -305,6 +307,17 @@ func collectKeys(into map[string]bool) func(pgx.Rows) error {
 	}
 }
 
+// collectTurns reads what parked_in says.
+func collectTurns(into map[string]time.Time) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			r := pg.CurrentRow(rows)
+			into[r.Text(0)] = r.Time(1)
+		}
+		return rows.Err()
+	}
+}
+
 // lanesOf is which of the claims' lanes are ours.
 func (l *leased) lanesOf(claims []*claimed) map[string]*lane {
 	joined := map[string]*lane{}
@@ -332,15 +345,18 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.
 		return
 	}
 	due, id, claim, key := pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Texts()
+	deaths, alone := pg.Ints(), pg.Ints()
 	for _, c := range claims {
 		for _, at := range c.rows {
 			due.Time(at)
 			id.UUID(c.id)
 			claim.Int(c.number)
 			key.Text(c.key)
+			deaths.Int(c.crashes.deaths)
+			alone.Int(c.crashes.alone)
 		}
 	}
-	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, claim, key, [16]byte(session), all)
+	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, claim, key, [16]byte(session), all, deaths, alone)
 }
 
 // proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or
@@ -348,9 +364,7 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.
 func (l *leased) proceed(claims []*claimed) {
 	loose, keys := l.enqueue(claims)
 	l.sort(loose)
-	for _, key := range keys {
-		l.startNext(key)
-	}
+	l.startNext(keys)
 }
 
 // enqueue is the part of proceed that starts nothing: it returns the messages without a key, and the lanes to go on in.
@@ -388,17 +402,55 @@ func (l *leased) enqueue(claims []*claimed) (loose []*claimed, keys []string) {
 	return loose, keys
 }
 
-// startNext starts the first message of a lane, unless one is under way.
-func (l *leased) startNext(key string) {
+// startNext starts the first message of each of these lanes, unless one is under way there.
+func (l *leased) startNext(keys []string) {
 	l.mu.Lock()
-	n := l.lanes[key]
-	if n == nil || n.running != nil || len(n.waiting) == 0 {
-		l.mu.Unlock()
-		return
-	}
-	c := n.waiting[0]
-	n.waiting = n.waiting[1:]
-	n.running = c
+	before := len(l.suspects)
+	next := l.takeHeads(keys)
+	found := len(l.suspects) > before
 	l.mu.Unlock()
-	l.sort([]*claimed{c})
+	l.sort(next)
+	if found { // the loop that claims is to face them, wherever it waits
+		l.pump.wake()
+		signal(l.room)
+	}
+}
+
+// takeHeads takes the first message of each of these lanes. A suspect is set aside for the loop that claims. As long as
+// there is one, only what needs no handler is taken: the lanes go on when the last suspect has been faced. The caller
+// holds mu.
+func (l *leased) takeHeads(keys []string) (next []*claimed) {
+	free := make([]*lane, 0, len(keys))
+	for _, key := range keys {
+		n := l.lanes[key]
+		if n == nil || n.running != nil || len(n.waiting) == 0 {
+			continue
+		}
+		switch l.suspicion(n.waiting[0]) {
+		case innocentYet:
+			free = append(free, n)
+		case suspected:
+			if c := n.begin(); l.stopping {
+				next = append(next, c) // nobody faces it any more: it goes back
+			} else {
+				l.suspects = append(l.suspects, c)
+			}
+		case decided:
+			next = append(next, n.begin())
+		}
+	}
+	if l.facing || len(l.suspects) > 0 {
+		return next
+	}
+	for _, n := range free {
+		next = append(next, n.begin())
+	}
+	return next
+}
+
+// begin takes the first message of a lane, which waits until that has met its fate.
+func (n *lane) begin() *claimed {
+	n.running = n.waiting[0]
+	n.waiting = n.waiting[1:]
+	return n.running
 }

@@ -94,8 +94,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
 		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
-		"park":            {empty: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1"}, full: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1"}, most: 2},
-		"in_dead_hands":   {empty: []string{"{" + nobody + "}", due, "1000"}, full: []string{"{" + nobody + "}", `{now}`, "1000"}, most: 2},
+		"park":            {empty: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"}, full: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"}, most: 2},
+		"in_dead_hands":   {empty: []string{"{" + nobody + "}", due, "1000", nobody, "true"}, full: []string{"{" + nobody + "}", `{now}`, "1000", nobody, "true"}, most: 2},
 		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 	}
 	explain := func(state string, anew bool) {

@@ -22,10 +22,10 @@ import (
 )
 
 // innocent is handled, and leaves one effect.
-type innocent struct{}
+type innocent struct{ Key string }
 
 // killer ends the process that handles it.
-type killer struct{ How string }
+type killer struct{ How, Key string }
 
 // charge has an effect outside of Edda's transaction. Its handler's process is gone right after it, the first time.
 type charge struct{}
@@ -56,8 +56,9 @@ type workerSpec struct {
 	Wakeup            bus.Wakeup
 	Concurrency       int
 	MaxCrashes        int
-	Leased            bool // handlers outside of transactions, with a lease of a second
-	Relay             bool // no endpoint: see relay_worker_test.go
+	Leased            bool         // handlers outside of transactions, with a lease of a second
+	Ordered           bus.Ordering // of a leased endpoint, by Key
+	Relay             bool         // no endpoint: see relay_worker_test.go
 }
 
 const workerVariable = "EDDA_POISON_WORKER"
@@ -110,7 +111,7 @@ func (s workerSpec) run(ctx context.Context) error {
 	}
 	o, parts := bus.EndpointOptions{MaxCrashes: s.MaxCrashes, Concurrency: s.Concurrency}, s.parts()
 	if s.Leased {
-		o.Lease, o.Poll, parts = time.Second, 50*time.Millisecond, s.leasedParts(pool)
+		o.Lease, o.Poll, o.Ordered, parts = time.Second, 50*time.Millisecond, s.Ordered, s.leasedParts(pool)
 	}
 	e, err := bus.NewEndpoint(b, "poisoned", o, parts...)
 	if err != nil {
@@ -132,14 +133,18 @@ func (s workerSpec) parts() []bus.Part {
 
 func (s workerSpec) leasedParts(pool *pgxpool.Pool) []bus.Part {
 	effect := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (id) VALUES ($1)"
-	return []bus.Part{
-		bus.Handle(func(c *bus.Context, _ innocent) error {
-			_, err := pool.Exec(c, effect, c.Info().ID)
-			return err
-		}),
-		bus.Handle(func(_ *bus.Context, k killer) error { k.die(); return nil }),
-		bus.Handle(s.chargeOnce(pool)),
+	one := func(c *bus.Context, _ innocent) error {
+		_, err := pool.Exec(c, effect, c.Info().ID)
+		return err
 	}
+	die := func(_ *bus.Context, k killer) error { k.die(); return nil }
+	if s.Ordered != bus.Unordered {
+		return []bus.Part{
+			bus.Handle(one, bus.KeyedBy(func(m innocent) string { return m.Key })),
+			bus.Handle(die, bus.KeyedBy(func(k killer) string { return k.Key })),
+		}
+	}
+	return []bus.Part{bus.Handle(one), bus.Handle(die), bus.Handle(s.chargeOnce(pool))}
 }
 
 // chargeOnce is a handler as a user writes it whose effect is in tables of his own, outside of the transaction of the message: the

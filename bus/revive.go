@@ -165,7 +165,9 @@ func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, 
 	}
 	pipeline := &pgx.Batch{}
 	var claims []*claimed
-	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds()).Query(func(rows pgx.Rows) error {
+	parked := map[string]time.Time{}
+	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).Query(collectTurns(parked))
+	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds(), [16]byte(l.session()), l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
 		claims = collectClaims(rows, b)
 		return rows.Err()
 	})
@@ -173,6 +175,7 @@ func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, 
 		return nil, fmt.Errorf("look for what dead processes have claimed: %w", explain(err))
 	}
 	l.decodeInOrder(b, claims)
+	acquitFollowers(claims, parked)
 	found := map[saga.ID][]*claimed{}
 	for _, c := range claims {
 		if d.keys[c.key] {

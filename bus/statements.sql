@@ -232,10 +232,10 @@ SELECT set_config('client_connection_check_interval', '2000', false);
 -- name: claim
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself. Each
 -- row gets a microsecond of its own: one message may be in a queue twice. Rows are claimed as long as they have no more than $4 bytes
--- together, and the first one always is; the last column is how many were due, up to $1. Where the process
--- of a row's last owner has died, the row counts a death.
+-- together, and the first one always is; the column before the last is how many were due, up to $1. Where the process
+-- of a row's last owner has died, the row counts a death, which the last column tells: 2 when the message was alone in hand.
 WITH found AS MATERIALIZED (
-    SELECT x.ctid AS tid, x.due AS was, x.owner AS before, octet_length(x.kind) + octet_length(x.header) + octet_length(x.body) AS size
+    SELECT x.ctid AS tid, x.due AS was, x.owner AS before, x.alone AS lonely, octet_length(x.kind) + octet_length(x.header) + octet_length(x.body) AS size
     FROM :queue x
     WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
 numbered AS MATERIALIZED (
@@ -248,7 +248,7 @@ SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coa
     deaths_alone = CASE WHEN n.died AND q.alone THEN coalesce(q.deaths_alone, 0) + 1 ELSE q.deaths_alone END, alone = NULL
 FROM numbered n WHERE q.ctid = n.tid AND (n.bytes <= $4::bigint OR n.place = 1)
 RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, n.before, coalesce(q.deaths, 0), coalesce(q.deaths_alone, 0),
-          (SELECT count(*) FROM found);
+          (SELECT count(*) FROM found), CASE WHEN n.died THEN 1 + (n.lonely IS TRUE)::int ELSE 0 END;
 
 -- name: extend
 -- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for. They are found again by
@@ -326,12 +326,13 @@ RETURNING key;
 -- All $7 of them, or those that are found where it is negative. A cancel that commits while this waits for a row moves the row, and changes nothing else: hence no
 -- ctid, which would be looked for where the row was.
 WITH gone AS (
-    DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[]) u(due, id, claim, key)
+    DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[], $8::int[], $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
     WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
-    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.cancelled,
+              nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone),
 there AS (
-    INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body)
-    SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body, cancelled, deaths, deaths_alone)
+    SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.cancelled, g.deaths, g.deaths_alone FROM gone g
     RETURNING 1)
 SELECT :schema.expect($7::bigint < 0 OR (SELECT count(*) FROM there) = $7, 'a claimed message has moved');
 
@@ -342,8 +343,9 @@ CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.ke
 ORDER BY u.n;
 
 -- name: parked_in
-SELECT u.key FROM unnest($2::text[]) u(key)
-CROSS JOIN LATERAL (SELECT FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key LIMIT 1) x;
+-- In which of these lanes messages are parked, and the turn of the first one.
+SELECT u.key, x.due FROM unnest($2::text[]) u(key)
+CROSS JOIN LATERAL (SELECT p.due FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT 1) x;
 
 -- name: next_parked
 -- What waits for the lanes comes back to the queue as claimed by their owner: of each lane as many as have no more than $6 bytes
@@ -358,14 +360,14 @@ WITH next AS MATERIALIZED (
         WHERE s.upto <= $6::bigint OR s.upto = s.size) x),
 gone AS (
     DELETE FROM :schema.parked p USING next n WHERE p.ctid = n.tid
-    RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+    RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.cancelled, p.deaths, p.deaths_alone),
 back AS (
-    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, turn)
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, turn, cancelled, deaths, deaths_alone)
     SELECT clock_timestamp() + ($5::bigint + g.place) * interval '1 microsecond', g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
-           g.body, 1, $4::uuid, g.due FROM gone g
+           g.body, 1, $4::uuid, g.due, g.cancelled, g.deaths, g.deaths_alone FROM gone g
     RETURNING due, id, turn)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header,
-       g.body, now(), b.due, 1, NULL::text, NULL::uuid, 0, 0, 0::bigint, g.key
+       g.body, now(), b.due, 1, g.cancelled, NULL::uuid, coalesce(g.deaths, 0), coalesce(g.deaths_alone, 0), 0::bigint, 0, g.key
 FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
 ORDER BY g.place;
 
@@ -385,10 +387,10 @@ WITH first AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT p.ctid AS tid FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due, p.id LIMIT 1) x),
 gone AS (
     DELETE FROM :schema.parked p USING first f WHERE p.ctid = f.tid
-    RETURNING f.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+    RETURNING f.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.cancelled, p.deaths, p.deaths_alone),
 back AS (
-    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g),
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, cancelled, deaths, deaths_alone)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.cancelled, g.deaths, g.deaths_alone FROM gone g),
 left_over AS (DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.key NOT IN (SELECT f.key FROM first f))
 UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits_id = g.id FROM gone g WHERE l.queue = $1 AND l.key = g.key;
 
@@ -426,10 +428,10 @@ WITH lost AS MATERIALIZED (
     ORDER BY p.key, p.due, p.id LIMIT $2),
 gone AS (
     DELETE FROM :schema.parked p USING lost x WHERE p.ctid = x.tid
-    RETURNING p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body),
+    RETURNING p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.cancelled, p.deaths, p.deaths_alone),
 there AS (
-    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g RETURNING 1)
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, cancelled, deaths, deaths_alone)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.cancelled, g.deaths, g.deaths_alone FROM gone g RETURNING 1)
 SELECT count(*) FROM there;
 
 -- name: stale_lanes
@@ -454,8 +456,11 @@ CROSS JOIN LATERAL (
 -- the latest end that a lease of this moment may have. An extension that is late moves the rows and passes over the lane, which the caller has
 -- locked. It adds a lease to what its process takes for our clock, which is behind by less than another lease: a process that took longer to
 -- read the clock does not trust what it claimed with that.
-SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner, 0, 0, 0::bigint
-FROM unnest($1::uuid[], $2::timestamptz[]) d(session, since)
+SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, now(), q.due, q.claim, q.cancelled, q.owner,
+       coalesce(q.deaths, 0) + d.died::int, coalesce(q.deaths_alone, 0) + (d.died AND q.alone IS TRUE)::int, 0::bigint,
+       CASE WHEN d.died THEN 1 + (q.alone IS TRUE)::int ELSE 0 END
+FROM (SELECT u.session, u.since, u.session <> $4::uuid AND :schema.session_died(u.session, $5) AS died
+      FROM unnest($1::uuid[], $2::timestamptz[]) u(session, since) OFFSET 0) d
 CROSS JOIN LATERAL (
     SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= now() + 2 * $3::bigint * interval '1 microsecond' AND x.owner = d.session) q;
 

@@ -17,7 +17,7 @@ CREATE TABLE :schema.lane (
 );
 
 -- Messages that came to the head of their queue while their lane was somebody else's. due is their turn. So a busy key costs its
--- queue one move a message, however many wait.
+-- queue one move a message, however many wait. cancelled, deaths and deaths_alone are what the message's row had in its queue.
 CREATE TABLE :schema.parked (
     queue        int NOT NULL,
     key          text COLLATE "C" NOT NULL,
@@ -30,6 +30,9 @@ CREATE TABLE :schema.parked (
     kind         text COLLATE "C" NOT NULL,
     header       bytea NOT NULL,
     body         bytea NOT NULL,
+    cancelled    text,
+    deaths       int,
+    deaths_alone int,
     CONSTRAINT parked_pkey PRIMARY KEY (queue, key, due, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
