@@ -18,6 +18,10 @@ import (
 // has ended.
 const giveUpAfter = 10 * time.Second
 
+// asideEvery is how often a message that others waited for is tried beside them: each try may take as long as patience, and the others have
+// the rest of the time.
+const asideEvery = 3
+
 // finishAll ends messages whose handlers have ended, until no more can come. What ends while a transaction is on its
 // way goes with the next.
 func (l *leased) finishAll(ctx context.Context) error {
@@ -66,7 +70,7 @@ func (l *leased) awaitEnded() {
 }
 
 // takeEnded takes up to most messages that are to be finished, and tells whether no more can come. Those that others waited for come
-// last, one at a time.
+// last, one at a time, and now and then also where there always are others.
 func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	select {
 	case <-l.closed:
@@ -75,13 +79,16 @@ func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	first, n := 0, min(most, len(l.ended))
 	if slices.ContainsFunc(l.ended, isAside) {
 		slices.SortStableFunc(l.ended, asideLast)
-		most = min(most, max(1, slices.IndexFunc(l.ended, isAside)))
+		aside := slices.IndexFunc(l.ended, isAside)
+		if n = min(n, aside); n == 0 || time.Since(l.asideTried) >= asideEvery*l.patience() {
+			first, n, l.asideTried = aside, 1, time.Now()
+		}
 	}
-	n := min(most, len(l.ended))
-	claims = slices.Clone(l.ended[:n])
-	l.ended = slices.Delete(l.ended, 0, n)
+	claims = slices.Clone(l.ended[first : first+n])
+	l.ended = slices.Delete(l.ended, first, first+n)
 	signal(l.room)
 	return claims, last
 }
@@ -116,7 +123,8 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 			kept = append(kept, c)
 		}
 	}
-	if class == pg.Busy { // somebody has locked what one of them needs: the others must not wait with it, nor the next ones behind it
+	alone := len(claims) == 1 && errors.Is(err, context.DeadlineExceeded) && claims[0].success == nil
+	if class == pg.Busy || alone { // somebody has locked what one of them needs, or it takes long: the others must not wait with it, nor the next ones behind it
 		for _, c := range kept {
 			c.aside = true
 		}
@@ -144,13 +152,27 @@ func (l *leased) blameClaim(c *claimed, class pg.Class, err error) {
 		c.message, c.success, c.troubles = *c.success, nil, 0
 	case guilty(class, err):
 		c.batch.fail(&c.message, err)
-	case c.fate == done && doubtful(class, err) && class != pg.Lost:
+	case c.fate == done && doubtful(class, err) && class != pg.Lost && c.counts(err, time.Now()):
 		if c.troubles++; c.troubles > freeTroubles {
 			success := c.message
 			c.batch.fail(&c.message, err)
 			c.success = &success
 		}
 	}
+}
+
+// counts reports whether a finish of c alone that failed counts against it. A finish ends after a part of the lease, and a
+// database that is slow for a while lets one after another end so. So time-outs count once in commitTimeout, as if
+// each had been given that long.
+func (c *claimed) counts(err error, now time.Time) bool {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	if now.Sub(c.timedOut) < commitTimeout {
+		return false
+	}
+	c.timedOut = now
+	return true
 }
 
 // finish ends messages in one transaction with what follows from them: each is deleted where our claim on it still stands, and what

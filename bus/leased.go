@@ -38,6 +38,8 @@ type leased struct {
 	claiming  sync.Mutex // held while a claim is on its way
 	extending sync.Mutex // held while an extension is on its way, which is bounded; guards claimed.rows
 
+	asideTried time.Time // when a message that others waited for was last tried; of the loop that finishes
+
 	mu         sync.Mutex            // never held while anything waits
 	held       map[*claimed]struct{} // every claim of this Run, from its taking to its finish
 	waiting    []*claimed            // claimed, and no handler runs yet
@@ -97,8 +99,9 @@ type claimed struct {
 	beats     bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
 	release   bool                    // it goes back as it was, with nothing known against it
 	tried     bool                    // a finish was sent, and its outcome is unknown
-	aside     bool                    // a finish with it waited for a lock in vain: it is finished alone; guarded by leased.mu
+	aside     bool                    // a finish with it waited for a lock in vain, or took too long: it is finished alone; guarded by leased.mu
 	troubles  int                     // finishes of it alone that failed in a row
+	timedOut  time.Time               // when one of these counted that took too long
 	success   *message                // what it was before such trouble made a failure of it
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,34 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 		if times := h.times(fmt.Sprint(n + 1)); times != 1 {
 			t.Errorf("message %d, which nobody held up, was handled %d times", n+1, times)
 		}
+	}
+}
+
+// A finish may take a third of a lease and no longer. A database that is too slow for that again and again, and between two times is not, says
+// nothing of the message.
+func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	keep(w)
+	var calls atomic.Int64
+	part := bus.Handle(func(ctx *bus.Context, m call) error {
+		calls.Add(1)
+		ctx.Send(called(m))
+		return nil
+	})
+	w.install("callers", part)
+	w.exec(`CREATE SEQUENCE edda.finishes; GRANT ALL ON SEQUENCE edda.finishes TO PUBLIC`)
+	w.exec(`CREATE FUNCTION edda.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('edda.finishes') IN (1, 2, 3, 4, 5, 6, 8) THEN PERFORM pg_sleep(10); END IF; -- between is what would be the verdict on it
+			RETURN NULL;
+		END $$`)
+	w.exec(`CREATE TRIGGER slowly BEFORE DELETE ON ` + w.queue("callers") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.slowly()`)
+	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Policy: once}, part)
+	w.send(call{N: 7})
+	w.untilWithin(time.Minute, "it is finished", func() bool { return calls.Load() > 0 && w.rows("callers") == 0 })
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	w.until("its effects are there", func() bool { return w.count(`SELECT count(*) FROM edda.kept`) == 1 })
+	if n, lost := calls.Load(), len(eventsOf[bus.ClaimLost](w)); n != 1 {
+		t.Errorf("the handler was called %d times, and %d claims were lost", n, lost)
 	}
 }
 
