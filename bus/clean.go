@@ -24,20 +24,26 @@ const (
 	jobsKept      = 30 * 24 * time.Hour
 )
 
-// cleaner makes one endpoint of the process clean up for all of them.
+// cleaner makes one endpoint of the process clean up for all of them, and look for what makes cleaning vain.
 type cleaner struct {
 	holder string        // the name of this process in the lease that says whose turn it is
 	token  chan struct{} // of capacity 1: the endpoint that puts something in cleans until it ends
-	due    time.Time     // of the next clean-up; whoever has the token reads and writes it
+	look   time.Duration // between two looks for a pin; tests shorten it
+
+	// What follows belongs to the endpoint that has the token.
+	due    time.Time // of the next clean-up
+	pin    Pin       // that the last look found, if it did harm
+	pinned time.Time // when that was found first
 }
 
 func newCleaner() *cleaner {
-	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1)}
+	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1), look: PinFor}
 }
 
 // Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox. It is for
 // programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole process, and the
-// processes of a cluster take turns. Clean returns nil when ctx ends.
+// processes of a cluster take turns. Once a minute each looks for what keeps Postgres from removing dead rows, and one of them warns: see
+// Pin. Clean returns nil when ctx ends.
 func (b *Bus) Clean(ctx context.Context) error { return b.clean(ctx) }
 
 // clean deletes, now and then, the ids that callers gave, the records of discarded messages, old counters, the jobs of dead
@@ -50,6 +56,14 @@ func (b *Bus) clean(ctx context.Context) error {
 		return nil
 	}
 	defer func() { <-c.token }()
+	loops := run.NewGroup(ctx)
+	loops.Go(b.cleanInTurns)
+	loops.Go(b.watchPin)
+	return loops.Wait()
+}
+
+func (b *Bus) cleanInTurns(ctx context.Context) error {
+	c := b.cleaner
 	for {
 		if c.due.IsZero() {
 			c.due = time.Now().Add(run.Jitter(cleanEvery))

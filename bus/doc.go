@@ -102,6 +102,8 @@
 //	Warn   edda: parked messages were not moved back  endpoint, error (another try follows)
 //	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
 //	Warn   edda: old rows were not deleted        table, error
+//	Warn   edda: dead rows cannot be removed      holder, held, transactions, table, endpoint, dead_rows, remedy (one process says so, once a minute; see Pin)
+//	Warn   edda: what keeps dead rows was not looked for  error (another try follows, in a minute)
 //	Warn   edda: counters were not written        endpoint, error
 //	Warn   edda: watched instances were not read  error (another try follows; see Watch)
 //	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)

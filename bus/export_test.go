@@ -71,3 +71,17 @@ func ExtendedAfter(e *Endpoint, n int, still time.Duration) int {
 	}
 	return len(l.toExtend(now))
 }
+
+// LookForPinNow does at once what endpoints do every minute.
+func LookForPinNow(ctx context.Context, b *Bus) { b.lookForPin(ctx) }
+
+// LookForPinsEvery sets how often endpoints that start from now on look for a pin.
+func LookForPinsEvery(b *Bus, d time.Duration) { b.cleaner.look = d }
+
+// PinLease is how the lease is called that says which process warns of a pin.
+const PinLease = pinLease
+
+// SamePin compares what two pins say of their holder, and not how old it is or whom it harms.
+func SamePin(got, want Pin) bool {
+	return got.Kind == want.Kind && got.Name == want.Name && got.Holder() == want.Holder()
+}

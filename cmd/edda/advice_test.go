@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 // healthy is a saga that nothing is to be said about.
@@ -202,6 +204,64 @@ func (w *world) handle(b *bus.Bus, d *saga.Definition, n int) {
 	if err := <-ended; err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// What makes every take slower is no saga's fault, and is named before sagas are judged.
+func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
+	t.Parallel()
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true, Settings: map[string]string{"autovacuum": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	edda := func(args ...string) string {
+		said := runWith(t.Context(), append([]string{"--database", server.DSN()}, args...)...)
+		if said.code != exitDone {
+			t.Fatalf("%v: %+v", args, said)
+		}
+		return said.out
+	}
+	edda("migrate", "up")
+	edda("migrate", "install", "orders")
+	connect := func(parameter string) *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), server.DSN()+parameter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+		return conn
+	}
+	report, work := connect("&application_name=report"), connect("")
+	do := func(conn *pgx.Conn, sql string, args ...any) {
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	do(report, `BEGIN`)
+	do(report, `SELECT pg_current_xact_id()`)
+	do(work, `INSERT INTO edda.queue_1 (due, id, sent, kind, header, body) SELECT now(), gen_random_uuid(), now(), 'k', '{}', '' FROM generate_series(1, $1::int)`, bus.PinDeadRows)
+	do(work, `DELETE FROM edda.queue_1`)
+	_ = work.Close(t.Context()) // which hands its statistics in
+	work = connect("")
+	do(work, `DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 10000 LOOP COMMIT; END LOOP; END $$`)
+	if out := edda("advise"); strings.Contains(out, "dead rows") {
+		t.Errorf("a transaction of this moment is told of: %s", out)
+	}
+	do(work, `DO $$ BEGIN FOR n IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
+	do(report, `SELECT 1`)
+	do(work, `CREATE ROLE looker`) // who does not see how long it has lasted
+	do(work, `GRANT USAGE ON SCHEMA edda TO looker`)
+	do(work, `GRANT SELECT ON ALL TABLES IN SCHEMA edda TO looker`)
+	do(work, `ALTER ROLE looker LOGIN`)
+	looker := strings.Replace(server.DSN(), "edda@", "looker@", 1)
+	out := runWith(t.Context(), "--database", looker, "advise").out
+	says(t, out, fmt.Sprintf("session %d (application \"report\", role \"edda\", database \"edda\") keeps dead rows from being removed (for 100", report.PgConn().PID()),
+		"Most are in the queue of endpoint orders: 10000.", "GRANT pg_read_all_stats TO \"looker\"")
+	says(t, runWith(t.Context(), "--database", looker, "advise", "--json").out, `"holder": "session `, `"endpoint": "orders"`)
 }
 
 func readPage(t *testing.T, name string) string {

@@ -14,13 +14,16 @@ Endpoints add their counters to the table saga_counter every ten seconds or so, 
 for fourteen days. Each sentence names the number that it was made from and the threshold from which on it is said. Sagas with fewer
 than %d messages in the period are not judged.
 
+Before that it names what keeps Postgres from removing handled messages, such as a transaction that has been open for a minute, when
+there are %d of them: the log of a process warns of the same.
+
 Nothing is locked. The exit code is 0 whatever the advice is.`
 
 func (t *tool) adviseCommand() *cobra.Command {
 	var period time.Duration
 	c := &cobra.Command{
 		Use: "advise", Short: "Say which sagas are contended and what would help",
-		Long: fmt.Sprintf(adviseHelp, enoughMessages),
+		Long: fmt.Sprintf(adviseHelp, enoughMessages, bus.PinDeadRows),
 		Example: `  edda advise
   edda advise --period 2h
   edda advise --json | jq '.sagas[] | select(.contended)'`,
@@ -41,7 +44,14 @@ func (t *tool) adviseCommand() *cobra.Command {
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(advisedResult(advise(counters, queues), t.schemaName()))
+			pin, suffers, err := b.Pin(ctx)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			if !suffers || !pin.Old() {
+				pin = bus.Pin{}
+			}
+			return t.print(advisedResult(advise(counters, queues), pin, t.schemaName()))
 		},
 	}
 	c.Flags().DurationVar(&period, "period", bus.CounterPeriod, "look at so much of the past, and up to an hour more; at most fourteen days are kept")
@@ -93,12 +103,48 @@ func jsonOf(a advised) advisedJSON {
 	return j
 }
 
-func advisedResult(all []advised, schema string) result {
+type pinJSON struct {
+	Holder       string  `json:"holder"`
+	Held         float64 `json:"held_seconds"` // 0 where that is not known
+	Transactions int64   `json:"transactions"`
+	Table        string  `json:"table"`
+	Endpoint     string  `json:"endpoint"` // "" where the table is no queue
+	DeadRows     int64   `json:"dead_rows"`
+	Remedy       string  `json:"remedy"`
+}
+
+// pinOf is nil without a pin.
+func pinOf(p bus.Pin) *pinJSON {
+	if p.Kind == "" {
+		return nil
+	}
+	return &pinJSON{p.Holder(), p.Held.Seconds(), p.Transactions, p.Table, p.Endpoint, p.DeadRows, p.Remedy()}
+}
+
+// printPin says what keeps dead rows.
+func printPin(p *page, pin bus.Pin) {
+	if pin.Kind == "" {
+		return
+	}
+	held, where := "", "table "+pin.Table
+	if pin.Held > 0 {
+		held = shortSpan(pin.Held) + ", "
+	}
+	if pin.Endpoint != "" {
+		where = "the queue of endpoint " + pin.Endpoint
+	}
+	p.line("%s keeps dead rows from being removed (for %s%d transactions), and reading becomes slower until it ends. Most are in %s: %d.",
+		pin.Holder(), held, pin.Transactions, where, pin.DeadRows)
+	p.line("  %s.", pin.Remedy())
+}
+
+func advisedResult(all []advised, pin bus.Pin, schema string) result {
 	values := []advisedJSON{}
 	for _, a := range all {
 		values = append(values, jsonOf(a))
 	}
-	return result{value: map[string]any{"sagas": values}, page: func(p *page) {
+	return result{value: map[string]any{"sagas": values, "pin": pinOf(pin)}, page: func(p *page) {
+		printPin(p, pin)
 		if len(all) == 0 {
 			p.line("No endpoint of schema %q has counted anything in this time.", schema)
 		}
