@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -166,4 +167,22 @@ func TestHandlerMaySetARoleForItself(t *testing.T) {
 	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
 		t.Errorf("a batch was lost: %v", failed[0].Err)
 	}
+}
+
+// What a handler did to the session unseen, its batch's rollback does not undo: statements that are gone, locks that stay.
+func TestConnectionThatAHandlerHasSpoiltIsClosed(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m intruder) error {
+		_, err := tx.Exec(ctx, m.SQL)
+		return err
+	})
+	w.install("lent", part)
+	number := rand.Int32()
+	w.send(intruder{SQL: fmt.Sprintf("DO $$ BEGIN PERFORM pg_advisory_lock(%d); EXECUTE 'DEALLOCATE ALL'; END $$", number)})
+	w.start("lent", bus.EndpointOptions{Concurrency: 1, Policy: once, Poll: 20 * time.Millisecond}, part)
+	w.untilEmpty("lent")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+	w.until("nobody has the handler's lock", func() bool {
+		return w.count(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1`, number) == 0
+	})
 }
