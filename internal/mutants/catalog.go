@@ -87,8 +87,10 @@ func (r *reader) read(line string) {
 		m.guards = rest
 	case "test":
 		if names := strings.Fields(rest); len(names) > 1 {
-			m.target = target{pkg: names[0], tests: names[1:]}
+			m.target.pkg, m.target.tests = names[0], names[1:]
 		}
+	case "tags":
+		m.target.tags = rest
 	case "hangs":
 		patience, err := time.ParseDuration(rest)
 		if err != nil {
@@ -98,7 +100,7 @@ func (r *reader) read(line string) {
 	case "file":
 		m.hunks = append(m.hunks, hunk{file: rest})
 	default:
-		r.fault("%q: want mutant, guards, test, hangs, file, or a line of a change", word)
+		r.fault("%q: want mutant, guards, test, tags, hangs, file, or a line of a change", word)
 	}
 }
 

@@ -26,7 +26,7 @@
 // Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank stand
 // around them and stay. Together the old lines must occur exactly once in the file: a guard that moved is
 // a mutant that has to move with it, and the run says which. A mutant may change several files, and name several
-// tests, of which one has to fail. "hangs 10s" declares that without the guard the test waits for ever, and for how
+// tests, of which one has to fail. "tags bouncer" gives the go command the build tags that the tests need. "hangs 10s" declares that without the guard the test waits for ever, and for how
 // long to watch it do so, which must be twice what the test takes otherwise.
 //
 // # States

@@ -23,6 +23,7 @@ type mutant struct {
 // target is the tests of one package that must fail.
 type target struct {
 	pkg   string   // as the go command is given it: ./bus
+	tags  string   // build tags that its tests need, or ""
 	tests []string // names, with those of subtests after a slash
 }
 

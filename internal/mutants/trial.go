@@ -59,7 +59,7 @@ func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) 
 func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+compileTime)
 	defer cancel()
-	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-v", "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-v", "-tags", t.tags, "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.WaitDelay = l.root, 5*time.Second
 	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn)
@@ -105,7 +105,7 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 			continue
 		}
 		for _, m := range mutants {
-			if m.target.pkg == t.pkg {
+			if m.target.pkg == t.pkg && m.target.tags == t.tags {
 				faults = append(faults, m.patient(output))
 			}
 		}
@@ -138,14 +138,14 @@ func elapsed(output, test string) time.Duration {
 	return took
 }
 
-// targets are the tests that mutants name, by package.
+// targets are the tests that mutants name, by package and build tags.
 func targets(mutants []mutant) []target {
 	var all []target
 	for _, m := range mutants {
-		at := slices.IndexFunc(all, func(t target) bool { return t.pkg == m.target.pkg })
+		at := slices.IndexFunc(all, func(t target) bool { return t.pkg == m.target.pkg && t.tags == m.target.tags })
 		if at < 0 {
 			at = len(all)
-			all = append(all, target{pkg: m.target.pkg})
+			all = append(all, target{pkg: m.target.pkg, tags: m.target.tags})
 		}
 		for _, name := range m.target.tests {
 			if !slices.Contains(all[at].tests, name) {
