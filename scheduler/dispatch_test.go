@@ -416,6 +416,26 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w.onceEach()
 }
 
+// One manifest that somebody has locked kept all runs from being timed out, and who had it locked might wait for one of theirs.
+func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
+	w := loopsOpen(t)
+	w.expired()
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}', 'ping', '{}', 'late', true)`)
+	release := w.locked("after-late")
+	w.hourlies(1)
+	s := w.scheduler()
+	w.cycle(s)
+	w.drain(s)
+	w.exec("UPDATE :schema.run SET deadline = now()")
+	if c := w.cycle(s); c.reaped != 1 || w.states("m1") != "schedule timed_out 1" || w.states("late") != "manual active 1" {
+		t.Errorf("%+v; m1: %s, late: %s; want the run of m1 timed out", c, w.states("m1"), w.states("late"))
+	}
+	release()
+	if c := w.cycle(s); c.reaped != 1 || w.states("late") != "manual timed_out 1" {
+		t.Errorf("%+v; late: %s; want it timed out", c, w.states("late"))
+	}
+}
+
 // locked keeps a manifest locked until release is called.
 func (w *loopsWorld) locked(name string) (release func()) {
 	w.t.Helper()

@@ -22,14 +22,21 @@ ORDER BY m.due, m.id
 LIMIT $1;
 
 -- name: reap
--- Whoever has a run locked is about to end it. One whose manifest is locked is ended by a later cycle.
+-- Whoever has a run locked is about to end it. One whose manifest is locked, or a follower of that, which run_end locks too, is ended by a
+-- later cycle: so nothing here waits, in whatever order the locks were taken, and what is locked for long keeps no other run from its end.
 WITH late AS MATERIALIZED (
-    SELECT r.id, r.attempt FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
+    SELECT r.id, r.attempt, m.name FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
-    ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE OF r, m SKIP LOCKED)
+    ORDER BY r.deadline, r.id LIMIT $1 FOR NO KEY UPDATE OF r, m SKIP LOCKED
+), followers AS MATERIALIZED (
+    SELECT f.id FROM (SELECT DISTINCT l.name FROM late l) l JOIN :schema.manifest f ON f.parent = l.name AND f.follows
+    FOR NO KEY UPDATE OF f SKIP LOCKED
+), free AS (
+    SELECT l.id, l.attempt FROM late l WHERE NOT EXISTS (
+        SELECT FROM :schema.manifest f WHERE f.parent = l.name AND f.follows AND f.id NOT IN (SELECT w.id FROM followers w)))
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
     array_agg('the run took longer than its manifest allows'::text))) END
-FROM late l;
+FROM free l;
 
 -- name: queue
 -- What was decided about manifests, if they are still what was decided about. One that somebody has locked is left for the next
