@@ -18,8 +18,8 @@ import (
 // has ended.
 const giveUpAfter = 10 * time.Second
 
-// asideEvery is how often a message that others waited for is tried beside them: each try may take as long as patience, and the others have
-// the rest of the time.
+// asideEvery is after how many times patience a message that others waited for is tried again while there always are
+// others. Each try may take as long as patience.
 const asideEvery = 3
 
 // finishAll ends messages whose handlers have ended, until no more can come. What ends while a transaction is on its
@@ -69,8 +69,8 @@ func (l *leased) awaitEnded() {
 	}
 }
 
-// takeEnded takes up to most messages that are to be finished, and tells whether no more can come. Those that others waited for come
-// last, one at a time, and now and then also where there always are others.
+// takeEnded takes up to most messages that are to be finished, and reports whether no more can come. Those that others
+// waited for come last, one at a time, and now and then also where there always are others.
 func (l *leased) takeEnded(most int) (claims []*claimed, last bool) {
 	select {
 	case <-l.closed:
@@ -124,7 +124,7 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 		}
 	}
 	alone := len(claims) == 1 && errors.Is(err, context.DeadlineExceeded) && claims[0].success == nil
-	if class == pg.Busy || alone { // somebody has locked what one of them needs, or it takes long: the others must not wait with it, nor the next ones behind it
+	if class == pg.Busy || alone { // it waits for a lock, or takes too long: the others, and the next ones, go before it
 		for _, c := range kept {
 			c.aside = true
 		}

@@ -119,7 +119,8 @@ func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
-// A process that stood still extends what it has claimed after its lane has ended. The lane stays as it is: whoever revives it has it locked.
+// A process that stood still extends what it has claimed after its lane has ended. The lane stays as it is: another
+// process, which revives it, has it locked.
 func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -130,7 +131,8 @@ func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
-// A process that was not sure of a lane in time gives it up, and leaves it as it is: others are about to look for its messages there.
+// A process that was not sure of a lane in time gives it up, and leaves it as it is: others are about to look for its
+// messages there.
 func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 10 * time.Second}, newTurns().part())

@@ -176,8 +176,8 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// A finish may take a third of a lease and no longer. A database that is too slow for that again and again, and between two times is not, says
-// nothing of the message.
+// A finish may take a third of a lease and no longer. A database that is too slow for that again and again, and between
+// two times is not, says nothing of the message.
 func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	keep(w)
@@ -201,6 +201,38 @@ func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 	w.until("its effects are there", func() bool { return w.count(`SELECT count(*) FROM edda.kept`) == 1 })
 	if n, lost := calls.Load(), len(eventsOf[bus.ClaimLost](w)); n != 1 {
 		t.Errorf("the handler was called %d times, and %d claims were lost", n, lost)
+	}
+}
+
+// A message whose finish takes too long keeps only itself in hand, for as long as it takes to judge it.
+func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	h := newHands()
+	part := bus.Handle(func(ctx *bus.Context, m call) error {
+		defer h.take(ctx, "", m.N)()
+		return nil
+	})
+	w.install("callers", part)
+	w.exec(`CREATE TABLE edda.slow (); INSERT INTO edda.slow DEFAULT VALUES; GRANT SELECT ON edda.slow TO PUBLIC`)
+	w.exec(`CREATE FUNCTION edda.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM edda.slow) THEN PERFORM pg_sleep(60); END IF;
+			RETURN OLD;
+		END $$`)
+	w.exec(`CREATE TRIGGER slowly BEFORE DELETE ON ` + w.queue("callers") + ` FOR EACH ROW
+		WHEN (convert_from(OLD.body, 'UTF8')::json ->> 'N' = '0') EXECUTE FUNCTION edda.slowly()`)
+	w.start("callers", bus.EndpointOptions{Lease: 9 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, part)
+	w.send(call{N: 0})
+	w.until("it is finished slowly", func() bool {
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND position($1 IN query) > 0`, w.schema) == 1
+	})
+	for n := range 30 {
+		w.send(call{N: 100 + n})
+	}
+	w.until("all others are finished", func() bool { return w.rows("callers") == 1 })
+	w.exec(`DELETE FROM edda.slow`)
+	w.untilEmpty("callers")
+	if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 || h.number() != 31 {
+		t.Errorf("%d handlers began, and %d claims were lost", h.number(), len(lost))
 	}
 }
 

@@ -21,7 +21,8 @@ func (w *world) preloadKeyed(key string, n int) {
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), fmt.Appendf(nil, `{"Key":%q}`, key))
 }
 
-// A message of an ordered endpoint whose handler kills its process was the first of its key again and again, and killed them all.
+// A message of an ordered endpoint whose handler kills its process was the first of its key again and again, and killed
+// them all.
 func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	t.Parallel()
 	for _, order := range []bus.Ordering{bus.Overtaking, bus.Strict} {
@@ -34,7 +35,9 @@ func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 			w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
 				SELECT max(due) + interval '1 millisecond', gen_random_uuid(), $1, '{}', '{"How":"exit","Key":"k"}' FROM `+w.queue("poisoned"), killer{}.Kind())
 			w.preloadKeyed("k", 30)
-			followers := w.text(`SELECT string_agg(f.id::text, ' ') FROM ` + w.queue("poisoned") + ` f JOIN ` + w.queue("poisoned") + ` k ON f.due > k.due WHERE k.kind = 'poison.killer'`)
+			table := w.queue("poisoned")
+			followers := w.text(`SELECT string_agg(f.id::text, ' ') FROM ` + table + ` f JOIN ` + table + ` k ON f.due > k.due
+				WHERE k.kind = 'poison.killer'`)
 			s := w.supervise(1, workerSpec{Leased: true, Ordered: order, Concurrency: 8})
 			everything := `SELECT (SELECT count(*) FROM ` + w.queue("poisoned") + `) + (SELECT count(*) FROM edda.parked)`
 			w.untilWithin(time.Minute, "all messages met their fate", func() bool { return w.count(everything) == 0 })
@@ -45,7 +48,8 @@ func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'process died' AND kind = 'poison.killer'`)
 			w.want(75, `SELECT count(DISTINCT id) FROM edda.effect`)
-			w.want(0, `SELECT count(*) FROM edda.effect e, edda.dead_letter d WHERE e.at < d.died AND e.id::text = ANY (string_to_array($1, ' '))`, followers)
+			w.want(0, `SELECT count(*) FROM edda.effect e, edda.dead_letter d
+				WHERE e.at < d.died AND e.id::text = ANY (string_to_array($1, ' '))`, followers)
 		})
 	}
 }
@@ -81,8 +85,8 @@ func (c *company) handle(ctx *bus.Context, m turn) error {
 	return nil
 }
 
-// A message that two processes died with runs with no other handler of its endpoint beside it, also where it is far behind in its lane, in the
-// hands of the process that asks for it or parked.
+// A message that two processes died with runs with no other handler of its endpoint beside it, also where it is far
+// behind in its lane, in the hands of the process that asks for it or parked.
 func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	c := &company{}
@@ -127,8 +131,8 @@ func TestASuspectThatGoesBackIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// Of what a process had claimed of one key, only the first was in hand when it died. That one is blamed, and what was alone in hand before all
-// others; whoever finds the messages first, the sweep or a claim.
+// Of what a process had claimed of one key, only the first was in hand when it died. That one is blamed, and what was
+// alone in hand before all others. It makes no difference whether the sweep finds the messages first or a claim.
 func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
