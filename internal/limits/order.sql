@@ -31,11 +31,12 @@ SELECT $1, l.key, l.until FROM edda.lane l JOIN edda.session s ON s.id = l.sessi
 
 -- name: verdict
 -- A run ends when its handler says so, with its process, or with the lane of a process that stands still. One overtakes when a message
--- before it runs later, whatever the reason: it had not been finished for good.
+-- before it runs later, whatever the reason: it had not been finished for good. A killed process may have sent the beginning of a run that the
+-- server of a busy machine writes after the kill: nothing of that run is left, although it begins later than it ends.
 WITH span AS MATERIALIZED (
     SELECT r.key, r.n, r.began, r.no,
            least(coalesce(r.ended, 'infinity'),
-                 coalesce((SELECT min(b.at) FROM ledger.blow b WHERE b.kind = 'kill' AND b.worker = r.worker AND b.at >= r.began), 'infinity'),
+                 coalesce((SELECT min(b.at) FROM ledger.blow b WHERE b.kind = 'kill' AND b.worker = r.worker), 'infinity'),
                  coalesce((SELECT min(x.expires) FROM ledger.expiry x WHERE x.worker = r.worker AND x.key = r.key AND x.at >= r.began), 'infinity')) AS over
     FROM ledger.run r WHERE r.holds),
 compared AS MATERIALIZED (
