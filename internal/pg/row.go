@@ -47,12 +47,17 @@ func (r Row) UUID(i int) (id [16]byte) {
 // postgresEpoch is the zero of Postgres' timestamps in Unix microseconds (2000-01-01).
 const postgresEpoch = 946_684_800_000_000
 
-// Time reads a finite timestamptz, the zero time for NULL.
+// Time reads a timestamptz, the zero time for NULL and for nothing else: Timestamps.Time makes the same of it again, also of the
+// infinite ones. Go's zero time is a moment that a row may have, and is read as the nanosecond before it.
 func (r Row) Time(i int) time.Time {
 	if len(r[i]) != 8 {
 		return time.Time{}
 	}
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(r[i])) + postgresEpoch).UTC()
+	t := time.UnixMicro(int64(binary.BigEndian.Uint64(r[i])) + postgresEpoch).UTC()
+	if t.IsZero() {
+		return t.Add(-time.Nanosecond)
+	}
+	return t
 }
 
 // TID is the place of a row version. It stays valid while the row is locked.
