@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
@@ -129,8 +128,8 @@ func (a *attacker) insert(ctx context.Context, table, kind string, header, body 
 	id := uuid.New()
 	var err error
 	if a.IntN(5) == 0 {
-		at := []time.Time{{}, time.Unix(0, 0), time.Now().AddDate(500, 0, 0), time.Now().AddDate(-500, 0, 0)}[a.IntN(4)]
-		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert_forged"), ":queue", table), id, kind, header, body, []int32{-1, 1 << 30, 1<<31 - 1}[a.IntN(3)], at)
+		sent, due := a.of(moments...), a.of("now", "now", moments[0], moments[1])
+		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert_forged"), ":queue", table), id, kind, header, body, []int32{-1, 1 << 30, 1<<31 - 1}[a.IntN(3)], sent, due)
 	} else {
 		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert"), ":queue", table), id, kind, header, body)
 	}

@@ -42,6 +42,9 @@ func (d draw) value() string {
 		"\x00", "\r\nX-Injected: yes", strings.Repeat("v", d.IntN(20_000)))
 }
 
+// moments that a row may name. The first two are of the past: as the due of a message they are now.
+var moments = []string{"0001-01-01 00:00:00+00", "1526-01-01", "1970-01-01", "2526-01-01", "-infinity", "infinity"}
+
 // header is a map as a broker or a Go program gives it.
 func (d draw) header() map[string]string {
 	h := map[string]string{}

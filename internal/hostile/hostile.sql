@@ -5,6 +5,8 @@ CREATE TABLE witness.good (route text NOT NULL, n int NOT NULL, at timestamptz N
 -- Hostile messages that were accepted, and those of them that a handler ended well.
 CREATE TABLE witness.attack (id uuid NOT NULL, what text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE witness.handled (id uuid NOT NULL);
+-- Hostile messages that are in a queue at the end, once for each copy.
+CREATE TABLE witness.waiting (id uuid NOT NULL);
 GRANT USAGE ON SCHEMA witness TO hostile_runtime;
 GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA witness TO hostile_runtime;
 
@@ -34,21 +36,25 @@ INSERT INTO :queue (due, id, kind, header, body) VALUES (clock_timestamp(), $1, 
 
 -- name: insert_forged
 INSERT INTO :queue (due, id, kind, header, body, attempt, conflict, sent, first_failed)
-VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $5, $6, $6);
+VALUES ($7::text::timestamptz, $1, $2, $3, $4, $5, $5, $6::text::timestamptz, $6::text::timestamptz);
 
 -- name: waiting
-SELECT (SELECT count(*) FROM :queue), (SELECT count(*) FROM :queue q JOIN witness.attack a USING (id));
+SELECT count(*) FROM :queue;
+
+-- name: note_waiting
+INSERT INTO witness.waiting (id) SELECT q.id FROM :queue q WHERE EXISTS (SELECT FROM witness.attack a WHERE a.id = q.id);
 
 -- name: fates
--- One hostile message may have several fates: what was published has one for each copy.
+-- One hostile message may have several fates: what was published has one for each copy, and one copy may wait when another has ended.
 SELECT count(*),
        count(*) FILTER (WHERE handled),
        count(*) FILTER (WHERE discarded),
        count(*) FILTER (WHERE dead),
-       count(*) FILTER (WHERE NOT (handled OR discarded OR dead))
+       count(*) FILTER (WHERE NOT (handled OR discarded OR dead OR waiting))
 FROM (SELECT EXISTS (SELECT FROM witness.handled h WHERE h.id = a.id) AS handled,
              EXISTS (SELECT FROM edda.discarded d WHERE d.message_id = a.id) AS discarded,
-             EXISTS (SELECT FROM edda.dead_letter l WHERE l.message_id = a.id) AS dead
+             EXISTS (SELECT FROM edda.dead_letter l WHERE l.message_id = a.id) AS dead,
+             EXISTS (SELECT FROM witness.waiting w WHERE w.id = a.id) AS waiting
       FROM witness.attack a) f;
 
 -- name: vanished
@@ -56,6 +62,7 @@ SELECT a.what, count(*) FROM witness.attack a
 WHERE NOT EXISTS (SELECT FROM witness.handled h WHERE h.id = a.id)
   AND NOT EXISTS (SELECT FROM edda.discarded d WHERE d.message_id = a.id)
   AND NOT EXISTS (SELECT FROM edda.dead_letter l WHERE l.message_id = a.id)
+  AND NOT EXISTS (SELECT FROM witness.waiting w WHERE w.id = a.id)
 GROUP BY a.what ORDER BY a.what;
 
 -- name: effects
@@ -81,3 +88,7 @@ SELECT l.endpoint, left(l.kind, 40), l.reason, left(l.error, 160), count(*), cou
 FROM edda.dead_letter l GROUP BY 1, 2, 3, 4
 HAVING count(*) FILTER (WHERE NOT EXISTS (SELECT FROM witness.attack a WHERE a.id = l.message_id)) > 0
 ORDER BY 6 DESC LIMIT 20;
+
+-- name: left
+-- What waits at the end, by kind.
+SELECT a.what, count(*) FROM witness.waiting w JOIN witness.attack a USING (id) GROUP BY a.what ORDER BY a.what;

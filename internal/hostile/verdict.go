@@ -37,16 +37,17 @@ func (v verdict) broken() bool {
 
 func (r *race) judge(ctx context.Context) (v verdict, err error) {
 	v.refused, v.kept = r.refused, 1
+	if v.left, err = r.noteWaiting(ctx); err != nil {
+		return v, err
+	}
 	if err := r.pool.QueryRow(ctx, statement("fates")).Scan(&v.attacks, &v.handled, &v.discarded, &v.dead, &v.vanished); err != nil {
 		return v, fmt.Errorf("count the fates: %w", err)
 	}
-	if v.left, err = r.waiting(ctx, true); err != nil {
+	if err := r.tellKinds(ctx, "left", "still waits"); err != nil {
 		return v, err
 	}
-	if v.vanished -= v.left; v.vanished > 0 {
-		if err := r.tellVanished(ctx); err != nil {
-			return v, err
-		}
+	if err := r.tellKinds(ctx, "vanished", "no fate"); err != nil {
+		return v, err
 	}
 	for _, route := range routes {
 		if err := r.judgeRoute(ctx, route, &v); err != nil {
@@ -104,8 +105,9 @@ func (r *race) tellLetters(ctx context.Context) error {
 	return rows.Err()
 }
 
-func (r *race) tellVanished(ctx context.Context) error {
-	rows, err := r.pool.Query(ctx, statement("vanished"))
+// tellKinds prints hostile messages with the same end, by the way in which they came.
+func (r *race) tellKinds(ctx context.Context, query, end string) error {
+	rows, err := r.pool.Query(ctx, statement(query))
 	if err != nil {
 		return err
 	}
@@ -116,20 +118,24 @@ func (r *race) tellVanished(ctx context.Context) error {
 		if err := rows.Scan(&what, &n); err != nil {
 			return err
 		}
-		fmt.Printf("hostile: no fate: %d of %s\n", n, what)
+		fmt.Printf("hostile: %s: %d of %s\n", end, n, what)
 	}
 	return rows.Err()
 }
 
-// awaitEmpty waits until nothing waits in any queue.
+// awaitEmpty waits until nothing waits in any queue. Meanwhile some good messages follow: a relay gives a message up only when others
+// go through behind it, and a queue in which nothing follows says nothing of that.
 func (r *race) awaitEmpty(ctx context.Context) error {
 	for deadline := time.Now().Add(drainWithin); time.Now().Before(deadline); {
-		left, err := r.waiting(ctx, false)
+		left, err := r.waiting(ctx)
 		if err != nil {
 			return err
 		}
 		if left == 0 {
 			return nil
+		}
+		if err := r.sendGood(ctx, len(routes)); err != nil {
+			return err
 		}
 		if err := edda.Sleep(ctx, time.Second); err != nil {
 			return err
@@ -138,22 +144,34 @@ func (r *race) awaitEmpty(ctx context.Context) error {
 	return nil // judge counts what is left
 }
 
-// waiting counts the messages in all queues, or only the hostile ones.
-func (r *race) waiting(ctx context.Context, hostile bool) (left int, err error) {
+// waiting counts the messages in all queues.
+func (r *race) waiting(ctx context.Context) (left int, err error) {
 	queues, err := r.tables(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, table := range queues {
-		var all, ours int
-		if err := r.pool.QueryRow(ctx, strings.ReplaceAll(statement("waiting"), ":queue", table)).Scan(&all, &ours); err != nil {
+		var n int
+		if err := r.pool.QueryRow(ctx, strings.ReplaceAll(statement("waiting"), ":queue", table)).Scan(&n); err != nil {
 			return 0, fmt.Errorf("count what waits: %w", err)
 		}
-		if hostile {
-			left += ours
-		} else {
-			left += all
+		left += n
+	}
+	return left, nil
+}
+
+// noteWaiting writes down which hostile messages still wait, and counts them. The workers have ended.
+func (r *race) noteWaiting(ctx context.Context) (left int, err error) {
+	queues, err := r.tables(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, table := range queues {
+		noted, err := r.pool.Exec(ctx, strings.ReplaceAll(statement("note_waiting"), ":queue", table))
+		if err != nil {
+			return 0, fmt.Errorf("note what waits: %w", err)
 		}
+		left += int(noted.RowsAffected())
 	}
 	return left, nil
 }
