@@ -125,7 +125,7 @@ func (l *leased) claim(taking context.Context, want int) (got int, unseated bool
 func (l *leased) beginAll(b *batch, claims []*claimed) {
 	l.hold(claims)
 	b.prepareTurn(l.work)
-	b.decode()
+	b.decodeClaimed()
 	l.sort(l.setSuspectsAside(claims))
 }
 

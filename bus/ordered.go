@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -174,24 +175,29 @@ func (l *leased) decodeInOrder(b *batch, claims []*claimed) {
 	conn := b.conn
 	b.conn = nil // handlers have none
 	b.prepareTurn(l.work)
-	b.decode()
+	b.decodeClaimed()
 	b.conn = conn
-	for _, c := range claims {
-		if c.fate != left || c.consumer == nil {
-			continue
-		}
-		begun := time.Now()
-		key, err := c.keyOf(l.bus.codec)
-		if b.readBy(&c.message, begun); c.fate != left {
-			continue
-		}
-		if err != nil {
-			b.fail(&c.message, saga.Permanent(fmt.Errorf("key of %s: %w", c.kind, err)))
-			continue
-		}
-		c.key = key
-	}
+	run.Each(len(claims), func(n int) { l.readKey(b, claims[n]) }, func(n int) {
+		b.fail(&claims[n].message, saga.Permanent(fmt.Errorf("key of %s: %w", claims[n].kind, errReadExited)))
+	})
 	slices.SortFunc(claims, byTurn)
+}
+
+// readKey asks for the key of a message that is to be handled.
+func (l *leased) readKey(b *batch, c *claimed) {
+	if c.fate != left || c.consumer == nil {
+		return
+	}
+	begun := time.Now()
+	key, err := c.keyOf(l.bus.codec)
+	if b.readBy(&c.message, begun); c.fate != left {
+		return
+	}
+	if err != nil {
+		b.fail(&c.message, saga.Permanent(fmt.Errorf("key of %s: %w", c.kind, err)))
+		return
+	}
+	c.key = key
 }
 
 // enterLanes asks for the lanes that we do not have. Where one of those that we believe in is lost, it gives up what we have in them, and
@@ -294,7 +300,7 @@ func (l *leased) adopt(a *adoption) []*claimed {
 		return nil
 	}
 	a.batch.prepareTurn(l.work)
-	a.batch.decode()
+	a.batch.decodeClaimed()
 	return a.claims
 }
 

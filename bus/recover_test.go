@@ -158,6 +158,48 @@ func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	}
 }
 
+// What a leased endpoint asks before a handler runs is the user's too: a function that ends its goroutine stops no claims.
+func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
+	t.Parallel()
+	exits := func(m add) add {
+		if m.N == 2 {
+			runtime.Goexit()
+		}
+		return m
+	}
+	all := map[string]struct {
+		o     bus.EndpointOptions
+		parts func(handle func(*bus.Context, add) error) []bus.Part
+	}{
+		"the key of an ordered endpoint": {bus.EndpointOptions{Ordered: bus.Strict}, func(handle func(*bus.Context, add) error) []bus.Part {
+			return []bus.Part{bus.Handle(handle, bus.KeyedBy(func(m add) string { return exits(m).Key }))}
+		}},
+		"an Accept": {bus.EndpointOptions{}, func(handle func(*bus.Context, add) error) []bus.Part {
+			return []bus.Part{bus.Handle(handle), bus.Accept(func(m addV1) (add, error) { return exits(add{Key: "k", N: len(m.Name)}), nil })}
+		}},
+	}
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			var handled atomic.Int64
+			c.o.Poll = 10 * time.Millisecond
+			w.start("exits", c.o, c.parts(func(*bus.Context, add) error { handled.Add(1); return nil })...)
+			for n := 1; n <= 6; n++ {
+				if name == "an Accept" {
+					w.send(addV1{Name: strings.Repeat("x", n)})
+				} else {
+					w.send(add{Key: "k", N: n})
+				}
+			}
+			w.untilEmpty("exits")
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND error LIKE '%ended its goroutine%'`)
+			if n := handled.Load(); n != 5 {
+				t.Errorf("%d messages were handled, want 5", n)
+			}
+		})
+	}
+}
+
 // The methods by which an error is judged are a user's, too: where they panic the message has failed, and nobody else.
 func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -115,7 +116,7 @@ func (b *batch) decode() {
 	now := time.Now()
 	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
 	for n, m := range b.messages {
-		if n > 0 && now.After(deadline) && !b.handlers.leased {
+		if n > 0 && now.After(deadline) {
 			b.messages, b.cut = b.messages[:n], true
 			return
 		}
@@ -123,6 +124,17 @@ func (b *batch) decode() {
 		now = b.readBy(m, now)
 	}
 }
+
+// decodeClaimed is decode for a leased endpoint, whose loop that claims must not end with a function of the user's.
+func (b *batch) decodeClaimed() {
+	run.Each(len(b.messages), func(n int) {
+		begun := time.Now()
+		b.read(b.messages[n])
+		b.readBy(b.messages[n], begun)
+	}, func(n int) { b.fail(b.messages[n], saga.Permanent(fmt.Errorf("decoding it: %w", errReadExited))) })
+}
+
+var errReadExited = errors.New("a function ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
 // mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler may.
 const mostDecoding = 5 * time.Second
@@ -148,6 +160,9 @@ func (b *batch) readBy(m *message, begun time.Time) time.Time {
 // read reads the header of a message, and what follows from it.
 func (b *batch) read(m *message) {
 	b.inHand = m
+	if m.firstFailed.After(b.now) { // a sender has written that, or the clock went back: what waits for a time would wait for ever
+		m.firstFailed = b.now
+	}
 	m.delivery = saga.Delivery{
 		Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
 		Body: m.body,

@@ -55,3 +55,14 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 		}
 	})
 }
+
+// What a sender says of a first failure that is yet to come makes no message of an unknown kind wait until then.
+func TestAFirstFailureYetToComeIsNow(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("orders")
+	w.exec(`INSERT INTO `+w.queue("orders")+` (due, id, kind, header, body, first_failed) VALUES (now(), $1, 'nobody.knows', '{}', '{}', now() + interval '500 years')`, newID(t))
+	w.start("orders", bus.EndpointOptions{UnknownFor: 10 * time.Millisecond, Poll: 10 * time.Millisecond},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
+	w.untilEmpty("orders")
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'unknown kind'`)
+}

@@ -155,19 +155,11 @@ func nack(messages []*message.Message) {
 }
 
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
-	arrivals := make([]bus.Arrival, 0, len(batch))
-	for len(arrivals) < len(batch) {
-		asked := ""
-		if !run.Call(func() {
-			for _, m := range batch[len(arrivals):] {
-				arrivals = append(arrivals, r.arrival(m, &asked))
-			}
-		}) {
-			a := standard(r.topic, batch[len(arrivals)])
-			a.Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)
-			arrivals = append(arrivals, a)
-		}
-	}
+	arrivals, asked := make([]bus.Arrival, len(batch)), ""
+	run.Each(len(batch), func(n int) { arrivals[n] = r.arrival(batch[n], &asked) }, func(n int) {
+		arrivals[n] = standard(r.topic, batch[n])
+		arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)
+	})
 	return arrivals
 }
 

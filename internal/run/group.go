@@ -79,6 +79,21 @@ func Call(f func()) (returned bool) {
 	return returned
 }
 
+// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When a function of a user ends that goroutine, exited
+// is told at which, in the caller's, and the rest goes on in another.
+func Each(n int, f, exited func(at int)) {
+	at := 0
+	for ; at < n; at++ {
+		if !Call(func() {
+			for ; at < n; at++ {
+				f(at)
+			}
+		}) {
+			exited(at)
+		}
+	}
+}
+
 // Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon
 // and whatever happens: it is for a courtesy that nobody waits for.
 func Detached(ctx context.Context, f func(ctx context.Context)) {
