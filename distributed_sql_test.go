@@ -43,7 +43,7 @@ var constructs = []construct{
 	watchedConstruct("advisory locks of a transaction", `\bpg_(try_)?advisory_xact_lock`),
 	watchedConstruct("advisory locks of a session", `\bpg_(try_)?advisory_(lock|unlock)`),
 	watchedConstruct("LISTEN", `"listen "`),
-	watchedConstruct("NOTIFY", `\bpg_notify\b|\bNOTIFY\b`),
+	watchedConstruct("NOTIFY", `\bpg_notify\b|\bNOTIFY\b|:schema\.nudge\([$:c]`),
 	watchedConstruct("TRUNCATE", `\bTRUNCATE\b`),
 	watchedConstruct("partitioned tables", `\bPARTITION (BY|OF)\b`),
 	watchedConstruct("writes in a CTE", `\bAS (MATERIALIZED )?\(\s*(INSERT|UPDATE|DELETE)\b`),

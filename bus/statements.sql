@@ -214,7 +214,7 @@ UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXI
 
 -- name: notify
 -- Nobody depends on a notification, so its commit need not wait for the disk.
-SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2);
+SELECT set_config('synchronous_commit', 'off', true), :schema.nudge($1, $2);
 
 -- name: send
 -- Without an id of the caller's the function makes one, and remembers nothing. In another database than the bus's there is

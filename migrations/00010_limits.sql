@@ -117,7 +117,7 @@ BEGIN
         WHERE d.name = limited AND d.no = free.no
         RETURNING d.epoch)
     UPDATE :schema.concurrency_limit c SET epoch = greatest(c.epoch, (SELECT max(epoch) FROM gone)) WHERE c.name = limited;
-    PERFORM pg_notify(:schema.channel(), 'limit:' || limited);
+    PERFORM :schema.nudge(:schema.channel(), 'limit:' || limited);
 END $$;
 
 -- set_limit lets that many hold a slot at once, in the whole cluster:

@@ -258,6 +258,6 @@ BEGIN
           WHERE r.id = ANY (runs) AND r.state = 'succeeded' GROUP BY m.name) won
     WHERE f.parent = won.name AND f.follows;
     IF FOUND THEN
-        PERFORM pg_notify(:schema.channel(), 'evaluate');
+        PERFORM :schema.nudge(:schema.channel(), 'evaluate');
     END IF;
 END $$;

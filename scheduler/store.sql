@@ -7,7 +7,7 @@ SELECT pg_try_advisory_xact_lock(1162101825, c.oid::int) FROM pg_class c JOIN pg
 WHERE n.nspname = :'schema' AND c.relname = 'manifest';
 
 -- name: call
-SELECT pg_notify(:schema.channel(), $1)::text;
+SELECT :schema.nudge(:schema.channel(), $1);
 
 -- name: clock
 SELECT clock_timestamp();
@@ -132,7 +132,7 @@ WITH m AS MATERIALIZED (
     WHERE NOT m.orphaned AND ($5::text IS NULL OR $5 = m.kind)
     RETURNING id
 )
-SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), pg_notify(:schema.channel(), 'dispatch')::text FROM m;
+SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), :schema.nudge(:schema.channel(), 'dispatch') FROM m;
 
 -- name: activate
 -- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for this one.
@@ -152,7 +152,7 @@ WITH parent AS MATERIALIZED (
 )
 SELECT m.kind, m.orphaned, coalesce(m.ours, false), EXISTS (SELECT FROM parent), (SELECT id FROM queued),
        (SELECT r.id FROM :schema.run r WHERE r.manifest_id = m.id AND r.origin = 'activation' AND r.ended IS NULL),
-       pg_notify(:schema.channel(), 'dispatch')::text
+       :schema.nudge(:schema.channel(), 'dispatch')
 FROM m;
 
 -- name: lock_runs
@@ -207,7 +207,7 @@ WITH queued AS (
     ON CONFLICT (manifest_id, due) WHERE origin IN ('schedule', 'backfill') DO NOTHING
     RETURNING id
 )
-SELECT count(*), pg_notify(:schema.channel(), 'dispatch')::text FROM queued;
+SELECT count(*), :schema.nudge(:schema.channel(), 'dispatch') FROM queued;
 
 -- name: list_manifests
 -- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page of one.

@@ -43,14 +43,14 @@ WITH gone AS (
     UPDATE :schema.lease l SET holder = NULL, resign = NULL, expires = clock_timestamp()
     WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3
     RETURNING l.name)
-SELECT pg_notify($4, 'lease:' || name)::text FROM gone;
+SELECT :schema.nudge($4, 'lease:' || name) FROM gone;
 
 -- name: resign
 -- The request names the term it is for, so that the next one does not meet it.
 WITH asked AS (
     UPDATE :schema.lease l SET resign = l.epoch WHERE l.name = $1 AND l.holder IS NOT NULL AND l.expires > clock_timestamp()
     RETURNING l.name)
-SELECT pg_notify($2, 'lease:' || name)::text FROM asked;
+SELECT :schema.nudge($2, 'lease:' || name) FROM asked;
 
 -- name: guard
 -- Until this transaction ends no new term begins: a bidder wants the row FOR UPDATE. A renewal does not wait for it. A

@@ -120,7 +120,7 @@ WITH ours AS MATERIALIZED (
 ), left_line AS (
     DELETE FROM :schema.ticket t USING :schema.concurrency_limit l WHERE t.name = l.name AND t.holder = $1 RETURNING t.name
 )
-SELECT count(pg_notify($2, 'limit:' || gone.name)::text)
+SELECT count(:schema.nudge($2, 'limit:' || gone.name))
 FROM (SELECT name FROM freed UNION SELECT name FROM left_line) gone;
 
 -- name: call

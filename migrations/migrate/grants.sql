@@ -26,7 +26,7 @@ GRANT INSERT, TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :sc
     :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 TO :role;
 GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(text), :schema.in_hand(xid), :schema.channel(),
     :schema.check_message(text, bytea, json, uuid, timestamptz), :schema.command_queue(text, text), :schema.event_queues(text),
-    :schema.remember_id(uuid, bytea), :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text),
+    :schema.remember_id(uuid, bytea), :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text), :schema.nudge(text, text),
     :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text, text),
     :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean), :schema.pause_limit(text, text),
     :schema.resume_limit(text), :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
@@ -46,7 +46,7 @@ GRANT INSERT ON :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
 GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.check_message(text, bytea, json, uuid, timestamptz),
     :schema.command_queue(text, text), :schema.event_queues(text), :schema.remember_id(uuid, bytea),
-    :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text) TO :role;
+    :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text), :schema.nudge(text, text) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'sender')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
