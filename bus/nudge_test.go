@@ -13,12 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// fullNotifications makes a world in which Postgres has no room for notifications, as far as an engine sees that looks functions up in
-// search_path: a real queue has 8 GiB of it. A notification fails at once here, and not in the COMMIT.
+// fullNotifications makes a world in which Postgres has no room for notifications, as far as an engine sees that looks
+// functions up in search_path: a real queue has 8 GiB of it. A notification fails at once here, and not in the COMMIT.
 func fullNotifications(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, bus.Options{})
-	w.exec(`CREATE FUNCTION edda.pg_notification_queue_usage() RETURNS double precision LANGUAGE sql AS 'SELECT 1.0::double precision'`)
+	w.exec(`CREATE FUNCTION edda.pg_notification_queue_usage() RETURNS double precision
+		LANGUAGE sql AS 'SELECT 1.0::double precision'`)
 	w.exec(`CREATE FUNCTION edda.pg_notify(channel text, payload text) RETURNS text LANGUAGE plpgsql AS $$
 		BEGIN RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$`)
 	config := w.pool.Config()
@@ -39,12 +40,13 @@ func fullNotifications(t *testing.T) *world {
 	return w
 }
 
-// A listener of anybody's that stays in a transaction fills the queue of notifications in the end. Then no transaction that notifies
-// commits, and what is lost with it is more than a hint.
+// A listener of anybody's that stays in a transaction fills the queue of notifications in the end. Then no transaction
+// that notifies commits, and what is lost with it is more than a hint.
 func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 	w := fullNotifications(t)
 	b := w.newBus(bus.Options{Schema: w.schema, NotifyInTx: true})
-	if _, err := w.pool.Exec(t.Context(), `SELECT pg_notify('x', 'y')`); err == nil || !strings.Contains(err.Error(), "54000") {
+	_, err := w.pool.Exec(t.Context(), `SELECT pg_notify('x', 'y')`)
+	if err == nil || !strings.Contains(err.Error(), "54000") {
 		t.Fatalf("there is room for notifications: %v", err)
 	}
 	if err := b.InstallQueue(t.Context(), "orders", add{}.Kind()); err != nil {
@@ -62,10 +64,13 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 		},
 		"a success that makes a follower due": func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), w.sql(`
-				INSERT INTO edda.manifest (name, definition, kind, body, parent, follows) VALUES ('first', '{}', 'k', '{}', NULL, false), ('second', '{}', 'k', '{}', 'first', true);
+				INSERT INTO edda.manifest (name, definition, kind, body, parent, follows) VALUES
+					('first', '{}', 'k', '{}', NULL, false), ('second', '{}', 'k', '{}', 'first', true);
 				INSERT INTO edda.run (id, manifest_id, origin, state, due, ready, attempt, message_id)
-				SELECT gen_random_uuid(), id, 'manual', 'active', now(), now(), 1, gen_random_uuid() FROM edda.manifest WHERE name = 'first';
-				SELECT edda.run_end(array_agg(id), array_agg(attempt), array_agg('succeeded'::text), array_agg(''::text)) FROM edda.run`))
+				SELECT gen_random_uuid(), id, 'manual', 'active', now(), now(), 1, gen_random_uuid()
+				FROM edda.manifest WHERE name = 'first';
+				SELECT edda.run_end(array_agg(id), array_agg(attempt), array_agg('succeeded'::text), array_agg(''::text))
+				FROM edda.run`))
 			return err
 		},
 	} {

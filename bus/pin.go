@@ -14,29 +14,32 @@ import (
 )
 
 const (
-	// PinFor is how long a transaction or a snapshot keeps dead rows before a log warns of it. No transaction of Edda's own lasts so
-	// long, except that of a HandleTx handler whose StepTimeout allows it.
+	// PinFor is how long a transaction or a snapshot keeps dead rows before a log warns of it. No transaction of
+	// Edda's own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
 	PinFor = time.Minute
-	// PinDeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so many dead messages
-	// reads several hundred buffers in place of ten; a queue without a pin has fewer, since autovacuum comes after 1,000.
+	// PinDeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so
+	// many dead messages reads several hundred buffers in place of ten; a queue without a pin has fewer, since
+	// autovacuum comes after 1,000.
 	PinDeadRows = 10_000
 
 	pinTransactions = 1000 // stands for PinFor where the time is not known
 	pinWithin       = 5 * time.Second
 	pinLease        = "pin"
+	endQuery        = "end the long query on the standby, or set hot_standby_feedback = off there"
 	pinPage         = "docs/scaling.md#a-pinned-snapshot"
 )
 
-// Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared transaction, a replication
-// slot, or a standby that reports its queries (hot_standby_feedback). Takes walk over dead messages until it has ended.
+// Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared
+// transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Takes walk over dead
+// messages until it has ended.
 type Pin struct {
 	Kind         string        // "session", "prepared transaction", "replication slot" or "standby"
 	Name         string        // the process id of a session or a standby's walsender, the gid, or the slot's name
 	Database     string        // "" of a slot or a standby, which keep the rows of all databases
 	Role         string        // "" of a slot
 	Application  string        // the application_name of a session or a standby
-	State        string        // of a session, such as "idle in transaction", or of a slot; "" when the bus's role may not see it
-	Held         time.Duration // how long the transaction has been open; 0 where nobody knows, or the bus's role may not see it
+	State        string        // of a session or a slot; "" when the bus's role may not see it
+	Held         time.Duration // since the transaction began; 0 where nobody knows, or the bus's role may not see it
 	Transactions int64         // how many have begun since
 	Table        string        // of the schema: the one with most dead rows
 	Endpoint     string        // whose queue that is, or ""
@@ -46,9 +49,10 @@ type Pin struct {
 	role string // of the bus
 }
 
-// Pin finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it: whether one of them has
-// PinDeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog views alone, locks nothing, and needs no right
-// beyond SELECT on the schema's tables; a role that has pg_read_all_stats learns more.
+// Pin finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
+// whether one of them has PinDeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
+// views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
+// pg_read_all_stats learns more.
 func (b *Bus) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pinWithin)
 	defer cancel()
@@ -67,8 +71,8 @@ func (b *Bus) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	return p, p.DeadRows >= PinDeadRows, nil
 }
 
-// Old reports whether the pin has been held for PinFor, as far as one look can tell: where the time is not known, it asks whether a
-// thousand transactions have begun since.
+// Old reports whether the pin has been held for PinFor, as far as one look can tell: where the time is not known, it
+// asks whether a thousand transactions have begun since.
 func (p Pin) Old() bool { return p.Held >= PinFor || p.Held == 0 && p.Transactions >= pinTransactions }
 
 // Holder says what the pin is, as far as the bus's role may see it.
@@ -95,15 +99,19 @@ func (p Pin) Remedy() string {
 	var do string
 	switch p.Kind {
 	case "prepared transaction":
-		do = fmt.Sprintf("in database %q, if no coordinator will end it: ROLLBACK PREPARED %s", p.Database, pg.Literal(p.Name))
+		do = fmt.Sprintf("in database %q, if no coordinator will end it: ROLLBACK PREPARED %s",
+			p.Database, pg.Literal(p.Name))
 	case "replication slot":
-		do = fmt.Sprintf("if nobody needs the slot: SELECT pg_drop_replication_slot(%s); else end the long query on its standby, or set hot_standby_feedback = off there", pg.Literal(p.Name))
+		do = fmt.Sprintf("if nobody needs the slot: SELECT pg_drop_replication_slot(%s); else %s",
+			pg.Literal(p.Name), endQuery)
 	case "standby":
-		do = "end the long query on the standby, or set hot_standby_feedback = off there"
+		do = endQuery
 	default:
-		do = "SELECT pg_terminate_backend(" + p.Name + "); idle_in_transaction_session_timeout ends such sessions by itself"
+		do = "SELECT pg_terminate_backend(" + p.Name + "); " +
+			"idle_in_transaction_session_timeout ends such sessions by itself"
 		if p.State == "" {
-			do += fmt.Sprintf("; GRANT pg_read_all_stats TO %s shows what it does and since when", pgx.Identifier{p.role}.Sanitize())
+			role := pgx.Identifier{p.role}.Sanitize()
+			do += fmt.Sprintf("; GRANT pg_read_all_stats TO %s shows what it does and since when", role)
 		}
 	}
 	return do + "; see " + pinPage
@@ -117,8 +125,9 @@ func (b *Bus) watchPin(ctx context.Context) error {
 	return nil
 }
 
-// lookForPin warns when the last look, a minute ago, found the same. Of the processes of a cluster, which all find it, one says so.
-// A transaction that was begun long ago may look at a snapshot of this moment, so its time alone proves nothing.
+// lookForPin warns when the last look, a minute ago, found the same. Of the processes of a cluster, which all find it,
+// one says so. A transaction that was begun long ago may look at a snapshot of this moment, so its time alone proves
+// nothing.
 func (b *Bus) lookForPin(ctx context.Context) {
 	c := b.cleaner
 	p, suffers, err := b.Pin(ctx)
@@ -133,9 +142,12 @@ func (b *Bus) lookForPin(ctx context.Context) {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), lease.Bid{Name: pinLease, Holder: c.holder, TTL: PinFor})
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, TTL: PinFor}
+	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), bid)
 	if ours || err != nil {
-		b.log.Warn("edda: dead rows cannot be removed", "holder", p.Holder(), "held", max(p.Held, time.Since(c.pinned)).Round(time.Second),
-			"transactions", p.Transactions, "table", p.Table, "endpoint", p.Endpoint, "dead_rows", p.DeadRows, "remedy", p.Remedy())
+		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)
+		b.log.Warn("edda: dead rows cannot be removed", "holder", p.Holder(), "held", held,
+			"transactions", p.Transactions, "table", p.Table, "endpoint", p.Endpoint, "dead_rows", p.DeadRows,
+			"remedy", p.Remedy())
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// newPinWorld has a server of its own: every transaction of another test would be a pin. On it no vacuum comes by itself.
+// newPinWorld has a server of its own: every transaction of another test would be a pin. On it no vacuum comes by
+// itself.
 func newPinWorld(t *testing.T) *world {
 	t.Helper()
 	return newPinWorldOf(t, func(testing.TB, *pgxpool.Pool, string) string { return "" })
@@ -73,7 +74,8 @@ func (w *world) dieInQueue(n int) {
 	conn, table := w.session("work"), w.queue("orders")
 	for range 10 {
 		w.do(conn, fmt.Sprintf(`INSERT INTO %s (due, id, sent, kind, header, body)
-			SELECT now(), gen_random_uuid(), now(), 'k', '{}', '' FROM generate_series(1, %d)`, table, n/10), `DELETE FROM `+table)
+			SELECT now(), gen_random_uuid(), now(), 'k', '{}', '' FROM generate_series(1, %d)`, table, n/10),
+			`DELETE FROM `+table)
 	}
 	_ = conn.Close(w.t.Context()) // which hands its statistics in
 	w.until("the statistics know of the dead rows", func() bool {
@@ -102,7 +104,8 @@ func (w *world) feedback(conn *pgconn.PgConn, xmin uint64) {
 	}
 }
 
-// replicate starts a walsender, with a slot unless its name is empty, and reports a query that is as old as this moment.
+// replicate starts a walsender, with a slot unless its name is empty, and reports a query that is as old as this
+// moment.
 func (w *world) replicate(slot string) *pgx.Conn {
 	w.t.Helper()
 	xmin, err := strconv.ParseUint(w.text(`SELECT pg_snapshot_xmin(pg_current_snapshot())::text`), 10, 64)
@@ -138,7 +141,8 @@ func (w *world) pinnedBySession() pinned {
 	conn := w.session("report")
 	w.do(conn, `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	pid := fmt.Sprint(conn.PgConn().PID())
-	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "edda", Role: "edda", Application: "report", State: "idle in transaction"},
+	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "edda",
+		Role: "edda", Application: "report", State: "idle in transaction"},
 		remedy: `SELECT pg_terminate_backend(` + pid + `)`}
 }
 
@@ -147,7 +151,8 @@ func (w *world) pinnedByWriter() pinned {
 	w.do(conn, `BEGIN`, `SELECT pg_current_xact_id()`)
 	pid := fmt.Sprint(conn.PgConn().PID())
 	w.do(w.session("beside"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`) // as old as what it sees unfinished
-	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "postgres", Role: "edda", Application: "writer", State: "idle in transaction"},
+	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "postgres",
+		Role: "edda", Application: "writer", State: "idle in transaction"},
 		remedy: `SELECT pg_terminate_backend(` + pid + `)`}
 }
 
@@ -160,12 +165,14 @@ func (w *world) pinnedByPrepared() pinned {
 func (w *world) pinnedBySlot() pinned {
 	conn := w.replicate("away")
 	w.do(w.session("end"), fmt.Sprintf(`SELECT pg_terminate_backend(%d, 10000)`, conn.PgConn().PID()))
-	return pinned{want: bus.Pin{Kind: "replication slot", Name: "away", State: "inactive"}, remedy: `SELECT pg_drop_replication_slot('away')`}
+	return pinned{want: bus.Pin{Kind: "replication slot", Name: "away", State: "inactive"},
+		remedy: `SELECT pg_drop_replication_slot('away')`}
 }
 
 func (w *world) pinnedByStandby() pinned {
 	conn := w.replicate("")
-	return pinned{want: bus.Pin{Kind: "standby", Name: fmt.Sprint(conn.PgConn().PID()), Role: "edda", Application: "replica", State: "active"},
+	return pinned{want: bus.Pin{Kind: "standby", Name: fmt.Sprint(conn.PgConn().PID()),
+		Role: "edda", Application: "replica", State: "active"},
 		remedy: `hot_standby_feedback = off`, end: func() { w.feedback(conn.PgConn(), 0) }}
 }
 
@@ -173,7 +180,8 @@ func (w *world) pinnedByStandby() pinned {
 func TestPinIsNamedWithItsRemedy(t *testing.T) {
 	for name, pin := range map[string]func(*world) pinned{
 		"session": (*world).pinnedBySession, "writer of another database": (*world).pinnedByWriter,
-		"prepared transaction": (*world).pinnedByPrepared, "slot": (*world).pinnedBySlot, "standby": (*world).pinnedByStandby,
+		"prepared transaction": (*world).pinnedByPrepared, "slot": (*world).pinnedBySlot,
+		"standby": (*world).pinnedByStandby,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPinWorld(t)
@@ -268,7 +276,8 @@ func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 func TestOneProcessWarnsOfAPin(t *testing.T) {
 	w := newPinWorld(t)
 	log := &kept{}
-	processes := []*bus.Bus{w.newBus(bus.Options{Schema: w.schema, Logger: log.logger()}), w.newBus(bus.Options{Schema: w.schema, Logger: log.logger()})}
+	o := bus.Options{Schema: w.schema, Logger: log.logger()}
+	processes := []*bus.Bus{w.newBus(o), w.newBus(o)}
 	look := func(want int, when string) {
 		t.Helper()
 		for _, b := range processes {
@@ -289,7 +298,8 @@ func TestOneProcessWarnsOfAPin(t *testing.T) {
 	look(1, "a moment later")
 	w.exec(`UPDATE edda.lease SET expires = now() WHERE name = $1`, bus.PinLease)
 	look(2, "a minute later")
-	for _, part := range []string{"session " + second.want.Name, `idle in transaction`, "endpoint=orders", "dead_rows=1", second.remedy, "docs/scaling.md"} {
+	for _, part := range []string{"session " + second.want.Name, `idle in transaction`, "endpoint=orders",
+		"dead_rows=1", second.remedy, "docs/scaling.md"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log says %q, want %q in it", log, part)
 		}
@@ -318,7 +328,8 @@ func TestEndpointsLookForPins(t *testing.T) {
 func TestAPinIsOld(t *testing.T) {
 	t.Parallel()
 	var got []bool
-	for _, p := range []bus.Pin{{Held: time.Minute}, {Held: time.Second, Transactions: 1e6}, {Transactions: 1000}, {Transactions: 999}} {
+	for _, p := range []bus.Pin{{Held: time.Minute}, {Held: time.Second, Transactions: 1e6},
+		{Transactions: 1000}, {Transactions: 999}} {
 		got = append(got, p.Old())
 	}
 	if want := []bool{true, false, true, false}; !slices.Equal(got, want) {
