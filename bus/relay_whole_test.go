@@ -130,15 +130,19 @@ func TestForwardIsGivenLessWhileItFailsAtMany(t *testing.T) {
 	want := w.sendCrossed(400)
 	var most atomic.Int64
 	most.Store(30)
-	a, largest := &abroad{}, 0
+	a, largest, panics := &abroad{}, 0, 0
 	w.runRelay(w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
 		if len(m) > int(most.Load()) {
+			panics++
 			panic(fmt.Sprint(len(m), " are too many"))
 		}
 		largest = max(largest, len(m))
 		return a.forward(ctx, m)
 	}))
 	w.untilEmpty("border")
+	if panics > 15 { // 400, 200, 100 and 50 at a time, and then when the calls have grown too large again
+		t.Errorf("forward failed %d times at too many messages", panics)
+	}
 	most.Store(1000)
 	w.exec(`INSERT INTO ` + w.queue("border") + ` (due, id, kind, header, body)
 		SELECT clock_timestamp(), gen_random_uuid(), 'border.crossed', '{}', '{}' FROM generate_series(1, 1500) n`)

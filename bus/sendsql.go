@@ -12,8 +12,8 @@ import (
 )
 
 // SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so
-// that it works under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another connection, and
-// fails after two seconds when there is none to be had.
+// that it works under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another connection,
+// since tx may be of another database, and fails after two seconds when there is none to be had: call it again, or use InSQL.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.callSend(ctx, tx, saga.Command, m, o)
 }

@@ -111,7 +111,7 @@ func (k *internKinds) text(b []byte) string {
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
 // attempt, what this program does not know yet waits for one that does. Users' functions run in it while the transaction stands
-// still, so it has the time of a batch: what is not decoded by then is left. Claims have no transaction, and are decoded all.
+// still, so it has the time of a batch: what is not decoded by then is left. Claims have no transaction: see decodeClaimed.
 func (b *batch) decode() {
 	now := time.Now()
 	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
@@ -125,7 +125,8 @@ func (b *batch) decode() {
 	}
 }
 
-// decodeClaimed is decode for a leased endpoint, whose loop that claims must not end with a function of the user's.
+// decodeClaimed is decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with a function of the
+// user's that ends its goroutine.
 func (b *batch) decodeClaimed() {
 	run.Each(len(b.messages), func(n int) {
 		begun := time.Now()
