@@ -228,6 +228,9 @@ func (f *finishing) commit(ctx context.Context) error {
 		return err
 	}
 	f.planLanes()
+	if f.strayed() {
+		return errLaneLost // this process has lost the lane since end looked, and the next try knows
+	}
 	f.batch.also = f.queueRights
 	f.sent = !f.batch.rehearses
 	return f.write(ctx)
@@ -299,6 +302,7 @@ func (f *finishing) end(ctx context.Context) error {
 	for n, c := range f.claims {
 		switch {
 		case c.key != "" && !f.lanes.held[c.key] || c.slot != nil && !f.slots[*c.slot]: // the right is lost, and the claim with it
+		case f.isStray(c):
 		case c.release && c.key != "": // it is parked again, see planLanes
 			f.won[n] = true
 		case c.release:

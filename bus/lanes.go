@@ -104,6 +104,23 @@ func (f *finishing) planLanes() {
 	}
 }
 
+// isStray reports whether c is to be tried again in a lane that this process has given up, and has in the database until its
+// lease ends. Nothing can be said to wait for c there: what was claimed behind it is not known any more. So c stays where
+// it is, and comes back with the lane.
+func (f *finishing) isStray(c *claimed) bool {
+	return f.options.Ordered == Strict && c.key != "" && c.fate == again && !c.release && !f.inLane(c.key)
+}
+
+// strayed reports whether a message is to be written that is a stray.
+func (f *finishing) strayed() bool {
+	for n, c := range f.claims {
+		if f.won[n] && f.isStray(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // unsure reports whether an earlier finish ended a message of the lane, and this process did not hear of it. That finish may also have taken
 // over what was parked there, which is ours now without our knowing it.
 func (f *finishing) unsure(key string) bool {

@@ -143,6 +143,36 @@ func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 	}
 }
 
+// A process loses a lane, for it could not extend its leases, while it finishes a failed message of the lane. The retry
+// must not be behind what the process had claimed and not begun.
+func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	fail, release := ended(t)
+	process, proxy := w.proxied()
+	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: 9 * time.Second, Poll: 20 * time.Millisecond, Policy: quickly}
+	part := bus.Handle(func(ctx *bus.Context, m turn) error {
+		until(ctx, fail)
+		return s.handle(ctx, m)
+	}, bus.KeyedBy(func(m turn) string { return m.Key }))
+	_, _ = w.preparedTurns(s, o, 0, 0)
+	first := w.send(turn{Key: "k", Fail: 1})
+	w.send(turn{Key: "k", N: 1})
+	w.send(turn{Key: "k", N: 2})
+	proxy.Set(faultproxy.Fault{Statement: "extend"})
+	w.startOn(process, "turns", o, part)
+	w.until("all are claimed", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("turns")+` WHERE owner IS NOT NULL`) == 3 })
+	w.until("the lease is about to end", func() bool {
+		return w.count(`SELECT count(*) FROM edda.lane WHERE until < clock_timestamp() + interval '2 seconds'`) == 1
+	})
+	row := w.lockRow("turns", first.ID)
+	release()
+	w.untilWaiting("finish")
+	w.until("the others are given up", func() bool { return len(eventsOf[bus.ClaimLost](w)) > 0 })
+	w.commit(row)
+	w.wantTurns(s, 1, 3, true)
+}
+
 // An extension that its process has given up may reach the database after the next one. The next one stands.
 func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
