@@ -119,6 +119,7 @@
 //	Info   edda: relay started                    endpoint
 //	Info   edda: relay stopped                    endpoint, error (nil after a clean drain)
 //	Warn   edda: a relay's turn was lost          endpoint, error (another follows)
+//	Warn   edda: a relay's forward failed as a whole, and is given fewer messages at a time  endpoint, messages, error (once in 30 s; Debug otherwise)
 //	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
 //	Warn   edda: no copy of a relayed message is kept  endpoint, message_id, kind, attempt (the server refused it, alone, again and again)
 //	Info   edda: relay goes on                    endpoint (after such a warning)
