@@ -243,8 +243,8 @@ func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 					END $$`)
 				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
 				w.send(call{})
-				w.start("victims", bus.EndpointOptions{Policy: once}, part)
-				w.untilEmpty("victims")
+				w.start("victims", bus.EndpointOptions{Concurrency: 1, Policy: once}, part)
+				w.untilWithin(time.Minute, "it is handled", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("victims")) == 0 })
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 			})
 		}

@@ -128,21 +128,7 @@ func (m *memory) acquit(id saga.ID) {
 	}
 }
 
-// doubts reports whether only trouble speaks against a message, and its failure was not rehearsed yet.
-func (m *memory) doubts(id saga.ID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.trouble[id] == freeTroubles+1
-}
-
-// tryOnce gives a message one more step, after its failure was rehearsed. The next trouble condemns it for good.
-func (m *memory) tryOnce(id saga.ID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.condemned, id)
-	m.trouble[id]++
-}
-
+// verdict returns what a message is condemned to, nil when it is not.
 func (m *memory) verdict(id saga.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,6 +136,19 @@ func (m *memory) verdict(id saga.ID) error {
 		return nil
 	}
 	return m.condemned[id]
+}
+
+// rehearses reports whether the failure that a message is condemned to is to be rehearsed: when only trouble speaks against it, for the
+// first time. Whoever has the message next may step it once more, and its next trouble condemns it for good.
+func (m *memory) rehearses(id saga.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.condemned[id] == nil || m.trouble[id] != freeTroubles+1 {
+		return false
+	}
+	delete(m.condemned, id)
+	m.trouble[id]++
+	return true
 }
 
 // forget drops what is remembered of messages that have left the queue, or were written anew.

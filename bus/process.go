@@ -73,7 +73,6 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	switch {
 	case errors.Is(err, errRehearsed):
 		b.abandon(ctx)
-		b.memory.tryOnce(b.messages[0].id)
 		b.trouble, b.convicts = true, true
 	case err != nil:
 		b.abandon(ctx)

@@ -99,6 +99,76 @@ func TestPoisonInASparseQueue(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
 }
 
+// However many messages are refused, one behind the other, and however large they are, what is behind them arrives, and they do not stay.
+func TestManyPoisonsInASparseQueue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ poisons, batchMax, batchBytes int }{
+		"more than are tried behind one": {15, 12, 0},
+		"each fills a turn":              {3, 0, 10},
+		"two":                            {2, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.installRelay()
+			poison := map[saga.ID]bool{}
+			for range c.poisons {
+				poison[w.send(crossed{Key: "poison"}).ID] = true
+			}
+			var refused atomic.Int64
+			a := &abroad{refuse: func(d *saga.Delivery) error {
+				if poison[d.Info.ID] {
+					refused.Add(1)
+					return errors.New("not taken")
+				}
+				return nil
+			}}
+			o := soonRelayed()
+			o.BatchMax, o.BatchBytes, o.Stuck, o.RetryMost = c.batchMax, c.batchBytes, 3, 2*time.Millisecond
+			w.runRelay(w.relay(w.bus, o, a.forward))
+			left := func() int { return w.count(`SELECT count(*) FROM ` + w.queue("border")) }
+			for n := 1; left() > 0; n++ { // a message is given up while others go through
+				w.send(crossed{N: n})
+				w.until("it arrives", func() bool { return len(a.ids()) == n })
+				before := refused.Load()
+				w.until("they are tried alone", func() bool { return refused.Load() > before+int64(c.poisons) || left() == 0 })
+			}
+			w.want(c.poisons, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
+		})
+	}
+}
+
+// An other side that comes back for a moment again and again, and never for the first message, has not refused that one.
+func TestMomentsOfABrokerKillNothing(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	first := w.send(crossed{}).ID
+	want := append([]saga.ID{first}, w.sendCrossed(40)...)
+	calls, moments := 0, 0
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		switch calls++; {
+		case moments == 8:
+			return nil
+		case calls%50 == 0 && d.Info.ID != first:
+			moments++
+			return nil
+		}
+		return errAway
+	}}
+	o := soonRelayed()
+	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	w.runRelay(w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
+		if errs := a.forward(ctx, m[:1]); len(errs) > 0 && errs[0] != nil {
+			return append(errs, slices.Repeat([]error{bus.ErrBehind}, len(m)-1)...)
+		}
+		return append([]error{nil}, slices.Repeat([]error{bus.ErrBehind}, len(m)-1)...)
+	}))
+	w.untilEmpty("border")
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+	if got := len(a.ids()); got != len(want) {
+		t.Errorf("%d messages arrived, want %d", got, len(want))
+	}
+}
+
 // What no attempt can cure is given up at once, what is not wanted is discarded, and what follows arrives.
 func TestRelayGivesUpAtOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})

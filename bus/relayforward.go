@@ -20,7 +20,7 @@ var ErrBehind = errors.New("not tried, because a message before it failed")
 type failing struct {
 	attempts int
 	first    time.Time // by the database's clock
-	refused  int       // times in a row that it failed right behind another that went through
+	refused  int       // times that it failed right behind another that went through, see relaystuck.go
 	alone    bool      // it is given to forward by itself, see relaysearch.go
 }
 
@@ -40,8 +40,8 @@ func (r *relaying) carry(life, ctx context.Context, b *relayed) {
 		return
 	}
 	through := r.pass(life, ctx, b, messages)
-	if m, behind := r.stuck(messages, through); m != nil && ctx.Err() == nil {
-		r.tellStuck(ctx, b, m, behind, through)
+	if m := r.stuck(messages, through); m != nil && ctx.Err() == nil {
+		r.tellStuck(life, ctx, b, m, through)
 	}
 }
 

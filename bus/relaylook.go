@@ -31,6 +31,7 @@ type relayed struct {
 	xmax     uint64    // the transaction that came next, when they were read
 	fired    bool      // one of them belongs to a run
 	unread   int       // messages that a newer program wrote
+	beyond   int       // of messages: read behind the turn, see relaystuck.go; there may be others before them
 
 	wait time.Duration // before the next turn
 	took time.Duration // of forward
@@ -46,7 +47,7 @@ func (b *relayed) undecided() []*message {
 
 // gone is the last message before which nothing is left; zero when the first is.
 func (b *relayed) gone() (last position) {
-	for _, m := range b.messages {
+	for _, m := range b.messages[:len(b.messages)-b.beyond] {
 		if m.fate == left {
 			break
 		}
@@ -70,9 +71,7 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	var xmin uint64
 	pipeline.Queue(r.bus.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &batch.xmax))
 	from := r.head.begin(batch.read)
-	pipeline.Queue(r.sql.look, r.turnMax(), after(from), [16]byte(from.id), r.options.BatchBytes).Query(func(rows pgx.Rows) error {
-		return batch.collect(rows, r.turnMax())
-	})
+	r.queueLook(pipeline, batch, from, r.turnMax())
 	// One transaction, so that the planner's settings end with it.
 	if err := (pg.Conn{Conn: conn.Conn()}).SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
@@ -84,6 +83,13 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	r.head.looked(first, xmin)
 	r.decode(batch)
 	return batch, nil
+}
+
+// queueLook queues the statement that reads at most so many messages behind a position.
+func (r *relaying) queueLook(pipeline *pgx.Batch, batch *relayed, from position, most int) {
+	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), r.options.BatchBytes).Query(func(rows pgx.Rows) error {
+		return batch.collect(rows, most)
+	})
 }
 
 // collect reads the rows of a look. Their memory is not used again: forward may keep what it was given.

@@ -27,6 +27,7 @@ type relaying struct {
 	database *backoff.ExponentialBackOff // with ours
 	failing  map[saga.ID]*failing        // messages that were tried in vain, and are still in the queue
 	search   search                      // for the message at which forward fails as a whole
+	probing  probing                     // for what goes through behind a stuck message
 	warned   time.Time                   // of failures, for the last time
 	warnedOf time.Time                   // calls that failed as a whole, for the last time
 

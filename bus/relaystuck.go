@@ -1,65 +1,227 @@
 package bus
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // What a message that keeps failing says of the other side: nothing, as long as it is alone. So after each Stuck failures in a row the messages
 // behind it are tried one after another. If one goes through, the other side is well at that moment, and the stuck one is tried
-// right behind it. When it has failed so three times, with no turn between in which nothing went through, it is the message that is
-// not taken, and it is a dead letter. An other side that is away, or comes back at any moment, gives no such evidence, however long
-// it lasts.
+// right behind it. When it has failed so three times it is the message that is not taken, and it is a dead letter. An other side that is
+// away, or comes back at any moment, gives no such evidence, however long it lasts.
 //
-// Nothing overtakes a message that has failed less often than Stuck; of one that has, the messages behind it are tried only after
-// itself in that very turn. So it is overtaken only when it is dead in the end, or when the other side came back between the two.
+// Evidence is void when the other side may have been away: when nothing goes through and a message fails that is not suspected, or when one
+// goes through that failed before. Suspected is what has failed right behind a success. So the failures of many messages that are not
+// taken do not speak for each other.
+//
+// A round tries ten messages, the next one those behind them and twice as many, as long as nothing goes through: however many
+// messages are not taken, and however large they are, what is behind them is reached. At the end of the queue the rounds begin anew.
+//
+// Nothing overtakes a message that has failed less often than Stuck, unless it failed between a stuck one and what went through.
+// Those are tried again at once.
 
 const (
-	stuckProbes  = 10 // messages behind a stuck one that are tried in one turn
+	stuckProbes  = 10 // messages behind a stuck one that the first round tries
 	stuckRefused = 3  // failures of it, each right behind a success
 )
 
-// stuck finds the first message that has failed so often that those behind it are asked, and these. through tells whether something
+// probing is how far the messages behind stuck ones have been tried.
+type probing struct {
+	last   position   // that was tried
+	most   int        // messages of the next round; 0: stuckProbes
+	failed []position // in the rounds since they began behind the stuck message
+}
+
+// stuck finds the first message that has failed so often that those behind it are asked. through tells whether something
 // went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
-func (r *relaying) stuck(messages []*message, through bool) (m *message, behind []*message) {
-	for n, m := range messages {
+func (r *relaying) stuck(messages []*message, through bool) *message {
+	for _, m := range messages {
 		f := r.failing[m.id]
 		if m.fate != left || m.err == nil || f == nil || f.attempts < r.options.Stuck {
 			continue
 		}
 		if !through && f.refused == 0 && f.attempts%r.options.Stuck != 0 {
-			return nil, nil
+			return nil
 		}
-		for _, other := range messages[n+1:] {
-			if other.fate == left && !through && len(behind) < stuckProbes {
-				behind = append(behind, other)
-			}
-		}
-		return m, behind
+		return m
 	}
-	return nil, nil
+	return nil
 }
 
 // tellStuck tries those behind m, and after each success m itself.
-func (r *relaying) tellStuck(ctx context.Context, b *relayed, m *message, behind []*message, through bool) {
-	f, well := r.failing[m.id], through
-	for n := -1; n < len(behind); n++ {
-		if n >= 0 {
-			through, _ = r.try(ctx, b, behind[n:n+1])
+func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, through bool) {
+	if through {
+		r.confirm(ctx, b, m)
+		return
+	}
+	well, doubt := false, false
+	begun, behind := time.Now(), r.behind(ctx, b, m)
+	for n, other := range behind {
+		if ctx.Err() != nil || life.Err() != nil || time.Since(begun) > passFor {
+			break
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if !through {
-			continue
-		}
-		well = true
-		if _, _ = r.try(ctx, b, []*message{m}); m.fate != left || ctx.Err() != nil {
-			return // what is still behind it comes in its turn
-		}
-		if f.refused++; f.refused >= stuckRefused {
-			r.giveUp(m, "stuck", m.err)
-			return
+		r.probing.last = other.position()
+		suspected, failed := r.suspects(other), r.failing[other.id] != nil
+		went, _ := r.try(ctx, b, behind[n:n+1])
+		switch {
+		case went:
+			well = true
+			if failed {
+				r.believeAll()
+			}
+			if r.confirm(ctx, b, m) {
+				return
+			}
+		case other.fate == left && !suspected:
+			doubt = true
+			r.probing.failed = append(r.probing.failed, other.position())
 		}
 	}
-	if !well && len(behind) > 0 {
+	switch {
+	case ctx.Err() != nil:
+	case well:
+		r.probing.most = 0
+	default:
+		r.probing.most = min(2*max(r.probing.most, stuckProbes), r.options.BatchMax)
+		if doubt {
+			r.believeAll()
+		}
+	}
+}
+
+// confirm is called right behind a success. It tries m, and then those that have failed since the rounds began behind m, and are not
+// suspected yet. It reports whether the fate of m is known, or nothing more is to be asked.
+func (r *relaying) confirm(ctx context.Context, b *relayed, m *message) (over bool) {
+	if !r.refuses(ctx, b, m) {
+		return true
+	}
+	if f := r.failing[m.id]; f != nil && f.refused >= stuckRefused {
+		r.giveUp(m, "stuck", m.err)
+		over = true
+	}
+	here := map[position]*message{}
+	for _, other := range b.messages {
+		here[other.position()] = other
+		if other != m && other.err != nil {
+			r.suspect(ctx, b, other)
+		}
+	}
+	failed := r.probing.failed
+	r.probing.failed = nil
+	for begun := time.Now(); len(failed) > 0 && time.Since(begun) < passFor; failed = failed[1:] {
+		if other := here[failed[0]]; other != nil {
+			r.suspect(ctx, b, other)
+		} else {
+			r.suspectAt(ctx, b, failed[0])
+		}
+	}
+	return over || ctx.Err() != nil
+}
+
+// suspect tries a message that has failed and is not suspected yet.
+func (r *relaying) suspect(ctx context.Context, b *relayed, m *message) {
+	if m.fate == left && !r.suspects(m) {
+		r.refuses(ctx, b, m)
+	}
+}
+
+// suspectAt is suspect for a message of an earlier turn.
+func (r *relaying) suspectAt(ctx context.Context, b *relayed, at position) {
+	found, err := r.lookBehind(ctx, at.before(), 1)
+	if err != nil || len(found.messages) == 0 || found.messages[0].position() != at {
+		return
+	}
+	other := found.messages[0]
+	if r.suspect(ctx, b, other); other.fate != left {
+		b.messages, b.beyond = append(b.messages, other), b.beyond+1
+	}
+}
+
+// refuses tries m, and notes when it fails.
+func (r *relaying) refuses(ctx context.Context, b *relayed, m *message) bool {
+	if m.fate != left {
+		return false
+	}
+	_, _ = r.try(ctx, b, []*message{m})
+	if m.fate != left || ctx.Err() != nil {
+		return false
+	}
+	if f := r.failing[m.id]; f != nil {
+		f.refused++
+	}
+	return true
+}
+
+// suspects reports whether m has failed right behind a success.
+func (r *relaying) suspects(m *message) bool {
+	f := r.failing[m.id]
+	return f != nil && f.refused > 0
+}
+
+// believeAll takes back all suspicion.
+func (r *relaying) believeAll() {
+	for _, f := range r.failing {
 		f.refused = 0
 	}
+}
+
+// behind is what the next round tries: messages that are behind m and those that were tried before, or else, at the end of the queue, behind m.
+func (r *relaying) behind(ctx context.Context, b *relayed, m *message) []*message {
+	most := max(r.probing.most, stuckProbes)
+	if last := r.probing.last; last.after(m.position()) {
+		if found := r.leftBehind(ctx, b, last, most); len(found) > 0 {
+			return found
+		}
+	}
+	r.probing.failed = nil
+	return r.leftBehind(ctx, b, m.position(), most)
+}
+
+// leftBehind is what is left of the turn behind a position, or else the next messages of the queue.
+func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position, most int) (found []*message) {
+	for _, m := range b.messages {
+		if m.position().after(from) && len(found) < most && m.fate == left {
+			found = append(found, m)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, m := range b.messages {
+		if last := m.position(); last.after(from) {
+			from = last
+		}
+	}
+	more, err := r.lookBehind(ctx, from, most)
+	if err != nil {
+		r.options.Logger.Debug("edda: look behind a stuck message", "endpoint", r.name, "error", err) // the next round does
+		return nil
+	}
+	b.messages, b.beyond = append(b.messages, more.messages...), b.beyond+len(more.messages)
+	return more.undecided()
+}
+
+// lookBehind reads messages behind a position, and decides what can be decided without the other side.
+func (r *relaying) lookBehind(ctx context.Context, from position, most int) (*relayed, error) {
+	limited, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	batch := &relayed{read: time.Now()}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(r.bus.sql.Get("open"))
+	r.queueLook(pipeline, batch, from, most)
+	if err := r.pool.SendBatch(limited, pipeline).Close(); err != nil {
+		return nil, fmt.Errorf("look: %w", explain(err))
+	}
+	r.decode(batch)
+	if batch.unread > 0 {
+		batch.messages = nil
+	}
+	if err := r.checkRuns(ctx, batch); err != nil {
+		return nil, err
+	}
+	r.recall(batch)
+	return batch, nil
 }

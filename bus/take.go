@@ -189,7 +189,7 @@ func (b *batch) read(m *message) {
 func (b *batch) prepare(m *message) {
 	if err := b.memory.verdict(m.id); err != nil {
 		m.judged = true
-		b.rehearses = len(b.messages) == 1 && b.memory.doubts(m.id)
+		b.rehearses = len(b.messages) == 1 && b.memory.rehearses(m.id)
 		b.fail(m, err)
 		return
 	}
