@@ -115,7 +115,7 @@ func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	w.run("counters", bus.EndpointOptions{}, bus.Saga(counters))
+	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters)) // two workers may take the messages in another order
 	messages, err := w.stockSubscriber(sql.BeginnerFromStdSQL(db), sql.SubscriberConfig{}).Subscribe(t.Context(), "out")
 	if err != nil {
 		t.Fatal(err)
