@@ -133,6 +133,7 @@
 //	Warn   edda: the endpoint's limit is another than its program's  endpoint, limit, cluster_concurrency, remedy
 //	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
+//	Debug  edda: look behind a stuck message      endpoint, error (a relay; the next round looks)
 //
 // What concerns a message is logged after the commit that made it true, and bodies never. A kind that is no name is escaped and cut. saga and key are there
 // when the message was for an instance; manifest, run and run_attempt when a manifest emitted it.
