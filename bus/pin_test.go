@@ -252,7 +252,7 @@ func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	w.until("it is over", func() bool { p, _ := w.pin(); return p.Name != made.want.Name })
 
 	w.exec(`SELECT pg_create_logical_replication_slot('changes', 'test_decoding')`) // keeps rows of catalogs
-	w.do(w.session("read"), `BEGIN`, `SELECT 1`)                                    // at READ COMMITTED nothing is kept between statements
+	w.do(w.session("read"), `BEGIN ISOLATION LEVEL READ COMMITTED`, `SELECT 1`)     // at READ COMMITTED nothing is kept between statements
 	w.do(w.session("elsewhere", "dbname=postgres"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	vacuum := w.session("vacuum")
 	w.do(vacuum, `SET vacuum_cost_delay = '100ms'`, `SET vacuum_cost_limit = 1`)
