@@ -85,7 +85,7 @@ type claimed struct {
 	lane      *lane       // that it was claimed for, nil when it was entered with this claim
 	before    saga.ID     // the session that had it when its lease ended; zero when none did
 	crashes   suspect     // the processes that died with it in hand
-	died      bool        // the last of these is that of before: this claim, or whoever revives its lane, has counted it
+	died      bool        // the last of these is that of before; this claim or a revival of its lane has counted it
 	diedAlone bool        // with nothing else in hand
 	number    int         // of the claim
 	rows      []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown

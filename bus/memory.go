@@ -139,7 +139,7 @@ func (m *memory) verdict(id saga.ID) error {
 }
 
 // rehearses reports whether the failure that a message is condemned to is to be rehearsed: when only trouble speaks against it, for the
-// first time. Whoever has the message next may step it once more, and its next trouble condemns it for good.
+// first time. The next batch that takes the message steps it once more, and further trouble condemns it for good.
 func (m *memory) rehearses(id saga.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

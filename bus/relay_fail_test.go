@@ -156,16 +156,53 @@ func TestMomentsOfABrokerKillNothing(t *testing.T) {
 	}}
 	o := soonRelayed()
 	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
-	w.runRelay(w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
-		if errs := a.forward(ctx, m[:1]); len(errs) > 0 && errs[0] != nil {
-			return append(errs, slices.Repeat([]error{bus.ErrBehind}, len(m)-1)...)
-		}
-		return append([]error{nil}, slices.Repeat([]error{bus.ErrBehind}, len(m)-1)...)
-	}))
+	w.runRelay(w.relay(w.bus, o, oneByOne(a.forward)))
 	w.untilEmpty("border")
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 	if got := len(a.ids()); got != len(want) {
 		t.Errorf("%d messages arrived, want %d", got, len(want))
+	}
+}
+
+// While the broker was away, messages far behind the first one were tried. The next message that is stuck is another matter: those right behind
+// it come first.
+func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	ids := w.sendCrossed(60)
+	calls, away := 0, true
+	a := &abroad{refuse: func(d *saga.Delivery) error {
+		if calls++; calls > 100 && d.Info.ID == ids[0] {
+			away = false
+		}
+		if away || d.Info.ID == ids[1] {
+			return errAway
+		}
+		return nil
+	}}
+	o := soonRelayed()
+	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	w.runRelay(w.relay(w.bus, o, oneByOne(a.forward)))
+	want := slices.Delete(slices.Clone(ids), 1, 2)
+	w.until("all others are there", func() bool { return len(a.ids()) == len(want) })
+	want = append(want, w.sendCrossed(5)...) // which never failed, so that they speak against the one that does
+	w.untilEmpty("border")
+	if got := a.ids(); !slices.Equal(got, want) {
+		t.Errorf("arrived\n%v, want\n%v", got, want)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'`, ids[1])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+}
+
+// oneByOne is a Forward that gives the other side the first message of a call alone.
+func oneByOne(forward bus.Forward) bus.Forward {
+	return func(ctx context.Context, m []*saga.Delivery) []error {
+		errs := slices.Repeat([]error{bus.ErrBehind}, len(m))
+		errs[0] = nil
+		if first := forward(ctx, m[:1]); len(first) > 0 {
+			errs[0] = first[0]
+		}
+		return errs
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -17,25 +18,26 @@ import (
 // goes through that failed before. Suspected is what has failed right behind a success. So the failures of many messages that are not
 // taken do not speak for each other.
 //
-// A round tries ten messages, the next one those behind them and twice as many, as long as nothing goes through: however many
-// messages are not taken, and however large they are, what is behind them is reached. At the end of the queue the rounds begin anew.
+// A round tries ten messages, and the next one those behind them, as long as nothing goes through: however many messages are not taken, and
+// however large they are, what is behind them is reached. After a success, at the end of the queue, and behind another stuck message the
+// rounds begin anew, or they would pass over messages that nobody has tried.
 //
 // Nothing overtakes a message that has failed less often than Stuck, unless it failed between a stuck one and what went through.
 // Those are tried again at once.
 
 const (
-	stuckProbes  = 10 // messages behind a stuck one that the first round tries
+	stuckProbes  = 10 // messages behind a stuck one that a round tries
 	stuckRefused = 3  // failures of it, each right behind a success
 )
 
-// probing is how far the messages behind stuck ones have been tried.
+// probing is how far the messages behind a stuck one have been tried.
 type probing struct {
+	of     saga.ID    // the stuck one
 	last   position   // that was tried
-	most   int        // messages of the next round; 0: stuckProbes
-	failed []position // in the rounds since they began behind the stuck message
+	failed []position // in the rounds since they began behind the stuck one
 }
 
-// stuck finds the first message that has failed so often that those behind it are asked. through tells whether something
+// stuck finds the first message that has failed so often that those behind it are asked. through reports whether something
 // went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
 func (r *relaying) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
@@ -53,6 +55,9 @@ func (r *relaying) stuck(messages []*message, through bool) *message {
 
 // tellStuck tries those behind m, and after each success m itself.
 func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, through bool) {
+	if r.probing.of != m.id {
+		r.probing = probing{of: m.id}
+	}
 	if through {
 		r.confirm(ctx, b, m)
 		return
@@ -77,18 +82,16 @@ func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, 
 			}
 		case other.fate == left && !suspected:
 			doubt = true
-			r.probing.failed = append(r.probing.failed, other.position())
+			if len(r.probing.failed) < mostRemember {
+				r.probing.failed = append(r.probing.failed, other.position())
+			}
 		}
 	}
 	switch {
-	case ctx.Err() != nil:
 	case well:
-		r.probing.most = 0
-	default:
-		r.probing.most = min(2*max(r.probing.most, stuckProbes), r.options.BatchMax)
-		if doubt {
-			r.believeAll()
-		}
+		r.probing = probing{of: m.id}
+	case doubt && ctx.Err() == nil:
+		r.believeAll()
 	}
 }
 
@@ -170,20 +173,19 @@ func (r *relaying) believeAll() {
 
 // behind is what the next round tries: messages that are behind m and those that were tried before, or else, at the end of the queue, behind m.
 func (r *relaying) behind(ctx context.Context, b *relayed, m *message) []*message {
-	most := max(r.probing.most, stuckProbes)
 	if last := r.probing.last; last.after(m.position()) {
-		if found := r.leftBehind(ctx, b, last, most); len(found) > 0 {
+		if found := r.leftBehind(ctx, b, last); len(found) > 0 {
 			return found
 		}
 	}
 	r.probing.failed = nil
-	return r.leftBehind(ctx, b, m.position(), most)
+	return r.leftBehind(ctx, b, m.position())
 }
 
 // leftBehind is what is left of the turn behind a position, or else the next messages of the queue.
-func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position, most int) (found []*message) {
+func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position) (found []*message) {
 	for _, m := range b.messages {
-		if m.position().after(from) && len(found) < most && m.fate == left {
+		if m.position().after(from) && len(found) < stuckProbes && m.fate == left {
 			found = append(found, m)
 		}
 	}
@@ -195,7 +197,7 @@ func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position, mo
 			from = last
 		}
 	}
-	more, err := r.lookBehind(ctx, from, most)
+	more, err := r.lookBehind(ctx, from, stuckProbes)
 	if err != nil {
 		r.options.Logger.Debug("edda: look behind a stuck message", "endpoint", r.name, "error", err) // the next round does
 		return nil

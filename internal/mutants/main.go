@@ -98,7 +98,7 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 	return laboratory{root: strings.TrimSpace(string(root)), dir: dir, dsn: server.DSN()}, clean, nil
 }
 
-// tryAll tries what is chosen, but for what the record says was killed on this commit.
+// tryAll tries the chosen mutants, except those that the record says were killed on this commit.
 func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
 	for _, m := range chosen {
 		if _, err := m.files(l.root); err != nil {
