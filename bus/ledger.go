@@ -62,7 +62,7 @@ func (b *batch) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 	cut := b.cut
 	b.messages, b.cut = nil, false
 	b.queueTake(pipeline, order{limit: len(before), after: first.before()})
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := b.sendTake(ctx, pipeline); err != nil {
 		b.messages = before
 		return explain(err)
 	}

@@ -82,6 +82,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 	}{
 		"take":            {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
 		"take_seated":     {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
+		"read_large":      {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"next_due":        {most: 1},
 		"insert":          {empty: []string{"{}", "{}", "{}", "{}", "{}"}, full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"}, full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},

@@ -23,6 +23,9 @@ type batch struct {
 	now   time.Time // the database's clock when it had begun
 	xact  string    // the transaction that took, when handlers may end it
 
+	bytes int       // of the rows that the take has locked
+	large largeOnes // among them
+
 	found     int      // rows that the take has locked, with those for which there was no memory
 	foundLast position // the last of them
 

@@ -8,19 +8,15 @@ SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM
 -- name: relay_look
 -- From the mark, which is no cursor: see relayhead.go. A cursor would pass over what is due earlier and was committed later, and
 -- break the order of two messages of which one was committed before the other was written.
--- Rows come along as long as they have no more than $4 bytes together, and the first one always does: the server reads no others
--- from TOAST, and the process has memory for what it gets.
-SELECT t.tid, t.due, t.id, t.sent, t.first_failed, t.attempt, t.kind, t.header, t.body, now()
-FROM (
-    SELECT r.*, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
-    FROM (
-        SELECT q.ctid AS tid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.kind, q.header, q.body,
-               octet_length(q.kind) + octet_length(q.header) + octet_length(q.body) AS size
-        FROM :queue q
-        WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
-        ORDER BY q.due, q.id
-        LIMIT $1) r) t
-WHERE t.upto <= $4::bigint OR t.upto = t.size;
+-- A header or a body of more than $4 bytes stays behind, for read_large: so the server reads from TOAST, and sends, no more than the process
+-- has memory for.
+SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END, CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now()
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1;
 
 -- name: relay_delete
 -- Exactly the messages that have met their fate. Where one lies is found without the index, and may have changed since nobody had it locked:

@@ -112,6 +112,7 @@ func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 func TestRelayTakesNoMoreThanBatchBytes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
+	scales := w.weigh()
 	const batchBytes = 200_000
 	put := func(rows, header, body int) {
 		w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) SELECT clock_timestamp(), gen_random_uuid(), $1, $2, $3 FROM generate_series(1, $4)`,
@@ -138,5 +139,8 @@ func TestRelayTakesNoMoreThanBatchBytes(t *testing.T) {
 	stop()
 	if want := []int{3, 3, 3, 3, 3, 3, 2, 1, 1, 3, 3, 3, 3, 3, 3, 2}; !slices.Equal(turns, want) {
 		t.Errorf("the turns took %v messages, want %v", turns, want)
+	}
+	if most := scales.heaviest.Load(); most > 3*batchBytes+90_000 {
+		t.Errorf("the server sent %d bytes at once, the largest message has %d", most, 3*batchBytes+30_000)
 	}
 }

@@ -32,6 +32,7 @@ type relayed struct {
 	fired    bool      // one of them belongs to a run
 	unread   int       // messages that a newer program wrote
 	beyond   int       // of messages: read behind the turn, see relaystuck.go; there may be others before them
+	large    largeOnes // among them
 
 	wait time.Duration // before the next turn
 	took time.Duration // of forward
@@ -80,6 +81,9 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	if len(batch.messages) > 0 {
 		first = batch.messages[0].position()
 	}
+	if err := r.readLarge(ctx, pg.Conn{Conn: conn.Conn()}, batch); err != nil {
+		return nil, err
+	}
 	r.head.looked(first, xmin)
 	r.decode(batch)
 	return batch, nil
@@ -87,29 +91,56 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 
 // queueLook queues the statement that reads at most so many messages behind a position.
 func (r *relaying) queueLook(pipeline *pgx.Batch, batch *relayed, from position, most int) {
-	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), r.options.BatchBytes).Query(func(rows pgx.Rows) error {
-		return batch.collect(rows, most)
+	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), smallUpTo(r.options.BatchBytes, most)).Query(func(rows pgx.Rows) error {
+		return batch.collect(rows, most, r.options.BatchBytes)
 	})
 }
 
+// readLarge reads the headers and bodies that a look has left behind. A message that was taken out of the queue since then is none of the
+// batch's.
+func (r *relaying) readLarge(ctx context.Context, conn interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}, batch *relayed) error {
+	if len(batch.large) == 0 {
+		return nil
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(r.bus.sql.Get("open"))
+	batch.large.queue(pipeline, r.queue, new(scratch).keep)
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	batch.messages = slices.DeleteFunc(batch.messages, func(m *message) bool { return slices.Contains(batch.large, m) })
+	return nil
+}
+
 // collect reads the rows of a look. Their memory is not used again: forward may keep what it was given.
-func (b *relayed) collect(rows pgx.Rows, most int) error {
+func (b *relayed) collect(rows pgx.Rows, most, mostBytes int) error {
 	var (
+		bytes  int
 		kinds  internKinds
 		memory scratch
 		slab   []message
 	)
 	for rows.Next() {
+		row := pg.CurrentRow(rows)
+		if bytes += int(row.Int(9)); bytes > mostBytes && len(b.messages) > 0 {
+			continue
+		}
 		if len(slab) == 0 {
 			slab = make([]message, min(slabSize, most))
 		}
 		m := &slab[0]
 		slab = slab[1:]
-		row := pg.CurrentRow(rows)
 		m.tid, m.due, m.id, m.sent, m.firstFailed = row.TID(0), row.Time(1), row.UUID(2), row.Time(3), row.Time(4)
-		m.attempt, m.kind, m.header, m.body = int(row.Int(5)), kinds.text(row.Bytes(6)), memory.keep(row.Bytes(7)), memory.keep(row.Bytes(8))
+		m.attempt, m.kind = int(row.Int(5)), kinds.text(row.Bytes(6))
+		if row.Null(7) || row.Null(8) {
+			b.large = append(b.large, m)
+		} else {
+			m.header, m.body = memory.keep(row.Bytes(7)), memory.keep(row.Bytes(8))
+		}
 		if b.messages == nil {
-			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(9)
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(10)
 		}
 		b.messages = append(b.messages, m)
 	}

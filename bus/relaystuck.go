@@ -217,6 +217,9 @@ func (r *relaying) lookBehind(ctx context.Context, from position, most int) (*re
 	if err := r.pool.SendBatch(limited, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("look: %w", explain(err))
 	}
+	if err := r.readLarge(limited, r.pool, batch); err != nil {
+		return nil, fmt.Errorf("look: %w", explain(err))
+	}
 	r.decode(batch)
 	if batch.unread > 0 {
 		batch.messages = nil

@@ -47,40 +47,33 @@ WHERE current_setting('idle_in_transaction_session_timeout')::interval NOT BETWE
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: take
--- The row lock is the claim. Headers and bodies come along as long as all rows up to theirs have no more than $4 bytes
--- together, and those of the first row always do. A row that comes without them is left for a later batch. So the server sends what
--- the process has memory for, and reads nothing else from TOAST. A window function would not stand beside FOR UPDATE, hence the two
--- subqueries; they keep no rows, as a CTE would. mark is not 0 when somebody has had the row locked before: he let go of it, or is dead.
-SELECT t.tid, t.due, t.id, t.sent, t.first_failed, t.attempt, t.conflict, t.kind,
-       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.header END,
-       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.body END, now(), t.mark
-FROM (
-    SELECT r.*, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
-    FROM (
-        SELECT q.ctid AS tid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.xmax AS mark,
-               octet_length(q.kind) + octet_length(q.header) + octet_length(q.body) AS size
-        FROM :queue q
-        WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
-        ORDER BY q.due, q.id
-        LIMIT $1
-        FOR UPDATE SKIP LOCKED) r) t;
+-- The row lock is the claim. A header or a body of more than $4 bytes stays behind, for read_large: so the server reads from TOAST, and sends,
+-- no more than the process has memory for. xmax is not 0 when somebody has had the row locked before: he let go of it, or is dead.
+SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END, CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(), q.xmax
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1
+FOR UPDATE SKIP LOCKED;
 
 -- name: take_seated
 -- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had locked
 -- would be passed over by those who have one.
-SELECT t.tid, t.due, t.id, t.sent, t.first_failed, t.attempt, t.conflict, t.kind,
-       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.header END,
-       CASE WHEN t.upto <= $4::bigint OR t.upto = t.size THEN t.body END, now(), t.mark
-FROM (
-    SELECT r.*, sum(r.size) OVER (ROWS UNBOUNDED PRECEDING) AS upto
-    FROM (
-        SELECT q.ctid AS tid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.xmax AS mark,
-               octet_length(q.kind) + octet_length(q.header) + octet_length(q.body) AS size
-        FROM :queue q
-        WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
-        ORDER BY q.due, q.id
-        LIMIT $1 * current_setting('edda.seat')::int
-        FOR UPDATE SKIP LOCKED) r) t;
+SELECT q.ctid, q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END, CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(), q.xmax
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1 * current_setting('edda.seat')::int
+FOR UPDATE SKIP LOCKED;
+
+-- name: read_large
+-- Headers and bodies that a take, or a look of a relay, has left behind.
+SELECT l.place - 1, q.header, q.body
+FROM unnest($1::timestamptz[], $2::uuid[]) WITH ORDINALITY l(due, id, place) JOIN :queue q ON q.due = l.due AND q.id = l.id;
 
 -- name: next_due
 SELECT q.due - now() FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 1;

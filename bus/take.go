@@ -21,7 +21,7 @@ const begin = "begin isolation level read committed read write"
 func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	b.queueTake(pipeline, o)
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := b.sendTake(ctx, pipeline); err != nil {
 		b.pump.taken(o, 0, position{})
 		return fmt.Errorf("take: %w", explain(err))
 	}
@@ -36,14 +36,39 @@ func (b *batch) take(ctx context.Context, o order) error {
 	return nil
 }
 
+// sendTake sends a pipeline with a take, and reads what the take has left behind.
+func (b *batch) sendTake(ctx context.Context, pipeline *pgx.Batch) error {
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	return b.takeLarge(ctx)
+}
+
+// takeLarge reads the headers and bodies that a take has left behind.
+func (b *batch) takeLarge(ctx context.Context) error {
+	if len(b.large) == 0 {
+		return nil
+	}
+	pipeline := &pgx.Batch{}
+	b.large.queue(pipeline, b.queue, b.keep)
+	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	if gone := len(b.large); gone > 0 {
+		return fmt.Errorf("%d large messages that were locked are gone", gone)
+	}
+	return nil
+}
+
 // queueTake queues the begin of the transaction, and the take.
 func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
+	b.bytes, b.large = 0, nil
 	pipeline.Queue(begin)
 	pipeline.Queue(b.bus.sql.Get("open"))
 	if b.fence != nil {
 		b.fence(pipeline)
 	}
-	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id), b.options.BatchBytes).Query(b.collect)
+	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id), smallUpTo(b.options.BatchBytes, o.limit)).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
@@ -78,17 +103,22 @@ func (b *batch) collect(rows pgx.Rows) error {
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
 		b.found, b.foundLast = b.found+1, position{due: r.Time(1), id: r.UUID(2)}
-		if b.cut = b.cut || r.Null(8); b.cut {
+		b.bytes += int(r.Int(10))
+		if b.cut = b.cut || len(b.messages) > 0 && b.bytes > b.options.BatchBytes; b.cut {
 			continue
 		}
 		m := b.newMessage()
 		m.tid, m.due, m.id, m.sent, m.firstFailed = r.TID(0), b.foundLast.due, b.foundLast.id, r.Time(3), r.Time(4)
 		m.attempt, m.conflict, m.kind = int(r.Int(5)), int(r.Int(6)), kinds.text(r.Bytes(7))
-		m.header, m.body = b.keep(r.Bytes(8)), b.keep(r.Bytes(9))
+		if r.Null(8) || r.Null(9) {
+			b.large = append(b.large, m)
+		} else {
+			m.header, m.body = b.keep(r.Bytes(8)), b.keep(r.Bytes(9))
+		}
 		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
 		b.messages = append(b.messages, m)
-		b.now = r.Time(10)
-		m.touched = r.Int(11) != 0
+		b.now = r.Time(11)
+		m.touched = r.Int(12) != 0
 		b.touched = b.touched || m.touched
 	}
 	return rows.Err()
