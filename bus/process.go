@@ -97,7 +97,7 @@ var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or 
 
 // exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and is judged when it
 // is taken again.
-func (b *batch) exited(ctx context.Context) (report, error) {
+func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.trouble = true
 	if b.inHand != nil {
@@ -105,7 +105,7 @@ func (b *batch) exited(ctx context.Context) (report, error) {
 	}
 	b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: errExited})
 	b.count(errExited)
-	return b.report(errExited), errExited
+	return b.report(errExited)
 }
 
 func (b *batch) run(ctx context.Context, o order) error {

@@ -27,11 +27,12 @@ func (b *batch) step(ctx context.Context) error {
 		if !b.ready(m) {
 			continue
 		}
-		if b.late = b.late || time.Now().After(deadline); b.late {
+		now := time.Now()
+		if b.late = b.late || now.After(deadline); b.late {
 			return nil // what is not decided yet is left; what failed is already written down as a retry
 		}
 		fresh := m.instance != nil && !m.instance.stepped
-		if err := b.handle(ctx, m); err != nil {
+		if err := b.handle(ctx, m, now); err != nil {
 			return err
 		}
 		if written += m.written(fresh); written > mostWritten {
@@ -105,8 +106,8 @@ func (b *batch) begin(i *instance, m *message) bool {
 	return true
 }
 
-// handle runs one handler. The error is the batch's.
-func (b *batch) handle(ctx context.Context, m *message) error {
+// handle runs one handler, which begins now. The error is the batch's.
+func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 	b.inHand = m
 	retried := m.retryNow()
 	if retried {
@@ -114,7 +115,6 @@ func (b *batch) handle(ctx context.Context, m *message) error {
 		m.delivery.Info.Attempt = m.attempt + 1
 		m.leave()
 	}
-	begun := time.Now()
 	step := b.stepContext(ctx, begun)
 	var out saga.Outcome
 	switch i := m.instance; {

@@ -33,9 +33,24 @@ func newWorker(e *Endpoint, pool *pg.Pool) *worker {
 	return &worker{Endpoint: e, pool: pool, portion: carefulFirst, retry: newPatience()}
 }
 
-// run takes until taking ends; a batch that has begun may go on until work does.
-func (w *worker) run(taking, work context.Context) error {
-	for w.pump.await(taking) {
+// run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then another goes on.
+func (w *worker) run(taking, work context.Context) (err error) {
+	exited := false
+	for !run.Call(func() { err = w.takeAll(taking, work, exited) }) {
+		exited = true
+	}
+	return err
+}
+
+// takeAll is run, in one goroutine. exited tells that a handler has ended the one before.
+func (w *worker) takeAll(taking, work context.Context, exited bool) error {
+	if exited {
+		if goesOn, err := w.rolledBack(taking, work, errExited); !goesOn {
+			return err
+		}
+	}
+	for exited || w.pump.await(taking) {
+		exited = false
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
 			if err == nil && !more {
@@ -46,25 +61,30 @@ func (w *worker) run(taking, work context.Context) error {
 				w.bus.outage.Over()
 				continue
 			}
-			if work.Err() != nil {
-				return nil // cancelled by the drain, which says so itself
-			}
-			if fatal(err) {
+			if goesOn, err := w.rolledBack(taking, work, err); !goesOn {
 				return err
-			}
-			if errors.Is(err, errRehearsed) {
-				continue
-			}
-			w.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
-			if w.convicts {
-				continue // at once: an outage that ends just now must not look like the message's doing
-			}
-			if run.Sleep(taking, pause(err, w.retry)) != nil {
-				return nil
 			}
 		}
 	}
 	return nil
+}
+
+// rolledBack waits after a batch that was lost to err. It reports whether the worker goes on; if not, the error is the worker's.
+func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn bool, _ error) {
+	if work.Err() != nil {
+		return false, nil // cancelled by the drain, which says so itself
+	}
+	if fatal(err) {
+		return false, err
+	}
+	if errors.Is(err, errRehearsed) {
+		return true, nil
+	}
+	w.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
+	if w.convicts {
+		return true, nil // at once: an outage that ends just now must not look like the message's doing
+	}
+	return run.Sleep(taking, pause(err, w.retry)) == nil, nil
 }
 
 // admitted is turn, once the brake lets this worker take.
@@ -100,16 +120,19 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	if b.slow = w.tries; b.slow {
 		o.limit = 1
 	}
-	var r report
-	if !run.Call(func() { r, err = b.process(work, o) }) {
-		r, err = b.exited(work)
-	}
-	release()
-	w.pump.finish(r)
-	w.suspects = append(w.suspects, b.suspects...)
-	w.pacing(o, r)
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			panic(v)
+		}
+		if !returned { // a handler ends this goroutine
+			w.ended(b, o, b.exited(work), release)
+		}
+	}()
+	r, err := b.process(work, o)
+	returned = true
+	w.ended(b, o, r, release)
 	if err != nil {
-		w.convicts = b.convicts
 		return true, err
 	}
 	if r.unseated() {
@@ -136,6 +159,15 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		w.idling = 0
 	}
 	return true, nil
+}
+
+// ended notes the end of a batch.
+func (w *worker) ended(b *batch, o order, r report, release func()) {
+	release()
+	w.pump.finish(r)
+	w.suspects = append(w.suspects, b.suspects...)
+	w.pacing(o, r)
+	w.convicts = b.convicts
 }
 
 // stroll makes a helper wait whose take was for instances of other workers, longer each time: the others come to

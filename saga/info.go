@@ -63,7 +63,12 @@ func (i *Info) place(name string) int {
 		}
 		return -1
 	}
-	return slices.IndexFunc(i.headers, func(h header) bool { return h.name == name })
+	for n := range i.headers { // and not slices.IndexFunc: a batch does this for each header of each message
+		if i.headers[n].name == name {
+			return n
+		}
+	}
+	return -1
 }
 
 // Headers yields the headers in the order they were written: by name, unless another program wrote them.
