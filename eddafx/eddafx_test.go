@@ -156,14 +156,27 @@ func TestFailingRunStopsTheAppWithCodeOne(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
 	schema := migrated(t, pool)
+	var b *bus.Bus
 	app := build(pool,
 		eddafx.Module(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}),
 		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond}, bus.Saga(orders)),
+		fx.Populate(&b),
 	)
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); err != nil {
+	// What a worker cannot mend ends it: here the right to delete what it has handled.
+	inSchema := "SET search_path = " + pgx.Identifier{schema}.Sanitize() + `;
+		CREATE FUNCTION deny() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE insufficient_privilege; END';
+		CREATE TRIGGER deny BEFORE DELETE ON queue_1 FOR EACH STATEMENT EXECUTE FUNCTION deny()`
+	err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		_, err := conn.Conn().PgConn().Exec(t.Context(), inSchema+"; RESET search_path").ReadAll()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Send(t.Context(), placeOrder{ID: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	if signal := <-app.Wait(); signal.ExitCode != 1 {
