@@ -126,7 +126,7 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	alone := len(claims) == 1 && errors.Is(err, context.DeadlineExceeded) && claims[0].success == nil
 	if class == pg.Busy || alone { // it waits for a lock, or takes too long: the others, and the next ones, go before it
 		for _, c := range kept {
-			c.aside = true
+			c.aside, l.asideTried = true, time.Now()
 		}
 		l.ended, kept = append(l.ended, kept...), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -114,6 +115,55 @@ func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	}
 	w.untilEmpty("turns")
 	w.want(0, `SELECT count(*) FROM edda.parked`)
+}
+
+// A suspect that was claimed behind an innocent message of its lane waits for those that are in hand, and for no other message: the
+// other lane would go on for as long as it has any.
+func TestNoLaneGoesOnBeforeASuspect(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	var (
+		mu      sync.Mutex
+		begun   []string
+		facing  bool
+		isThere string // whether a message is in the queue
+	)
+	part := bus.Handle(func(ctx *bus.Context, m turn) error {
+		name := fmt.Sprint(m.Key, " ", m.N)
+		mu.Lock()
+		begun = append(begun, name)
+		if facing {
+			t.Errorf("%s begins beside the suspect", name)
+		}
+		facing = name == "key-0 1"
+		mu.Unlock()
+		switch name {
+		case "key-1 0": // is in hand until the suspect is the next of its lane
+			for there := true; there && run.Sleep(ctx, 5*time.Millisecond) == nil; {
+				_ = w.owner.QueryRow(ctx, isThere, turnBody("key-0", 0)).Scan(&there)
+			}
+		case "key-0 1":
+			_ = run.Sleep(ctx, 50*time.Millisecond)
+			mu.Lock()
+			facing = false
+			mu.Unlock()
+		}
+		return nil
+	}, bus.KeyedBy(func(m turn) string { return m.Key }))
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 8, Poll: 20 * time.Millisecond}, part)
+	w.makeQueue("turns")
+	if err := e.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	isThere = w.sql(`SELECT EXISTS (SELECT FROM ` + w.queue("turns") + ` WHERE body = $1)`)
+	w.sendTurns(2, 4, nil)
+	w.exec(`UPDATE `+w.queue("turns")+` SET deaths = 2, claim = 2 WHERE body = $1`, turnBody("key-0", 1))
+	w.run(e)
+	w.untilEmpty("turns")
+	mu.Lock()
+	defer mu.Unlock()
+	if suspect, next := slices.Index(begun, "key-0 1"), slices.Index(begun, "key-1 1"); suspect > next {
+		t.Errorf("they begin in the order %v: key-1 goes on before the suspect", begun)
+	}
 }
 
 // A suspect that cannot be marked goes back, and what was claimed behind it must not go before it.
