@@ -437,6 +437,27 @@ func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
 	}
 }
 
+// What keeps runs from being timed out keeps no manifest from firing.
+func TestRunsThatCannotBeEndedStopNoManifest(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(3)
+	w.expired()
+	w.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no run ends here''; END'`)
+	w.exec(`CREATE TRIGGER refuse BEFORE UPDATE ON :schema.run FOR EACH ROW WHEN (NEW.state = 'timed_out') EXECUTE FUNCTION :schema.refuse()`)
+	var book logbook
+	s := w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelWarn) })
+	if c := w.cycle(s); c.queued != 3 || c.reaped != 0 {
+		t.Errorf("%+v, want 3 queued", c)
+	}
+	if !book.has("runs that took too long were not ended") || !book.has("no run ends here") {
+		t.Error("nothing is said of it at Warn")
+	}
+	w.exec("DROP TRIGGER refuse ON :schema.run")
+	if c := w.cycle(s); c.reaped != 1 {
+		t.Errorf("%+v, want the late run", c)
+	}
+}
+
 // locked keeps a manifest locked until release is called.
 func (w *loopsWorld) locked(name string) (release func()) {
 	w.t.Helper()
