@@ -41,7 +41,7 @@ func (a *arriving) bring(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
 	pipeline.Queue(a.bus.sql.Get("open"))
-	pipeline.Queue(a.bus.sql.Get("bound_idle"), betweenStatements)
+	pipeline.Queue(a.bus.sql.Get("bound_idle"), betweenStatements(a.bytes()))
 	pipeline, err := a.route(ctx, pipeline)
 	if err == nil {
 		err = a.claim(ctx, pipeline)
@@ -53,6 +53,17 @@ func (a *arriving) bring(ctx context.Context) error {
 		a.rollback(ctx)
 	}
 	return err
+}
+
+// bytes are those that the largest statement may have, about.
+func (a *arriving) bytes() (sum int) {
+	for _, m := range a.all {
+		sum += len(m.given.Body)
+		for name, value := range m.given.Header {
+			sum += len(name) + len(value)
+		}
+	}
+	return sum
 }
 
 // route finds the queues. For events it sends the pipeline, with the lock that a subscriber waits for who is being added, and

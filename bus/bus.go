@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -207,6 +208,10 @@ func newID() saga.ID {
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const commitTimeout = 30 * time.Second
 
-// betweenStatements is how long the server waits for the next statement of a transaction in which no function of the user's runs. What
-// it has locked others wait for.
-const betweenStatements = "5s"
+// betweenStatements is how long the server waits for the next statement of a transaction in which no function of the user's runs, and that
+// sends so many bytes: others wait for what it has locked. The server counts the time until it has read the statement whole, so a
+// large one has a second more for each MiB, on a slow line too; commitTimeout at most.
+func betweenStatements(bytes int) string {
+	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
+	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"
+}

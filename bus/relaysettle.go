@@ -44,20 +44,22 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	}
 	defer conn.Release()
 	var gone [][16]byte
+	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
+	bytes := 0
+	for _, m := range settled {
+		bytes += len(m.header) + len(m.body)
+		tid.TID(m.tid)
+		due.Time(m.due)
+		id.UUID(m.id)
+	}
 	first := &pgx.Batch{}
 	first.Queue(begin)
 	first.Queue(r.bus.sql.Get("open"))
 	plain := r.recordsNothing(settled)
 	if !plain { // it is two ways to the database, and the guard keeps others from taking over until it ends
-		first.Queue(r.bus.sql.Get("bound_idle"), betweenStatements)
+		first.Queue(r.bus.sql.Get("bound_idle"), betweenStatements(bytes))
 	}
 	r.bus.leases.QueueGuard(first, r.term)
-	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
-	for _, m := range settled {
-		tid.TID(m.tid)
-		due.Time(m.due)
-		id.UUID(m.id)
-	}
 	first.Queue(r.sql.remove, tid, due, id).Query(func(rows pgx.Rows) error {
 		gone = make([][16]byte, 0, len(settled))
 		for rows.Next() {

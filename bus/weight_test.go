@@ -44,6 +44,13 @@ func (c *weighed) Read(b []byte) (int, error) {
 func (w *world) weigh() *scales {
 	w.t.Helper()
 	s := &scales{}
+	w.throughConnections(func(conn net.Conn) net.Conn { return &weighed{Conn: conn, on: s} })
+	return s
+}
+
+// throughConnections makes the world's pool and bus ones whose connections go through others.
+func (w *world) throughConnections(others func(net.Conn) net.Conn) {
+	w.t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(w.t))
 	if err != nil {
 		w.t.Fatal(err)
@@ -51,7 +58,10 @@ func (w *world) weigh() *scales {
 	dial := config.ConnConfig.DialFunc
 	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		return &weighed{Conn: conn, on: s}, err
+		if err != nil {
+			return nil, err
+		}
+		return others(conn), nil
 	}
 	config.MaxConns = 10
 	pgtest.Become(config, w.role)
@@ -60,7 +70,6 @@ func (w *world) weigh() *scales {
 	}
 	w.t.Cleanup(w.pool.Close)
 	w.bus = w.newBus(bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
-	return s
 }
 
 // All headers of a take were in memory at once, however large, and so were all bodies of up to 64 KiB: 31 MiB by default, and
