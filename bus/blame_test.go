@@ -187,6 +187,8 @@ func TestOutageBlamesNobody(t *testing.T) {
 	t.Parallel()
 	outage := `CREATE TABLE edda.outage ();
 		CREATE SEQUENCE edda.refused;
+		GRANT ALL ON edda.outage TO PUBLIC;
+		GRANT ALL ON SEQUENCE edda.refused TO PUBLIC;
 		CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF EXISTS (SELECT FROM edda.outage) THEN
 				PERFORM nextval('edda.refused');
@@ -235,6 +237,7 @@ func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 				w := newWorld(t, bus.Options{})
 				w.install("victims", part)
 				w.exec(`CREATE SEQUENCE edda.refused;
+					GRANT ALL ON SEQUENCE edda.refused TO PUBLIC;
 					CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE n bigint := nextval('edda.refused'); BEGIN
 						IF ` + numbers + ` THEN
 							RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full';

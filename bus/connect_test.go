@@ -173,10 +173,7 @@ func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 		b := w.newBus(bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(&said[n], &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		p := w.partitioned(b, "chats", bus.PartitionOptions{Partitions: 1, Endpoint: seldom}, bus.Saga(chats(time.Hour)))
 		if n == 0 {
-			w.makeQueue("chats")
-			if err := p.Install(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			w.must(w.partitioned(w.ownersBus(), "chats", bus.PartitionOptions{Partitions: 1}, bus.Saga(chats(time.Hour))).Install(t.Context()))
 		}
 		w.runPartitioned(p)
 	}

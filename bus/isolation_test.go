@@ -84,17 +84,19 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	ordered.Ordered, ordered.Lease = bus.Strict, time.Second
 	fails := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return errors.New("no") })
 	keyed := bus.Handle(func(*bus.Context, call) error { return nil }, bus.KeyedBy(func(m call) string { return "key" }))
-	parts := w.partitioned(w.bus, "greeters", soon(2), bus.HandleTx(func(*bus.Context, pgx.Tx, question) error { return nil }, bus.KeyedBy(func(m question) string { return m.Key })))
+	greets := bus.HandleTx(func(*bus.Context, pgx.Tx, question) error { return nil }, bus.KeyedBy(func(m question) string { return m.Key }))
+	parts := w.partitioned(w.bus, "greeters", soon(2), greets)
 	relay := w.relay(w.bus, soonRelayed(), (&abroad{}).forward)
 	w.listener()
-	endpoints := []*bus.Endpoint{
-		w.endpoint("tallies", soonest, bus.Saga(tallies(saga.Optimistic, nil))), w.endpoint("failing", soonest, fails), w.endpoint("calls", ordered, keyed),
-	}
-	for _, e := range endpoints {
-		w.must(e.Install(t.Context()))
-	}
-	w.must(parts.Install(t.Context()))
-	w.must(relay.Install(t.Context()))
+	sums := bus.Saga(tallies(saga.Optimistic, nil))
+	w.install("tallies", sums)
+	w.install("failing", fails)
+	owners, err := bus.NewEndpoint(w.ownersBus(), "calls", ordered, keyed)
+	w.must(err)
+	w.must(owners.Install(t.Context()))
+	endpoints := []*bus.Endpoint{w.endpoint("tallies", soonest, sums), w.endpoint("failing", soonest, fails), w.endpoint("calls", ordered, keyed)}
+	w.must(w.partitioned(w.ownersBus(), "greeters", soon(2), greets).Install(t.Context()))
+	w.installRelay()
 	w.watchLevels()
 
 	w.operate()

@@ -49,7 +49,7 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "54000") {
 		t.Fatalf("there is room for notifications: %v", err)
 	}
-	if err := b.InstallQueue(t.Context(), "orders", add{}.Kind()); err != nil {
+	if err := w.ownersBus().InstallQueue(t.Context(), "orders", add{}.Kind()); err != nil {
 		t.Fatal(err)
 	}
 	for what, do := range map[string]func(tx pgx.Tx) error{

@@ -421,7 +421,7 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	for range messages {
 		w.send(place{Order: strings.Repeat("x", size)})
 	}
-	stop := w.start("reads", bus.EndpointOptions{Concurrency: 1, BatchBytes: 1 << 20}, part)
+	stop := w.start("reads", bus.EndpointOptions{Concurrency: 1, BatchBytes: 1 << 20, Budget: 5 * time.Second}, part)
 	w.untilEmpty("reads")
 	stop()
 	if sum != size*messages {

@@ -249,7 +249,7 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 	const servers, most, runs = 8, 3, 60
 	w.queued("q", runs, w.group("g", most, true, 0))
 	// Whoever makes a run active counts those that are: in the order of commits, since the group's row is locked.
-	w.exec(`CREATE TABLE :schema.seen (active int);
+	w.exec(`CREATE TABLE :schema.seen (active int); GRANT ALL ON :schema.seen TO PUBLIC;
 		CREATE FUNCTION :schema.look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			INSERT INTO :schema.seen SELECT count(*) FROM :schema.run WHERE state = 'active'; RETURN NULL; END $$;
 		CREATE TRIGGER look AFTER UPDATE ON :schema.run FOR EACH STATEMENT EXECUTE FUNCTION :schema.look()`)

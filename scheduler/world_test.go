@@ -36,7 +36,7 @@ func loopsOpen(t *testing.T) *loopsWorld {
 		w.owner = pgtest.Pool(t)
 	}
 	// Without any unique constraint: what is sent twice is seen twice.
-	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, kind text)")
+	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, kind text); GRANT ALL ON :schema.sent_message TO PUBLIC")
 	w.sender = &tableSender{schema: schema}
 	return w
 }

@@ -175,7 +175,9 @@ func TestCheckerSeesADeadlockAndAWorkerThatEnds(t *testing.T) {
 	l := openTestLab(t, bare)
 	must(t, l.ensure())
 	l.deadlock(t)
+	l.slots[0].mu.Lock()
 	p := l.slots[0].now
+	l.slots[0].mu.Unlock()
 	must(t, syscall.Kill(p.Pid(), syscall.SIGKILL))
 	<-p.Ended()
 	l.retire(t.Context())

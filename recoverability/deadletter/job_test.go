@@ -37,7 +37,7 @@ func newOffice(t *testing.T, letters ...deadletter.Letter) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea)")
+	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT ALL ON :schema.resent TO PUBLIC")
 	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func newStage(t *testing.T) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea)")
+	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT ALL ON :schema.resent TO PUBLIC")
 	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}

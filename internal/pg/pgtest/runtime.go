@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,7 +51,7 @@ func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Ro
 		t.Fatal(err)
 	}
 	name := pgx.Identifier{role}.Sanitize()
-	ctx, dsn := context.WithoutCancel(t.Context()), pgdev.DSN(t)
+	ctx, dsn := context.WithoutCancel(t.Context()), owner.Config().ConnString()
 	t.Cleanup(func() {
 		conn, err := pgx.Connect(ctx, dsn)
 		if err == nil {
