@@ -23,8 +23,8 @@ race: ## the same under the race detector
 roles: ## run the tests of all that is in SQL as a role that may create nothing
 	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
 
-settings: ## run the tests of all that is in SQL under an ICU collation and under defaults that a role may have
-	EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=60s; search_path=elsewhere' \
+settings: ## the same as such a role, under an ICU collation and under defaults that a role may have
+	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
 		$(GO) test -timeout 10m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler ./migrations/...
 	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test -timeout 8m ./scheduler ./internal/lease ./internal/limit
 

@@ -3,8 +3,6 @@ package bus_test
 import (
 	"database/sql"
 	"errors"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -17,41 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
-
-// core are tests of what a program does once its endpoints are installed: send in every way, publish, saga steps with both
-// stores, HandleTx, timeouts, retries, dead letters, duplicate ids, looking, cleaning up, drain. make roles runs all
-// tests of the packages with SQL.
-const core = "^(Test(SagaAndHandler|Conflicted|FailingHandler|Silent|RacingStarts|StartThatLost|Timeout|CancelledTimeout|AttemptsAreCounted|BytesAreKept|" +
-	"SameID|SendAgain|Subscriber|Old|OpenPublisher|Send|Publish|InTx|Handler|HandleTx|Retr|Dead|Discard|Clean|Drain|Ended|Peek|QueuesTell|Instance|Unsubscribe|" +
-	"Start|Complete|Moved|IDOf|Busy|LoadAlone|Saving|Key|AnOrder|EveryWay|Message|Reply|Large|Deferred|Transaction|Delayed|Raw|Unreadable|Neighbour|Restarted|Arriv|Received).*)$"
-
-// A program with the rights of docs/roles.md, and not one more, does all of it. The tests are run again by a process in
-// which the engine's role may create nothing and has an empty search path.
-func TestCoreSuiteAsRuntimeRole(t *testing.T) {
-	if pgtest.AsRuntime() {
-		return // this is that process
-	}
-	t.Parallel()
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", core, "-test.timeout", "5m", "-test.v")
-	again.Env = append(os.Environ(), pgtest.RoleVariable+"=runtime")
-	out, err := again.CombinedOutput()
-	passed := strings.Count(string(out), "\n--- PASS: ")
-	if err != nil || passed < 60 {
-		t.Errorf("as a runtime role %d tests passed, want at least 60: %v\n%s", passed, err, failures(string(out)))
-	}
-	t.Logf("%d tests passed as a runtime role", passed)
-}
-
-// failures leaves out what is said of tests that passed.
-func failures(out string) string {
-	var kept []string
-	for line := range strings.Lines(out) {
-		if !strings.Contains(line, "--- PASS") && !strings.HasPrefix(line, "=== ") && !strings.Contains(line, " INFO ") {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "")
-}
 
 // A role without the right to create tables was told of a missing grant on a table that it must not have.
 func TestRuntimeRoleIsToldToInstall(t *testing.T) {
