@@ -5,7 +5,7 @@ LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench crash hostile limits order schedule border bouncer web mutants lint fmt
+.PHONY: help demo test race roles settings bench crash hostile limits order schedule border bouncer versions web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -55,6 +55,9 @@ border: ## two databases and a broker between them, all of them killed, and coun
 bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
 	$(GO) vet -tags bouncer ./internal/bouncer
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
+
+versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18
+	.ci/versions
 
 web: ## have a real Chromium order in the shop of examples/web
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true

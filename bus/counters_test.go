@@ -47,7 +47,7 @@ func TestCounterStatements(t *testing.T) {
 		Fill: `INSERT INTO :schema.saga_counter
 			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500, now(), now(),
 			       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
-			FROM generate_series(0, 400) h, generate_series(1, 20) s`,
+			FROM generate_series(0, 400) h, generate_series(1, 100) s`,
 	}.Check(t, w.owner, w.parsed())
 }
 
