@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,10 +26,19 @@ var requirements = []struct {
 	{"S4", 66}, // saga concurrency
 }
 
-const conformancePage = "docs/conformance.md"
+const (
+	conformancePage = "docs/conformance.md"
+	catalogOfBreaks = "internal/mutants/catalog/*.txt" // of the engine on purpose, see internal/mutants
+)
 
 // kindsOfReason begin what a row without a test says. The page explains them.
 var kindsOfReason = []string{"Otherwise: ", "Advice: ", "Not ours: ", "Open: "}
+
+// A break is a paragraph of the catalog: what is broken, the rows that it breaks, and the tests that fail then, as an answer names them.
+type breakage struct {
+	name        string
+	rows, tests []string
+}
 
 // answer is a line of the page: what a row asks, how that is met, and the tests that show it.
 type answer struct {
@@ -43,7 +53,7 @@ var (
 )
 
 // conformance lists the requirements with the tests that show them. A row that has neither a test nor a reason fails it, and so does a
-// test that is not there.
+// test that is not there, and a row that nobody has broken to see one of its tests fail.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	answers, faults := readAnswers(read(t, conformancePage))
@@ -51,6 +61,10 @@ func TestConformance(t *testing.T) {
 		t.Errorf("%s: %s", conformancePage, fault)
 	}
 	defined := remembering(testsIn) // many rows name tests of one package
+	breaks := readBreaks(t)
+	for _, fault := range strangeRows(breaks, answers) {
+		t.Errorf("%s: %s", catalogOfBreaks, fault)
+	}
 	shown := 0
 	for _, r := range requirements {
 		for n := range r.rows {
@@ -60,7 +74,7 @@ func TestConformance(t *testing.T) {
 				if !ok {
 					t.Fatalf("%s has no line for it", conformancePage)
 				}
-				for _, fault := range a.faults(defined) {
+				for _, fault := range append(a.faults(defined), a.unbroken(breaks)...) {
 					t.Errorf("%s: %s", conformancePage, fault)
 				}
 				if len(a.tests) > 0 {
@@ -144,12 +158,73 @@ func (a answer) faults(defined func(folder string) (map[string]bool, error)) (fa
 			faults = append(faults, fmt.Sprintf("%s names %q: %v", a.row, test, err))
 		} else if !tests[m[1]+m[2]] {
 			faults = append(faults, fmt.Sprintf("%s names %q, and package %s has no such test", a.row, test, folder))
+		} else if _, subtest, ok := strings.Cut(name, "/"); ok && !tests[subtest] {
+			faults = append(faults, fmt.Sprintf("%s names %q, and nothing in package %s is called %q", a.row, test, folder, subtest))
 		}
 	}
 	return faults
 }
 
-// testsIn are the tests of the package in folder, as its files have them; "." is the root.
+// unbroken says whether nobody has broken what the row asks, to see that one of its tests fails. Tests of the root read pages, which
+// nobody can break so.
+func (a answer) unbroken(breaks []breakage) []string {
+	if !slices.ContainsFunc(a.tests, func(test string) bool { return !strings.HasPrefix(test, ". ") }) {
+		return nil
+	}
+	for _, b := range breaks {
+		if slices.Contains(b.rows, a.row) && slices.ContainsFunc(b.tests, a.names) {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("no mutant breaks %s and names one of its tests", a.row)}
+}
+
+// names tells of a test of a mutant whether the row names it, or one of its cases, or the test of which it is a case.
+func (a answer) names(test string) bool {
+	return slices.ContainsFunc(a.tests, func(mine string) bool {
+		return mine == test || strings.HasPrefix(mine, test+"/") || strings.HasPrefix(test, mine+"/")
+	})
+}
+
+// readBreaks reads what conformance needs of the catalog.
+func readBreaks(t *testing.T) (breaks []breakage) {
+	t.Helper()
+	paths, err := filepath.Glob(catalogOfBreaks)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there is no catalog: %v", err)
+	}
+	for _, path := range paths {
+		for line := range strings.Lines(read(t, path)) {
+			words := strings.Fields(line)
+			switch {
+			case strings.HasPrefix(line, "mutant "):
+				breaks = append(breaks, breakage{name: words[1]})
+			case strings.HasPrefix(line, "rows "):
+				breaks[len(breaks)-1].rows = words[1:]
+			case strings.HasPrefix(line, "test "):
+				for _, test := range words[2:] {
+					breaks[len(breaks)-1].tests = append(breaks[len(breaks)-1].tests, strings.TrimPrefix(words[1], "./")+" "+test)
+				}
+			}
+		}
+	}
+	return breaks
+}
+
+// strangeRows are those that a mutant names and the page does not answer with a test.
+func strangeRows(breaks []breakage, answers map[string]answer) (faults []string) {
+	for _, b := range breaks {
+		for _, row := range b.rows {
+			if len(answers[row].tests) == 0 {
+				faults = append(faults, fmt.Sprintf("mutant %s says that it breaks %s, and %s names no test for that", b.name, row, conformancePage))
+			}
+		}
+	}
+	return faults
+}
+
+// testsIn are the tests of the package in folder, as its files have them; "." is the root. What may be the name of a case, a text or an
+// identifier, is among them.
 func testsIn(folder string) (map[string]bool, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err == nil && len(paths) == 0 {
@@ -166,6 +241,19 @@ func testsIn(folder string) (map[string]bool, error) {
 				tests[f.Name.Name] = true
 			}
 		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Ident:
+				if !strings.HasPrefix(n.Name, "Test") {
+					tests[n.Name] = true
+				}
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && !strings.HasPrefix(text, "Test") {
+					tests[strings.ReplaceAll(text, " ", "_")] = true
+				}
+			}
+			return true
+		})
 	}
 	return tests, err
 }
@@ -192,7 +280,7 @@ func TestConformanceFaultsAreSeen(t *testing.T) {
 		if folder != "bus" {
 			return nil, fmt.Errorf("no package %s", folder)
 		}
-		return map[string]bool{"TestA": true, "ExampleB": true}, nil
+		return map[string]bool{"TestA": true, "ExampleB": true, "a_case": true}, nil
 	}
 	for line, want := range map[string]string{
 		"| S2-1 | asks | how | `bus TestA` |":                              "",
@@ -209,6 +297,7 @@ func TestConformanceFaultsAreSeen(t *testing.T) {
 		"| S2-1 | asks | how | `bus testA` |":                              "want a package and a test",
 		"| S2-1 | asks | how | `bus TestA TestC` |":                        `"bus TestC", and package bus has no such test`,
 		"| S2-1 | asks | how | `boat TestA` |":                             "no package boat",
+		"| S2-1 | asks | how | `bus TestA/no_case` |":                      `nothing in package bus is called "no_case"`,
 	} {
 		answers, faults := readAnswers(line)
 		for _, a := range answers {
@@ -216,6 +305,20 @@ func TestConformanceFaultsAreSeen(t *testing.T) {
 		}
 		if got := strings.Join(faults, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s\nfaults: %q, want %q", line, got, want)
+		}
+	}
+	shown := answer{row: "S2-1", tests: []string{"bus TestA/a_case"}}
+	for _, b := range []breakage{{}, {rows: []string{"S2-1"}}, {rows: []string{"S2-2"}, tests: shown.tests}, {rows: []string{"S2-1"}, tests: []string{"bus TestA/another"}}} {
+		if shown.unbroken([]breakage{b}) == nil {
+			t.Errorf("%+v was taken for a break of S2-1", b)
+		}
+		if named := strangeRows([]breakage{b}, nil); len(named) != len(b.rows) {
+			t.Errorf("rows that nobody answers: %q", named)
+		}
+	}
+	for _, test := range []string{"bus TestA", "bus TestA/a_case"} {
+		if faults := shown.unbroken([]breakage{{rows: []string{"S2-1"}, tests: []string{test}}}); faults != nil {
+			t.Errorf("%s: %q", test, faults)
 		}
 	}
 	if tests, err := testsIn("."); err != nil || !tests["TestConformanceFaultsAreSeen"] {
