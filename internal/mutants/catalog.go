@@ -85,7 +85,12 @@ func (r *reader) read(line string) {
 	switch word {
 	case "guards":
 		m.guards = rest
+	case "rows":
+		m.rows = append(m.rows, strings.Fields(rest)...)
 	case "test":
+		if m.target.pkg != "" {
+			r.fault("mutant %s has two lines of tests", m.name)
+		}
 		if names := strings.Fields(rest); len(names) > 1 {
 			m.target.pkg, m.target.tests = names[0], names[1:]
 		}
@@ -100,7 +105,7 @@ func (r *reader) read(line string) {
 	case "file":
 		m.hunks = append(m.hunks, hunk{file: rest})
 	default:
-		r.fault("%q: want mutant, guards, test, tags, hangs, file, or a line of a change", word)
+		r.fault("%q: want mutant, guards, rows, test, tags, hangs, file, or a line of a change", word)
 	}
 }
 

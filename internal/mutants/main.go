@@ -172,7 +172,7 @@ func (t *tally) add(m mutant, v verdict, output string, took time.Duration) erro
 	how := string(v)
 	switch {
 	case v != killed:
-	case slices.ContainsFunc(m.target.tests, func(name string) bool { return reports(output, "FAIL", name) }):
+	case len(m.target.failed(output)) > 0:
 		t.killed++
 	default:
 		t.killed++
@@ -181,7 +181,7 @@ func (t *tally) add(m mutant, v verdict, output string, took time.Duration) erro
 	}
 	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", v, m.name, took.Seconds())
 	if v != killed {
-		_, _ = fmt.Fprintf(t.out, "    %s\n    want a failure of %v in %s\n", m.guards, m.target.tests, m.target.pkg)
+		_, _ = fmt.Fprintf(t.out, "    %s\n    want failures of %v in %s, got %v\n", m.guards, m.target.tests, m.target.pkg, m.target.failed(output))
 	}
 	if t.verbose || v != killed && v != survived {
 		_, _ = fmt.Fprintln(t.out, tail(output))

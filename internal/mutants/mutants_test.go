@@ -73,6 +73,7 @@ func TestCatalogFaultsAreReported(t *testing.T) {
 		"no promise":      {"mutant x\n", "what it guards"},
 		"no test":         {"mutant x\nguards y\ntest ./bus\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
 		"an empty test":   {"mutant x\nguards y\ntest\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
+		"two tests":       {head + "test ./saga TestY\nfile f\n-a\n+b\n", "mutant x has two lines of tests"},
 		"no change":       {head, "mutant x changes nothing"},
 		"nothing removed": {head + "file f\n+b\n", "replaces nothing"},
 		"no difference":   {head + "file f\n-a\n+a\n", "replaces nothing"},
@@ -137,6 +138,13 @@ func TestOnlyAFailedTestIsAKill(t *testing.T) {
 		if got := judge(target{pkg: "./x", tests: []string{"TestX/case"}}, test.output, test.err); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+	two := target{pkg: "./x", tests: []string{"TestX", "TestY"}}
+	if got := judge(two, "--- FAIL: TestX (0.1s)\n--- PASS: TestY (0.1s)\nFAIL\n", failed); got != partly {
+		t.Errorf("one of two tests failed: %s, want %s", got, partly)
+	}
+	if got := judge(two, "--- FAIL: TestX (0.1s)\n--- FAIL: TestY (0.1s)\nFAIL\n", failed); got != killed {
+		t.Errorf("both tests failed: %s, want %s", got, killed)
 	}
 }
 

@@ -17,6 +17,7 @@ type verdict string
 const (
 	killed   verdict = "killed"
 	survived verdict = "survived"
+	partly   verdict = "partly"
 	hung     verdict = "hung"
 	broken   verdict = "broken"
 )
@@ -76,10 +77,21 @@ func judge(t target, output string, failure error) verdict {
 		return broken
 	case strings.Contains(output, "panic: test timed out after"):
 		return hung
-	case strings.Contains(output, "\npanic: "), slices.ContainsFunc(t.tests, func(name string) bool { return reports(output, "FAIL", name) }):
+	case strings.Contains(output, "\npanic: "):
 		return killed
 	}
-	return broken
+	switch failed := len(t.failed(output)); failed {
+	case 0:
+		return broken
+	case len(t.tests):
+		return killed
+	}
+	return partly
+}
+
+// failed are the tests that failed.
+func (t target) failed(output string) []string {
+	return slices.DeleteFunc(slices.Clone(t.tests), func(name string) bool { return !reports(output, "FAIL", name) })
 }
 
 // missing are the tests that did not pass.
