@@ -35,7 +35,7 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 	t.Parallel()
 	f := &flow{t: t, pool: pgtest.Pool(t)}
 	f.schema = pgtest.Migrated(t, f.pool)
-	f.exec("CREATE TABLE :schema.effect (manifest text, run uuid, attempt int, due timestamptz, body text)")
+	f.exec("CREATE TABLE :schema.effect (manifest text, run uuid, attempt int, due timestamptz, body text, known int)")
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
 	if f.bus, err = bus.New(f.pool, bus.Options{Schema: f.schema.Name(), AutoInstall: true, Logger: quiet, Wakeup: wakeup}); err != nil {
@@ -55,10 +55,14 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 	return f
 }
 
-// handle writes its effect without any unique constraint.
+// handle writes its effect without any unique constraint, and whether others can see the record of its run.
 func (f *flow) handle(c *bus.Context, tx pgx.Tx, m settle) error {
-	fire := c.Info().Fire
-	_, err := tx.Exec(c, f.schema.Render("INSERT INTO :schema.effect VALUES ($1, $2, $3, $4, $5)"), fire.Manifest, fire.Run, fire.Attempt, fire.Due, m.Account)
+	fire, known := c.Info().Fire, 0
+	if err := f.pool.QueryRow(c, f.schema.Render(`SELECT count(*) FROM :schema.run r JOIN :schema.run_attempt a ON a.run = r.id AND a.attempt = r.attempt AND a.message_id = r.message_id
+		WHERE r.id = $1 AND r.state = 'active' AND r.attempt = $2 AND r.message_id = $3`), fire.Run, fire.Attempt, c.Info().ID).Scan(&known); err != nil {
+		return err
+	}
+	_, err := tx.Exec(c, f.schema.Render("INSERT INTO :schema.effect VALUES ($1, $2, $3, $4, $5, $6)"), fire.Manifest, fire.Run, fire.Attempt, fire.Due, m.Account, known)
 	return err
 }
 
@@ -153,6 +157,20 @@ func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
 				t.Errorf("%d runs, want 3", n)
 			}
 		})
+	}
+}
+
+// When a handler begins, the record of its run and of the attempt stands there for everybody, and names the message.
+func TestHandlerFindsItsRun(t *testing.T) {
+	f := openFlow(t, bus.Notify)
+	f.run(f.scheduler(scheduler.Options{}, scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"}}).Run)
+	f.await("the scheduled run", 1, "SELECT count(*) FROM :schema.effect")
+	if _, err := f.store.Trigger(t.Context(), "nightly", nil, scheduler.TriggerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.await("and the triggered one", 2, "SELECT count(*) FROM :schema.effect")
+	if n := f.count("SELECT count(*) FROM :schema.effect WHERE known = 1"); n != 2 {
+		t.Errorf("%d of 2 handlers found the record of their run", n)
 	}
 }
 

@@ -16,6 +16,11 @@ func (w *loopsWorld) isolated(level string) *pgxpool.Pool {
 	w.t.Helper()
 	config := w.pool.Config()
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+	return w.poolOf(config)
+}
+
+func (w *loopsWorld) poolOf(config *pgxpool.Config) *pgxpool.Pool {
+	w.t.Helper()
 	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -219,7 +220,7 @@ func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
 	}
 }
 
-// Two servers clean up together: what is old goes once, and to delete what is gone is no error.
+// Two servers clean up together: what is old goes once, and to delete what is gone is no error. Nor does one wait for the other.
 func TestTwoServersCleanUpTogether(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2500, 0)
@@ -229,7 +230,21 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '29 days' WHERE state = 'queued'")
 	w.queued("dead", 2, 0)
 	w.exec("UPDATE :schema.run SET state = 'dead', due = now() - interval '1 year', queued = now() - interval '1 year' WHERE state = 'queued'")
+	busy, err := w.owner.Begin(t.Context()) // a third server, in the middle of its clean-up
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := busy.Exec(t.Context(), w.scheduler().sql.Get("clean"), int64(0), 7); err != nil {
+		t.Fatal(err)
+	}
 	w.atOnce(2, func(int) error { return w.scheduler().cleanOnce(t.Context()) })
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE ended < now() - interval '30 days'"); n != 7 {
+		t.Errorf("%d old runs are left beside a clean-up that has 7 in hand", n)
+	}
+	if err := busy.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.scheduler().cleanOnce(t.Context()); err != nil {
 		t.Error(err)
 	}
