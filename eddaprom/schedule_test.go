@@ -176,3 +176,24 @@ func TestDocListsEveryMetricOfTheSchedule(t *testing.T) {
 		}
 	}
 }
+
+// A holder may trust its term for as long as is left of it.
+func TestTrustIsTheTimeThatIsLeft(t *testing.T) {
+	t.Parallel()
+	m, all := eddaprom.New(eddaprom.Options{}), prometheus.NewPedanticRegistry()
+	all.MustRegister(m)
+	m.WatchLeases(&plan{leases: []scheduler.Health{{Lease: "scheduler", Holding: true, TrustedUntil: time.Now().Add(time.Hour)}}})
+	families, err := all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "edda_lease_trust_seconds" {
+			if left := f.GetMetric()[0].GetGauge().GetValue(); left < 3000 || left > 3600 {
+				t.Errorf("%v seconds are left, want about an hour", left)
+			}
+			return
+		}
+	}
+	t.Error("there is no edda_lease_trust_seconds")
+}

@@ -39,10 +39,10 @@ func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 	w.onceEach()
 }
 
-// Ten messages are being sent at a moment, and never more. No entry is sent twice.
+// Five messages are being sent at a moment, and never more. No entry is sent twice.
 func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
 	w := loopsOpen(t)
-	const entries, most = 50, 10
+	const entries, most = 30, 5
 	w.queued("q", entries, 0)
 	var (
 		mu          sync.Mutex
@@ -59,6 +59,7 @@ func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
 		mu.Unlock()
 		select {
 		case <-full:
+			<-time.After(50 * time.Millisecond) // in which one too many would come
 		case <-time.After(10 * time.Second):
 			open()
 			t.Errorf("no %d messages are sent at a time", most)
