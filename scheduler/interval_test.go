@@ -33,25 +33,39 @@ func (w *loopsWorld) loops(all ...func(context.Context) error) {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. Nobody polls here, and each server has
-// only one of the two loops, so each step comes by a notification. A first change may also be met by the first look of a loop.
+// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. Nobody polls here, and of two servers
+// each has only one of the two loops, so each step comes by a notification. A first change may also be met by the first look of a loop.
 func TestAChangeWakesTheHolder(t *testing.T) {
-	w := loopsOpen(t)
-	holder, other := w.scheduler(neverPolls), w.scheduler(neverPolls)
-	w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluate(ctx, noTerm) }, other.listen, other.dispatch)
-	for n := range 4 {
-		holder.ringing.forget() // two calls within notifyGap are one
-		m := Manifest{Name: fmt.Sprint("m", n), When: Every(time.Hour), Message: ping{}}
-		if err := holder.Put(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-		w.await(m.Name+" is evaluated and dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+1 })
-		if _, err := holder.Trigger(t.Context(), m.Name, nil, TriggerOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.await("its trigger is dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+2 })
+	for name, begin := range map[string]func(w *loopsWorld) *Scheduler{
+		"of two servers": func(w *loopsWorld) *Scheduler {
+			holder, other := w.scheduler(neverPolls), w.scheduler(neverPolls)
+			w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluate(ctx, noTerm) }, other.listen, other.dispatch)
+			return holder
+		},
+		"of one": func(w *loopsWorld) *Scheduler {
+			s := w.scheduler(neverPolls)
+			w.run(s)
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := loopsOpen(t)
+			holder := begin(w)
+			for n := range 4 {
+				holder.ringing.forget() // two calls within notifyGap are one
+				m := Manifest{Name: fmt.Sprint("m", n), When: Every(time.Hour), Message: ping{}}
+				if err := holder.Put(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				w.await(m.Name+" is evaluated and dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+1 })
+				if _, err := holder.Trigger(t.Context(), m.Name, nil, TriggerOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				w.await("its trigger is dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+2 })
+			}
+			w.onceEach()
+		})
 	}
-	w.onceEach()
 }
 
 // looks counts how often a server has begun each loop: by the first statement that is the loop's own.
