@@ -118,25 +118,6 @@ func TestSkippedCycleCostsOneTry(t *testing.T) {
 	w.cycle(first)
 }
 
-// Whoever dispatches beside the holder of the lease neither evaluates nor reconciles.
-func TestOnlyTheHolderEvaluatesAndReconciles(t *testing.T) {
-	w := loopsOpen(t)
-	server := func(name string) *proxied {
-		p := w.behindProxy()
-		w.run(w.schedulerOver(p.pool, func(o *Options) {
-			o.Replica, o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = name, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
-		}))
-		return p
-	}
-	holder := server("first")
-	w.await("the first server has the lease", func() bool { return looks(holder)["evaluate"] > 0 && looks(holder)["reconcile"] > 0 })
-	other := server("second")
-	w.await("the second server works", func() bool { return looks(other)["dispatch"] >= 20 && looks(other)["clean up"] >= 20 })
-	if seen := looks(other); seen["evaluate"]+seen["reconcile"] > 0 {
-		t.Errorf("a server without the lease has looked %v times", seen)
-	}
-}
-
 // The limits and switches of the loops end with their transactions, and so do their locks. So a pooler may give the session to anybody.
 func TestLoopsLeaveTheirSessionAsItWas(t *testing.T) {
 	w := loopsOpen(t)
