@@ -150,7 +150,7 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 // then, and finds most of them still held: a slot that was given back and granted again has another epoch.
 func TestNobodyDeadlocks(t *testing.T) {
 	w := open(t)
-	const slots, rounds = 6, 40
+	const slots, rounds = 200, 20 // so many that the locks of one statement take a while
 	w.set(slots)
 	type actor func(held []limit.Slot, round int) error
 	ctx := context.WithoutCancel(t.Context())
@@ -168,7 +168,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 				}
 			}
 			b := &pgx.Batch{}
-			w.store.QueueRelease(b, held[:min(2, len(held))])
+			w.store.QueueRelease(b, held[:len(held)/2])
 			if err == nil {
 				err = tx.SendBatch(ctx, b).Close()
 			}
@@ -187,7 +187,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 		return w.store.Set(ctx, w.pool.Writing(), "billing", slots-round%2)
 	}
 	leave := func(_ []limit.Slot, round int) error {
-		if round%8 > 0 { // so that the others find something
+		if round%8 < 7 { // so that the others find something
 			return nil
 		}
 		return w.store.Farewell(ctx, w.pool, "a")
@@ -212,8 +212,8 @@ func TestNobodyDeadlocks(t *testing.T) {
 			t.Errorf("%v (class %v)", err, pg.ClassOf(err))
 		}
 	}
-	if n := found.Load(); n < rounds {
-		t.Errorf("%d slots were found held by those who finish: they met nobody", n)
+	if found.Load() == 0 {
+		t.Error("those who finish found no slot that was still held")
 	}
 }
 
