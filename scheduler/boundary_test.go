@@ -124,6 +124,10 @@ func (w *loopsWorld) halfway(story string) {
 		WHERE name LIKE 'm_' AND m.run IS DISTINCT FROM CASE WHEN m.overlap AND r.state = 'active' THEN NULL ELSE r.id END`); n != 0 {
 		w.t.Errorf("%s: %d manifests do not know their open run", story, n)
 	}
+	ended := w.count("SELECT count(*) FROM :schema.run WHERE state = 'timed_out'")
+	if queued := w.count("SELECT count(*) FROM :schema.run WHERE origin = 'schedule'"); queued != 3*ended {
+		w.t.Errorf("%s: the cycle ended %d runs and queued %d, want 1 and 3, or none", story, ended, queued)
+	}
 }
 
 func (w *loopsWorld) whole(story string) {

@@ -253,6 +253,34 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 	}
 }
 
+// A run that somebody has in hand is left for the next clean-up. The others go, and nobody is waited for.
+func TestCleanUpWaitsForNobody(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 3, 0)
+	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '31 days'")
+	tx, err := w.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if _, err := tx.Exec(t.Context(), w.schema.Render("SELECT FROM :schema.run LIMIT 1 FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	s := w.scheduler()
+	if err := s.cleanOnce(t.Context()); err != nil {
+		t.Errorf("a run is locked: %v", err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.run"); n != 1 {
+		t.Errorf("%d runs are left, want the one that is locked", n)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cleanOnce(t.Context()); err != nil || w.count("SELECT count(*) FROM :schema.run") != 0 {
+		t.Errorf("the last one is left: %v", err)
+	}
+}
+
 // A variance delays the run, by the same for everybody.
 func TestVarianceDelaysTheRun(t *testing.T) {
 	w := loopsOpen(t)

@@ -159,8 +159,12 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 			w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) }),
 			w.scheduler(func(o *Options) { o.Logger = quiet.logger(slog.LevelInfo) }),
 		} {
-			if c := w.cycle(s); !c.elsewhere {
+			c := w.cycle(s)
+			if !c.elsewhere {
 				t.Errorf("a second cycle ran beside the first: %+v", c)
+			}
+			if wait := s.untilDue(t.Context(), c); wait != s.options.Evaluate {
+				t.Errorf("whoever was skipped waits %v, want %v", wait, s.options.Evaluate)
 			}
 		}
 	}
@@ -231,6 +235,9 @@ func TestX3OneBadManifestDoesNotStopTheOthers(t *testing.T) {
 		if !book.has("level=ERROR msg=\"edda: a manifest cannot be evaluated, and is passed over for a while\" manifest=" + bad) {
 			t.Errorf("nothing is said about %s", bad)
 		}
+	}
+	if !book.has("level=DEBUG msg=\"edda: a scheduled run is there already, or its manifest is locked or was changed\" manifest=m3") {
+		t.Error("nothing is said of the entry that was there")
 	}
 	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE due < now() AND name IN ('m5', 'm6', 'm8')"); n != 3 {
 		t.Errorf("%d of the bad ones kept their due times, want 3", n)

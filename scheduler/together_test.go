@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -115,4 +116,37 @@ func TestServersPickBesideEachOther(t *testing.T) {
 			t.Fatalf("run %s is in the first server's hands", c.id)
 		}
 	}
+}
+
+// Servers dispatch at the same time: each is in the middle of its transaction while the other is in its own.
+func TestServersDispatchAtTheSameTime(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("q", 2, 0)
+	servers := []*Scheduler{w.scheduler(), w.scheduler()}
+	picked, err := servers[0].pick(t.Context())
+	if err != nil || len(picked) != 2 {
+		t.Fatalf("picked %d, %v", len(picked), err)
+	}
+	var sending atomic.Int32
+	both, over := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(over) })
+	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+		if sending.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-over:
+		}
+		return nil
+	}
+	w.atOnce(2, func(i int) error {
+		defer end() // the other one goes on, whatever became of this one
+		n, err := servers[i].dispatchAll(t.Context(), picked[i:i+1])
+		if n != 1 {
+			t.Errorf("a server dispatched %d while another one dispatches, want its own", n)
+		}
+		return err
+	})
+	w.onceEach()
 }
