@@ -73,7 +73,7 @@ func TestOrderOfACycle(t *testing.T) {
 	if c, err := s.cycle(t.Context(), term); err != nil || c.queued != 2 || c.reaped != 1 {
 		t.Errorf("%+v, %v; want 2 queued and 1 reaped", c, err)
 	}
-	const want = "begin open guard try_lock load savepoint reap release savepoint queue release commit notify"
+	const want = "begin open guard try_lock load savepoint reap release savepoint queue release commit begin_alone notify commit_alone"
 	if got := seen.story(); got != want {
 		t.Errorf("the cycle was\n%s\nwant\n%s", got, want)
 	}
