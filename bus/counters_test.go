@@ -100,6 +100,33 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	}
 }
 
+// Of the time that a message takes, the handler's own is told from that of its batch, and both from the way to them, which counts from
+// the send, or from when the message is due.
+func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	const slow, write = 30 * time.Millisecond, 300 * time.Millisecond
+	def := tallies(saga.Pessimistic, func(saga.Message) { <-time.After(slow) })
+	w.install("tallies", bus.Saga(def))
+	queue := w.queue("tallies")
+	w.send(add{Key: "a", N: 1})
+	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '3 hours', due = due - interval '1 hour'`)
+	w.send(add{Key: "b", N: 1})
+	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '1 hour', due = due - interval '3 hours' WHERE sent > now() - interval '1 hour'`)
+	w.exec(`CREATE FUNCTION edda.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$`)
+	w.exec(`CREATE TRIGGER dawdle BEFORE DELETE ON ` + queue + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.dawdle()`)
+	stop := w.start("tallies", bus.EndpointOptions{Concurrency: 1}, bus.Saga(def))
+	w.untilEmpty("tallies")
+	stop()
+	c := w.counters("tallies", "tally")
+	if c.Steps != 2 || c.Handler < 2*slow || c.Batch < c.Handler+write*9/10 || c.Batch > time.Minute {
+		t.Errorf("%d handlers took %v, and their batches %v; want %v or more, and a write of %v besides", c.Steps, c.Handler, c.Batch, 2*slow, write)
+	}
+	if c.Critical < 2*time.Hour || c.Critical > 2*time.Hour+time.Minute {
+		t.Errorf("the critical time of both is %v, want an hour each", c.Critical)
+	}
+}
+
 func TestCountersTellWhatASagaDid(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})

@@ -283,7 +283,14 @@ func TestSagaAndHandlerCommitTogether(t *testing.T) {
 		w.send(add{Key: "a", N: 1})
 		w.send(place{Total: n})
 	}
+	w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'not now'; END $$`)
+	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("mixed") + ` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
 	w.start("mixed", bus.EndpointOptions{}, parts...)
+	w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.noted() != "" })
+	if got := w.noted(); got != "" || w.sum("a") != -1 {
+		t.Fatalf("noted %q, and the sum is %d, while the messages are still in the queue", got, w.sum("a"))
+	}
+	w.exec(`DROP TRIGGER refuse ON ` + w.queue("mixed"))
 	w.untilEmpty("mixed")
 	if got, want := w.noted(), "0 1 2 3 4 5 6 7 8 9"; got != want {
 		t.Errorf("noted %q, want %q", got, want)

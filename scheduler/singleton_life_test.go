@@ -133,6 +133,25 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 	}
 }
 
+// Who finds its lease in other hands says so at Info, and stands by again.
+func TestSingletonTellsOfALoss(t *testing.T) {
+	w := singleOpen(t)
+	a := w.replica(w.pool, "a", w.holder("a", nil))
+	w.start(a)
+	w.find("a", "begins", 1)
+	w.exec("UPDATE :schema.lease SET holder = 'b/1', epoch = epoch + 1, expires = clock_timestamp() + interval '1 hour'")
+	w.find("a", "ends", 1)
+	for a.Health().Holding {
+		<-time.After(10 * time.Millisecond)
+	}
+	if h := a.Health(); h.Lost != 1 || h.Released != 0 {
+		t.Errorf("%+v", h)
+	}
+	if want := `level=INFO msg="edda: lease lost" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`; !regexp.MustCompile(want).MatchString(w.logged()) {
+		t.Errorf("the log has no %s", want)
+	}
+}
+
 // Only the holder's sweeps write. How long they take is told, and one that takes too long is complained of.
 func TestSweepRunsOnTheHolderAlone(t *testing.T) {
 	w := singleOpen(t)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,17 +36,45 @@ func TestDesignsAskEveryRequestOnce(t *testing.T) {
 	}
 }
 
+// branches are those of trees that are no designs of the program: the same saga divides its requests among as many as the design says.
+var branches = func() map[string]int {
+	trees := map[string]int{}
+	for _, n := range []int{3, 5, 10} {
+		name := fmt.Sprintf("tree of %d", n)
+		trees[name], designs[name] = n, design{parts: func(requests, _ int) int { return min(requests, n) }}
+	}
+	return trees
+}()
+
+// A single level more, the chunks, is the simpler form of a tree.
+func TestATreeMayHaveAnyNumberOfBranches(t *testing.T) {
+	t.Parallel()
+	const requests = 120
+	for name, n := range branches {
+		p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
+		if got := p.gather(Gather{Run: "r", Design: name, Last: requests}); got.Count != requests || len(p.asked) != requests || p.most != n || p.deepest < 2 {
+			t.Errorf("%s: %d replies to %d requests, %d messages of one step, %d levels", name, got.Count, len(p.asked), p.most, p.deepest)
+		}
+	}
+	p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
+	if got := p.gather(Gather{Run: "r", Design: "chunks", Last: requests}); got.Count != requests || p.most != 11 || p.deepest != 1 {
+		t.Errorf("chunks: %d replies, %d messages of one step, %d levels below the first; want %d, 11 and 1", got.Count, p.most, p.deepest, requests)
+	}
+}
+
 // play answers what sagas ask for, in place of the bus.
 type play struct {
-	t     *testing.T
-	desk  *sagatest.Run
-	asked map[int]int
-	most  int // messages of one step
+	t       *testing.T
+	desk    *sagatest.Run
+	asked   map[int]int
+	most    int // messages of one step
+	deepest int // level of a saga
 }
 
 // gather plays one saga and, before it goes on, each that it sends a part to.
 func (p *play) gather(m Gather) Total {
 	p.t.Helper()
+	p.deepest = max(p.deepest, m.Depth)
 	deliver(p.t, p.desk.DeliverFrom("desk", m))
 	for queue := p.sent(); len(queue) > 0; {
 		var answer saga.Message

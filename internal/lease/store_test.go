@@ -118,6 +118,33 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	}.Check(t, pgtest.Pool(t), w.schema)
 }
 
+// What a lease needs of the schema is one table, and the two functions that its statements call.
+func TestALeaseNeedsNoOtherTable(t *testing.T) {
+	w := open(t)
+	drop := `DO $$ DECLARE other regclass; BEGIN
+		FOR other IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relname <> 'lease' AND relnamespace = (
+			SELECT relnamespace FROM pg_class WHERE oid = ':schema.lease'::regclass)
+		LOOP EXECUTE 'DROP TABLE ' || other || ' CASCADE'; END LOOP; END $$`
+	if _, err := pgtest.Pool(t).Exec(t.Context(), w.schema.Render(drop)); err != nil {
+		t.Fatal(err)
+	}
+	a := w.mustAcquire("a")
+	if err := w.store.Guard(t.Context(), w.begin(), a); err != nil {
+		t.Error(err)
+	}
+	if ok, err := w.store.Resign(t.Context(), w.pool, "sweep"); !ok || err != nil {
+		t.Errorf("resign: %t, %v", ok, err)
+	}
+	if answer := w.renew(a); answer != lease.Resigning || !w.release(a) {
+		t.Errorf("the renewal of a term that is to end: %v; or it was not released", answer)
+	}
+	if found, err := w.store.Under(t.Context(), w.pool, "sweep"); err != nil || len(found) != 1 || len(w.list()) != 1 {
+		t.Errorf("the leases: %+v, %v", found, err)
+	}
+	w.expire()
+	w.mustAcquire("b")
+}
+
 func TestOneOfManyBiddersWins(t *testing.T) {
 	w := open(t)
 	const rounds, bidders = 12, 8
