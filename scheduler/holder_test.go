@@ -28,7 +28,9 @@ func TestOnlyTheHolderEvaluatesAndReconciles(t *testing.T) {
 	w.run(second)
 	await("the second stands by", func() bool { return second.Leases()[0].Epoch == 1 })
 	before, last := cycles[0].Load(), swept(first)
-	await("the first goes on", func() bool { return cycles[0].Load() >= before+20 && swept(first).After(last.Add(100*time.Millisecond)) })
+	await("the first goes on", func() bool {
+		return cycles[0].Load() >= before+20 && swept(first).After(last.Add(100*time.Millisecond))
+	})
 	if n := cycles[1].Load(); n > 0 || !swept(second).IsZero() {
 		t.Errorf("beside the holder the other evaluated %d times, and reconciled at %v", n, swept(second))
 	}

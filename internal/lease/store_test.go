@@ -129,7 +129,8 @@ func TestALeaseNeedsNoOtherTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := w.mustAcquire("a")
-	if err := w.store.Guard(t.Context(), w.begin(), a); err != nil {
+	write := w.begin()
+	if err := errors.Join(w.store.Guard(t.Context(), write, a), write.Commit(t.Context())); err != nil {
 		t.Error(err)
 	}
 	if ok, err := w.store.Resign(t.Context(), w.pool, "sweep"); !ok || err != nil {
@@ -141,7 +142,6 @@ func TestALeaseNeedsNoOtherTable(t *testing.T) {
 	if found, err := w.store.Under(t.Context(), w.pool, "sweep"); err != nil || len(found) != 1 || len(w.list()) != 1 {
 		t.Errorf("the leases: %+v, %v", found, err)
 	}
-	w.expire()
 	w.mustAcquire("b")
 }
 
