@@ -1,7 +1,9 @@
 package saga_test
 
 import (
+	_ "embed"
 	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -28,6 +30,21 @@ func TestContextReachesNothingOutside(t *testing.T) {
 			if !slices.Contains(harmless, result.PkgPath()) {
 				t.Errorf("Context.%s returns a %v", m.Name, result)
 			}
+		}
+	}
+}
+
+//go:embed define.go
+var definitions string
+
+func TestEachStoreSaysHowItKeepsStepsApart(t *testing.T) {
+	t.Parallel()
+	for _, says := range []string{
+		`(?m)^\tPessimistic Store = iota // the row is locked while a step runs; the zero value is the default$`,
+		`(?m)^\tOptimistic +// the version is compared when the step is written$`,
+	} {
+		if !regexp.MustCompile(says).MatchString(definitions) {
+			t.Errorf("define.go has no line %s", says)
 		}
 	}
 }
