@@ -100,8 +100,8 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	}
 }
 
-// Of the time that a message takes, the handler's own is told from that of its batch, and both from the way to them, which counts from
-// the send, or from when the message is due.
+// The counters tell three times apart: what handlers take, what their batches take, and what messages take from their send, or from when
+// they are due.
 func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

@@ -133,7 +133,7 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 	}
 }
 
-// Who finds its lease in other hands says so at Info, and stands by again.
+// A holder that finds its lease in other hands logs that at Info, and stands by again.
 func TestSingletonTellsOfALoss(t *testing.T) {
 	w := singleOpen(t)
 	a := w.replica(w.pool, "a", w.holder("a", nil))

@@ -36,7 +36,7 @@ func TestDesignsAskEveryRequestOnce(t *testing.T) {
 	}
 }
 
-// branches are those of trees that are no designs of the program: the same saga divides its requests among as many as the design says.
+// branches are trees for the test, by name. The saga is the same: a design says into how many parts it divides its requests.
 var branches = func() map[string]int {
 	trees := map[string]int{}
 	for _, n := range []int{3, 5, 10} {
@@ -46,7 +46,7 @@ var branches = func() map[string]int {
 	return trees
 }()
 
-// A single level more, the chunks, is the simpler form of a tree.
+// The design chunks is the simpler form: a single extra level.
 func TestATreeMayHaveAnyNumberOfBranches(t *testing.T) {
 	t.Parallel()
 	const requests = 120
