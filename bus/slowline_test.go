@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -8,17 +9,21 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
 
 // slowLine is a connection that sends about a megabyte in a second.
-type slowLine struct{ net.Conn }
+type slowLine struct {
+	net.Conn
+	ctx context.Context
+}
 
 func (c slowLine) Write(b []byte) (sent int, err error) {
 	const piece, pause = 128 << 10, 100 * time.Millisecond
 	for sent < len(b) && err == nil {
 		if len(b) > piece {
-			time.Sleep(pause)
+			_ = run.Sleep(c.ctx, pause)
 		}
 		n := 0
 		n, err = c.Conn.Write(b[sent:min(len(b), sent+piece)])
@@ -27,7 +32,10 @@ func (c slowLine) Write(b []byte) (sent int, err error) {
 	return sent, err
 }
 
-func onASlowLine(conn net.Conn) net.Conn { return slowLine{conn} }
+func (w *world) onASlowLine() {
+	w.t.Helper()
+	w.throughConnections(func(conn net.Conn) net.Conn { return slowLine{conn, context.WithoutCancel(w.t.Context())} })
+}
 
 // large is a body that is on its way for longer than a transaction may stand still.
 var large = []byte(`"` + strings.Repeat("x", 9<<20) + `"`)
@@ -37,7 +45,7 @@ var large = []byte(`"` + strings.Repeat("x", 9<<20) + `"`)
 func TestLargeMessageArrivesOverASlowLine(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
-	w.throughConnections(onASlowLine)
+	w.onASlowLine()
 	if got := states(w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: large})); got != "dead" { // it is larger than a message may be
 		t.Error(got)
 	}
@@ -51,7 +59,7 @@ func TestRelayBuriesALargeMessageOverASlowLine(t *testing.T) {
 	if _, err := w.owner.Exec(t.Context(), `UPDATE `+w.schema+`.queue_1 SET body = $1`, large); err != nil {
 		t.Fatal(err)
 	}
-	w.throughConnections(onASlowLine)
+	w.onASlowLine()
 	a := &abroad{}
 	a.set(func(*saga.Delivery) error { return saga.Permanent(errors.New("not here")) })
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
