@@ -1,9 +1,11 @@
 package edda_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +57,87 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 			if !defined[m[1]] {
 				t.Errorf("%s names %s, and there is no such test", page, m[1])
 			}
+		}
+	}
+}
+
+// Each promise of the README has a test as a witness, and each of these tests can fail: a mutant names it.
+func TestPromisesHaveWitnessesThatBite(t *testing.T) {
+	t.Parallel()
+	promises := readPromises(read(t, "README.md"))
+	if len(promises) < 20 {
+		t.Fatalf("the table of promises has %d lines, want 20 or more", len(promises))
+	}
+	breaks := readBreaks(t)
+	for _, p := range promises {
+		for _, fault := range p.faults(breaks) {
+			t.Errorf("README.md: %s", fault)
+		}
+	}
+}
+
+// promise is a line of the table: what is promised, and the tests that would see it broken.
+type promise struct {
+	what  string
+	tests []string
+}
+
+// readPromises reads the table under "What is promised".
+func readPromises(readme string) (promises []promise) {
+	_, table, _ := strings.Cut(readme, "\n## What is promised\n\n| promise | witness |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		what, witnesses, _ := strings.Cut(strings.Trim(strings.TrimSpace(line), "| "), " | ")
+		p := promise{what: what}
+		for _, m := range testName.FindAllStringSubmatch(witnesses, -1) {
+			p.tests = append(p.tests, m[1])
+		}
+		promises = append(promises, p)
+	}
+	return promises
+}
+
+// faults are the witnesses that no mutant names. One that names a case of a test names the test: it fails with its case.
+func (p promise) faults(breaks []breakage) (faults []string) {
+	if len(p.tests) == 0 {
+		faults = append(faults, fmt.Sprintf("no test is a witness of %q", p.what))
+	}
+	for _, test := range p.tests {
+		if !slices.ContainsFunc(breaks, func(b breakage) bool { return slices.ContainsFunc(b.tests, isOf(test)) }) {
+			faults = append(faults, fmt.Sprintf("no mutant names %s, the witness of %q", test, p.what))
+		}
+	}
+	return faults
+}
+
+// isOf tells of a test of a mutant, with its package, whether it is the one with this name or a case of it.
+func isOf(test string) func(string) bool {
+	return func(broken string) bool {
+		_, name, _ := strings.Cut(broken, " ")
+		name, _, _ = strings.Cut(name, "/")
+		return name == test
+	}
+}
+
+// The check must see what it says it sees.
+func TestPromisesWithoutWitnessesAreSeen(t *testing.T) {
+	t.Parallel()
+	breaks := []breakage{{tests: []string{"bus TestA", "bus TestB/a_case"}}, {tests: []string{"saga TestCase"}}}
+	for witnesses, want := range map[string]string{
+		"`TestA`":                     "",
+		"`make crash`; `TestA`":       "",
+		"`TestA`, `TestB`":            "",
+		"`TestA`, `TestC`":            "no mutant names TestC",
+		"`TestA`, `TestCas`, `TestB`": "no mutant names TestCas,",
+		"`make crash`":                "no test is a witness",
+		"":                            "no test is a witness",
+	} {
+		var faults []string
+		for _, p := range readPromises("# Edda\n\n## What is promised\n\n| promise | witness |\n|---|---|\n| It works. | " + witnesses + " |\n\n## More\n\n| `TestX` | |\n") {
+			faults = append(faults, p.faults(breaks)...)
+		}
+		if got := strings.Join(faults, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", witnesses, got, want)
 		}
 	}
 }
