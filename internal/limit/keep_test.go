@@ -150,7 +150,7 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 // then, and finds most of them still held: a slot that was given back and granted again has another epoch.
 func TestNobodyDeadlocks(t *testing.T) {
 	w := open(t)
-	const slots, rounds = 200, 20 // so many that the locks of one statement take a while
+	const slots, rounds = 6, 40
 	w.set(slots)
 	type actor func(held []limit.Slot, round int) error
 	ctx := context.WithoutCancel(t.Context())
@@ -168,7 +168,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 				}
 			}
 			b := &pgx.Batch{}
-			w.store.QueueRelease(b, held[:len(held)/2])
+			w.store.QueueRelease(b, held[:min(2, len(held))])
 			if err == nil {
 				err = tx.SendBatch(ctx, b).Close()
 			}
