@@ -35,8 +35,13 @@ func TestEveryMutantApplies(t *testing.T) {
 // A test that was renamed kills nothing any more. Subtests have names that only a run knows.
 func TestEveryNamedTestIsThere(t *testing.T) {
 	t.Parallel()
+	of := map[string][]string{} // by package
 	for _, m := range theCatalog(t) {
-		there := testsOf(t, m.target.pkg)
+		there, ok := of[m.target.pkg]
+		if !ok {
+			there = testsOf(t, m.target.pkg)
+			of[m.target.pkg] = there
+		}
 		for _, name := range m.target.tests {
 			if top, _, _ := strings.Cut(name, "/"); !slices.Contains(there, top) {
 				t.Errorf("mutant %s: %s has no test %s", m.name, m.target.pkg, top)
