@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -25,6 +26,7 @@ type settings struct {
 	run     string
 	jobs    int
 	record  string
+	page    string
 	list    bool
 	verbose bool
 	out     io.Writer
@@ -37,9 +39,14 @@ func main() {
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
 	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "try so many mutants at the same time")
 	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that it says were killed on this commit")
+	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")
 	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
 	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
 	flag.Parse()
+	if s.page != "" && (s.record == "" || s.run != "") {
+		fmt.Fprintln(os.Stderr, "mutants: -page wants -record, and all mutants: no -run")
+		os.Exit(2)
+	}
 	if err := mutants(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
@@ -109,7 +116,7 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(chosen), func(m mutant) bool { return r.killed[m.name] })
+	left := slices.DeleteFunc(slices.Clone(chosen), func(m mutant) bool { return r.killed(m.name) })
 	begin := time.Now()
 	if err := l.control(ctx, left); err != nil {
 		return errors.Join(err, r.close())
@@ -119,6 +126,9 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 	err = errors.Join(l.tryTogether(ctx, left, t), r.close())
 	dead := len(chosen) - len(left) + t.killed
 	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d unfinished=%d\n", len(chosen), dead, t.unfinished)
+	if s.page != "" && err == nil {
+		err = os.WriteFile(filepath.Join(l.root, s.page), []byte(r.page(chosen)), 0o644)
+	}
 	switch lived := len(left) - t.killed; {
 	case err != nil:
 		return err
@@ -177,7 +187,7 @@ func (t *tally) add(m mutant, v verdict, output string, took time.Duration) erro
 	default:
 		t.killed++
 		t.unfinished++
-		how = "killed before its test ended"
+		how = unfinished
 	}
 	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", v, m.name, took.Seconds())
 	if v != killed {

@@ -167,14 +167,21 @@ func TestHangIsToldFromASlowTest(t *testing.T) {
 // A run that goes on from a record passes over what was killed on the same commit, and tries everything else again.
 func TestRecordKeepsWhatWasKilledOnThisCommit(t *testing.T) {
 	t.Parallel()
-	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed by the end of its process\none fifth killed\none fifth hung\none"
-	got, err := killedOn("one", strings.NewReader(lines))
+	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed before its test ended\none fifth killed\none fifth hung\none"
+	ended, err := endedOn("one", strings.NewReader(lines))
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := &record{commit: "one", ended: ended}
 	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true, "fifth": false} {
-		if got[name] != want {
-			t.Errorf("%s: killed is %t, want %t", name, got[name], want)
+		if got := r.killed(name); got != want {
+			t.Errorf("%s: killed is %t, want %t", name, got, want)
+		}
+	}
+	page := r.page([]mutant{{name: "first", theme: "a"}, {name: "fourth", theme: "a"}, {name: "second", theme: "b"}, {name: "sixth", theme: "b"}})
+	for _, row := range []string{"Commit one,", "| a | 2 | 1 | 1 | 0 |", "| b | 2 | 0 | 0 | 2 |", "| all | 4 | 1 | 1 | 2 |"} {
+		if !strings.Contains(page, row) {
+			t.Errorf("the page has no %q:\n%s", row, page)
 		}
 	}
 }

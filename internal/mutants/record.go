@@ -16,13 +16,16 @@ import (
 type record struct {
 	file   *os.File
 	commit string
-	killed map[string]bool // on this commit
+	ended  map[string]string // how the trials of this commit ended, by mutant
 }
+
+// killed reports whether a mutant was killed on this commit, as far as the record knows.
+func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
 // openRecord reads the record in path and opens it to add lines. It wants a work tree without changes: what was seen belongs to a commit.
 func openRecord(ctx context.Context, root, path string) (*record, error) {
 	if path == "" {
-		return &record{}, nil
+		return &record{ended: map[string]string{}}, nil
 	}
 	git := func(args ...string) (string, error) {
 		command := exec.CommandContext(ctx, "git", args...)
@@ -45,27 +48,28 @@ func openRecord(ctx context.Context, root, path string) (*record, error) {
 		return nil, fmt.Errorf("-record: %w", err)
 	}
 	r := &record{file: file, commit: commit}
-	if r.killed, err = killedOn(commit, file); err != nil {
+	if r.ended, err = endedOn(commit, file); err != nil {
 		return nil, errors.Join(fmt.Errorf("-record: %w", err), file.Close())
 	}
 	return r, nil
 }
 
-// killedOn reads which mutants were killed on a commit, the last trial of each.
-func killedOn(commit string, in io.Reader) (map[string]bool, error) {
-	dead := map[string]bool{}
+// endedOn reads how mutants ended on a commit, the last trial of each.
+func endedOn(commit string, in io.Reader) (map[string]string, error) {
+	ended := map[string]string{}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		on, rest, _ := strings.Cut(lines.Text(), " ")
 		name, how, _ := strings.Cut(rest, " ")
 		if on == commit {
-			dead[name] = strings.HasPrefix(how, string(killed))
+			ended[name] = how
 		}
 	}
-	return dead, lines.Err()
+	return ended, lines.Err()
 }
 
 func (r *record) add(name, how string) error {
+	r.ended[name] = how
 	if r.file == nil {
 		return nil
 	}
