@@ -1,12 +1,15 @@
 package crew
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -88,8 +91,30 @@ func (p *Process) Tell(line string) error {
 	return nil
 }
 
-// Freeze stops the process where it is, Thaw lets it go on. A frozen process sends nothing, so what is seen of it stays true.
-func (p *Process) Freeze() { _ = p.command.Process.Signal(syscall.SIGSTOP) }
+// Freeze stops the process where it is, Thaw lets it go on. A frozen process sends nothing, so what is seen of it stays true. It returns
+// when every thread stands still: the signal alone leaves those on other processors a moment in which they go on.
+func (p *Process) Freeze() {
+	_ = p.command.Process.Signal(syscall.SIGSTOP)
+	for !p.hasEnded() && p.moves() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// moves tells whether a thread of the process is neither stopped nor at its end. Where there is no /proc none is seen.
+func (p *Process) moves() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(threads, func(path string) bool {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			return false // it has ended
+		}
+		_, after, _ := bytes.Cut(stat, []byte(") ")) // the name of the program stands before it
+		return len(after) > 0 && !bytes.ContainsRune([]byte("TtZX"), rune(after[0]))
+	})
+}
 
 // Thaw undoes Freeze.
 func (p *Process) Thaw() { _ = p.command.Process.Signal(syscall.SIGCONT) }
