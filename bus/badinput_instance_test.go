@@ -30,7 +30,7 @@ var instanceInputs = []badInput{
 	{"B25", "an originator that is none", edited(`originator = '7'`), dead(nil, "column originator", "/bad")},
 	{"B26", "a step that makes the state too large", (*inputs).grownState, dead(saga.ErrTooLarge, "state of saga", "/bad", "limit 1048576")},
 	{"B27", "a field that was a text and is a number", edited(`state = '{"Sum":"s3cr3t"}'`), dead(saga.ErrState, "Sum", "string")},
-	{"B27", "a field that was a fraction and is an integer", edited(`state = '{"Sum":4111.5}'`), dead(saga.ErrState, "Sum", "number")},
+	{"B27", "a field that was a fraction and is an integer", edited(`state = '{"Sum":4111222233334444.5}'`), dead(saga.ErrState, "Sum", "number")},
 	{"B27", "a state of a newer program", edited(`state_version = 2, state = '{"Sum":"other"}'`), fate("parked", "newer program", "version 2")},
 	{"B27", "a saga that was renamed", (*inputs).renamed, fate("handled")},
 	{"B38", "2,147,483,647 attempts and one more", (*inputs).manyAttempts, fate("2147483647 attempts")},
