@@ -220,6 +220,7 @@ func TestKilledWorkersBlameNobody(t *testing.T) {
 		w.until("one is killed", s.kill)
 	}
 	w.drained("all messages are handled")
+	w.until("the last who died is buried, which nobody does when all have stopped", func() bool { return w.count(`SELECT count(*) FROM edda.crash_batch`) == 0 })
 	s.stop()
 	if n := w.deadOfProcess(); n != 0 {
 		t.Errorf("%d innocents are dead letters", n)

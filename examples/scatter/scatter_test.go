@@ -181,18 +181,20 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	end("swapped", Total{Count: 3, Sum: good.Sum, Squares: good.Squares + 2}) // one reply twice, another never
 	end("stranger", good)
 	end("items", good)
+	end("over", good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, `INSERT INTO item VALUES ('items', 0, 1), ('items', 1, 1), ('items', 1, 1)`); err != nil {
+	if _, err := pool.Exec(ctx, `INSERT INTO item VALUES ('items', 0, 1), ('items', 1, 1), ('items', 1, 1),
+		('over', 0, 1), ('over', 1, 1), ('over', 2, 1), ('over', 2, 1)`); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := check(ctx, lab{pool, own, &out}, 3, []string{"good", "twice", "short", "swapped", "items", "lost"}); err == nil {
+	if err := check(ctx, lab{pool, own, &out}, 3, []string{"good", "twice", "short", "swapped", "items", "over", "lost"}); err == nil {
 		t.Error("the check found nothing wrong")
 	}
 	for _, want := range []string{"twice: it ended 2 times", "short: 2 replies counted", "swapped: 3 replies counted", "stranger: nobody began it",
-		"items: 3 items of 2 requests", "lost: it did not end", "runs=7 wrong=6"} {
+		"items: 3 items of 2 requests", "over: 4 items of 3 requests", "lost: it did not end", "runs=8 wrong=7"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the check did not print %q:\n%s", want, out.String())
 		}
