@@ -102,7 +102,7 @@ func (w *world) deadHands(queue int, key string, n int, end string) {
 func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, BatchMax: 4, Lease: time.Second}, 2, 40)
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, BatchMax: 4, Lease: 5 * time.Second}, 2, 40)
 	w.deadHands(queue, "key-0", 3, `clock_timestamp()`)
 	w.run(e)
 	w.wantTurns(s, 2, 40, true)
@@ -112,7 +112,7 @@ func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
 func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Second}, 1, 20)
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, Lease: 5 * time.Second}, 1, 20)
 	w.deadHands(queue, "key-0", 3, `clock_timestamp()`)
 	w.exec(`UPDATE `+w.queue("turns")+` SET due = due + interval '900 ms' WHERE body = $1`, turnBody("key-0", 2))
 	w.run(e)

@@ -181,7 +181,7 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Second, Poll: 20 * time.Millisecond}, s.part())
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 5 * time.Second, Poll: 20 * time.Millisecond}, s.part())
 	w.makeQueue("turns")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 func TestParkedAloneAreNotForgotten(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Overtaking, Lease: time.Second, Poll: 20 * time.Millisecond}, s.part())
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Overtaking, Lease: 5 * time.Second, Poll: 20 * time.Millisecond}, s.part())
 	w.makeQueue("turns")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
