@@ -23,7 +23,7 @@ race: ## the same under the race detector
 roles: ## run the tests of all that is in SQL as a role that may create nothing
 	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
 
-settings: ## the same as such a role, under an ICU collation and under defaults that a role may have
+settings: ## run the tests of all that is in SQL as that role, under an ICU collation and other defaults of the role
 	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
 		$(GO) test -timeout 10m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler ./migrations/...
 	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test -timeout 8m ./scheduler ./internal/lease ./internal/limit
@@ -56,8 +56,8 @@ bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes th
 	$(GO) vet -tags bouncer ./internal/bouncer
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
 
-versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18
-	.ci/versions
+versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18, or on those of VERSIONS
+	.ci/versions $(VERSIONS)
 
 web: ## have a real Chromium order in the shop of examples/web
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true

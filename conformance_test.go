@@ -34,7 +34,7 @@ const (
 // kindsOfReason begin what a row without a test says. The page explains them.
 var kindsOfReason = []string{"Otherwise: ", "Advice: ", "Not ours: ", "Open: "}
 
-// A break is a paragraph of the catalog: what is broken, the rows that it breaks, and the tests that fail then, as an answer names them.
+// breakage is a paragraph of the catalog: the rows that a mutant breaks, and the tests that fail then, as an answer names them.
 type breakage struct {
 	name        string
 	rows, tests []string
@@ -165,8 +165,7 @@ func (a answer) faults(defined func(folder string) (map[string]bool, error)) (fa
 	return faults
 }
 
-// unbroken says whether nobody has broken what the row asks, to see that one of its tests fails. Tests of the root read pages, which
-// nobody can break so.
+// unbroken returns a fault when no mutant breaks the row and names one of its tests. Tests of the root read pages, which a mutant cannot change.
 func (a answer) unbroken(breaks []breakage) []string {
 	if !slices.ContainsFunc(a.tests, func(test string) bool { return !strings.HasPrefix(test, ". ") }) {
 		return nil

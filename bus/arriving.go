@@ -55,7 +55,7 @@ func (a *arriving) bring(ctx context.Context) error {
 	return err
 }
 
-// bytes are those that the largest statement may have, about.
+// bytes is an upper bound for the largest statement: the bodies and headers of all messages.
 func (a *arriving) bytes() (sum int) {
 	for _, m := range a.all {
 		sum += len(m.given.Body)

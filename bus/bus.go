@@ -208,9 +208,9 @@ func newID() saga.ID {
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const commitTimeout = 30 * time.Second
 
-// betweenStatements is how long the server waits for the next statement of a transaction in which no function of the user's runs, and that
-// sends so many bytes: others wait for what it has locked. The server counts the time until it has read the statement whole, so a
-// large one has a second more for each MiB, on a slow line too; commitTimeout at most.
+// betweenStatements bounds how long the server waits for the next statement of a transaction in which no function of the user's runs: others
+// wait for what the transaction has locked. The server counts until it has read the statement whole. So the bound is five seconds and one
+// more for each MiB that the statement may have, and commitTimeout at most.
 func betweenStatements(bytes int) string {
 	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
 	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"

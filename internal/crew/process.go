@@ -100,7 +100,7 @@ func (p *Process) Freeze() {
 	}
 }
 
-// moves tells whether a thread of the process is neither stopped nor at its end. Where there is no /proc none is seen.
+// moves reports whether a thread of the process still runs or may run. Without a /proc it reports false.
 func (p *Process) moves() bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Pid()))
 	if err != nil {

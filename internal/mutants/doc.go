@@ -10,7 +10,7 @@
 //
 // It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it
 // is, and fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
-// ended the process of their test, or let it wait for ever. It never writes into the work tree: the changed files lie in a temporary
+// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page: the changed files lie in a temporary
 // directory, and the go command is told to read them in the place of the real ones.
 //
 // # A mutant

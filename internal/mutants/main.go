@@ -43,10 +43,6 @@ func main() {
 	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
 	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
 	flag.Parse()
-	if s.page != "" && (s.record == "" || s.run != "") {
-		fmt.Fprintln(os.Stderr, "mutants: -page wants -record, and all mutants: no -run")
-		os.Exit(2)
-	}
 	if err := mutants(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
@@ -54,6 +50,9 @@ func main() {
 }
 
 func mutants(ctx context.Context, s settings) error {
+	if s.page != "" && (s.record == "" || s.run != "") {
+		return errors.New("-page wants -record, and all mutants: no -run")
+	}
 	chosen, err := choose(s.run)
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 			return err
 		}
 	}
-	r, err := openRecord(ctx, l.root, s.record)
+	r, err := openRecord(ctx, l.root, s.record, s.page)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,9 @@ type record struct {
 // killed reports whether a mutant was killed on this commit, as far as the record knows.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
-// openRecord reads the record in path and opens it to add lines. It wants a work tree without changes: what was seen belongs to a commit.
-func openRecord(ctx context.Context, root, path string) (*record, error) {
+// openRecord reads the record in path and opens it to add lines. It wants a work tree without changes, but for the page: what was seen
+// belongs to a commit.
+func openRecord(ctx context.Context, root, path, page string) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil
 	}
@@ -37,7 +38,11 @@ func openRecord(ctx context.Context, root, path string) (*record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-record: find the commit: %w", err)
 	}
-	switch changes, err := git("status", "--porcelain", "--untracked-files=no"); {
+	status := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	if page != "" {
+		status = append(status, ":(exclude)"+page)
+	}
+	switch changes, err := git(status...); {
 	case err != nil:
 		return nil, fmt.Errorf("-record: look for changes: %w", err)
 	case changes != "":

@@ -80,7 +80,7 @@ func judge(t target, output string, failure error) verdict {
 	case strings.Contains(output, "\npanic: "):
 		return killed
 	}
-	switch failed := len(t.failed(output)); failed {
+	switch len(t.failed(output)) {
 	case 0:
 		return broken
 	case len(t.tests):
