@@ -22,8 +22,8 @@ type record struct {
 // killed reports whether a mutant was killed on this commit, as far as the record knows.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
-// openRecord reads the record in path and opens it to add lines. It wants a work tree without changes, but for the page: what was seen
-// belongs to a commit.
+// openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes, because a result
+// belongs to a commit. Changes of the page do not count: the run writes it.
 func openRecord(ctx context.Context, root, path, page string) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil
