@@ -187,13 +187,7 @@ func (w *world) send(m saga.Message, o ...saga.SendOption) saga.Sent {
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	err := pgx.BeginTxFunc(w.t.Context(), w.owner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { // the engine writes too
-		_, err := tx.Exec(w.t.Context(), w.sql(sql), args...)
-		return err
-	})
-	if err != nil {
-		w.t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(w.t, w.owner, w.sql(sql), args...)
 }
 
 // createDatabase makes a database beside that of the tests.

@@ -38,9 +38,7 @@ func openBorder(t *testing.T) *border {
 
 func (b *border) exec(sql string, args ...any) {
 	b.Helper()
-	if _, err := b.pool.Exec(b.Context(), b.schema.Render(sql), args...); err != nil {
-		b.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(b, b.pool, b.schema.Render(sql), args...)
 }
 
 // turn turns a ring as if it were due.
@@ -227,7 +225,7 @@ func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.I
 
 // turnAtOnce turns until it has, for claims come and go.
 func (b *border) turnAtOnce() {
-	if _, err := b.pool.Exec(b.Context(), b.schema.Render(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)); err != nil {
+	if _, err := pg.Committed(b.pool).Exec(b.Context(), b.schema.Render(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)); err != nil {
 		b.Error(err)
 		return
 	}

@@ -83,9 +83,7 @@ func (f *flow) run(do func(context.Context) error) (stop func()) {
 
 func (f *flow) exec(sql string, args ...any) {
 	f.t.Helper()
-	if _, err := f.pool.Exec(f.t.Context(), f.schema.Render(sql), args...); err != nil {
-		f.t.Fatalf("%v\n%s", err, sql)
-	}
+	pgtest.Exec(f.t, f.pool, f.schema.Render(sql), args...)
 }
 
 func (f *flow) count(sql string, args ...any) (n int) {

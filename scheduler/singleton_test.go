@@ -190,9 +190,7 @@ func hung(action faultproxy.Action) []faultproxy.Fault {
 
 func (w *singleWorld) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), w.schema.Render(sql), args...); err != nil {
-		w.t.Fatal(err)
-	}
+	pgtest.Exec(w.t, w.pool, w.schema.Render(sql), args...)
 }
 
 // jump moves the times of the lease, as a jump of the database's clock by as much the other way would.

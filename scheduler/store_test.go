@@ -41,9 +41,7 @@ func (s *shelf) must(err error) {
 
 func (s *shelf) exec(sql string, args ...any) {
 	s.Helper()
-	if _, err := s.pool.Exec(s.ctx(), s.schema.Render(sql), args...); err != nil {
-		s.Fatalf("%v\n%s", err, sql)
-	}
+	pgtest.Exec(s, s.pool, s.schema.Render(sql), args...)
 }
 
 // ask reads one value as text, "" for NULL.

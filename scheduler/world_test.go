@@ -85,11 +85,7 @@ func (w *loopsWorld) schedulerOver(pool *pgxpool.Pool, change ...func(*Options))
 
 func (w *loopsWorld) exec(sql string, args ...any) int64 {
 	w.t.Helper()
-	tag, err := w.owner.Exec(context.WithoutCancel(w.t.Context()), w.schema.Render(sql), args...)
-	if err != nil {
-		w.t.Fatalf("%v\n%s", err, sql)
-	}
-	return tag.RowsAffected()
+	return pgtest.Exec(w.t, w.owner, w.schema.Render(sql), args...)
 }
 
 func (w *loopsWorld) count(sql string, args ...any) (n int) {

@@ -57,6 +57,23 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	return schema
 }
 
+// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test changes while the engine
+// runs may be a row that the engine changes at the same moment: at another level, which the settings under test may ask for, one of the two
+// would fail.
+func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	err := pgx.BeginTxFunc(ctx, pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		rows = tag.RowsAffected()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+	return rows
+}
+
 // Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for.
 func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
