@@ -51,7 +51,7 @@ func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, 
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHome()
+	h, err := newHome(true)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,9 @@
 //     saying so.
 //
 // A private server listens on a free port of the loopback, trusts whoever
-// connects there, and keeps data, socket and log in one temporary directory.
+// connects there, and keeps data, socket and log in one temporary directory:
+// in memory (/dev/shm) where 8 GiB are free and nothing has to be durable, and
+// where TMPDIR says, when it is set.
 // When we are root it runs as an unprivileged user, because Postgres refuses
 // anything else.
 //
@@ -48,7 +50,7 @@
 //
 // # Reading order
 //
-// server.go (Start, Stop, Restart), guard.sh and guard.go (the watcher), home.go
+// server.go (Start, Stop, Restart), guard.sh and guard.go (the watcher), home.go and memory.go
 // (user and directory), binaries.go (where Postgres is found), shared.go (what
 // tests call), database.go (databases beside the shared one). Package faultproxy beside this one breaks connections.
 package pgdev

@@ -26,13 +26,17 @@ func (h home) logFile() string { return filepath.Join(h.dir, "server.log") }
 // name tells our server from any other that may answer on its port.
 func (h home) name() string { return filepath.Base(h.dir) }
 
-// newHome makes an empty home.
-func newHome() (home, error) {
+// newHome makes an empty home: on disk when what is in it has to survive the machine, else in memory where there is room.
+func newHome(durable bool) (home, error) {
 	credential, err := serverCredential()
 	if err != nil {
 		return home{}, err
 	}
-	base, err := homeBase(credential != nil)
+	bases := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if memory, ok := memoryDir(); ok && !durable {
+		bases = slices.Insert(bases, 0, memory)
+	}
+	base, err := homeBase(bases, credential != nil)
 	if err != nil {
 		return home{}, err
 	}
@@ -72,10 +76,10 @@ func serverCredential() (*syscall.Credential, error) {
 // bytes with the final zero); the room is for "/edda-pg-0123456789/.s.PGSQL.54321".
 const socketPathMax = 103 - 36
 
-// homeBase is the first temporary directory that the server's user can reach
-// and where the path of the socket stays short enough.
-func homeBase(otherUser bool) (string, error) {
-	bases := slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"})
+// homeBase is the first of bases that the server's user can reach and where
+// the path of the socket stays short enough.
+func homeBase(bases []string, otherUser bool) (string, error) {
+	bases = slices.Compact(bases)
 	for _, base := range bases {
 		if len(base) <= socketPathMax && (!otherUser || openToOthers(base)) {
 			return base, nil

@@ -18,7 +18,7 @@ import (
 
 // Options for Start. The zero value is a private or given server for tests.
 type Options struct {
-	Durable  bool              // fsync and full_page_writes on: for benchmarks, crash tests and demos
+	Durable  bool              // on disk, fsync and full_page_writes on: for benchmarks, crash tests and demos
 	Settings map[string]string // more settings for postgresql.conf; these win over ours
 	Log      io.Writer         // says what is being done, such as apt-get install; nil is os.Stderr
 	Private  bool              // ignore DATABASE_URL, because the caller restarts the server
@@ -73,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHome()
+	h, err := newHome(o.Durable)
 	if err != nil {
 		return nil, err
 	}

@@ -59,9 +59,7 @@ func TestPrivateServerRestartsOnItsPortAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// queryString runs a query on a connection of its own and returns the only
-// value, or "" when there is no row.
-func TestServerHasTheLocaleAndTheDefaultsAskedFor(t *testing.T) {
+func TestServerHasTheICULocaleAndTheDefaultsAskedFor(t *testing.T) {
 	t.Setenv(LocaleVariable, "en-US")
 	t.Setenv(DefaultsVariable, "default_transaction_isolation=repeatable read; search_path = it's")
 	s, err := Start(t.Context(), Options{Private: true})
@@ -90,6 +88,8 @@ func TestServerHasTheLocaleAndTheDefaultsAskedFor(t *testing.T) {
 	}
 }
 
+// queryString runs a query on a connection of its own and returns the only
+// value, or "" when there is no row.
 func queryString(t *testing.T, dsn, query string) (value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

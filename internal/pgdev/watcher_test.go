@@ -121,7 +121,7 @@ func dieInInitdb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := newHome()
+	h, err := newHome(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pgdev
+
+// freeSpace is 0: only Linux has a file system in memory at a known place.
+func freeSpace(string) uint64 { return 0 }
