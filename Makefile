@@ -1,6 +1,11 @@
 # No server has to run: the tests start a Postgres of their own, or use the one that DATABASE_URL names.
 
 GO ?= go
+# The packages whose tests use tables of Edda.
+SQL := ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
+# Far more than a run takes on a slow machine: they end a test that hangs.
+TIMEOUT := 20m
+RACE_TIMEOUT := 40m
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
@@ -15,18 +20,18 @@ demo: ## run a shop of sagas for half a minute, with failures, and check every o
 
 test: ## vet and test everything but the benchmarks
 	$(GO) vet ./...
-	$(GO) test -timeout 8m ./...
+	$(GO) test -timeout $(TIMEOUT) ./...
 
 race: ## the same under the race detector
-	$(GO) test -race -timeout 15m ./...
+	$(GO) test -race -timeout $(RACE_TIMEOUT) ./...
 
 roles: ## run the tests of all that is in SQL as a role that may create nothing
-	EDDA_TEST_ROLE=runtime $(GO) test -timeout 8m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
+	EDDA_TEST_ROLE=runtime $(GO) test -timeout $(TIMEOUT) $(SQL)
 
 settings: ## run the tests of all that is in SQL as that role, under an ICU collation and other defaults of the role
 	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
-		$(GO) test -timeout 10m ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler ./migrations/...
-	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test -timeout 8m ./scheduler ./internal/lease ./internal/limit
+		$(GO) test -timeout $(TIMEOUT) $(SQL) ./migrations/...
+	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test -timeout $(TIMEOUT) ./scheduler ./internal/lease ./internal/limit
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay
@@ -57,7 +62,7 @@ bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes th
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
 
 versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18, or on those of VERSIONS
-	.ci/versions $(VERSIONS)
+	SQL="$(SQL)" TIMEOUT=$(TIMEOUT) .ci/versions $(VERSIONS)
 
 web: ## have a real Chromium order in the shop of examples/web
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true
