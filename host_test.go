@@ -9,9 +9,9 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -47,9 +47,7 @@ func newBus(t *testing.T, pool *pgxpool.Pool, migrated bool, o bus.Options) *bus
 	t.Helper()
 	o.Schema = pgdev.Schema(t)
 	if migrated {
-		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: o.Schema}); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Migrate(t, pool, o.Schema)
 	}
 	b, err := bus.New(pool, o)
 	if err != nil {

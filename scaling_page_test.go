@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -16,9 +16,7 @@ var scalingQuery = regexp.MustCompile("(?s)```sql\n(-- query \\d.*?)```")
 func TestScalingPageQueriesRun(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 	queries := scalingQuery.FindAllStringSubmatch(read(t, "docs/scaling.md"), -1)
 	if len(queries) != 5 {
 		t.Errorf("docs/scaling.md has %d queries, want 5", len(queries))

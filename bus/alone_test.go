@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
 )
 
 // suspectedTwice puts messages into the queue as two deaths leave them. The claim that follows counts the second.
@@ -17,6 +18,9 @@ func (w *world) suspectedTwice(n int) {
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), w.died("1 second"))
 }
 
+// isSuspect reports whether a message is one of suspectedTwice. The ids of all others are random, and one of many begins with aaaa.
+func isSuspect(id saga.ID) bool { return strings.HasPrefix(id.String(), "aaaaaaaa-0000-0000-0000-") }
+
 // A handler of hours is in hand when a suspect turns up, which can not be alone for as long.
 func TestLeasedSuspectsHoldUpAnEndpointForSeconds(t *testing.T) {
 	w := poisoned(t)
@@ -25,10 +29,10 @@ func TestLeasedSuspectsHoldUpAnEndpointForSeconds(t *testing.T) {
 	w.preload(1)
 	w.exec(`UPDATE ` + w.queue("poisoned") + ` SET id = 'bbbbbbbb-0000-0000-0000-000000000000'`)
 	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		switch id := c.Info().ID.String(); {
-		case strings.HasPrefix(id, "bbbb"):
+		switch id := c.Info().ID; {
+		case id.String() == "bbbbbbbb-0000-0000-0000-000000000000":
 			g.pass()
-		case strings.HasPrefix(id, "aaaa"):
+		case isSuspect(id):
 			suspects.Add(1)
 		default:
 			handled.Add(1)
@@ -52,7 +56,7 @@ func TestLeasedSuspectsRunBeforeWhatWasClaimedWithThem(t *testing.T) {
 	w.preload(1)
 	beside := make(chan bool, 1)
 	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		if !strings.HasPrefix(c.Info().ID.String(), "aaaa") {
+		if !isSuspect(c.Info().ID) {
 			g.pass()
 			return nil
 		}
@@ -81,7 +85,7 @@ func TestLeasedSuspectThatTakesLongGetsCompany(t *testing.T) {
 	w.suspectedTwice(1)
 	w.preload(50)
 	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		if strings.HasPrefix(c.Info().ID.String(), "aaaa") {
+		if isSuspect(c.Info().ID) {
 			g.pass()
 		}
 		handled.Add(1)
@@ -89,7 +93,7 @@ func TestLeasedSuspectThatTakesLongGetsCompany(t *testing.T) {
 	}))
 	t.Cleanup(g.open) // before the endpoint is stopped
 	await(w, "the suspect", g.came)
-	marked := `SELECT count(*) FROM ` + w.queue("poisoned") + ` WHERE id::text LIKE 'aaaa%' AND alone`
+	marked := `SELECT count(*) FROM ` + w.queue("poisoned") + ` WHERE id::text LIKE 'aaaaaaaa-0000-%' AND alone`
 	w.want(1, marked)
 	w.until("the others are handled", func() bool { return handled.Load() == 50 })
 	w.want(0, marked) // if its process dies now, that is one death in company

@@ -168,12 +168,10 @@ func (c *inputs) uglyLog() []result {
 	}))
 	c.send(note{}, saga.To(c.name))
 	c.untilEmpty(c.name)
-	r := result{fate: "not logged"}
-	if text := log(); strings.Contains(text, "ugly") {
-		r.fate = "escaped"
-		if strings.ContainsAny(text, "\r\x1b\u202e") || strings.Contains(text, "ugly k\n") {
-			r.fate = "raw"
-		}
+	c.until("it is logged, which follows the commit", func() bool { return strings.Contains(log(), "ugly") })
+	r := result{fate: "escaped"}
+	if text := log(); strings.ContainsAny(text, "\r\x1b\u202e") || strings.Contains(text, "ugly k\n") {
+		r.fate = "raw"
 	}
 	return []result{r}
 }
@@ -186,6 +184,7 @@ func (c *inputs) newerLog() []result {
 	c.until("it is put back", func() bool {
 		return c.count(`SELECT count(*) FROM `+c.queue(c.name)+` WHERE due > now() + interval '50 s' AND attempt = 0`) == 1
 	})
+	c.until("it is logged", func() bool { return log() != "" })
 	r := result{fate: "not logged", text: strings.TrimSpace(log())}
 	if strings.Contains(r.text, "newer program") && strings.Contains(r.text, c.name) {
 		r.fate = "logged"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -137,9 +137,7 @@ func (c *inputs) database(schemas ...string) *pgxpool.Pool {
 		}
 	})
 	for _, schema := range schemas {
-		if err := migrate.Up(c.t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-			c.t.Fatal(err)
-		}
+		pgtest.Migrate(c.t, pool, schema)
 	}
 	return pool
 }

@@ -36,7 +36,13 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 			if err := w.note(ctx, tx, 7); err != nil {
 				return err
 			}
-			<-time.After(700 * time.Millisecond)
+			var session int
+			if err := tx.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&session); err != nil {
+				return err
+			}
+			w.until("the server has ended the transaction", func() bool {
+				return w.count(`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, session) == 0
+			})
 			return nil
 		},
 		"a query that ends with its context": func(_ *world, ctx context.Context, tx pgx.Tx) error {
@@ -49,7 +55,7 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.ledger()
 			var calls, neighbours atomic.Int64
-			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: 100 * time.Millisecond, Policy: oneAttempt(t)},
+			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: time.Second, Policy: oneAttempt(t)},
 				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error { calls.Add(1); return overrun(w, ctx, tx) }),
 				bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { neighbours.Add(1); return nil }))
 			w.crowd(e, 20)

@@ -147,7 +147,7 @@ func TestCountersTellWhatASagaDid(t *testing.T) {
 			}
 			return recoverability.DeadLetter()
 		}
-		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Policy: policy}, bus.Saga(sagas), plain)
+		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: policy}, bus.Saga(sagas), plain)
 		w.makeQueue("tallies")
 		if err := e.Install(t.Context()); err != nil {
 			t.Fatal(err)

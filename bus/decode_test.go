@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,10 +48,10 @@ func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
 	for name, c := range slowly {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
-			w.slowly(bus.EndpointOptions{Ordered: c.order}, c.parts, 0, 0, 700, 0, 0)
+			w.slowly(bus.EndpointOptions{Ordered: c.order}, c.parts, 0, 0, 1500, 0, 0)
 			w.untilEmpty("slow")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND position('700' IN convert_from(body, 'UTF8')) > 0 AND position('decoding it took' IN error) > 0`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND position('1500' IN convert_from(body, 'UTF8')) > 0 AND position('decoding it took' IN error) > 0`)
 		})
 	}
 }
@@ -64,7 +65,7 @@ func TestDecodingHasTheTimeOfABatch(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
-			w.slowly(bus.EndpointOptions{Concurrency: 1}, c.parts, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30)
+			w.slowly(bus.EndpointOptions{Concurrency: 1}, c.parts, slices.Repeat([]int{150}, 16)...)
 			w.untilEmpty("slow")
 			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 			if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
@@ -77,7 +78,7 @@ func TestDecodingHasTheTimeOfABatch(t *testing.T) {
 // slowly runs an endpoint that finds messages which take so many milliseconds to decode.
 func (w *world) slowly(o bus.EndpointOptions, parts []bus.Part, times ...int) {
 	w.t.Helper()
-	o.StepTimeout, o.Policy = 100*time.Millisecond, oneAttempt(w.t)
+	o.StepTimeout, o.Policy = 500*time.Millisecond, oneAttempt(w.t)
 	e := w.endpoint("slow", o, parts...)
 	w.makeQueue("slow")
 	if err := e.Install(w.t.Context()); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -217,9 +217,7 @@ func errorText(err error) string {
 func (w *world) anotherSchema() *world {
 	w.t.Helper()
 	other := &world{t: w.t, owner: w.owner, pool: w.owner, schema: pgdev.Schema(w.t)}
-	if err := migrate.Up(w.t.Context(), w.owner, migrate.Options{Schema: other.schema}); err != nil {
-		w.t.Fatal(err)
-	}
+	pgtest.Migrate(w.t, w.owner, other.schema)
 	other.bus = other.newBus(bus.Options{Schema: other.schema})
 	return other
 }
@@ -245,9 +243,7 @@ func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 		}
 	})
 	for _, schema := range schemas {
-		if err := migrate.Up(w.t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-			w.t.Fatal(err)
-		}
+		pgtest.Migrate(w.t, pool, schema)
 	}
 	return pool
 }

@@ -60,7 +60,7 @@ func turnBody(key string, n int) []byte {
 }
 
 // Lanes are locked in the order of the bytes of their keys, in which B comes before a, whatever the collation of the database says.
-func TestLanesAreLockedInOneOrderInADatabaseOfAnyCollation(t *testing.T) {
+func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 	w := newWorldIn(t, pgdev.ICUDSN(t), bus.Options{}, pgtest.RoleUnderTest)
 	var all []string
 	s := newTurns()

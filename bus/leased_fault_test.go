@@ -31,6 +31,20 @@ func (w *world) wantKeptOnce(n int) {
 	w.want(n, "SELECT count(*) FROM edda.kept")
 }
 
+// strike does work until the fault has struck, if it is to strike the first statement. A statement that the proxy passed on before it
+// knew the fault may do the work of the first round.
+func strike(t *testing.T, proxy *faultproxy.Proxy, fault faultproxy.Fault, work func()) {
+	t.Helper()
+	proxy.Set(fault)
+	work()
+	for round := 1; fault.N == 1 && len(proxy.Fired()) == 0; round++ {
+		if round == 5 {
+			t.Fatalf("%v did not strike", fault)
+		}
+		work()
+	}
+}
+
 // P1 and P2 for leased endpoints: whatever statement a connection breaks at, before it or after the server has
 // completed it, no message is lost, and what its handler sent is there once.
 func TestLeasedEndpointAtEveryBreak(t *testing.T) {
@@ -51,15 +65,13 @@ func TestLeasedEndpointAtEveryBreak(t *testing.T) {
 				}
 				for n := range 3 { // of commit: that of the claim, of the end, and of another claim
 					fault.Statement, fault.N = statement, n+1
-					proxy.Set(fault)
-					for range 3 {
-						w.send(call{N: sent})
-						sent++
-					}
-					w.wantKeptOnce(sent)
-					if len(proxy.Fired()) == 0 && n == 0 {
-						t.Errorf("%v did not strike", fault)
-					}
+					strike(t, proxy, fault, func() {
+						for range 3 {
+							w.send(call{N: sent})
+							sent++
+						}
+						w.wantKeptOnce(sent)
+					})
 				}
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -68,9 +68,7 @@ func makeManyQueues(t *testing.T, owner *pgxpool.Pool, schema string) {
 // runs beside no other, because it looks at the heap.
 func TestManyQueuesCostLittle(t *testing.T) {
 	owner, schema := pgdev.Pool(t), pgdev.Schema(t)
-	if err := migrate.Up(t.Context(), owner, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, owner, schema)
 	makeManyQueues(t, owner, schema)
 	config, counter := owner.Config(), &statementCounter{}
 	config.ConnConfig.Tracer = counter

@@ -91,6 +91,7 @@ func TestLeasedEndpointSlowsDown(t *testing.T) {
 	}
 	healthy.Store(true)
 	w.untilEmpty("callers")
+	untilTold[bus.Recovered](w, 1)
 	if got := len(eventsOf[bus.Recovered](w)); got != 1 {
 		t.Errorf("%d recoveries", got)
 	}

@@ -279,8 +279,9 @@ func TestRelayPausesAndResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.untilEmpty("border")
-	if n := len(a.ids()); n != 4 || len(eventsOf[bus.Resumed](w)) != 1 {
-		t.Errorf("%d arrived, want 4", n)
+	untilTold[bus.Resumed](w, 1)
+	if n, resumed := len(a.ids()), len(eventsOf[bus.Resumed](w)); n != 4 || resumed != 1 {
+		t.Errorf("%d arrived and %d times it was resumed, want 4 and once", n, resumed)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -38,9 +38,7 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: name}); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Migrate(t, pool, name)
 		b, err := bus.New(pool, bus.Options{Schema: name, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)

@@ -56,15 +56,13 @@ func TestRunEndsOnceAtEveryBreak(t *testing.T) {
 				} {
 					for n := range 2 {
 						fault.Statement, fault.N = statement, n+1
-						proxy.Set(fault)
-						for range 3 {
-							w.fire(job{Key: string(rune('a' + sent)), N: sent})
-							sent++
-						}
-						w.wantKeptOnce(sent)
-						if len(proxy.Fired()) == 0 && n == 0 {
-							t.Errorf("%v did not strike", fault)
-						}
+						strike(t, proxy, fault, func() {
+							for range 3 {
+								w.fire(job{Key: string(rune('a' + sent)), N: sent})
+								sent++
+							}
+							w.wantKeptOnce(sent)
+						})
 					}
 				}
 				w.want(sent, `SELECT count(*) FROM edda.run WHERE state = 'succeeded'`)

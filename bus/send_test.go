@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -233,9 +233,7 @@ func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: w.schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, w.schema)
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := w.bus.SendTx(t.Context(), tx, told{})
 		return err

@@ -61,6 +61,7 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	}
 	broken.Store(0)
 	w.untilEmpty("slows")
+	untilTold[bus.Recovered](w, 1)
 	if e := eventsOf[bus.Recovered](w); len(e) != 1 || e[0].SlowFor < 5*pause {
 		t.Errorf("recovered: %+v", e)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -77,9 +76,7 @@ func newWorldIn(t *testing.T, dsn string, o bus.Options, makeRole func(t testing
 	t.Parallel()
 	w := &world{t: t, dsn: dsn, schema: pgdev.Schema(t)}
 	w.owner = w.openPool(dsn)
-	if err := migrate.Up(t.Context(), w.owner, migrate.Options{Schema: w.schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, w.owner, w.schema)
 	w.pool, w.role = w.owner, makeRole(t, w.owner, w.schema)
 	if w.role != "" {
 		w.pool = w.openPool(dsn)
@@ -262,6 +259,12 @@ func (w *world) story() string {
 		text += fmt.Sprintf("\n  %T%+v", e, e)
 	}
 	return text
+}
+
+// untilTold waits until n events of a kind were emitted, which follows the commit of what they tell of.
+func untilTold[E bus.Event](w *world, n int) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%d of %T are told of", n, *new(E)), func() bool { return len(eventsOf[E](w)) >= n })
 }
 
 func eventsOf[E bus.Event](w *world) (found []E) {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddafx"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -66,9 +66,7 @@ func build(pool *pgxpool.Pool, o ...fx.Option) *fx.App {
 func migrated(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	schema := pgdev.Schema(t)
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 	return schema
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -61,9 +61,7 @@ func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
 	t.Helper()
 	l := lab{metrics: eddaprom.New(o), all: prometheus.NewPedanticRegistry(), done: make(chan struct{}, 100)}
 	schema := pgdev.Schema(t)
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
 		l.metrics.Observe(e)
 		if _, ok := e.(bus.BatchDone); ok {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -112,9 +112,7 @@ edda_schedule_runs{state="waiting"} 1
 func TestMetricsFollowASingleton(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 	began := make(chan struct{})
 	s, err := scheduler.NewSingleton(pool, "rates", func(term scheduler.Term) error {
 		close(began)

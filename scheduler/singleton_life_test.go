@@ -170,8 +170,12 @@ func TestSweepRunsOnTheHolderAlone(t *testing.T) {
 	a := w.replica(w.pool, "a", sweep("a"))
 	stop := w.start(a)
 	w.find("a", "swept", 1)
-	w.start(w.replica(w.pool, "b", sweep("b")))
-	w.find("a", "swept", 10)
+	b := w.replica(w.pool, "b", sweep("b"))
+	w.start(b)
+	for b.Health().Epoch == 0 { // until it has bid, and lost
+		<-time.After(10 * time.Millisecond)
+	}
+	w.find("a", "swept", count()[1]/2+10) // a sweep writes two rows
 	if _, ok := w.seen("b", "swept", 1); ok {
 		t.Error("the other swept too")
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -47,9 +47,7 @@ func newWorld(t *testing.T) *world {
 
 func worldOn(t *testing.T, pool *pgxpool.Pool, schema string) *world {
 	t.Helper()
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Migrate(t, pool, schema)
 	b, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

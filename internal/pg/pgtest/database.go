@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"maps"
+	"regexp"
 	"testing"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -51,10 +52,31 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
-		t.Fatal(err)
-	}
+	Migrate(t, pool, schema.Name())
 	return schema
+}
+
+// Migrate gives an empty schema all tables. It takes half the time of migrate.Up, which asks for each migration whether it is there and makes
+// a transaction of it: this is the script for a DBA in one transaction, without what only psql reads.
+func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	script, err := migrate.SQL(schema)
+	if err == nil {
+		_, err = pool.Exec(t.Context(), withoutPsql(script))
+	}
+	if err != nil {
+		t.Fatalf("give schema %q its tables: %v", schema, err)
+	}
+}
+
+var (
+	psqlLine = regexp.MustCompile(`(?m)^\\.*$`)
+	psqlEnd  = regexp.MustCompile(`(?m) \\gset$`)
+)
+
+// withoutPsql leaves out the conditions of a script: every migration is applied.
+func withoutPsql(script string) string {
+	return psqlEnd.ReplaceAllString(psqlLine.ReplaceAllString(script, ""), ";")
 }
 
 // Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test changes while the engine
