@@ -60,7 +60,7 @@ func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) 
 func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+compileTime)
 	defer cancel()
-	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-v", "-tags", t.tags, "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags, "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.WaitDelay = l.root, 5*time.Second
 	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn)
