@@ -237,7 +237,7 @@ func TestX6NewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	<-old.Done()
 	err := old.InTx(t.Context(), func(tx pgx.Tx) error {
 		w.start(w.replica(w.pool, "b", w.holder("b", terms)))
-		for w.lease().Held {
+		for l := w.lease(); l.Held && l.Epoch == old.Epoch(); l = w.lease() {
 			<-time.After(20 * time.Millisecond)
 		}
 		<-time.After(5 * singleTimes.Acquire)
