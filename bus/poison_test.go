@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
@@ -234,14 +236,12 @@ func TestPoisonWithoutListening(t *testing.T) {
 	w := poisoned(t)
 	w.preload(300)
 	w.preloadKiller(100, "exit")
-	s := w.supervise(1, workerSpec{Wakeup: bus.PollOnly})
-	table := w.queue("poisoned")
-	w.untilWithin(time.Minute, "all messages met their fate", func() bool {
-		tx := w.begin()
-		w.execTx(tx, `UPDATE edda.session SET expires = now() WHERE ended IS NULL`)
-		w.commit(tx)
-		return w.count(`SELECT count(*) FROM `+table) == 0
-	})
+	s := w.supervise(1, workerSpec{Wakeup: bus.PollOnly, Ended: func() {
+		if _, err := pg.Committed(w.owner).Exec(context.Background(), w.sql(`UPDATE edda.session SET expires = now() WHERE ended IS NULL`)); err != nil {
+			t.Error(err)
+		}
+	}})
+	w.drained("all messages met their fate")
 	s.stop()
 	if n := s.died(); n > 5 {
 		t.Errorf("%d processes died", n)

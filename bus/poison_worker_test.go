@@ -59,6 +59,8 @@ type workerSpec struct {
 	Leased            bool         // handlers outside of transactions, with a lease of a second
 	Ordered           bus.Ordering // of a leased endpoint, by Key
 	Relay             bool         // no endpoint: see relay_worker_test.go
+
+	Ended func() `json:"-"` // is called in the test's process when a worker has ended, before the next begins
 }
 
 const workerVariable = "EDDA_POISON_WORKER"
@@ -207,6 +209,9 @@ func (s *supervised) keepOne() {
 		default:
 		}
 		s.live()
+		if s.spec.Ended != nil {
+			s.spec.Ended()
+		}
 		select {
 		case <-s.over:
 			return
