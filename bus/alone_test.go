@@ -18,7 +18,7 @@ func (w *world) suspectedTwice(n int) {
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), w.died("1 second"))
 }
 
-// isSuspect reports whether a message is one of suspectedTwice. The ids of all others are random, and one of many begins with aaaa.
+// isSuspect reports whether a message is one of suspected or suspectedTwice. The ids of all others are random: one of many begins with aaaa.
 func isSuspect(id saga.ID) bool { return strings.HasPrefix(id.String(), "aaaaaaaa-0000-0000-0000-") }
 
 // A handler of hours is in hand when a suspect turns up, which can not be alone for as long.
