@@ -3,6 +3,7 @@
 package bouncer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -258,9 +259,9 @@ func TestHandlersSettingsEndWithTheTransaction(t *testing.T) {
 	w.awaitEffects(20)
 	shared.Lock()
 	defer shared.Unlock()
-	inEachSession(t, w.bouncer.DSN(), func(tx pgx.Tx) {
+	inEachSession(t, w.bouncer.DSN(), func(ctx context.Context, tx pgx.Tx) {
 		var left string
-		if err := tx.QueryRow(t.Context(), "SELECT coalesce(current_setting('edda_test.own', true), '')").Scan(&left); err != nil || left != "" {
+		if err := tx.QueryRow(ctx, "SELECT coalesce(current_setting('edda_test.own', true), '')").Scan(&left); err != nil || left != "" {
 			t.Errorf("%q is left of a handler's setting, %v", left, err)
 		}
 	})

@@ -156,7 +156,7 @@ func TestSendersAreToldToo(t *testing.T) {
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	inEachSession(t, b.DSN(), func(pgx.Tx) {}) // now there is more than one
+	inEachSession(t, b.DSN(), func(context.Context, pgx.Tx) {}) // now there is more than one
 	pool := openPool(t, b.DSN())
 	made, err := bus.New(pool, bus.Options{Schema: schema, Wakeup: bus.PollOnly})
 	if err != nil {

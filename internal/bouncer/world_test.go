@@ -93,46 +93,64 @@ var spoiled = map[string]string{
 
 func spoil(t testing.TB, b *pgdev.Bouncer) {
 	t.Helper()
-	inEachSession(t, b.DSN(), func(tx pgx.Tx) {
+	inEachSession(t, b.DSN(), func(ctx context.Context, tx pgx.Tx) {
 		for name, value := range spoiled {
-			if _, err := tx.Exec(t.Context(), "SELECT set_config($1, $2, false)", pgx.QueryExecModeSimpleProtocol, name, value); err != nil {
+			if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, false)", pgx.QueryExecModeSimpleProtocol, name, value); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 }
 
-// inEachSession calls do in a transaction of each session that PgBouncer has, all of them open at once.
-func inEachSession(t testing.TB, dsn string, do func(tx pgx.Tx)) {
+// inEachSession calls do in a transaction of each session that PgBouncer has, all of them open at once. Who works through PgBouncer
+// meanwhile may hold the last session until there is another, as a subscriber does that waits for its ack: then all are given back, and
+// it begins anew, for 40 seconds.
+func inEachSession(t testing.TB, dsn string, do func(ctx context.Context, tx pgx.Tx)) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 40*time.Second)
+	defer cancel()
+	for !tryEachSession(ctx, t, dsn, do) {
+		if ctx.Err() != nil {
+			t.Fatalf("there was no second in which all %d sessions were free", sessions)
+		}
+	}
+}
+
+// tryEachSession reports whether every session was free within a second. If not, do has been called in some of them.
+func tryEachSession(ctx context.Context, t testing.TB, dsn string, do func(ctx context.Context, tx pgx.Tx)) bool {
+	t.Helper()
+	soon, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	seen := map[uint32]bool{}
 	for range sessions {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
-		defer cancel()
 		conn, err := pgx.Connect(ctx, dsn+"&default_query_exec_mode=simple_protocol")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close(ctx)
-		tx, err := conn.Begin(ctx)
+		tx, err := conn.Begin(soon) // PgBouncer lets it wait for a session
+		if soon.Err() != nil {
+			return false
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		var pid uint32
-		if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
-		seen[pid] = true
-		do(tx)
 		defer func() {
 			if err := tx.Commit(ctx); err != nil {
 				t.Error(err)
 			}
 		}()
+		var pid uint32
+		if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		seen[pid] = true
+		do(ctx, tx)
 	}
 	if len(seen) != sessions {
 		t.Fatalf("%d sessions, want %d", len(seen), sessions)
 	}
+	return true
 }
 
 // leftBehind are the things that a session should not have at the begin of a transaction. PgBouncer itself carries over five
@@ -156,8 +174,8 @@ func wantClean(t testing.TB, b *pgdev.Bouncer) {
 		names = append(names, name)
 	}
 	found := map[string]bool{}
-	inEachSession(t, b.DSN(), func(tx pgx.Tx) {
-		rows, err := tx.Query(context.WithoutCancel(t.Context()), leftBehind, strings.Join(names, ","))
+	inEachSession(t, b.DSN(), func(ctx context.Context, tx pgx.Tx) {
+		rows, err := tx.Query(ctx, leftBehind, strings.Join(names, ","))
 		if err != nil {
 			t.Fatal(err)
 		}
