@@ -191,7 +191,16 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	w.until("it runs", func() bool { return h.number() == 1 })
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
 	owner, until := w.text(`SELECT owner::text FROM edda.lane`), w.text(`SELECT until::text FROM edda.lane`)
-	w.exec(bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner, time.Now().Add(-time.Hour))
+	var sooner bool
+	late := func(tx pgx.Tx) error { // the owner's own extensions pass over the row meanwhile
+		if _, err := tx.Exec(t.Context(), bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner, time.Now().Add(-time.Hour)); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), w.sql(`SELECT until < $1::text::timestamptz FROM edda.lane`), until).Scan(&sooner)
+	}
+	if err := pgx.BeginTxFunc(t.Context(), w.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, late); err != nil || sooner {
+		t.Errorf("the lane ends sooner: %t, %v", sooner, err)
+	}
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "turns", o, part("b"))
 	w.until("the lease is extended", func() bool {
 		return w.count(`SELECT count(*) FROM edda.lane WHERE until > $1::text::timestamptz`, until) == 1
