@@ -3,7 +3,7 @@
 //	go run ./internal/mutants                 all of them
 //	go run ./internal/mutants -list           what each removes, and which promise that breaks
 //	go run ./internal/mutants -run save -v    some of them, with what their tests said
-//	go run ./internal/mutants -record FILE    all of them on a commit; when interrupted, it goes on from the file
+//	go run ./internal/mutants -record FILE    all of them on a commit; what the file says of the same code and tests is not tried again
 //	         -page docs/mutants.md            and write the result into the page
 //
 // # Promise
@@ -47,6 +47,6 @@
 //
 // # Reading order
 //
-// main.go (flags and report), record.go (what a run goes on from), page.go (the page), catalog.go (how a paragraph is read), mutant.go (how it
+// main.go (flags and report), record.go and ground.go (what a run goes on from), page.go (the page), catalog.go (how a paragraph is read), mutant.go (how it
 // is applied), trial.go (how it is tried and judged).
 package main

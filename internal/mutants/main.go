@@ -38,7 +38,7 @@ func main() {
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
 	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "try so many mutants at the same time")
-	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that it says were killed on this commit")
+	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that it says were killed by the same tests on the same code")
 	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")
 	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
 	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
@@ -104,14 +104,14 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 	return laboratory{root: strings.TrimSpace(string(root)), dir: dir, dsn: server.DSN()}, clean, nil
 }
 
-// tryAll tries the chosen mutants, except those that the record says were killed on this commit.
+// tryAll tries the chosen mutants, except those that the record says were killed by the same tests on the same code.
 func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
 	for _, m := range chosen {
 		if _, err := m.files(l.root); err != nil {
 			return err
 		}
 	}
-	r, err := openRecord(ctx, l.root, s.record, s.page)
+	r, err := openRecord(ctx, l.root, s.record, s.page, chosen)
 	if err != nil {
 		return err
 	}

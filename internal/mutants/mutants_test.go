@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -164,16 +166,16 @@ func TestHangIsToldFromASlowTest(t *testing.T) {
 	}
 }
 
-// A run that goes on from a record passes over what was killed on the same commit, and tries everything else again.
-func TestRecordKeepsWhatWasKilledOnThisCommit(t *testing.T) {
+// A run that goes on from a record passes over what was killed in the same trial, and tries everything else again.
+func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 	t.Parallel()
-	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed before its test ended\none fifth killed\none fifth hung\none"
-	ended, err := endedOn("one", strings.NewReader(lines))
+	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed before its test ended\none fifth killed\none fifth hung\none\none sixth killed"
+	ended, err := endedAs(map[string]string{"first": "one", "second": "one", "third": "one", "fourth": "one", "fifth": "one"}, strings.NewReader(lines))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &record{commit: "one", ended: ended}
-	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true, "fifth": false} {
+	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true, "fifth": false, "sixth": false} {
 		if got := r.killed(name); got != want {
 			t.Errorf("%s: killed is %t, want %t", name, got, want)
 		}
@@ -183,5 +185,70 @@ func TestRecordKeepsWhatWasKilledOnThisCommit(t *testing.T) {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page has no %q:\n%s", row, page)
 		}
+	}
+}
+
+// A trial is the same while nothing changes that it could have read.
+func TestKeyOfATrial(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n", "internal/mutants/catalog/x.txt": "mutant\n",
+		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { help(t, 2) }\n\nfunc help(t *testing.T, n int) {}\n",
+		"bus/b_test.go":  "package bus\n\nfunc TestX(t *testing.T) {}\n",
+	}
+	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}}, hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
+	key := func(changed map[string]string, m mutant) string {
+		root := t.TempDir()
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			text, ok := changed[name]
+			if !ok {
+				text = files[name]
+			}
+			place := filepath.Join(root, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.WriteFile(place, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}} {
+			git := exec.CommandContext(t.Context(), "git", args...)
+			git.Dir = root
+			if out, err := git.CombinedOutput(); err != nil {
+				t.Fatalf("git %v: %v\n%s", args, err, out)
+			}
+		}
+		g, err := readGround(t.Context(), root, "docs/page.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := g.key(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	before := key(nil, m)
+	with := func(name, old, now string) map[string]string {
+		return map[string]string{name: strings.Replace(files[name], old, now, 1)}
+	}
+	for what, changed := range map[string]map[string]string{
+		"the page": with("docs/page.md", "a", "another"), "the catalogue": with("internal/mutants/catalog/x.txt", "mutant", "m"),
+		"another test": with("saga/a_test.go", "help(t, 2)", "help(t, 3)"), "a test of another package": with("bus/b_test.go", "{}", "{ _ = 1 }"),
+	} {
+		if key(changed, m) != before {
+			t.Errorf("after a change of %s it is another trial", what)
+		}
+	}
+	for what, changed := range map[string]map[string]string{
+		"the code": with("saga/saga.go", "saga", "saga // more"), "a text that a test may read": with("README.md", "read", "write"),
+		"the test": with("saga/a_test.go", "help(t, 1)", "help(t, 4)"), "a helper": with("saga/a_test.go", "int) {}", "int) { _ = n }"),
+	} {
+		if key(changed, m) == before {
+			t.Errorf("after a change of %s it is the same trial", what)
+		}
+	}
+	other := m
+	other.hunks = []hunk{{"saga/saga.go", "package saga\n", "package saga // otherwise\n"}}
+	if key(nil, other) == before {
+		t.Error("another mutant has the same trial")
 	}
 }

@@ -11,20 +11,21 @@ import (
 	"strings"
 )
 
-// record is a file with a line for each trial: the commit, the mutant, and how it ended. A run that was interrupted goes on
-// from it. The zero record keeps nothing.
+// record is a file with a line for each trial: its key, the mutant, and how it ended. A run that was interrupted goes on
+// from it, and so does the next one after a change, with what that changed. The zero record keeps nothing.
 type record struct {
 	file   *os.File
 	commit string
-	ended  map[string]string // how the trials of this commit ended, by mutant
+	keys   map[string]string // of the trials, by mutant
+	ended  map[string]string // how those with these keys ended, by mutant
 }
 
-// killed reports whether a mutant was killed on this commit, as far as the record knows.
+// killed reports whether a mutant was killed in a trial that would be the same now, as far as the record knows.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
 // openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes, because a result
 // belongs to a commit. Changes of the page do not count: the run writes it.
-func openRecord(ctx context.Context, root, path, page string) (*record, error) {
+func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil
 	}
@@ -48,25 +49,43 @@ func openRecord(ctx context.Context, root, path, page string) (*record, error) {
 	case changes != "":
 		return nil, fmt.Errorf("-record wants a commit, and the work tree has changes:\n%s", changes)
 	}
+	r := &record{commit: commit}
+	if r.keys, err = keysOf(ctx, root, page, chosen); err != nil {
+		return nil, fmt.Errorf("-record: %w", err)
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("-record: %w", err)
 	}
-	r := &record{file: file, commit: commit}
-	if r.ended, err = endedOn(commit, file); err != nil {
+	r.file = file
+	if r.ended, err = endedAs(r.keys, file); err != nil {
 		return nil, errors.Join(fmt.Errorf("-record: %w", err), file.Close())
 	}
 	return r, nil
 }
 
-// endedOn reads how mutants ended on a commit, the last trial of each.
-func endedOn(commit string, in io.Reader) (map[string]string, error) {
+func keysOf(ctx context.Context, root, page string, chosen []mutant) (map[string]string, error) {
+	g, err := readGround(ctx, root, page)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for _, m := range chosen {
+		if keys[m.name], err = g.key(m); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// endedAs reads how mutants ended, the last trial of each with its key.
+func endedAs(keys map[string]string, in io.Reader) (map[string]string, error) {
 	ended := map[string]string{}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		on, rest, _ := strings.Cut(lines.Text(), " ")
+		key, rest, _ := strings.Cut(lines.Text(), " ")
 		name, how, _ := strings.Cut(rest, " ")
-		if on == commit {
+		if name != "" && key == keys[name] {
 			ended[name] = how
 		}
 	}
@@ -78,7 +97,7 @@ func (r *record) add(name, how string) error {
 	if r.file == nil {
 		return nil
 	}
-	_, err := fmt.Fprintln(r.file, r.commit, name, how)
+	_, err := fmt.Fprintln(r.file, r.keys[name], name, how)
 	return err
 }
 
