@@ -17,12 +17,18 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var inside gauge
+	two := make(chan struct{}) // closed when two have met
+	meet := sync.OnceFunc(func() { close(two) })
 	visit := func() {
 		inside.enter()
 		defer inside.leave()
-		<-time.After(2 * time.Millisecond)
+		if inside.most.Load() >= 2 {
+			meet()
+		}
+		<-two
+		<-time.After(2 * time.Millisecond) // for a third to come
 	}
-	w.start("mixed", bus.EndpointOptions{BatchMax: 1, Concurrency: 2},
+	w.start("mixed", bus.EndpointOptions{BatchMax: 1, Concurrency: 2, StepTimeout: time.Minute},
 		bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { visit() })),
 		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { visit(); return nil }))
 	for n := range 40 {
