@@ -221,19 +221,23 @@ func TestZombieCanNotFinish(t *testing.T) {
 func TestConcurrencyOfLeasedHandlers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	var running, most atomic.Int32
+	var g gauge
+	five := make(chan struct{}) // closed when so many have met
+	meet := sync.OnceFunc(func() { close(five) })
 	w.start("callers", bus.EndpointOptions{Concurrency: 5}, bus.Handle(func(*bus.Context, call) error {
-		now := running.Add(1)
-		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		g.enter()
+		defer g.leave()
+		if g.most.Load() >= 5 {
+			meet()
 		}
-		<-time.After(5 * time.Millisecond)
-		running.Add(-1)
+		<-five
+		<-time.After(5 * time.Millisecond) // for a sixth to come
 		return nil
 	}))
 	w.sendMany(100)
 	w.untilEmpty("callers")
-	if most.Load() != 5 {
-		t.Errorf("%d handlers ran at a time, want 5", most.Load())
+	if g.most.Load() != 5 {
+		t.Errorf("%d handlers ran at a time, want 5", g.most.Load())
 	}
 }
 
