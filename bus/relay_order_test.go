@@ -189,11 +189,11 @@ func TestStaleRelayDeletesNothing(t *testing.T) {
 	w.installRelay()
 	stand := newGate(t)
 	a := &abroad{}
+	w.sendCrossed(5) // before the relay looks, so that it has all of them in hand
 	w.runRelay(w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
 		stand.pass()
 		return a.forward(ctx, m)
 	}))
-	w.sendCrossed(5)
 	await(w, "the messages are in hand", stand.came)
 	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h' WHERE name = 'relay/border'`)
 	stand.open()
