@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -18,17 +19,24 @@ import (
 )
 
 // ground is what trials depend on, in a repository without changes. A result stays true while its key stays the same: a change of
-// one test makes the mutants that name it be tried again, and no others; any other change of code, SQL or text all of them.
+// a test, or of what tests share, makes the mutants be tried again whose tests use it; any other change of code, SQL or text makes
+// all of them be tried again.
 type ground struct {
 	root  string
-	sum   string                           // of all files except tests and those of skipped
-	tests map[string]func() (tests, error) // by directory
+	sum   string                            // of all files except tests and those of skipped
+	tests map[string]func() (*tests, error) // by directory
 }
 
-// tests are the test files of a directory: the functions that go test runs, by name, and the sum of everything else in them.
+// tests are what the test files of a directory declare.
 type tests struct {
-	functions map[string]string
-	rest      string
+	named  map[string][]declaration // functions, methods, types, variables and constants, by their names
+	always []declaration            // what counts in every trial: TestMain, init, imports for their effect
+}
+
+// declaration is the text of one, with the names that occur in it.
+type declaration struct {
+	text  string
+	names []string
 }
 
 // readGround reads the files that git knows in root. The page is no part of it: a run writes it.
@@ -39,7 +47,7 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)
 	}
-	g := &ground{root: root, tests: map[string]func() (tests, error){}}
+	g := &ground{root: root, tests: map[string]func() (*tests, error){}}
 	files, sum := map[string][]string{}, sha256.New()
 	for _, name := range slices.Sorted(strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00")) {
 		switch {
@@ -55,7 +63,7 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 	}
 	g.sum = fmt.Sprintf("%x", sum.Sum(nil))
 	for dir, names := range files {
-		g.tests[dir] = sync.OnceValues(func() (tests, error) { return readTests(root, names) })
+		g.tests[dir] = sync.OnceValues(func() (*tests, error) { return readTests(root, names) })
 	}
 	return g, nil
 }
@@ -74,41 +82,123 @@ func write(to io.Writer, texts ...string) {
 	}
 }
 
-func readTests(root string, names []string) (tests, error) {
-	t, rest := tests{functions: map[string]string{}}, sha256.New()
+func readTests(root string, names []string) (*tests, error) {
+	t := &tests{named: map[string][]declaration{}}
 	for _, name := range names {
-		bytes, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return t, err
 		}
-		text, end := string(bytes), 0
-		file, err := parser.ParseFile(token.NewFileSet(), name, bytes, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return t, err
 		}
-		write(rest, name)
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || !isRun(f.Name.Name) {
-				continue
+		tags := ""
+		for line := range strings.Lines(string(text[:file.Package-file.FileStart])) {
+			if strings.HasPrefix(line, "//go:build ") {
+				tags = line
 			}
-			from, to := int(f.Pos()-file.FileStart), int(f.End()-file.FileStart)
-			t.functions[f.Name.Name] += text[from:to]
-			write(rest, text[end:from])
-			end = to
 		}
-		write(rest, text[end:])
+		for _, decl := range file.Decls {
+			d := declarationOf(decl, file, tags+string(text[decl.Pos()-file.FileStart:decl.End()-file.FileStart]))
+			t.add(decl, d)
+		}
 	}
-	t.rest = fmt.Sprintf("%x", rest.Sum(nil))
 	return t, nil
 }
 
-// isRun reports whether go test runs a function of that name by itself: one that the others do not call.
-func isRun(name string) bool {
-	return name != "TestMain" && slices.ContainsFunc([]string{"Test", "Fuzz", "Benchmark", "Example"}, func(kind string) bool { return strings.HasPrefix(name, kind) })
+// declarationOf adds to the text which packages of file its names stand for.
+func declarationOf(decl ast.Decl, file *ast.File, text string) declaration {
+	d, seen := declaration{}, map[string]bool{}
+	ast.Inspect(decl, func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok && !seen[name.Name] {
+			seen[name.Name] = true
+			d.names = append(d.names, name.Name)
+		}
+		return true
+	})
+	for _, spec := range file.Imports {
+		place := strings.Trim(spec.Path.Value, "\"")
+		name := path.Base(place)
+		if strings.HasPrefix(name, "v") && strings.Trim(name[1:], "0123456789") == "" { // of a module's version
+			name = path.Base(path.Dir(place))
+		}
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if seen[name] {
+			text += "\n" + name + " " + spec.Path.Value
+		}
+	}
+	d.text = text
+	return d
 }
 
-// key is the sum of all that the trial of m depends on: the code, what its package's tests share, the tests that it names, and itself.
+// add adds a declaration under its names. What has none that others could use counts always.
+func (t *tests) add(decl ast.Decl, d declaration) {
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		if name := decl.Name.Name; name != "TestMain" && name != "init" {
+			t.named[name] = append(t.named[name], d)
+			return
+		}
+	case *ast.GenDecl:
+		for _, spec := range decl.Specs {
+			if i, ok := spec.(*ast.ImportSpec); ok && (i.Name == nil || i.Name.Name != "_" && i.Name.Name != ".") {
+				continue // it stands with what uses it
+			} else if ok {
+				t.always = append(t.always, declaration{text: i.Path.Value})
+				continue
+			}
+			for _, name := range declared(spec) {
+				if name == "_" {
+					t.always = append(t.always, d)
+				}
+				t.named[name] = append(t.named[name], d)
+			}
+		}
+		return
+	}
+	t.always = append(t.always, d)
+}
+
+func declared(spec ast.Spec) (names []string) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		names = append(names, s.Name.Name)
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return names
+}
+
+// used are the texts of all declarations that a trial of some tests may use, sorted: those that the tests name, those that
+// these name, and so on. Whoever has a name in common with another counts as that one, too: a method as every method of its
+// name.
+func (t *tests) used(tops []string) []string {
+	seen, texts := map[string]bool{}, map[string]bool{}
+	var visit func(all []declaration)
+	visit = func(all []declaration) {
+		for _, d := range all {
+			texts[d.text] = true
+			for _, name := range d.names {
+				if !seen[name] {
+					seen[name] = true
+					visit(t.named[name])
+				}
+			}
+		}
+	}
+	visit(t.always)
+	for _, top := range tops {
+		visit(t.named[top])
+	}
+	return slices.Sorted(maps.Keys(texts))
+}
+
+// key is the sum of all that the trial of m depends on: the code, the tests that it names with all that they use, and itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
 	write(sum, g.sum, m.name, m.target.pkg, m.target.tags, m.hangs.String())
@@ -123,10 +213,11 @@ func (g *ground) key(m mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	write(sum, t.rest)
-	for _, name := range m.target.tests {
-		top, _, _ := strings.Cut(name, "/")
-		write(sum, name, t.functions[top])
+	tops := make([]string, len(m.target.tests))
+	for n, name := range m.target.tests {
+		tops[n], _, _ = strings.Cut(name, "/")
 	}
+	write(sum, m.target.tests...)
+	write(sum, t.used(tops)...)
 	return fmt.Sprintf("%.20x", sum.Sum(nil)), nil
 }

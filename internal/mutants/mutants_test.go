@@ -193,7 +193,7 @@ func TestKeyOfATrial(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
 		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n", "internal/mutants/catalog/x.txt": "mutant\n",
-		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { help(t, 2) }\n\nfunc help(t *testing.T, n int) {}\n",
+		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { help(t, 2) }\n\nfunc help(t *testing.T, n int) { other() }\n\nfunc other() {}\n\nfunc alone() {}\n",
 		"bus/b_test.go":  "package bus\n\nfunc TestX(t *testing.T) {}\n",
 	}
 	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}}, hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
@@ -232,7 +232,8 @@ func TestKeyOfATrial(t *testing.T) {
 	}
 	for what, changed := range map[string]map[string]string{
 		"the page": with("docs/page.md", "a", "another"), "the catalogue": with("internal/mutants/catalog/x.txt", "mutant", "m"),
-		"another test": with("saga/a_test.go", "help(t, 2)", "help(t, 3)"), "a test of another package": with("bus/b_test.go", "{}", "{ _ = 1 }"),
+		"a helper of none of its tests": with("saga/a_test.go", "alone() {}", "alone() { _ = 1 }"),
+		"another test":                  with("saga/a_test.go", "help(t, 2)", "help(t, 3)"), "a test of another package": with("bus/b_test.go", "{}", "{ _ = 1 }"),
 	} {
 		if key(changed, m) != before {
 			t.Errorf("after a change of %s it is another trial", what)
@@ -240,7 +241,8 @@ func TestKeyOfATrial(t *testing.T) {
 	}
 	for what, changed := range map[string]map[string]string{
 		"the code": with("saga/saga.go", "saga", "saga // more"), "a text that a test may read": with("README.md", "read", "write"),
-		"the test": with("saga/a_test.go", "help(t, 1)", "help(t, 4)"), "a helper": with("saga/a_test.go", "int) {}", "int) { _ = n }"),
+		"the test": with("saga/a_test.go", "help(t, 1)", "help(t, 4)"), "a helper": with("saga/a_test.go", "int) {", "int) { _ = n;"),
+		"a helper of a helper": with("saga/a_test.go", "other() {}", "other() { _ = 1 }"),
 	} {
 		if key(changed, m) == before {
 			t.Errorf("after a change of %s it is the same trial", what)
