@@ -55,14 +55,22 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.ledger()
-			var calls, neighbours atomic.Int64
+			var calls, cutShort, neighbours atomic.Int64
 			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: time.Second, Policy: oneAttempt(t)},
-				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error { calls.Add(1); return overrun(w, ctx, tx) }),
+				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error {
+					err := overrun(w, ctx, tx)
+					if ctx.Err() == nil { // the server has ended a transaction that stood still on a busy machine, before it came so far
+						cutShort.Add(1)
+					} else {
+						calls.Add(1)
+					}
+					return err
+				}),
 				bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { neighbours.Add(1); return nil }))
 			w.crowd(e, 20)
 			w.run(e)
 			w.untilEmpty("slow")
-			if calls.Load() != 1 || neighbours.Load() > 40 {
+			if calls.Load() != 1 || neighbours.Load() > 20*(2+cutShort.Load()) {
 				t.Errorf("the handler was called %d times for its one attempt, and its 20 neighbours %d times", calls.Load(), neighbours.Load())
 			}
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
