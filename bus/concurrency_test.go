@@ -16,27 +16,16 @@ import (
 func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	var inside gauge
-	two := make(chan struct{}) // closed when two have met
-	meet := sync.OnceFunc(func() { close(two) })
-	visit := func() {
-		inside.enter()
-		defer inside.leave()
-		if inside.most.Load() >= 2 {
-			meet()
-		}
-		<-two
-		<-time.After(2 * time.Millisecond) // for a third to come
-	}
+	two := newMeeting(2)
 	w.start("mixed", bus.EndpointOptions{BatchMax: 1, Concurrency: 2, StepTimeout: time.Minute},
-		bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { visit() })),
-		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { visit(); return nil }))
+		bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { two.visit() })),
+		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { two.visit(); return nil }))
 	for n := range 40 {
 		w.send(add{Key: fmt.Sprint(n), N: 1})
 		w.send(place{Order: fmt.Sprint(n)})
 	}
 	w.untilEmpty("mixed")
-	if most := inside.most.Load(); most != 2 {
+	if most := two.most.Load(); most != 2 {
 		t.Errorf("%d handlers of the endpoint ran at a time, want 2", most)
 	}
 }

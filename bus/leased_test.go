@@ -221,23 +221,12 @@ func TestZombieCanNotFinish(t *testing.T) {
 func TestConcurrencyOfLeasedHandlers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	var g gauge
-	five := make(chan struct{}) // closed when so many have met
-	meet := sync.OnceFunc(func() { close(five) })
-	w.start("callers", bus.EndpointOptions{Concurrency: 5}, bus.Handle(func(*bus.Context, call) error {
-		g.enter()
-		defer g.leave()
-		if g.most.Load() >= 5 {
-			meet()
-		}
-		<-five
-		<-time.After(5 * time.Millisecond) // for a sixth to come
-		return nil
-	}))
+	five := newMeeting(5)
+	w.start("callers", bus.EndpointOptions{Concurrency: 5}, bus.Handle(func(*bus.Context, call) error { five.visit(); return nil }))
 	w.sendMany(100)
 	w.untilEmpty("callers")
-	if g.most.Load() != 5 {
-		t.Errorf("%d handlers ran at a time, want 5", g.most.Load())
+	if most := five.most.Load(); most != 5 {
+		t.Errorf("%d handlers ran at a time, want 5", most)
 	}
 }
 

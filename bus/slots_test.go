@@ -22,6 +22,27 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.now.Add(-1) }
 
+// meeting keeps everybody inside until so many have been there at a time.
+type meeting struct {
+	gauge
+	want int32
+	met  chan struct{}
+	once sync.Once
+}
+
+func newMeeting(n int32) *meeting { return &meeting{want: n, met: make(chan struct{})} }
+
+// visit stays a little longer, for one too many to come.
+func (m *meeting) visit() {
+	m.enter()
+	defer m.leave()
+	if m.most.Load() >= m.want {
+		m.once.Do(func() { close(m.met) })
+	}
+	<-m.met
+	<-time.After(5 * time.Millisecond)
+}
+
 func TestNoMoreLeasedHandlersThanTheLimit(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

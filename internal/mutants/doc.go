@@ -40,6 +40,8 @@
 //
 // Everything but killed makes the run fail.
 //
+// A result says nothing about another version of Postgres: delete the record before a run on another one.
+//
 // # Failures
 //
 // A mutant that no longer applies, or names a test that is not there or fails on the engine as it is, ends the

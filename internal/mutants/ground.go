@@ -13,17 +13,19 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// ground is what trials depend on, in a repository without changes. A result stays true while its key stays the same: a change of
-// a test, or of what tests share, makes the mutants be tried again whose tests use it; any other change of code, SQL or text makes
-// all of them be tried again.
+// ground is what trials depend on, in a repository without changes. A result holds as long as its key is the same. After a
+// change of a test, or of what tests share, the mutants whose tests use it are tried again. After a change of a page, those
+// whose tests read pages are. After any other change, all are.
 type ground struct {
 	root  string
-	sum   string                            // of all files except tests and those of skipped
+	sum   string                            // of all files except tests, pages and those of skipped
+	pages string                            // the sum of all pages
 	tests map[string]func() (*tests, error) // by directory
 }
 
@@ -35,8 +37,9 @@ type tests struct {
 
 // declaration is the text of one, with the names that occur in it.
 type declaration struct {
-	text  string
-	names []string
+	text      string
+	names     []string
+	receivers []string // of a method: the names in its receiver, which are a type's and its parameters'
 }
 
 // readGround reads the files that git knows in root. The page is no part of it: a run writes it.
@@ -48,7 +51,7 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)
 	}
 	g := &ground{root: root, tests: map[string]func() (*tests, error){}}
-	files, sum := map[string][]string{}, sha256.New()
+	files, sum, pages := map[string][]string{}, sha256.New(), sha256.New()
 	for _, name := range slices.Sorted(strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00")) {
 		switch {
 		case strings.HasSuffix(name, "_test.go"):
@@ -58,18 +61,22 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 			if err != nil {
 				return nil, err
 			}
-			write(sum, name, string(text))
+			to := sum
+			if path.Ext(name) == ".md" {
+				to = pages
+			}
+			write(to, name, string(text))
 		}
 	}
-	g.sum = fmt.Sprintf("%x", sum.Sum(nil))
+	g.sum, g.pages = fmt.Sprintf("%x", sum.Sum(nil)), fmt.Sprintf("%x", pages.Sum(nil))
 	for dir, names := range files {
 		g.tests[dir] = sync.OnceValues(func() (*tests, error) { return readTests(root, names) })
 	}
 	return g, nil
 }
 
-// skipped are files on which no trial depends: the catalogue, whose paragraphs are in the keys, and of this command all but what tries
-// and judges.
+// skipped reports whether no trial depends on a file of this command. Paragraphs of the catalogue are in the keys, and of
+// the rest only what tries and judges counts.
 func skipped(name string) bool {
 	rest, ours := strings.CutPrefix(name, "internal/mutants/")
 	return ours && rest != "trial.go" && rest != "mutant.go"
@@ -101,7 +108,7 @@ func readTests(root string, names []string) (*tests, error) {
 		}
 		for _, decl := range file.Decls {
 			d := declarationOf(decl, file, tags+string(text[decl.Pos()-file.FileStart:decl.End()-file.FileStart]))
-			t.add(decl, d)
+			t.add(decl, d, strings.HasSuffix(file.Name.Name, "_test"))
 		}
 	}
 	return t, nil
@@ -130,16 +137,29 @@ func declarationOf(decl ast.Decl, file *ast.File, text string) declaration {
 			text += "\n" + name + " " + spec.Path.Value
 		}
 	}
+	if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+		ast.Inspect(f.Recv.List[0].Type, func(n ast.Node) bool {
+			if name, ok := n.(*ast.Ident); ok {
+				d.receivers = append(d.receivers, name.Name)
+			}
+			return true
+		})
+	}
 	d.text = text
 	return d
 }
 
 // add adds a declaration under its names. What has none that others could use counts always.
-func (t *tests) add(decl ast.Decl, d declaration) {
+func (t *tests) add(decl ast.Decl, d declaration, external bool) {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
 		if name := decl.Name.Name; name != "TestMain" && name != "init" {
 			t.named[name] = append(t.named[name], d)
+			if decl.Recv != nil && (decl.Name.IsExported() || !external) { // the code may call it through an interface
+				for _, receiver := range d.receivers {
+					t.named[receiver] = append(t.named[receiver], d)
+				}
+			}
 			return
 		}
 	case *ast.GenDecl:
@@ -174,9 +194,9 @@ func declared(spec ast.Spec) (names []string) {
 	return names
 }
 
-// used are the texts of all declarations that a trial of some tests may use, sorted: those that the tests name, those that
-// these name, and so on. Whoever has a name in common with another counts as that one, too: a method as every method of its
-// name.
+// used returns the texts of all declarations that some tests may use, sorted. It follows names: a test uses every
+// declaration whose name occurs in it, these use others, and so on. It does not look at types, so a call of a method
+// counts as a call of all methods with that name. A type brings the methods with it that an interface may call.
 func (t *tests) used(tops []string) []string {
 	seen, texts := map[string]bool{}, map[string]bool{}
 	var visit func(all []declaration)
@@ -201,7 +221,7 @@ func (t *tests) used(tops []string) []string {
 // key is the sum of all that the trial of m depends on: the code, the tests that it names with all that they use, and itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
-	write(sum, g.sum, m.name, m.target.pkg, m.target.tags, m.hangs.String())
+	write(sum, runtime.Version(), g.sum, m.name, m.target.pkg, m.target.tags, m.hangs.String())
 	for _, h := range m.hunks {
 		write(sum, h.file, h.old, h.now)
 	}
@@ -217,7 +237,11 @@ func (g *ground) key(m mutant) (string, error) {
 	for n, name := range m.target.tests {
 		tops[n], _, _ = strings.Cut(name, "/")
 	}
+	used := t.used(tops)
 	write(sum, m.target.tests...)
-	write(sum, t.used(tops)...)
+	write(sum, used...)
+	if slices.ContainsFunc(used, func(text string) bool { return strings.Contains(text, ".md") }) {
+		write(sum, g.pages)
+	}
 	return fmt.Sprintf("%.20x", sum.Sum(nil)), nil
 }

@@ -194,6 +194,7 @@ func TestKeyOfATrial(t *testing.T) {
 	files := map[string]string{
 		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n", "internal/mutants/catalog/x.txt": "mutant\n",
 		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { help(t, 2) }\n\nfunc help(t *testing.T, n int) { other() }\n\nfunc other() {}\n\nfunc alone() {}\n",
+		"saga/b_test.go": "package saga_test\n\nfunc TestPage(t *testing.T) { read(\"page.md\"); _ = fake{} }\n\ntype fake struct{}\n\nfunc (fake) Handle() {}\n\nfunc (fake) private() {}\n",
 		"bus/b_test.go":  "package bus\n\nfunc TestX(t *testing.T) {}\n",
 	}
 	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}}, hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
@@ -231,7 +232,7 @@ func TestKeyOfATrial(t *testing.T) {
 		return map[string]string{name: strings.Replace(files[name], old, now, 1)}
 	}
 	for what, changed := range map[string]map[string]string{
-		"the page": with("docs/page.md", "a", "another"), "the catalogue": with("internal/mutants/catalog/x.txt", "mutant", "m"),
+		"the page": with("docs/page.md", "a", "another"), "a page that it does not read": with("README.md", "read", "write"), "the catalogue": with("internal/mutants/catalog/x.txt", "mutant", "m"),
 		"a helper of none of its tests": with("saga/a_test.go", "alone() {}", "alone() { _ = 1 }"),
 		"another test":                  with("saga/a_test.go", "help(t, 2)", "help(t, 3)"), "a test of another package": with("bus/b_test.go", "{}", "{ _ = 1 }"),
 	} {
@@ -240,7 +241,7 @@ func TestKeyOfATrial(t *testing.T) {
 		}
 	}
 	for what, changed := range map[string]map[string]string{
-		"the code": with("saga/saga.go", "saga", "saga // more"), "a text that a test may read": with("README.md", "read", "write"),
+		"the code": with("saga/saga.go", "saga", "saga // more"),
 		"the test": with("saga/a_test.go", "help(t, 1)", "help(t, 4)"), "a helper": with("saga/a_test.go", "int) {", "int) { _ = n;"),
 		"a helper of a helper": with("saga/a_test.go", "other() {}", "other() { _ = 1 }"),
 	} {
@@ -248,7 +249,19 @@ func TestKeyOfATrial(t *testing.T) {
 			t.Errorf("after a change of %s it is the same trial", what)
 		}
 	}
-	other := m
+	paged := m
+	paged.target.tests = []string{"TestPage"}
+	before = key(nil, paged)
+	if key(with("saga/b_test.go", "private() {}", "private() { _ = 1 }"), paged) != before {
+		t.Error("after a change of a method that nobody can call it is another trial")
+	}
+	if key(with("saga/b_test.go", "Handle() {}", "Handle() { _ = 1 }"), paged) == before {
+		t.Error("after a change of a method that the code may call through an interface it is the same trial")
+	}
+	if key(with("README.md", "read", "write"), paged) == before {
+		t.Error("after a change of a page the trial of a test that reads pages is the same")
+	}
+	before, other := key(nil, m), m
 	other.hunks = []hunk{{"saga/saga.go", "package saga\n", "package saga // otherwise\n"}}
 	if key(nil, other) == before {
 		t.Error("another mutant has the same trial")
