@@ -117,7 +117,7 @@ func (w *world) replicate(slot string) *pgx.Conn {
 		slot = "SLOT " + slot
 	}
 	conn := w.session("replica", "replication=true")
-	at := w.text(`SELECT pg_current_wal_lsn()::text`)
+	at := w.text(`SELECT pg_current_wal_flush_lsn()::text`) // a walsender refuses to begin behind it
 	conn.PgConn().Frontend().Send(&pgproto3.Query{String: "START_REPLICATION " + slot + " PHYSICAL " + at})
 	if err := conn.PgConn().Frontend().Flush(); err != nil {
 		w.t.Fatal(err)
