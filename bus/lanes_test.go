@@ -233,11 +233,13 @@ func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	}
 	w.sendTurns(2, 1, nil)
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
-	w.deadHands(queue, "key-0", 1, `clock_timestamp()`)
+	w.deadHands(queue, "key-0", 1, `clock_timestamp() + interval '1 hour'`)
 	w.run(e)
 	if m := await(w, "the other key", first); m.Key != "key-1" {
 		t.Errorf("the first is %v", m)
 	}
+	w.exec(`WITH l AS (UPDATE edda.lane SET until = clock_timestamp() WHERE key = 'key-0' RETURNING until)
+		UPDATE `+w.queue("turns")+` SET due = l.until + interval '1 microsecond' FROM l WHERE body = $1`, turnBody("key-0", 0))
 	w.until("the dead one's message is at its turn", func() bool {
 		return w.count(`SELECT count(*) FROM edda.lane l JOIN `+w.queue("turns")+` q ON q.due = l.waits_due AND q.id = l.waits_id WHERE l.key = 'key-0' AND q.owner IS NULL`) == 1
 	})
