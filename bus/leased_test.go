@@ -61,7 +61,7 @@ func TestNoTransactionIsOpenWhileALeasedHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	began, end := make(chan struct{}), make(chan struct{})
-	w.start("callers", bus.EndpointOptions{Lease: time.Second}, bus.Handle(func(*bus.Context, call) error {
+	w.start("callers", bus.EndpointOptions{Lease: 6 * time.Second}, bus.Handle(func(*bus.Context, call) error {
 		close(began)
 		<-end
 		return nil
@@ -69,10 +69,14 @@ func TestNoTransactionIsOpenWhileALeasedHandlerRuns(t *testing.T) {
 	w.send(call{})
 	<-began
 	table := w.queue("callers")
-	for range 50 { // some 700 ms: two extensions are among them
-		w.want(0, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE l.relation = '`+w.sql(table)+`'::regclass AND a.state = 'idle in transaction' AND a.state_change < now() - interval '500 ms'`)
-		<-time.After(14 * time.Millisecond)
+	due := func() string { return w.text("SELECT due::text FROM " + table) }
+	for range 2 {
+		before := due()
+		w.until("the lease is extended", func() bool {
+			w.want(0, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+				WHERE l.relation = '`+w.sql(table)+`'::regclass AND a.state = 'idle in transaction' AND a.state_change < now() - interval '3 s'`)
+			return due() != before
+		})
 	}
 	w.want(1, "SELECT count(*) FROM "+table+" WHERE owner IS NOT NULL AND due > now() AND claim = 1")
 	close(end)
@@ -83,11 +87,11 @@ func TestLeaseIsExtendedWhileTheHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var runs atomic.Int32
-	o := bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond}
+	o := bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond}
 	handler := bus.Handle(func(ctx *bus.Context, _ call) error {
 		runs.Add(1)
 		select {
-		case <-time.After(2500 * time.Millisecond):
+		case <-time.After(7 * time.Second):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

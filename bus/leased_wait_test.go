@@ -106,7 +106,7 @@ func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
 	h := newHands()
 	blocked, release := ended(t)
 	end, finish := ended(t)
-	w.start("callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond, Concurrency: 4}, bus.Handle(func(ctx *bus.Context, m call) error {
+	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 4}, bus.Handle(func(ctx *bus.Context, m call) error {
 		defer h.take(ctx, "", m.N)()
 		if m.N == 1 {
 			<-blocked

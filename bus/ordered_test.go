@@ -149,7 +149,7 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			s := newTurns()
-			o := bus.EndpointOptions{Ordered: order, Lease: time.Second, Poll: 50 * time.Millisecond, BatchMax: 20}
+			o := bus.EndpointOptions{Ordered: order, Lease: 2 * time.Second, Poll: 50 * time.Millisecond, BatchMax: 20}
 			w.startTurns(s, 1, o)
 			process, proxy := w.proxied()
 			w.startOn(process, "turns", o, s.part())

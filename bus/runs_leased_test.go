@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-const jobLease = 1500 * time.Millisecond
+const jobLease = 4 * time.Second // a machine that stands still for that long loses claims
 
 // A handler at work tells its run so, and who it is.
 func TestLeasedHandlerGivesSignsOfLife(t *testing.T) {

@@ -146,10 +146,10 @@ func TestSlotIsKeptWhileTheHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var g gauge
-	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: time.Second, Poll: 20 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
+	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: 3 * time.Second, Poll: 20 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
 		g.enter()
 		defer g.leave()
-		<-time.After(1800 * time.Millisecond)
+		<-time.After(4 * time.Second)
 		return nil
 	}))
 	w.sendMany(2)

@@ -54,7 +54,7 @@ func (w *restartWorld) server(name string) (stop func()) {
 	}
 	s, err := scheduler.New(w.pool, b, scheduler.Options{
 		Schema: w.schema.Name(), Owner: "shop", Replica: name, Logger: log, Evaluate: 50 * time.Millisecond, Dispatch: 50 * time.Millisecond,
-		Reconcile: 50 * time.Millisecond, LeaseTTL: 1500 * time.Millisecond, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 100 * time.Millisecond,
+		Reconcile: 50 * time.Millisecond, LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second, LeaseAcquire: 100 * time.Millisecond,
 	}, manifests...)
 	if err != nil {
 		w.t.Fatal(err)
@@ -101,7 +101,7 @@ func (w *restartWorld) number(sql string) (n int) {
 func (w *restartWorld) await(what string, ok func() bool) {
 	w.t.Helper()
 	for began := time.Now(); !ok(); <-time.After(20 * time.Millisecond) {
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > 25*time.Second {
 			w.t.Fatalf("waited in vain until %s", what)
 		}
 	}

@@ -19,8 +19,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// singleTimes are times that a test can wait for, on a machine that is busy with other tests.
-var singleTimes = scheduler.SingletonOptions{TTL: 1500 * time.Millisecond, Acquire: 100 * time.Millisecond}
+// singleTimes are those of a replica whose term nobody waits for. An attempt may take five seconds: one that a busy machine keeps waiting
+// for longer is given up, and what it won is a term that nobody knows of.
+var singleTimes = scheduler.SingletonOptions{TTL: 15 * time.Second, Acquire: 100 * time.Millisecond}
+
+// brief is for a replica whose term ends without a release: a test can wait for that.
+func brief(o *scheduler.SingletonOptions) { o.TTL = briefly }
+
+const briefly = 3 * time.Second
 
 // singleWorld is a migrated schema of a test's own, in which replicas bid for the lease singleton/sweep.
 type singleWorld struct {
@@ -91,7 +97,7 @@ func (w *singleWorld) find(who, what string, n int) singleLine {
 		}
 		select {
 		case <-w.news:
-		case <-time.After(20 * time.Second):
+		case <-time.After(25 * time.Second):
 			w.t.Fatalf("waited in vain for: %s %s", who, what)
 		}
 	}

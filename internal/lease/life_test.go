@@ -17,8 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// short are times that a test can wait for, on a machine that is busy with other tests.
-var short = lease.Options{TTL: 1500 * time.Millisecond, Acquire: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+// briefly is a term that a test can wait for, on a machine that is busy with other tests.
+const briefly = 3 * time.Second
+
+var short = lease.Options{TTL: briefly, Acquire: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 
 // diary is what the functions of several keepers did, by this process's clock.
 type diary struct {
@@ -59,17 +61,17 @@ func (d *diary) find(t *testing.T, who, what string) line {
 		d.mu.Unlock()
 		select {
 		case <-d.news:
-		case <-time.After(20 * time.Second):
+		case <-time.After(25 * time.Second):
 			t.Fatalf("waited in vain for: %s %s\n%+v", who, what, d.lines)
 		}
 	}
 }
 
-// keep runs a keeper whose function notes when it begins and when its context ends.
-func (w *world) keep(pool *pgxpool.Pool, d *diary, who string) (k *lease.Keeper, stop func()) {
+// keep runs a keeper with terms of ttl, whose function notes when it begins and when its context ends.
+func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration) (k *lease.Keeper, stop func()) {
 	w.t.Helper()
 	o := short
-	o.Holder = who
+	o.Holder, o.TTL = who, ttl
 	job := lease.Job{Name: "sweep", Run: func(ctx context.Context, term lease.Term) error {
 		d.note(who, "begins", term.Epoch)
 		<-ctx.Done()
@@ -131,11 +133,11 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, d := open(t), newDiary()
 			proxy, pool := w.faulty()
-			_, stopA := w.keep(pool, d, "a")
+			_, stopA := w.keep(pool, d, "a", briefly)
 			first := d.find(t, "a", "begins")
 			proxy.Set(faultproxy.Fault{Statement: "renew", Do: action},
 				faultproxy.Fault{Statement: "release"}, faultproxy.Fault{Statement: "acquire"}) // it comes back no more
-			w.keep(w.pool.Pool, d, "b")
+			w.keep(w.pool.Pool, d, "b", briefly)
 			second, ended := d.find(t, "b", "begins"), d.find(t, "a", "ends")
 			if second.at.Before(ended.at) || second.epoch <= first.epoch {
 				t.Errorf("b began %v before a had ended", ended.at.Sub(second.at))
@@ -151,12 +153,12 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 // A crash gives the lease to another after TTL + 1.25 × Acquire at most; a clean end at once.
 func TestHandOver(t *testing.T) {
 	w, d := open(t), newDiary()
-	_, stopA := w.keep(w.pool.Pool, d, "a")
+	_, stopA := w.keep(w.pool.Pool, d, "a", time.Minute)
 	d.find(t, "a", "begins")
-	b, _ := w.keep(w.pool.Pool, d, "b")
+	b, _ := w.keep(w.pool.Pool, d, "b", time.Minute)
 	stopA()
 	ended, began := d.find(t, "a", "ends"), d.find(t, "b", "begins")
-	if wait := began.at.Sub(ended.at); wait > short.TTL {
+	if wait := began.at.Sub(ended.at); wait > time.Minute/2 {
 		t.Errorf("b began %v after a had released", wait)
 	}
 	if term, ok := b.Holding(); !ok || term.Epoch != began.epoch {
@@ -180,17 +182,17 @@ func TestRenewalsHaveAConnectionOfTheirOwn(t *testing.T) {
 		}
 		taken = append(taken, conn)
 	}
-	_, stop := w.keep(w.pool.Pool, d, "a")
+	_, stop := w.keep(w.pool.Pool, d, "a", briefly)
 	begun := d.find(t, "a", "begins")
-	<-time.After(time.Until(begun.at.Add(2 * short.TTL)))
+	<-time.After(time.Until(begun.at.Add(2 * briefly)))
 	stop()
-	if ended := d.find(t, "a", "ends"); ended.at.Sub(begun.at) < 2*short.TTL {
+	if ended := d.find(t, "a", "ends"); ended.at.Sub(begun.at) < 2*briefly {
 		t.Errorf("the term ended after %v", ended.at.Sub(begun.at))
 	}
 	for _, conn := range taken {
 		conn.Release()
 	}
-	if list := w.list(); len(list) != 1 || list[0].Held || list[0].Epoch != 1 {
+	if list := w.list(); len(list) != 1 || list[0].Held || list[0].Epoch != begun.epoch {
 		t.Errorf("the lease stands at %+v", list)
 	}
 }
@@ -216,7 +218,7 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 
 func TestOneRunAtATime(t *testing.T) {
 	w, d := open(t), newDiary()
-	k, _ := w.keep(w.pool.Pool, d, "a")
+	k, _ := w.keep(w.pool.Pool, d, "a", time.Minute)
 	d.find(t, "a", "begins")
 	if err := k.Run(t.Context()); !errors.Is(err, lease.ErrRunning) {
 		t.Errorf("a second Run: %v", err)
