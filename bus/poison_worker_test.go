@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -277,6 +278,18 @@ func (s *supervised) died() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deaths
+}
+
+// exited is how many processes ended with this text.
+func (s *supervised) exited(how string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.said {
+		if first, _, _ := strings.Cut(line, "\n"); strings.HasSuffix(first, how) {
+			n++
+		}
+	}
+	return n
 }
 
 // stop ends all processes in order.

@@ -90,6 +90,7 @@ func TestClaimNeverReadsTheWholeTable(t *testing.T) {
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT lpad(to_hex(n), 32, '0')::uuid, '' FROM generate_series(1, 20000) n`,
 	}.Check(t, pool, schema)
+	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
 	pgtest.Probes{
 		File: "statements.sql", MaxRows: 2, PlannedAnew: true,
 		Statements: map[string][]string{"prune": {"604800", "1000"}},
