@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,9 +72,13 @@ func (x *crossing) start(publisher message.Publisher, subscriber message.Subscri
 	x.take(subscriber, topic)
 }
 
+// relay retries so often that an election of some seconds is ten failures, the default of Stuck. From then on messages behind the one that
+// fails are tried, and one that goes through at the moment the broker comes back has overtaken it: docs/outbox.md. Order is judged here.
 func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) {
 	x.Helper()
-	o.RelayOptions = bus.RelayOptions{Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, BatchMax: 50}
+	o.RelayOptions = bus.RelayOptions{
+		Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, Stuck: math.MaxInt32, BatchMax: 50,
+	}
 	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, o, said{}.Kind())
 	if err != nil {
 		x.Fatal(err)
