@@ -83,8 +83,8 @@ func TestLeasedHandlers(t *testing.T) {
 		return nil
 	})
 	w.start("savers", bus.EndpointOptions{}, w.saves())
-	w.start("tasks", bus.EndpointOptions{Policy: again, Lease: time.Second}, do)
-	w.startOn(w.newBus(bus.Options{}), "tasks", bus.EndpointOptions{Policy: again, Lease: time.Second}, do)
+	w.start("tasks", bus.EndpointOptions{Policy: again, Lease: patiently}, do)
+	w.startOn(w.newBus(bus.Options{}), "tasks", bus.EndpointOptions{Policy: again, Lease: patiently}, do)
 	w.sendTasks(4, 40, func(n int) int { return n % 2 })
 	w.awaitEffects(160)
 }
@@ -113,7 +113,7 @@ func TestOrderedHandlers(t *testing.T) {
 		seen[m.Key] = append(seen[m.Key], m.N)
 		return nil
 	}, bus.KeyedBy(func(m task) string { return m.Key }))
-	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: 2 * time.Second}
+	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: patiently}
 	w.start("tasks", o, do)
 	w.startOn(w.newBus(bus.Options{}), "tasks", o, do)
 	const keys, n = 6, 25
@@ -152,7 +152,7 @@ func TestLimitOfTheCluster(t *testing.T) {
 		ctx.Send(saved(m))
 		return nil
 	})
-	o := bus.EndpointOptions{ClusterConcurrency: most, Lease: 2 * time.Second}
+	o := bus.EndpointOptions{ClusterConcurrency: most, Lease: patiently}
 	w.start("savers", bus.EndpointOptions{}, w.saves())
 	w.start("tasks", o, do)
 	w.startOn(w.newBus(bus.Options{}), "tasks", o, do)
@@ -167,7 +167,7 @@ func TestLimitOfTheCluster(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	w := newWorld(t)
 	server := func(b *bus.Bus, name string) (stop func()) {
-		o := bus.PartitionOptions{Partitions: 3, Lease: 2 * time.Second, Server: name, Endpoint: bus.EndpointOptions{Poll: quickly}}
+		o := bus.PartitionOptions{Partitions: 3, Lease: patiently, Server: name, Endpoint: bus.EndpointOptions{Poll: quickly}}
 		p, err := bus.NewPartitioned(b, "tallies", o, bus.Saga(tallies()))
 		if err == nil {
 			err = p.Install(t.Context())
