@@ -37,7 +37,8 @@ var exceptions = map[string][]string{
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/crew", "internal/hostile", "internal/limits", "internal/mutants", "internal/schedule", "bench"}
+var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/crash", "internal/crew",
+	"internal/hostile", "internal/limits", "internal/mutants", "internal/schedule", "bench"}
 
 // demos start a Postgres of their own, as tests do: nobody links them.
 var demos = []string{"examples"}
@@ -69,7 +70,8 @@ type goPackage struct {
 // listed are our packages and all they link, by import path. It is read once: go list takes a moment.
 var listed = sync.OnceValues(func() (map[string]goPackage, error) {
 	var complaint bytes.Buffer
-	list := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,Module,GoFiles,Imports,Deps", "./...")
+	list := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,Module,GoFiles,Imports,Deps",
+		"./...")
 	list.Stderr = &complaint
 	out, err := list.Output()
 	if err != nil {
@@ -141,7 +143,8 @@ func TestImportsPointDown(t *testing.T) {
 					t.Errorf("%s imports %s, which is for tests only", p.ImportPath, path)
 				}
 			case layerOf(imported) == layerOf(name):
-				t.Errorf("%s imports its brother %s: let it declare an interface of one method instead", p.ImportPath, path)
+				t.Errorf("%s imports its brother %s: let it declare an interface of one method instead", p.ImportPath,
+					path)
 			case layerOf(imported) > layerOf(name):
 				t.Errorf("%s imports %s, which stands above it", p.ImportPath, path)
 			}
@@ -159,7 +162,8 @@ func TestUsersLinkLittle(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(pinned, p.Module.Path) {
-				t.Errorf("package edda%s links %s: nothing but the standard library and %s", root, dep, strings.Join(pinned, ", "))
+				t.Errorf("package edda%s links %s: nothing but the standard library and %s", root, dep,
+					strings.Join(pinned, ", "))
 			}
 		}
 	}
@@ -184,13 +188,15 @@ func TestEveryPackageHasADoc(t *testing.T) {
 			continue
 		}
 		doc, err := os.ReadFile(filepath.Join(p.Dir, "doc.go"))
-		if err != nil || !strings.Contains("\n"+string(doc), "\n// Package ") && !strings.Contains("\n"+string(doc), "\n// Command ") {
+		if err != nil || !strings.Contains("\n"+string(doc), "\n// Package ") &&
+			!strings.Contains("\n"+string(doc), "\n// Command ") {
 			t.Errorf("%s has no doc.go with a package comment: its promise, its states, its failures", p.ImportPath)
 		}
 	}
 }
 
-// A connection beside a pool is opened by pg.Dial, or the hooks of the pool are forgotten: those that get a password, or set a role.
+// A connection beside a pool is opened by pg.Dial, or the hooks of the pool are forgotten: those that get a password,
+// or set a role.
 func TestConnectionsAreOpenedInOnePlace(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t) {

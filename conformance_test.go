@@ -34,7 +34,8 @@ const (
 // kindsOfReason begin what a row without a test says. The page explains them.
 var kindsOfReason = []string{"Otherwise: ", "Advice: ", "Not ours: ", "Open: "}
 
-// breakage is a paragraph of the catalog: the rows that a mutant breaks, and the tests that fail then, as an answer names them.
+// breakage is a paragraph of the catalog: the rows that a mutant breaks, and the tests that fail then, as an answer
+// names them.
 type breakage struct {
 	name        string
 	rows, tests []string
@@ -52,8 +53,8 @@ var (
 	testWord   = regexp.MustCompile(`^(Test|Example|Fuzz)(\w*)(/\S+)?$`)
 )
 
-// conformance lists the requirements with the tests that show them. A row that has neither a test nor a reason fails it, and so does a
-// test that is not there, and a row that nobody has broken to see one of its tests fail.
+// conformance lists the requirements with the tests that show them. A row that has neither a test nor a reason fails
+// it, and so does a test that is not there, and a row that nobody has broken to see one of its tests fail.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	answers, faults := readAnswers(read(t, conformancePage))
@@ -102,7 +103,8 @@ func readAnswers(page string) (answers map[string]answer, faults []string) {
 		row := m[1]
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 4 {
-			faults = append(faults, fmt.Sprintf("the line of %s has %d columns, want 4: row, asks, how, tests", row, len(cells)))
+			faults = append(faults, fmt.Sprintf("the line of %s has %d columns, want 4: row, asks, how, tests", row,
+				len(cells)))
 			continue
 		}
 		for n, cell := range cells {
@@ -114,7 +116,8 @@ func readAnswers(page string) (answers map[string]answer, faults []string) {
 			faults = append(faults, row+" has two lines")
 		}
 		if cells[3] != "" && !testsCell.MatchString(cells[3]) {
-			faults = append(faults, fmt.Sprintf("the tests of %s are %q, want `package TestName`, and commas between", row, cells[3]))
+			faults = append(faults, fmt.Sprintf("the tests of %s are %q, want `package TestName`, and commas between",
+				row, cells[3]))
 		}
 		answers[row] = answer{row, cells[1], cells[2], testsOf(cells[3])}
 	}
@@ -145,7 +148,8 @@ func (a answer) faults(defined func(folder string) (map[string]bool, error)) (fa
 	if reason := slices.ContainsFunc(kindsOfReason, func(kind string) bool {
 		return strings.HasPrefix(a.how, kind) && len(strings.Fields(a.how)) > 3
 	}); len(a.tests) == 0 && !reason {
-		faults = append(faults, fmt.Sprintf("%s has no test, and no reason that begins with one of %q", a.row, kindsOfReason))
+		faults = append(faults, fmt.Sprintf("%s has no test, and no reason that begins with one of %q", a.row,
+			kindsOfReason))
 	}
 	for _, test := range a.tests {
 		folder, name, _ := strings.Cut(test, " ")
@@ -159,13 +163,15 @@ func (a answer) faults(defined func(folder string) (map[string]bool, error)) (fa
 		} else if !tests[m[1]+m[2]] {
 			faults = append(faults, fmt.Sprintf("%s names %q, and package %s has no such test", a.row, test, folder))
 		} else if _, subtest, ok := strings.Cut(name, "/"); ok && !tests[subtest] {
-			faults = append(faults, fmt.Sprintf("%s names %q, and nothing in package %s is called %q", a.row, test, folder, subtest))
+			faults = append(faults, fmt.Sprintf("%s names %q, and nothing in package %s is called %q", a.row, test,
+				folder, subtest))
 		}
 	}
 	return faults
 }
 
-// unbroken returns a fault when no mutant breaks the row and names one of its tests. Tests of the root read pages, which a mutant cannot change.
+// unbroken returns a fault when no mutant breaks the row and names one of its tests. Tests of the root read pages,
+// which a mutant cannot change.
 func (a answer) unbroken(breaks []breakage) []string {
 	if !slices.ContainsFunc(a.tests, func(test string) bool { return !strings.HasPrefix(test, ". ") }) {
 		return nil
@@ -202,7 +208,8 @@ func readBreaks(t *testing.T) (breaks []breakage) {
 				breaks[len(breaks)-1].rows = words[1:]
 			case strings.HasPrefix(line, "test "):
 				for _, test := range words[2:] {
-					breaks[len(breaks)-1].tests = append(breaks[len(breaks)-1].tests, strings.TrimPrefix(words[1], "./")+" "+test)
+					breaks[len(breaks)-1].tests = append(breaks[len(breaks)-1].tests,
+						strings.TrimPrefix(words[1], "./")+" "+test)
 				}
 			}
 		}
@@ -215,15 +222,16 @@ func strangeRows(breaks []breakage, answers map[string]answer) (faults []string)
 	for _, b := range breaks {
 		for _, row := range b.rows {
 			if len(answers[row].tests) == 0 {
-				faults = append(faults, fmt.Sprintf("mutant %s says that it breaks %s, and %s names no test for that", b.name, row, conformancePage))
+				faults = append(faults, fmt.Sprintf("mutant %s says that it breaks %s, and %s names no test for that",
+					b.name, row, conformancePage))
 			}
 		}
 	}
 	return faults
 }
 
-// testsIn are the tests of the package in folder, as its files have them; "." is the root. What may be the name of a case, a text or an
-// identifier, is among them.
+// testsIn are the tests of the package in folder, as its files have them; "." is the root. What may be the name of a
+// case, a text or an identifier, is among them.
 func testsIn(folder string) (map[string]bool, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err == nil && len(paths) == 0 {
@@ -247,7 +255,8 @@ func testsIn(folder string) (map[string]bool, error) {
 					tests[n.Name] = true
 				}
 			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && !strings.HasPrefix(text, "Test") {
+				if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING &&
+					!strings.HasPrefix(text, "Test") {
 					tests[strings.ReplaceAll(text, " ", "_")] = true
 				}
 			}
@@ -307,7 +316,8 @@ func TestConformanceFaultsAreSeen(t *testing.T) {
 		}
 	}
 	shown := answer{row: "S2-1", tests: []string{"bus TestA/a_case"}}
-	for _, b := range []breakage{{}, {rows: []string{"S2-1"}}, {rows: []string{"S2-2"}, tests: shown.tests}, {rows: []string{"S2-1"}, tests: []string{"bus TestA/another"}}} {
+	for _, b := range []breakage{{}, {rows: []string{"S2-1"}}, {rows: []string{"S2-2"}, tests: shown.tests},
+		{rows: []string{"S2-1"}, tests: []string{"bus TestA/another"}}} {
 		if shown.unbroken([]breakage{b}) == nil {
 			t.Errorf("%+v was taken for a break of S2-1", b)
 		}

@@ -30,7 +30,8 @@ func watchedConstruct(name, pattern string) construct {
 	return c
 }
 
-// constructs are those that other servers may not have, or have otherwise. One that no file uses has no line on the page.
+// constructs are those that other servers may not have, or have otherwise. One that no file uses has no line on the
+// page.
 var constructs = []construct{
 	watchedConstruct("FOR UPDATE", `\bFOR UPDATE\b`),
 	watchedConstruct("FOR NO KEY UPDATE", `\bFOR NO KEY UPDATE\b`),
@@ -39,7 +40,8 @@ var constructs = []construct{
 	watchedConstruct("ctid", `\bctid\b|\btid\[\]`),
 	watchedConstruct("xmax", `\bxmax\b`),
 	watchedConstruct("tableoid", `\btableoid\b`),
-	watchedConstruct("transaction ids and snapshots", `\bpg_current_xact_id|\bpg_current_snapshot|\bpg_visible_in_snapshot|\bpg_xact_status|\btxid_`),
+	watchedConstruct("transaction ids and snapshots",
+		`\bpg_current_xact_id|\bpg_current_snapshot|\bpg_visible_in_snapshot|\bpg_xact_status|\btxid_`),
 	watchedConstruct("advisory locks of a transaction", `\bpg_(try_)?advisory_xact_lock`),
 	watchedConstruct("advisory locks of a session", `\bpg_(try_)?advisory_(lock|unlock)`),
 	watchedConstruct("LISTEN", `"listen "`),
@@ -89,8 +91,8 @@ var unused = map[string]*regexp.Regexp{
 
 var sqlComment = regexp.MustCompile(`(?m)--.*$`)
 
-// ourSQL is the text of each file that programs run in a user's database: the SQL of the library, and the Go files that send a
-// statement which is in no SQL file. Comments are left out.
+// ourSQL is the text of each file that programs run in a user's database: the SQL of the library, and the Go files that
+// send a statement which is in no SQL file. Comments are left out.
 func ourSQL(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -99,7 +101,8 @@ func ourSQL(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (path != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || isTool(path+"/")):
+		case entry.IsDir() && (path != "." && strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" ||
+			isTool(path+"/")):
 			if path == "cmd" { // a tool for users
 				return nil
 			}
@@ -124,8 +127,8 @@ func ourSQL(t *testing.T) map[string]string {
 	return files
 }
 
-// The page names each construct that our SQL rests on with the files that use it: one that nobody uses any more has no line, and a
-// file that begins to use one is named.
+// The page names each construct that our SQL rests on with the files that use it: one that nobody uses any more has no
+// line, and a file that begins to use one is named.
 func TestDistributedSQLPageNamesWhatWeRelyOn(t *testing.T) {
 	t.Parallel()
 	files, page := ourSQL(t), read(t, distributedPage)
@@ -151,7 +154,10 @@ func TestDistributedSQLPageNamesWhatWeRelyOn(t *testing.T) {
 			}
 		}
 		for _, n := range named {
-			if !slices.ContainsFunc(users, func(path string) bool { return path == n || strings.HasSuffix(n, "/") && strings.HasPrefix(path, n) }) {
+			if !slices.ContainsFunc(users, func(path string) bool {
+				return path == n || strings.HasSuffix(n, "/") &&
+					strings.HasPrefix(path, n)
+			}) {
 				t.Errorf("%s: the line of %q names %s, which does not use it", distributedPage, c.name, n)
 			}
 		}
@@ -196,7 +202,8 @@ func TestDistributedSQLPageAnswersForEveryServer(t *testing.T) {
 
 var quotedPath = regexp.MustCompile("`([^`]+)`")
 
-// constructLines are the lines of the table under "What we rely on": the name of each, and the files and folders of its last cell.
+// constructLines are the lines of the table under "What we rely on": the name of each, and the files and folders of its
+// last cell.
 func constructLines(page string) map[string][]string {
 	_, part, _ := strings.Cut(page, "\n## What we rely on\n")
 	part, _, _ = strings.Cut(part, "\n## ")

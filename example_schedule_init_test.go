@@ -22,7 +22,8 @@ func (ReadRates) Kind() string { return "rates.read" }
 
 // settle writes in the transaction that also ends the run.
 func settle(ctx *bus.Context, tx pgx.Tx, m Settle) error {
-	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Fire.Due.String(), "")
+	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Fire.Due.String(),
+		"")
 	return err
 }
 

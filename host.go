@@ -14,8 +14,8 @@ import (
 //go:embed host.sql
 var connectionsAllowed string
 
-// Runner is what a Host runs: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks, works until ctx ends, and returns
-// nil when it then ended in order.
+// Runner is what a Host runs: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks, works until ctx
+// ends, and returns nil when it then ended in order.
 type Runner interface {
 	Run(ctx context.Context) error
 }
@@ -111,7 +111,8 @@ func (h *Host) checkConnections(ctx context.Context) error {
 		return fmt.Errorf("read how many connections the server allows: %w", err)
 	}
 	if needed++; needed > allowed {
-		return fmt.Errorf("the host may open %d connections (%s, and 1 that listens), and the server allows %d: lower Concurrency or the pool's MaxConns (pool_max_conns), or raise max_connections",
+		return fmt.Errorf("the host may open %d connections (%s, and 1 that listens), and the server allows %d: "+
+			"lower Concurrency or the pool's MaxConns (pool_max_conns), or raise max_connections",
 			needed, strings.Join(terms, ", "), allowed)
 	}
 	return nil

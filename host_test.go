@@ -30,13 +30,15 @@ type runnerFunc func(ctx context.Context) error
 
 func (f runnerFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// A Host finds out by its methods what a Runner can do, and leaves out what it cannot: here the compiler sees what ours can.
+// A Host finds out by its methods what a Runner can do, and leaves out what it cannot: here the compiler sees what ours
+// can.
 var (
 	_ = []interface {
 		Check(ctx context.Context) error
 		Connections() int
 		Name() string
-	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil), (*scheduler.Scheduler)(nil), (*scheduler.Singleton)(nil)}
+	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil), (*scheduler.Scheduler)(nil),
+		(*scheduler.Singleton)(nil)}
 	_ = []interface {
 		Install(ctx context.Context) error
 	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil)}
@@ -72,7 +74,8 @@ func TestHostRunsPartitions(t *testing.T) {
 	b := newBus(t, pool, true, bus.Options{})
 	opened := make(chan int, 1)
 	handle := func(_ *bus.Context, _ pgx.Tx, m knock) error { opened <- m.Door; return nil }
-	doors, err := bus.NewPartitioned(b, "doors", bus.PartitionOptions{Partitions: 3}, bus.HandleTx(handle, bus.KeyedBy(func(m knock) string { return fmt.Sprint(m.Door) })))
+	doors, err := bus.NewPartitioned(b, "doors", bus.PartitionOptions{Partitions: 3},
+		bus.HandleTx(handle, bus.KeyedBy(func(m knock) string { return fmt.Sprint(m.Door) })))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +113,13 @@ func TestHostRunsUntilItsContextEnds(t *testing.T) {
 		opened <- m.Door
 		return nil
 	}))
-	host, err := edda.NewHost(pool, doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error { return nil }))
+	host, err := edda.NewHost(pool, doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)),
+		runnerFunc(func(context.Context) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "doors") || !strings.Contains(err.Error(), "windows") {
+	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "doors") || !strings.Contains(err.Error(), "windows") {
 		t.Errorf("Check before Install says %v, want ErrNotInstalled of both endpoints", err)
 	}
 	if err := host.Install(t.Context()); err != nil {
@@ -141,7 +146,8 @@ func TestHostEndsWhenARunnerFails(t *testing.T) {
 	pool := pgdev.Pool(t)
 	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
 	broken := errors.New("the boiler is out")
-	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error { return broken }))
+	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
+		runnerFunc(func(context.Context) error { return broken }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +161,11 @@ func TestHostChecksBeforeAnythingRuns(t *testing.T) {
 	pool := pgdev.Pool(t)
 	b := newBus(t, pool, false, bus.Options{})
 	ran := false
-	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)), runnerFunc(func(context.Context) error {
-		ran = true
-		return nil
-	}))
+	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
+		runnerFunc(func(context.Context) error {
+			ran = true
+			return nil
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 var scatterLine = regexp.MustCompile(`(?m)^\| (flat|sequential) \| optimistic \| ([^|]+) \|`)
 
-// The page says what the requirements ask it to say: how each store works, what a distant database costs, how long the sequential design
-// takes, and where to read on. The conformance page has the same numbers.
+// The page says what the requirements ask it to say: how each store works, what a distant database costs, how long the
+// sequential design takes, and where to read on. The conformance page has the same numbers.
 func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/hot-sagas.md")
@@ -23,8 +23,11 @@ func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 	}
 	_, stores, _ := strings.Cut(page, "\n## Which store\n")
 	stores, _, _ = strings.Cut(stores, "\n## ")
-	wants("docs/hot-sagas.md, which store", stores, "**pessimistic** store, which is the default: with the lock in hand", "**optimistic** store", "rather lose a step than have a lock")
-	wants("docs/hot-sagas.md", page, "**Keep the database close.**", "https://lostechies.com/jimmybogard/2014/02/27/reducing-nservicebus-saga-load/")
+	wants("docs/hot-sagas.md, which store", stores,
+		"**pessimistic** store, which is the default: with the lock in hand", "**optimistic** store",
+		"rather lose a step than have a lock")
+	wants("docs/hot-sagas.md", page, "**Keep the database close.**",
+		"https://lostechies.com/jimmybogard/2014/02/27/reducing-nservicebus-saga-load/")
 	answers, _ := readAnswers(read(t, conformancePage))
 	measured := scatterLine.FindAllStringSubmatch(page, -1)
 	if len(measured) != 2 {

@@ -42,7 +42,8 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	defined := map[string]bool{}
 	sources(t, func(path string, text []byte) {
-		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(text,
+			-1) {
 			defined[string(m[1])] = true
 		}
 	})
@@ -97,7 +98,8 @@ func readPromises(readme string) (promises []promise) {
 	return promises
 }
 
-// faults are the witnesses that no mutant names. One that names a case of a test names the test: it fails with its case.
+// faults are the witnesses that no mutant names. One that names a case of a test names the test: it fails with its
+// case.
 func (p promise) faults(breaks []breakage) (faults []string) {
 	if len(p.tests) == 0 {
 		faults = append(faults, fmt.Sprintf("no test is a witness of %q", p.what))
@@ -133,7 +135,8 @@ func TestPromisesWithoutWitnessesAreSeen(t *testing.T) {
 		"":                            "no test is a witness",
 	} {
 		var faults []string
-		for _, p := range readPromises("# Edda\n\n## What is promised\n\n| promise | witness |\n|---|---|\n| It works. | " + witnesses + " |\n\n## More\n\n| `TestX` | |\n") {
+		for _, p := range readPromises("# Edda\n\n## What is promised\n\n| promise | witness |\n|---|---|\n| It " +
+			"works. | " + witnesses + " |\n\n## More\n\n| `TestX` | |\n") {
 			faults = append(faults, p.faults(breaks)...)
 		}
 		if got := strings.Join(faults, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {

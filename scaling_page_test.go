@@ -22,7 +22,8 @@ func TestScalingPageQueriesRun(t *testing.T) {
 		t.Errorf("docs/scaling.md has %d queries, want 5", len(queries))
 	}
 	for _, m := range queries {
-		query := strings.NewReplacer("edda.", pgx.Identifier{schema}.Sanitize()+".", "'edda'", "'"+schema+"'").Replace(m[1])
+		query := strings.NewReplacer("edda.", pgx.Identifier{schema}.Sanitize()+".", "'edda'",
+			"'"+schema+"'").Replace(m[1])
 		rows, err := pool.Query(t.Context(), query)
 		if err == nil {
 			rows.Close()

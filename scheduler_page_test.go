@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// loopLine is a line of the table of loops: what the loop does, on which servers, and how they keep out of each other's way.
+// loopLine is a line of the table of loops: what the loop does, on which servers, and how they keep out of each other's
+// way.
 var loopLine = regexp.MustCompile(`(?m)^\| (evaluate|dispatch|reconcile|clean up): [^|]+\| ([^|]+) \| ([^|]+) \|`)
 
 // docs/scheduler.md says of each loop on which servers it runs and how they share it.

@@ -113,7 +113,8 @@ func forbidden(path string, n ast.Node) string {
 		return "time.Sleep: wait for the event, use run.Sleep, or testing/synctest"
 	case isTest(path) && (receiver == "t" || receiver == "b" || receiver == "f") && strings.HasPrefix(name, "Skip"):
 		return "a test that skips: let it fail with the remedy"
-	case receiver == "fmt" && strings.HasPrefix(name, "Sprint") && !isTest(path) && len(call.Args) > 0 && isSQL(call.Args[0]):
+	case receiver == "fmt" && strings.HasPrefix(name, "Sprint") && !isTest(path) && len(call.Args) > 0 &&
+		isSQL(call.Args[0]):
 		return "SQL made by fmt: put the statement into a .sql file"
 	}
 	return ""
@@ -134,11 +135,13 @@ func isSQL(argument ast.Expr) bool {
 	return err == nil && sqlText.MatchString(text)
 }
 
-// transactional are the packages whose transactions read what others committed while they waited, and so must say READ COMMITTED.
-var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recoverability/deadletter", "internal/lease", "internal/limit", "migrations", "cmd/edda"}
+// transactional are the packages whose transactions read what others committed while they waited, and so must say READ
+// COMMITTED.
+var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recoverability/deadletter", "internal/lease",
+	"internal/limit", "migrations", "cmd/edda"}
 
-// A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted name the level; what is refused here leaves it
-// to the default.
+// A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted name the level;
+// what is refused here leaves it to the default.
 func TestTransactionsNameTheirLevel(t *testing.T) {
 	t.Parallel()
 	writes := writingStatements(t)
@@ -148,7 +151,8 @@ func TestTransactionsNameTheirLevel(t *testing.T) {
 			return ""
 		}
 		if name := rowOfPool(n); writes[dir+" "+name] {
-			return "statement " + name + " writes, and Query and QueryRow of a pool are for what only reads: use Row, Exec or SendBatch"
+			return "statement " + name + " writes, and Query and QueryRow of a pool are for what only reads: use " +
+				"Row, Exec or SendBatch"
 		}
 		return unnamedLevel(path, n)
 	})

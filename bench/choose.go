@@ -57,7 +57,8 @@ func size(workload string, o options) (int, error) {
 	numbers, known := messages[workload]
 	switch {
 	case !known:
-		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, leased, inbox, relay and schedule", workload)
+		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, "+
+			"leased, inbox, relay and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

@@ -70,7 +70,8 @@ func (edda) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	if err != nil {
 		return err
 	}
-	sink, err := bus.NewEndpoint(b, "sink", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, Charged) error { return nil }))
+	sink, err := bus.NewEndpoint(b, "sink", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, Charged) error { return nil }))
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,8 @@ func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
 	if err != nil {
 		return err
 	}
-	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, Charge) error { return nil }))
+	endpoint, err := bus.NewEndpoint(b, "work", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, Charge) error { return nil }))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,8 @@ SELECT NOT EXISTS (SELECT FROM :schema.queue_1);
 
 -- name: effects
 -- Dead letters and discarded messages count as left: there should be none.
-SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded),
+SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*)
+    FROM :schema.discarded),
        s.sent, s.total, i.steps, i.total
   FROM (SELECT count(DISTINCT id) AS sent,
                coalesce(sum((convert_from(body, 'UTF8')::json ->> 'amount')::bigint), 0)::bigint AS total
@@ -21,6 +22,7 @@ TRUNCATE :schema.queue_1;
 INSERT INTO :schema.inbox (slot, source, id, sum)
 SELECT $1::int, $2::text,
        CASE WHEN $4::boolean THEN gen_random_uuid()
-            ELSE (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 400000000 * $1::int + n), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14, 19))::uuid END,
+            ELSE (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 400000000 * $1::int + n), 12,
+                '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14, 19))::uuid END,
        n
   FROM generate_series(1, $3::int) n;

@@ -141,8 +141,8 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 	})
 }
 
-// feed brings the batches in by several hands, as several topics do: one alone waits for its commits, so that the endpoint takes what is there
-// in small batches, and what is measured is their price and not that of the claim.
+// feed brings the batches in by several hands, as several topics do: one alone waits for its commits, so that the
+// endpoint takes what is there in small batches, and what is measured is their price and not that of the claim.
 func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.Arrival) error {
 	todo := make(chan []bus.Arrival, len(batches))
 	for _, batch := range batches {
@@ -182,7 +182,8 @@ func (i intake) batches(c Case) (all [][]bus.Arrival, err error) {
 		if i.random {
 			id = uuid.New()
 		}
-		batch = append(batch, bus.Arrival{ID: id.String(), Kind: m.Kind(), Header: map[string]string{"seq": strconv.FormatInt(m.Seq, 10)}, Body: body})
+		batch = append(batch, bus.Arrival{ID: id.String(), Kind: m.Kind(),
+			Header: map[string]string{"seq": strconv.FormatInt(m.Seq, 10)}, Body: body})
 		if len(batch) == inboxBatch {
 			all, batch = append(all, batch), make([]bus.Arrival, 0, inboxBatch)
 		}

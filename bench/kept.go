@@ -82,8 +82,8 @@ func (h *harness) insert(ctx context.Context, c Case, first, last int64, later b
 	return err
 }
 
-// runKept tops the queue up, so that c.Size messages will wait when c.N are handled, and measures. The vacuum stands for
-// the autovacuum that a queue of this size would have met long ago, and the checkpoint belongs to nobody's run.
+// runKept tops the queue up, so that c.Size messages will wait when c.N are handled, and measures. The vacuum stands
+// for the autovacuum that a queue of this size would have met long ago, and the checkpoint belongs to nobody's run.
 func (h *harness) runKept(ctx context.Context, c Case) (Result, error) {
 	k := h.kept[c]
 	missing := int64(c.N) + k.effects.Sent - k.filled
@@ -129,7 +129,8 @@ func (h *harness) checkKept(ctx context.Context, c Case, k *kept) (int64, error)
 	}
 	handled := got.Sent - k.effects.Sent
 	k.effects = got
-	want := Effects{Left: k.filled - got.Sent, Sent: got.Sent, SentTotal: got.SentTotal, Steps: got.Sent, Total: got.SentTotal}
+	want := Effects{Left: k.filled - got.Sent, Sent: got.Sent, SentTotal: got.SentTotal, Steps: got.Sent,
+		Total: got.SentTotal}
 	if got != want || handled < int64(c.N) {
 		return 1, fmt.Errorf("wrong effects: %d of %d handled\n got %+v\nwant %+v", handled, c.N, got, want)
 	}

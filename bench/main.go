@@ -28,11 +28,14 @@ type options struct {
 
 func parseFlags() options {
 	var o options
-	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, backlog, timers, leased, inbox, relay, schedule")
+	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, "+
+		"backlog, timers, leased, inbox, relay, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
-	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the workload's own number")
+	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the "+
+		"workload's own number")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each case runs; the median counts")
-	flag.IntVar(&o.size, "size", 0, "leave out the cases of backlog, timers and schedule with more than this many messages waiting or manifests stored; 0 is none")
+	flag.IntVar(&o.size, "size", 0, "leave out the cases of backlog, timers and schedule with more than this many "+
+		"messages waiting or manifests stored; 0 is none")
 	flag.BoolVar(&o.quick, "quick", false, "fewer messages: step and hot in less than a minute")
 	flag.StringVar(&o.json, "json", "", "also write everything measured to this file")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a processor profile of this process to this file")

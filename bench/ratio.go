@@ -42,7 +42,8 @@ func ratios(summaries []Summary) []Ratio {
 // pair is the same work done by two peers.
 type pair struct{ above, below Summary }
 
-// pairs matches like with like: the same number of processes and of waiting messages, and the same store unless a peer knows none.
+// pairs matches like with like: the same number of processes and of waiting messages, and the same store unless a peer
+// knows none.
 func pairs(summaries []Summary, workload, above, below string) []pair {
 	var all []pair
 	for _, a := range summaries {
@@ -102,7 +103,8 @@ func flatness(summaries []Summary, workload, peer string) []Ratio {
 		case least == nil:
 			least = &summaries[i]
 		default:
-			lines = append(lines, Ratio{Workload: workload + " " + peer, Above: sizeName(s.Size), Below: sizeName(least.Size),
+			lines = append(lines, Ratio{Workload: workload + " " + peer, Above: sizeName(s.Size),
+				Below: sizeName(least.Size),
 				Value: s.Rate / least.Rate})
 		}
 	}

@@ -70,7 +70,8 @@ RATIO backlog-1e7 edda/ceiling 0.5`
 }
 
 func TestSizesAreNamedByTheirPowerOfTen(t *testing.T) {
-	for size, want := range map[int]string{0: "0", 1: "1e0", 50: "50", 10_000: "1e4", 30_000: "30000", 10_000_000: "1e7"} {
+	for size, want := range map[int]string{0: "0", 1: "1e0", 50: "50", 10_000: "1e4", 30_000: "30000",
+		10_000_000: "1e7"} {
 		if got := sizeName(size); got != want {
 			t.Errorf("%d is %s, want %s", size, got, want)
 		}
@@ -90,7 +91,8 @@ func TestWeakPeersAreNamed(t *testing.T) {
 	if err := weakPeers(weak); err == nil || !strings.Contains(err.Error(), "single") {
 		t.Errorf("got %v, want an error that names single", err)
 	}
-	strong := []Summary{{Case: Case{Peer: "ceiling", Workload: Step}, Rate: 45_000}, {Case: Case{Peer: "single", Workload: Hot}, Rate: 1}}
+	strong := []Summary{{Case: Case{Peer: "ceiling", Workload: Step}, Rate: 45_000},
+		{Case: Case{Peer: "single", Workload: Hot}, Rate: 1}}
 	if err := weakPeers(strong); err != nil {
 		t.Errorf("got %v, want none", err)
 	}

@@ -15,7 +15,8 @@ var reference = map[string]float64{
 func weakPeers(summaries []Summary) error {
 	for _, s := range summaries {
 		if least := reference[s.Peer]; s.Workload == Step && s.Rate < least {
-			return fmt.Errorf("weak peer: %s does %.0f messages a second on %s, the reference machine does at least %.0f"+
+			return fmt.Errorf("weak peer: %s does %.0f messages a second on %s, the reference machine does at "+
+				"least %.0f"+
 				" (-reference=false on another machine)", s.Peer, s.Rate, s.Name, least)
 		}
 	}

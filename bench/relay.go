@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Relay is a full queue that leads out, to another side that takes everything in no time: what is left is the relay's own work.
+// Relay is a full queue that leads out, to another side that takes everything in no time: what is left is the relay's
+// own work.
 const Relay = "relay"
 
 //go:embed relay.sql
@@ -54,13 +55,14 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	var given pacer
 	deleted := make(chan struct{})
 	gone := 0
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-		if relayed, ok := e.(bus.Relayed); ok {
-			if gone += relayed.Messages; gone == w.N {
-				close(deleted)
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler),
+		Events: func(e bus.Event) {
+			if relayed, ok := e.(bus.Relayed); ok {
+				if gone += relayed.Messages; gone == w.N {
+					close(deleted)
+				}
 			}
-		}
-	}})
+		}})
 	if err != nil {
 		return err
 	}

@@ -7,4 +7,5 @@ SELECT now() - interval '10 minutes' + m.n * interval '10 microseconds', m.id, '
   FROM (SELECT n, gen_random_uuid() AS id FROM generate_series(1, $1::int) n) m;
 
 -- name: left
-SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded);
+SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*)
+    FROM :schema.discarded);

@@ -122,7 +122,8 @@ func (r Report) write(file string) error {
 }
 
 func (r Report) print(out io.Writer) error {
-	fmt.Fprintf(out, "PostgreSQL %s, synchronous_commit %s, shared_buffers %s, %d processors\n\n", r.Server["server_version"],
+	fmt.Fprintf(out, "PostgreSQL %s, synchronous_commit %s, shared_buffers %s, %d processors\n\n",
+		r.Server["server_version"],
 		r.Server["synchronous_commit"], r.Server["shared_buffers"], r.CPUs)
 	if len(r.Summaries) > 0 {
 		if err := printTable(out, r.Summaries); err != nil {

@@ -55,11 +55,13 @@ func (p riverPeer) tuning(workload string) riverTuning {
 	case !p.tuned:
 		return riverDefaults
 	case workload == Latency:
-		return riverTuning{workers: 8, conns: 12, cooldown: time.Millisecond, poll: 100 * time.Millisecond, steady: true}
+		return riverTuning{workers: 8, conns: 12, cooldown: time.Millisecond, poll: 100 * time.Millisecond,
+			steady: true}
 	case workload == Leased:
 		return riverTuning{workers: 2000, conns: 8, cooldown: 2 * time.Millisecond, poll: 20 * time.Millisecond}
 	}
-	return riverTuning{workers: 128, conns: 8, cooldown: 50 * time.Millisecond, poll: 100 * time.Millisecond, steady: true}
+	return riverTuning{workers: 128, conns: 8, cooldown: 50 * time.Millisecond, poll: 100 * time.Millisecond,
+		steady: true}
 }
 
 // Prepare migrates and inserts the jobs with COPY.
@@ -67,7 +69,8 @@ func (riverPeer) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	if err := createInstances(ctx, db, c); err != nil {
 		return err
 	}
-	migrator, err := rivermigrate.New(riverpgxv5.New(db), &rivermigrate.Config{Schema: c.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	migrator, err := rivermigrate.New(riverpgxv5.New(db),
+		&rivermigrate.Config{Schema: c.Schema(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,8 @@ func (riverPeer) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	if c.Workload == Latency {
 		return nil
 	}
-	client, err := river.NewClient(riverpgxv5.New(db), &river.Config{Schema: c.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	client, err := river.NewClient(riverpgxv5.New(db),
+		&river.Config{Schema: c.Schema(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -94,7 +98,8 @@ func riverFill(ctx context.Context, client *river.Client[pgx.Tx], c Case) error 
 		return err
 	}
 	for m := range c.Charges() {
-		jobs = append(jobs, river.InsertManyParams{Args: m, InsertOpts: &river.InsertOpts{Queue: riverWork, Metadata: newHeader()}})
+		jobs = append(jobs, river.InsertManyParams{Args: m,
+			InsertOpts: &river.InsertOpts{Queue: riverWork, Metadata: newHeader()}})
 		if len(jobs) == riverCopy {
 			if err := insert(); err != nil {
 				return err

@@ -17,11 +17,12 @@ type Result struct {
 	Rate      float64 `json:"rate"`       // messages per second
 	ClientCPU float64 `json:"client_cpu"` // microseconds per message, all processes of the peer
 	ServerCPU float64 `json:"server_cpu"` // microseconds per message, zero when the server is not on this machine
-	WAL       float64 `json:"wal"`        // bytes per message that Postgres wrote ahead, for everything it did meanwhile
-	P50       float64 `json:"p50_ms,omitempty"`
-	P99       float64 `json:"p99_ms,omitempty"`
-	First     float64 `json:"first_tenth,omitempty"` // messages per second, of the relay
-	Last      float64 `json:"last_tenth,omitempty"`
+	// bytes per message that Postgres wrote ahead, for everything it did meanwhile
+	WAL   float64 `json:"wal"`
+	P50   float64 `json:"p50_ms,omitempty"`
+	P99   float64 `json:"p99_ms,omitempty"`
+	First float64 `json:"first_tenth,omitempty"` // messages per second, of the relay
+	Last  float64 `json:"last_tenth,omitempty"`
 }
 
 // harness runs cases on one server.
@@ -157,10 +158,11 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 	return result, nil
 }
 
-// walWritten is where the write-ahead log ends. It tells what replicas and archives have to carry, and does not depend on how busy the
-// machine is.
+// walWritten is where the write-ahead log ends. It tells what replicas and archives have to carry, and does not depend
+// on how busy the machine is.
 func walWritten(ctx context.Context, db *pgxpool.Pool) (bytes int64) {
-	_ = db.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes) // a failure shows as a figure that cannot be
+	// a failure shows as a figure that cannot be
+	_ = db.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes)
 	return bytes
 }
 

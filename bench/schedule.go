@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Schedule is the workload that the scheduler has for itself: no peer stores schedules in the database and sends their messages in
-// the transaction that says so. Its three parts are workloads to the harness.
+// Schedule is the workload that the scheduler has for itself: no peer stores schedules in the database and sends their
+// messages in the transaction that says so. Its three parts are workloads to the harness.
 const (
 	Schedule         = "schedule"
 	ScheduleRate     = "schedule-rate"
@@ -70,7 +70,8 @@ func withoutSchedule(run string) (rest string, wanted bool) {
 	return strings.Join(others, ","), len(others) < len(names)
 }
 
-// schedule measures all of it. The stored manifests are filled in once and serve every round, and their cases take turns.
+// schedule measures all of it. The stored manifests are filled in once and serve every round, and their cases take
+// turns.
 func (h *harness) schedule(ctx context.Context, o options) ([]ScheduleResult, error) {
 	cases := o.scheduleSizes().cases()
 	defer h.dropSchedule(ctx, cases)
@@ -172,7 +173,8 @@ func (h *harness) checkSent(ctx context.Context, c Case) error {
 		return fmt.Errorf("count effects: %w", err)
 	}
 	if messages != c.N || manifests != c.N || runs != c.N {
-		return fmt.Errorf("wrong effects: %d messages, of %d manifests, %d runs; want %d of each", messages, manifests, runs, c.N)
+		return fmt.Errorf("wrong effects: %d messages, of %d manifests, %d runs; want %d of each", messages, manifests,
+			runs, c.N)
 	}
 	return nil
 }

@@ -1,14 +1,17 @@
 -- The tables and the counting of the workload schedule.
 
 -- name: begun
--- What the handlers of schedule-lateness have seen. Without a unique constraint: a message that is handled twice is there twice.
+-- What the handlers of schedule-lateness have seen. Without a unique constraint: a message that is handled twice is
+-- there twice.
 CREATE TABLE :schema.bench_begun (run uuid NOT NULL, begun timestamptz NOT NULL, put timestamptz NOT NULL);
 
 -- name: copy
--- $1 manifests like the one that the program declared, which becomes the first of them; the others are as if made at run time. None
--- is due before tomorrow.
-INSERT INTO :schema.manifest (name, owner, definition, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, due)
-SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind, m.body,
+-- $1 manifests like the one that the program declared, which becomes the first of them; the others are as if made at
+-- run time. None is due before tomorrow.
+INSERT INTO :schema.manifest (name, owner, definition, priority, overlap, retries, retry_delay, retry_most, timeout,
+    kind, body, due)
+SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind,
+    m.body,
        now() + interval '1 day' + (hashint8(n) & 2147483647) * interval '1 millisecond'
   FROM :schema.manifest m, generate_series(2, $1::int) n
  WHERE m.name = 'm1'
@@ -24,7 +27,8 @@ UPDATE :schema.manifest m SET due = c.begin + (substr(m.name, 2)::int - 1) * int
 RETURNING c.begin
 
 -- name: some_due
--- $1 times 100 manifests from everywhere in the table, the first hundred in three seconds, the others $3 microseconds after those before.
+-- $1 times 100 manifests from everywhere in the table, the first hundred in three seconds, the others $3 microseconds
+-- after those before.
 UPDATE :schema.manifest m SET due = c.begin + s.n / 100 * $3::bigint * interval '1 microsecond'
   FROM (SELECT clock_timestamp() + interval '3 seconds' AS begin) c, generate_series(0, 100 * $1::int - 1) s(n)
  WHERE m.name = 'm' || (1 + s.n * ($2::int / (100 * $1::int)))
@@ -32,18 +36,21 @@ UPDATE :schema.manifest m SET due = c.begin + s.n / 100 * $3::bigint * interval 
 -- name: settle
 -- Back to where nothing was fired.
 WITH gone AS (DELETE FROM :schema.run)
-UPDATE :schema.manifest SET run = NULL, fired = NULL, due = now() + interval '1 day' WHERE run IS NOT NULL OR due < now() + interval '1 hour'
+UPDATE :schema.manifest SET run = NULL, fired = NULL, due = now() + interval '1 day' WHERE run IS NOT NULL
+    OR due < now() + interval '1 hour'
 
 -- name: empty
 TRUNCATE :schema.queue_1
 
 -- name: all_sent
 -- Nothing is due, and nothing waits for its dispatch.
-SELECT NOT EXISTS (SELECT FROM :schema.manifest m WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due <= clock_timestamp())
+SELECT NOT EXISTS (SELECT FROM :schema.manifest m WHERE m.live AND m.run IS NULL AND m.held IS NULL
+    AND m.due <= clock_timestamp())
    AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.state IN ('waiting', 'queued'))
 
 -- name: sent
--- Messages of runs in the queue, distinct runs among them, and runs that say so themselves and whose attempt names the message.
+-- Messages of runs in the queue, distinct runs among them, and runs that say so themselves and whose attempt names the
+-- message.
 SELECT (SELECT count(*) FROM :schema.queue_1),
        (SELECT count(DISTINCT r.manifest_id) FROM :schema.queue_1 q JOIN :schema.run_attempt a ON a.message_id = q.id
           JOIN :schema.run r ON r.id = a.run AND r.attempt = a.attempt AND r.message_id = q.id AND r.state = 'active'),
@@ -52,14 +59,17 @@ SELECT (SELECT count(*) FROM :schema.queue_1),
 -- name: handle
 -- The row of the attempt is as the dispatcher's transaction wrote it until the handler's own ends.
 INSERT INTO :schema.bench_begun (run, begun, put)
-SELECT a.run, clock_timestamp(), pg_xact_commit_timestamp(a.xmin) FROM :schema.run_attempt a WHERE a.run = $1 AND a.attempt = $2
+SELECT a.run, clock_timestamp(), pg_xact_commit_timestamp(a.xmin) FROM :schema.run_attempt a WHERE a.run = $1
+    AND a.attempt = $2
 
 -- name: begun_until
 -- How many distinct due times before $1 have been handled.
-SELECT count(DISTINCT (r.manifest_id, r.due)) FROM :schema.bench_begun b JOIN :schema.run r ON r.id = b.run WHERE r.due < $1
+SELECT count(DISTINCT (r.manifest_id, r.due)) FROM :schema.bench_begun b JOIN :schema.run r ON r.id = b.run
+    WHERE r.due < $1
 
 -- name: handled
--- The handlings of due times before $1, and distinct ones among them whose run has succeeded. The due times of a manifest are a second apart.
+-- The handlings of due times before $1, and distinct ones among them whose run has succeeded. The due times of a
+-- manifest are a second apart.
 SELECT count(*), count(DISTINCT (r.manifest_id, r.due)) FILTER (WHERE r.state = 'succeeded')
   FROM :schema.bench_begun b JOIN :schema.run r ON r.id = b.run WHERE r.due < $1
 

@@ -24,7 +24,8 @@ type ScheduleResult struct {
 	Result
 	PutP50 float64 `json:"put_p50_ms,omitempty"` // of the lateness at the commit that put the message on the bus
 	PutP99 float64 `json:"put_p99_ms,omitempty"`
-	Batch  float64 `json:"batch_ms,omitempty"` // from the moment that a hundred is due to the last commit of its messages, the median
+	// from the moment that a hundred is due to the last commit of its messages, the median
+	Batch float64 `json:"batch_ms,omitempty"`
 }
 
 // ScheduleSummary is the medians of the rounds.
@@ -39,7 +40,8 @@ type ScheduleSummary struct {
 func (h *harness) readLateness(ctx context.Context, c Case, r *ScheduleResult) error {
 	sql := statements(scheduleSQL, c.Schema())
 	var begin time.Time
-	if err := h.db.QueryRow(ctx, "SELECT min(due) FROM "+pgx.Identifier{c.Schema(), "run"}.Sanitize()).Scan(&begin); err != nil {
+	if err := h.db.QueryRow(ctx, "SELECT min(due) FROM "+pgx.Identifier{c.Schema(), "run"}.Sanitize()).Scan(
+		&begin); err != nil {
 		return fmt.Errorf("read the first due time: %w", err)
 	}
 	end := begin.Add(time.Duration(c.N/firingsPerSecond) * time.Second)
@@ -48,7 +50,8 @@ func (h *harness) readLateness(ctx context.Context, c Case, r *ScheduleResult) e
 		return fmt.Errorf("count effects: %w", err)
 	}
 	if all != c.N || distinct != c.N {
-		return fmt.Errorf("wrong effects: %d handlings of %d due times that have succeeded, want %d of each", all, distinct, c.N)
+		return fmt.Errorf("wrong effects: %d handlings of %d due times that have succeeded, want %d of each", all,
+			distinct, c.N)
 	}
 	rows, err := h.db.Query(ctx, sql["lateness"], begin.Add(time.Second), end)
 	if err != nil {
@@ -60,7 +63,8 @@ func (h *harness) readLateness(ctx context.Context, c Case, r *ScheduleResult) e
 		begun, put = append(begun, time.Duration(b)*time.Microsecond), append(put, time.Duration(p)*time.Microsecond)
 		return nil
 	})
-	r.P50, r.P99, r.PutP50, r.PutP99 = percentile(begun, 50), percentile(begun, 99), percentile(put, 50), percentile(put, 99)
+	r.P50, r.P99, r.PutP50, r.PutP99 = percentile(begun, 50), percentile(begun, 99), percentile(put, 50),
+		percentile(put, 99)
 	return err
 }
 
@@ -88,7 +92,8 @@ func (r ScheduleResult) figure() string {
 	cpu := fmt.Sprintf("cpu %.1f + %.1f µs/firing", r.ClientCPU, r.ServerCPU)
 	switch r.Workload {
 	case ScheduleLateness:
-		return fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, on the bus %.2f and %.2f, %s", r.P50, r.P99, r.PutP50, r.PutP99, cpu)
+		return fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, on the bus %.2f and %.2f, %s", r.P50, r.P99, r.PutP50, r.PutP99,
+			cpu)
 	case ScheduleStored:
 		return fmt.Sprintf("100 in %.2f ms, %s", r.Batch, cpu)
 	}
@@ -124,7 +129,8 @@ func summarizeSchedule(o options, results []ScheduleResult) []ScheduleSummary {
 	return all
 }
 
-// scheduleRatios compares the scheduler with itself: more dispatchers with one, and the most stored manifests with the fewest.
+// scheduleRatios compares the scheduler with itself: more dispatchers with one, and the most stored manifests with the
+// fewest.
 func scheduleRatios(summaries []ScheduleSummary) []Ratio {
 	var lines []Ratio
 	one := slices.IndexFunc(summaries, func(s ScheduleSummary) bool { return s.Workload == ScheduleRate })
@@ -132,9 +138,11 @@ func scheduleRatios(summaries []ScheduleSummary) []Ratio {
 	for i, s := range summaries {
 		switch {
 		case s.Workload == ScheduleRate && i != one:
-			lines = append(lines, Ratio{Workload: s.Workload, Above: fmt.Sprintf("%dp", s.Processes), Below: "1p", Value: s.Rate / summaries[one].Rate})
+			lines = append(lines, Ratio{Workload: s.Workload, Above: fmt.Sprintf("%dp", s.Processes), Below: "1p",
+				Value: s.Rate / summaries[one].Rate})
 		case s.Workload == ScheduleStored && i != few:
-			r := Ratio{Workload: storedTime, Above: sizeName(s.Size), Below: sizeName(summaries[few].Size), Value: s.Batch / summaries[few].Batch}
+			r := Ratio{Workload: storedTime, Above: sizeName(s.Size), Below: sizeName(summaries[few].Size),
+				Value: s.Batch / summaries[few].Batch}
 			lines = append(lines, r)
 			r.Workload, r.Value = storedCPU, (s.ClientCPU+s.ServerCPU)/(summaries[few].ClientCPU+summaries[few].ServerCPU)
 			lines = append(lines, r)
@@ -153,7 +161,8 @@ func brokenDemands(summaries []ScheduleSummary, ratios []Ratio) (faults error) {
 	most := float64(mostLateness.Milliseconds())
 	for _, s := range summaries {
 		if late := max(s.P99, s.PutP99); s.Workload == ScheduleLateness && late > most {
-			faults = errors.Join(faults, fmt.Errorf("%s: p99 is %.0f ms, at most %.0f are promised", s.Name, late, most))
+			faults = errors.Join(faults, fmt.Errorf("%s: p99 is %.0f ms, at most %.0f are promised", s.Name, late,
+				most))
 		}
 	}
 	for _, r := range ratios {
@@ -167,7 +176,8 @@ func brokenDemands(summaries []ScheduleSummary, ratios []Ratio) (faults error) {
 // printSchedule prints one line a case.
 func printSchedule(out io.Writer, summaries []ScheduleSummary) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "workload\tfirings\tfirings/s\tslowest\tfastest\tclient µs\tserver µs\tp50 ms\tp99 ms\ton bus p50\ton bus p99\t100 in ms\t")
+	fmt.Fprintln(t, "workload\tfirings\tfirings/s\tslowest\tfastest\tclient µs\tserver µs\tp50 ms\tp99 ms\ton "+
+		"bus p50\ton bus p99\t100 in ms\t")
 	for _, s := range summaries {
 		rate, late, batch := "\t\t", "\t\t\t", ""
 		switch s.Workload {

@@ -39,7 +39,8 @@ func TestScheduleLeavesTheRightEffects(t *testing.T) {
 	if err := report.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"schedule-rate-4p", "schedule-lateness", "schedule-stored-1e4", "RATIO schedule-rate 2p/1p"} {
+	for _, want := range []string{"schedule-rate-4p", "schedule-lateness", "schedule-stored-1e4",
+		"RATIO schedule-rate 2p/1p"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is not in\n%s", want, out.String())
 		}
@@ -48,7 +49,8 @@ func TestScheduleLeavesTheRightEffects(t *testing.T) {
 	// One message that vanishes, and one that is there twice.
 	c := o.scheduleSizes().cases()[0]
 	for _, change := range []string{"DELETE FROM %s.queue_1 WHERE id = (SELECT id FROM %s.queue_1 LIMIT 1)",
-		"INSERT INTO %s.queue_1 (due, id, kind, header, body) SELECT now(), id, kind, header, body FROM %s.queue_1 LIMIT 1"} {
+		"INSERT INTO %s.queue_1 (due, id, kind, header, body) SELECT now(), id, kind, header, body FROM " +
+			"%s.queue_1 LIMIT 1"} {
 		if err := h.prepare(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,8 @@ import (
 //go:embed schedule.sql
 var scheduleSQL string
 
-// firing is the scheduler at its defaults, over a bus at its defaults. The harness runs it as a peer; it stands in no order of
-// peers, for there is none to compare it with.
+// firing is the scheduler at its defaults, over a bus at its defaults. The harness runs it as a peer; it stands in no
+// order of peers, for there is none to compare it with.
 type firing struct{}
 
 func init() { register(Schedule, firing{}) }
@@ -79,18 +79,19 @@ func (firing) copies(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	return err
 }
 
-// endpoint handles the messages of the lateness: each notes when its handler began, and when its message was put on the bus.
-// The other two parts only need its queue.
+// endpoint handles the messages of the lateness: each notes when its handler began, and when its message was put on the
+// bus. The other two parts only need its queue.
 func (firing) endpoint(b *bus.Bus, schema string) (*bus.Endpoint, error) {
 	note := statements(scheduleSQL, schema)["handle"]
-	return bus.NewEndpoint(b, "work", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ Charge) error {
-		fire := ctx.Info().Fire
-		if fire == nil {
-			return saga.Permanent(errors.New("the message is of no run"))
-		}
-		_, err := tx.Exec(ctx, note, fire.Run, fire.Attempt)
-		return err
-	}))
+	return bus.NewEndpoint(b, "work", bus.EndpointOptions{},
+		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ Charge) error {
+			fire := ctx.Info().Fire
+			if fire == nil {
+				return saga.Permanent(errors.New("the message is of no run"))
+			}
+			_, err := tx.Exec(ctx, note, fire.Run, fire.Attempt)
+			return err
+		}))
 }
 
 // Work runs one scheduler until everything has been fired.
@@ -128,7 +129,8 @@ func (f firing) Work(ctx context.Context, w *Worker) error {
 }
 
 // comeDue gives the manifests their due times, and returns what waits until all of them were fired.
-func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until func(context.Context) error, err error) {
+func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until func(context.Context) error,
+	err error) {
 	sql := statements(scheduleSQL, w.Schema())
 	allSent := func(ctx context.Context) error {
 		return poll(ctx, func(ctx context.Context) (done bool, err error) {
@@ -180,8 +182,8 @@ func poll(ctx context.Context, ask func(context.Context) (done bool, err error))
 	}
 }
 
-// runAllUntil runs all of them beside until, and stops them when that has returned, or when it takes too long: what was lost
-// never comes.
+// runAllUntil runs all of them beside until, and stops them when that has returned, or when it takes too long: what was
+// lost never comes.
 func runAllUntil(ctx context.Context, runs []func(context.Context) error, until func(context.Context) error) error {
 	ctx, stop := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not everything was fired within 2 minutes"))
 	defer stop()

@@ -19,8 +19,8 @@ var settings = map[string]string{
 	"autovacuum":         "on",
 }
 
-// startServer starts a durable Postgres of our own, or takes the one DATABASE_URL names. The lateness of schedule is told by the times
-// of commits, which a server notes only when it is asked to.
+// startServer starts a durable Postgres of our own, or takes the one DATABASE_URL names. The lateness of schedule is
+// told by the times of commits, which a server notes only when it is asked to.
 func startServer(ctx context.Context, log io.Writer, commitTimes bool) (*pgdev.Server, *pgxpool.Pool, error) {
 	settings := maps.Clone(settings)
 	if commitTimes {

@@ -58,7 +58,8 @@ func (tables) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, e
 }
 
 // fill copies rows into a table.
-func fill(ctx context.Context, db *pgxpool.Pool, table pgx.Identifier, columns []string, rows iter.Seq2[[]any, error]) error {
+func fill(ctx context.Context, db *pgxpool.Pool, table pgx.Identifier, columns []string,
+	rows iter.Seq2[[]any, error]) error {
 	next, stop := iter.Pull2(rows)
 	defer stop()
 	source := pgx.CopyFromFunc(func() ([]any, error) {

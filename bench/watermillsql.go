@@ -47,7 +47,8 @@ func (watermillsql) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error
 	if _, err := db.Exec(ctx, statements(watermillSQL, c.Schema())["queues"]); err != nil {
 		return fmt.Errorf("create queues: %w", err)
 	}
-	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue"}, []string{"uuid", "payload", "metadata", "key"}, watermillRows(c))
+	return fill(ctx, db, pgx.Identifier{c.Schema(), "queue"}, []string{"uuid", "payload", "metadata", "key"},
+		watermillRows(c))
 }
 
 func watermillRows(c Case) iter.Seq2[[]any, error] {

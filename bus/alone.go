@@ -11,18 +11,19 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A leased message whose process died is claimed again when its lease has ended, and that claim counts the death in the message's
-// row. A claim that was lost otherwise counts for nothing. A process dies once in a while, and its messages run as before. After a
-// second death a message is a suspect, and no more, for what ran beside it shows the same. A suspect is run alone in its endpoint,
-// and its row says so before it runs. What dies so is guilty; see suspect.guilty.
+// A leased message whose process died is claimed again when its lease has ended, and that claim counts the death in the
+// message's row. A claim that was lost otherwise counts for nothing. A process dies once in a while, and its messages
+// run as before. After a second death a message is a suspect, and no more, for what ran beside it shows the same. A
+// suspect is run alone in its endpoint, and its row says so before it runs. What dies so is guilty; see suspect.guilty.
 //
-// To be alone it has to wait until everything else in hand has ended, and nothing else may begin meanwhile. Both waits are bounded:
-// a suspect that finds no rest runs beside others, and one that takes long gets company. So suspects cost an endpoint seconds, and
-// not the time of its longest handler. Each further death doubles the bound, so a message that kills late is convicted, too.
+// To be alone it has to wait until everything else in hand has ended, and nothing else may begin meanwhile. Both waits
+// are bounded: a suspect that finds no rest runs beside others, and one that takes long gets company. So suspects cost
+// an endpoint seconds, and not the time of its longest handler. Each further death doubles the bound, so a message that
+// kills late is convicted, too.
 //
-// In an ordered endpoint a suspect is faced when it is the first of its lane. What waits in lanes has not begun: it stays
-// there meanwhile, and the death of a process does not count against it. What the messages of the dead had against them
-// is kept while they are parked.
+// In an ordered endpoint a suspect is faced when it is the first of its lane. What waits in lanes has not begun: it
+// stays there meanwhile, and the death of a process does not count against it. What the messages of the dead had
+// against them is kept while they are parked.
 
 // mayDie is how many processes may die with a message in hand before it is run alone.
 const mayDie = 1
@@ -57,15 +58,17 @@ func (l *leased) suspicion(c *claimed) suspicion {
 	case f.deaths <= mayDie:
 		return innocentYet
 	case f.guilty(l.options.MaxCrashes):
-		c.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand", ErrProcessDied, f.deaths, f.alone))
+		c.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
+			ErrProcessDied, f.deaths, f.alone))
 		return decided
 	}
 	return suspected
 }
 
-// acquitFollowers takes back deaths that were counted against messages of an ordered endpoint which had not begun. What a
-// process has claimed of one key begins one after another, so only the first is blamed for its death, unless an earlier
-// one is parked. When one was alone in hand, only that one is blamed. The caller has sorted claims by their turns.
+// acquitFollowers takes back deaths that were counted against messages of an ordered endpoint which had not begun. What
+// a process has claimed of one key begins one after another, so only the first is blamed for its death, unless an
+// earlier one is parked. When one was alone in hand, only that one is blamed. The caller has sorted claims by their
+// turns.
 func acquitFollowers(claims []*claimed, parked map[string]time.Time) {
 	type hands struct {
 		key string
@@ -96,9 +99,9 @@ func acquitFollowers(claims []*claimed, parked map[string]time.Time) {
 	}
 }
 
-// setSuspectsAside takes out of claims the messages with which processes died, and convicts the guilty. It returns what is to be
-// handled now. Where there is a suspect, that is what needs no handler: the others go back to the queue, so that the suspect finds
-// rest.
+// setSuspectsAside takes out of claims the messages with which processes died, and convicts the guilty. It returns what
+// is to be handled now. Where there is a suspect, that is what needs no handler: the others go back to the queue, so
+// that the suspect finds rest.
 func (l *leased) setSuspectsAside(claims []*claimed) []*claimed {
 	if !slices.ContainsFunc(claims, func(c *claimed) bool { return c.crashes.deaths > mayDie }) {
 		return claims
@@ -124,8 +127,8 @@ func (l *leased) setSuspectsAside(claims []*claimed) []*claimed {
 	return over
 }
 
-// faceSuspects runs the suspects one after another, each alone if that can be had in time. The loop that claims calls it, so
-// nothing begins beside them, and no lane goes on before the last one. It returns false when ctx has ended.
+// faceSuspects runs the suspects one after another, each alone if that can be had in time. The loop that claims calls
+// it, so nothing begins beside them, and no lane goes on before the last one. It returns false when ctx has ended.
 func (l *leased) faceSuspects(ctx context.Context) bool {
 	for l.faceThese(ctx) {
 		l.startNext(l.keys()) // which may set the next ones aside
@@ -153,7 +156,8 @@ func (l *leased) keys() []string {
 
 // face runs one suspect. It returns false when that cannot be begun.
 //
-// What did not let one suspect find rest is likely to be there still: the next one waits only if it may wait for longer.
+// What did not let one suspect find rest is likely to be there still: the next one waits only if it may wait for
+// longer.
 func (l *leased) face(ctx context.Context, c *claimed) bool {
 	bound := c.crashes.standstill(l.options.StepTimeout)
 	wait := bound
@@ -188,8 +192,9 @@ func (l *leased) nextSuspect() *claimed {
 	return c
 }
 
-// awaitRest waits until nothing is in hand except the suspects that wait, so many more, and what waits in lanes. What has been handled is finished then, too,
-// or a death that follows would count against it. It returns false when that took too long, or ctx has ended.
+// awaitRest waits until nothing is in hand except the suspects that wait, so many more, and what waits in lanes. What
+// has been handled is finished then, too, or a death that follows would count against it. It returns false when that
+// took too long, or ctx has ended.
 func (l *leased) awaitRest(ctx context.Context, more int, bound time.Duration) bool {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -227,7 +232,8 @@ func (l *leased) markAlone(ctx context.Context, c *claimed) error {
 	return l.mark(ctx, c, true)
 }
 
-// markInCompany takes the mark back while the handler runs. A finish may meet it, and goes on: the claim stays what it is.
+// markInCompany takes the mark back while the handler runs. A finish may meet it, and goes on: the claim stays what it
+// is.
 func (l *leased) markInCompany(ctx context.Context, c *claimed) {
 	l.extending.Lock()
 	defer l.extending.Unlock()
@@ -243,7 +249,8 @@ func (l *leased) mark(ctx context.Context, c *claimed, alone bool) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	for _, at := range c.rows {
-		tag, err := l.pool.Exec(ctx, l.queue.sql("mark_alone"), at, [16]byte(c.id), c.number, [16]byte(l.session()), alone)
+		tag, err := l.pool.Exec(ctx, l.queue.sql("mark_alone"), at, [16]byte(c.id), c.number, [16]byte(l.session()),
+			alone)
 		if err != nil {
 			return fmt.Errorf("mark a suspect: %w", explain(err))
 		}

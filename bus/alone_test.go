@@ -14,11 +14,13 @@ import (
 func (w *world) suspectedTwice(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body, claim, deaths, owner)
-		SELECT now() - interval '1 minute', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, $2, '{}', '{}', 2, 1, $3::text::uuid
+		SELECT now() - interval '1 minute', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, $2, '{}',
+		'{}', 2, 1, $3::text::uuid
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), w.died("1 second"))
 }
 
-// isSuspect reports whether a message is one of suspected or suspectedTwice. The ids of all others are random: one of many begins with aaaa.
+// isSuspect reports whether a message is one of suspected or suspectedTwice. The ids of all others are random: one of
+// many begins with aaaa.
 func isSuspect(id saga.ID) bool { return strings.HasPrefix(id.String(), "aaaaaaaa-0000-0000-0000-") }
 
 // A handler of hours is in hand when a suspect turns up, which can not be alone for as long.
@@ -28,17 +30,18 @@ func TestLeasedSuspectsHoldUpAnEndpointForSeconds(t *testing.T) {
 	var handled, suspects atomic.Int64
 	w.preload(1)
 	w.exec(`UPDATE ` + w.queue("poisoned") + ` SET id = 'bbbbbbbb-0000-0000-0000-000000000000'`)
-	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		switch id := c.Info().ID; {
-		case id.String() == "bbbbbbbb-0000-0000-0000-000000000000":
-			g.pass()
-		case isSuspect(id):
-			suspects.Add(1)
-		default:
-			handled.Add(1)
-		}
-		return nil
-	}))
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour},
+		bus.Handle(func(c *bus.Context, _ innocent) error {
+			switch id := c.Info().ID; {
+			case id.String() == "bbbbbbbb-0000-0000-0000-000000000000":
+				g.pass()
+			case isSuspect(id):
+				suspects.Add(1)
+			default:
+				handled.Add(1)
+			}
+			return nil
+		}))
 	t.Cleanup(g.open) // before the endpoint is stopped
 	await(w, "the handler of hours", g.came)
 	w.suspectedTwice(5)
@@ -55,19 +58,20 @@ func TestLeasedSuspectsRunBeforeWhatWasClaimedWithThem(t *testing.T) {
 	w.suspectedTwice(1)
 	w.preload(1)
 	beside := make(chan bool, 1)
-	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		if !isSuspect(c.Info().ID) {
-			g.pass()
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour},
+		bus.Handle(func(c *bus.Context, _ innocent) error {
+			if !isSuspect(c.Info().ID) {
+				g.pass()
+				return nil
+			}
+			select {
+			case <-g.came:
+				beside <- true
+			default:
+				beside <- false
+			}
 			return nil
-		}
-		select {
-		case <-g.came:
-			beside <- true
-		default:
-			beside <- false
-		}
-		return nil
-	}))
+		}))
 	t.Cleanup(g.open) // before the endpoint is stopped
 	if await(w, "the suspect", beside) {
 		t.Error("the suspect ran beside what had been claimed with it")
@@ -84,13 +88,14 @@ func TestLeasedSuspectThatTakesLongGetsCompany(t *testing.T) {
 	var handled atomic.Int64
 	w.suspectedTwice(1)
 	w.preload(50)
-	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		if isSuspect(c.Info().ID) {
-			g.pass()
-		}
-		handled.Add(1)
-		return nil
-	}))
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 8, Poll: 20 * time.Millisecond, StepTimeout: time.Hour},
+		bus.Handle(func(c *bus.Context, _ innocent) error {
+			if isSuspect(c.Info().ID) {
+				g.pass()
+			}
+			handled.Add(1)
+			return nil
+		}))
 	t.Cleanup(g.open) // before the endpoint is stopped
 	await(w, "the suspect", g.came)
 	marked := `SELECT count(*) FROM ` + w.queue("poisoned") + ` WHERE id::text LIKE 'aaaaaaaa-0000-%' AND alone`
@@ -110,10 +115,11 @@ func TestOnlyDeathsMakeLeasedSuspects(t *testing.T) {
 	w.exec(`UPDATE `+w.queue("poisoned")+` SET owner = $1::text::uuid WHERE id::text LIKE '%2'`,
 		w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
 			VALUES (gen_random_uuid(), 'a host', 7, '{}', now() + interval '1 hour', false) RETURNING id::text`))
-	w.start("poisoned", bus.EndpointOptions{Concurrency: 2, StepTimeout: time.Hour}, bus.Handle(func(c *bus.Context, _ innocent) error {
-		gates[strings.HasSuffix(c.Info().ID.String(), "1")].pass()
-		return nil
-	}))
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 2, StepTimeout: time.Hour},
+		bus.Handle(func(c *bus.Context, _ innocent) error {
+			gates[strings.HasSuffix(c.Info().ID.String(), "1")].pass()
+			return nil
+		}))
 	for _, g := range gates {
 		t.Cleanup(g.open) // before the endpoint is stopped
 	}

@@ -96,12 +96,14 @@ func without(header map[string]string) map[string]string {
 	return own
 }
 
-// crosses reports whether a border lets a name of the framework through. Runs of manifests stay in the database that has them: what says
-// that the message belongs to one is dropped. Names that this version does not know are dropped too, so that nobody can make this
-// process sort a hundred thousand of them; a sender whose envelope cannot be understood without them says so by its version.
+// crosses reports whether a border lets a name of the framework through. Runs of manifests stay in the database that
+// has them: what says that the message belongs to one is dropped. Names that this version does not know are dropped
+// too, so that nobody can make this process sort a hundred thousand of them; a sender whose envelope cannot be
+// understood without them says so by its version.
 func crosses(name string) bool {
 	switch name {
-	case headerVersion, headerIntent, headerFrom, headerCorrelation, headerConversation, headerRelated, headerInstance, headerOrigin:
+	case headerVersion, headerIntent, headerFrom, headerCorrelation, headerConversation, headerRelated, headerInstance,
+		headerOrigin:
 		return true
 	}
 	return false
@@ -130,8 +132,8 @@ func openEnvelope(envelope map[string]string, i *saga.Info) error {
 	return nil
 }
 
-// letterHeader is the header of a message that became none, for a dead letter. Bytes that are not UTF-8 are written as \xNN, so
-// that nothing is lost.
+// letterHeader is the header of a message that became none, for a dead letter. Bytes that are not UTF-8 are written as
+// \xNN, so that nothing is lost.
 func (a *arrival) letterHeader() []byte {
 	header := make(map[string]string, len(a.given.Header)+1)
 	for name, value := range a.given.Header {

@@ -12,14 +12,15 @@ import (
 
 // Arrival is a message from another system: another database with Edda, or any program that writes to a broker.
 type Arrival struct {
-	// ID tells the message from every other one of its source. A UUID stays the message's id; any other text becomes a UUID
-	// that follows from the source and it, and is kept as the header watermill-uuid. Without an ID the message gets a new one, and
-	// a second delivery of it is another message.
+	// ID tells the message from every other one of its source. A UUID stays the message's id; any other text becomes a
+	// UUID that follows from the source and it, and is kept as the header watermill-uuid. Without an ID the message
+	// gets a new one, and a second delivery of it is another message.
 	ID     string
 	Kind   string
 	Header map[string]string // as Envelope made them, or those of a foreign sender
 	Body   []byte
-	// Fault is why it cannot be a message, where whoever brings it knows that already: it becomes a dead letter with this error.
+	// Fault is why it cannot be a message, where whoever brings it knows that already: it becomes a dead letter with
+	// this error.
 	Fault error
 }
 
@@ -27,8 +28,8 @@ type Arrival struct {
 type ArriveOptions struct {
 	// From names the source: ids are unique within it. 1 to 255 bytes without control characters. Required.
 	From string
-	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Ids that arrive for one
-	// endpoint say nothing about another.
+	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Ids that
+	// arrive for one endpoint say nothing about another.
 	Endpoint string
 }
 
@@ -54,14 +55,14 @@ type Arrived struct {
 	Err   error // why it is dead
 }
 
-// Arrive brings messages into the queues of this database, in one transaction, each id of a source once for as long as the
-// inbox keeps it: seven days, unless "edda inbox keep" said otherwise. Messages for one queue are due in the order given.
-// Concurrent calls with the same ids wait for each other. Safe for concurrent use.
+// Arrive brings messages into the queues of this database, in one transaction, each id of a source once for as long as
+// the inbox keeps it: seven days, unless "edda inbox keep" said otherwise. Messages for one queue are due in the order
+// given. Concurrent calls with the same ids wait for each other. Safe for concurrent use.
 //
-// What cannot be a message here (its kind, its size, its headers, an envelope of a newer version, an id that came before with
-// another kind or body) becomes a dead letter, once, and stops nobody. Errors: ErrNotInstalled for an endpoint that has no queue; an
-// *OutcomeUnknownError when the connection broke during the commit; other errors of the database. After an error bring all
-// of them again: that is always safe for those with an ID.
+// What cannot be a message here (its kind, its size, its headers, an envelope of a newer version, an id that came
+// before with another kind or body) becomes a dead letter, once, and stops nobody. Errors: ErrNotInstalled for an
+// endpoint that has no queue; an *OutcomeUnknownError when the connection broke during the commit; other errors of the
+// database. After an error bring all of them again: that is always safe for those with an ID.
 func (b *Bus) Arrive(ctx context.Context, o ArriveOptions, messages ...Arrival) ([]Arrived, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("arrive: %w", err)
@@ -77,7 +78,8 @@ func (b *Bus) Arrive(ctx context.Context, o ArriveOptions, messages ...Arrival) 
 	pg.EnsureArrays(conn.Conn().TypeMap())
 	a := newArriving(b, conn, o, messages)
 	err = a.bring(ctx)
-	if pg.ClassOf(err) == pg.Unprepared || errors.Is(err, ErrNotInstalled) { // dropped, or installed, since the routes were read
+	// dropped, or installed, since the routes were read
+	if pg.ClassOf(err) == pg.Unprepared || errors.Is(err, ErrNotInstalled) {
 		b.routes.forget()
 		a = newArriving(b, conn, o, messages)
 		err = a.bring(ctx)
@@ -101,7 +103,8 @@ func (o ArriveOptions) check() error {
 	return nil
 }
 
-// source is what ids are unique within. Two endpoints fed from one topic must not take each other's messages for duplicates.
+// source is what ids are unique within. Two endpoints fed from one topic must not take each other's messages for
+// duplicates.
 func (o ArriveOptions) source() string {
 	if o.Endpoint == "" {
 		return o.From

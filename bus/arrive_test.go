@@ -49,28 +49,33 @@ func TestArriveTakesEachIDOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	first, second := newID(t).String(), newID(t).String()
-	if got := states(w.arrive("notes", arrival(first, "1"), arrival(second, "2"), arrival(first, "1"))); got != "accepted accepted repeated" {
+	if got := states(w.arrive("notes", arrival(first, "1"), arrival(second, "2"),
+		arrival(first, "1"))); got != "accepted accepted repeated" {
 		t.Error(got)
 	}
 	if got := states(w.arrive("notes", arrival(first, "1"), arrival("no uuid", "3"))); got != "repeated accepted" {
 		t.Error(got)
 	}
-	if got := states(w.arrive("notes", arrival("no uuid", "3"), arrival("", "4"), arrival("", "4"))); got != "repeated accepted accepted" {
+	if got := states(w.arrive("notes", arrival("no uuid", "3"), arrival("", "4"),
+		arrival("", "4"))); got != "repeated accepted accepted" {
 		t.Error(got)
 	}
 	w.want(5, `SELECT count(*) FROM `+w.queue("notes"))
 	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+` WHERE id = '`+first+`' AND body = '1'`)
-	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+` WHERE convert_from(header, 'UTF8')::json ->> 'watermill-uuid' = 'no uuid'`)
+	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+
+		` WHERE convert_from(header, 'UTF8')::json ->> 'watermill-uuid' = 'no uuid'`)
 }
 
-// An id is unique within its source and endpoint: two endpoints that follow one topic must not lose messages to each other.
+// An id is unique within its source and endpoint: two endpoints that follow one topic must not lose messages to each
+// other.
 func TestArriveTellsSourcesAndEndpointsApart(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	w.queueOf("others")
 	id := newID(t).String()
 	for _, o := range []bus.ArriveOptions{
-		{From: "a", Endpoint: "notes"}, {From: "b", Endpoint: "notes"}, {From: "a", Endpoint: "others"}, {From: "a"}, {From: "b"},
+		{From: "a", Endpoint: "notes"}, {From: "b", Endpoint: "notes"}, {From: "a", Endpoint: "others"}, {From: "a"},
+		{From: "b"},
 	} {
 		for n, want := range []string{"accepted", "repeated"} {
 			arrived, err := w.bus.Arrive(t.Context(), o, arrival(id, "1"))
@@ -98,7 +103,8 @@ func TestArrivedEventGoesToItsSubscribers(t *testing.T) {
 		}
 	}
 	w.exec(`UPDATE edda.subscription_generation SET generation = generation + 1`)
-	if got := states(w.arrive("", arrival(newID(t).String(), "1"), bus.Arrival{ID: "7", Kind: "order.lost"})); got != "accepted unwanted" {
+	if got := states(w.arrive("", arrival(newID(t).String(), "1"),
+		bus.Arrival{ID: "7", Kind: "order.lost"})); got != "accepted unwanted" {
 		t.Error(got)
 	}
 	for name, want := range map[string]int{"one": 1, "two": 1, "three": 0} {
@@ -106,8 +112,8 @@ func TestArrivedEventGoesToItsSubscribers(t *testing.T) {
 	}
 }
 
-// Of the framework's names those cross that this version knows, and that belong to no database. The others are left out, however
-// many there are and whatever they say.
+// Of the framework's names those cross that this version knows, and that belong to no database. The others are left
+// out, however many there are and whatever they say.
 func TestArrivalLeavesNamesBehindThatDoNotCross(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -115,34 +121,44 @@ func TestArrivalLeavesNamesBehindThatDoNotCross(t *testing.T) {
 	for n := range 1000 {
 		header[fmt.Sprint("edda-x", n)] = "x"
 	}
-	got := w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Header: header, Body: []byte("{}")})
+	got := w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Header: header,
+		Body: []byte("{}")})
 	if states(got) != "accepted" {
 		t.Error(got)
 	}
-	if got := w.text(`SELECT convert_from(header, 'UTF8') FROM ` + w.queue("notes")); got != `{"edda-from":"orders","color":"red"}` {
+	if got := w.text(`SELECT convert_from(header, 'UTF8') FROM ` +
+		w.queue("notes")); got != `{"edda-from":"orders","color":"red"}` {
 		t.Error(got)
 	}
 }
 
-// What cannot be a message is a dead letter with its bytes, once, however often it is delivered, and its neighbours arrive.
+// What cannot be a message is a dead letter with its bytes, once, however often it is delivered, and its neighbours
+// arrive.
 func TestArrivalThatIsNoMessageIsADeadLetter(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	used := newID(t).String()
 	w.arrive("notes", arrival(used, "the first"))
 	bad := map[string]bus.Arrival{
-		"no kind":           {ID: newID(t).String(), Body: []byte("no kind")},
-		"bad kind":          {ID: newID(t).String(), Kind: "Order Shipped\x00\xff", Body: []byte("bad kind")},
-		"large body":        {ID: newID(t).String(), Kind: "order.shipped", Body: []byte(strings.Repeat("x", 1<<20+1))},
-		"header not UTF-8":  {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"color": "\xffred"}, Body: []byte("header not UTF-8")},
-		"header with NUL":   {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"color": "\x00"}, Body: []byte("header with NUL")},
-		"large header":      {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"color": strings.Repeat("x", 8<<10+1)}, Body: []byte("large header")},
-		"id not UTF-8":      {ID: "\xff\x00", Kind: "order.shipped", Body: []byte("id not UTF-8")},
-		"id too long":       {ID: strings.Repeat("7", 9000), Kind: "order.shipped", Body: []byte("id too long")},
-		"newer envelope":    {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"edda-version": "2"}, Body: []byte("newer envelope")},
-		"broken envelope":   {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"Edda-Instance": "7"}, Body: []byte("broken envelope")},
-		"a timeout":         {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"edda-intent": "timeout"}, Body: []byte("a timeout")},
-		"a sender's name":   {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"edda-from": "Not A Name"}, Body: []byte("a sender's name")},
+		"no kind":    {ID: newID(t).String(), Body: []byte("no kind")},
+		"bad kind":   {ID: newID(t).String(), Kind: "Order Shipped\x00\xff", Body: []byte("bad kind")},
+		"large body": {ID: newID(t).String(), Kind: "order.shipped", Body: []byte(strings.Repeat("x", 1<<20+1))},
+		"header not UTF-8": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"color": "\xffred"}, Body: []byte("header not UTF-8")},
+		"header with NUL": {ID: newID(t).String(), Kind: "order.shipped", Header: map[string]string{"color": "\x00"},
+			Body: []byte("header with NUL")},
+		"large header": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"color": strings.Repeat("x", 8<<10+1)}, Body: []byte("large header")},
+		"id not UTF-8": {ID: "\xff\x00", Kind: "order.shipped", Body: []byte("id not UTF-8")},
+		"id too long":  {ID: strings.Repeat("7", 9000), Kind: "order.shipped", Body: []byte("id too long")},
+		"newer envelope": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"edda-version": "2"}, Body: []byte("newer envelope")},
+		"broken envelope": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"Edda-Instance": "7"}, Body: []byte("broken envelope")},
+		"a timeout": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"edda-intent": "timeout"}, Body: []byte("a timeout")},
+		"a sender's name": {ID: newID(t).String(), Kind: "order.shipped",
+			Header: map[string]string{"edda-from": "Not A Name"}, Body: []byte("a sender's name")},
 		"id of another one": {ID: used, Kind: "order.shipped", Body: []byte("id of another one")},
 	}
 	for range 3 {
@@ -171,11 +187,14 @@ func TestArrivalThatIsNoMessageIsADeadLetter(t *testing.T) {
 	w.want(len(bad), `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'notes'`)
 	for name, m := range bad {
 		var found int
-		if err := w.pool.QueryRow(t.Context(), w.sql(`SELECT count(*) FROM edda.dead_letter WHERE body = $1 AND convert_from(header, 'UTF8')::json IS NOT NULL`), m.Body).Scan(&found); err != nil || found != 1 {
+		if err := w.pool.QueryRow(t.Context(),
+			w.sql(`SELECT count(*) FROM edda.dead_letter WHERE body = $1 AND convert_from(header,
+				'UTF8')::json IS NOT NULL`), m.Body).Scan(&found); err != nil || found != 1 {
 			t.Errorf("%s: %d letters have its bytes: %v", name, found, err)
 		}
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE body = 'header not UTF-8' AND convert_from(header, 'UTF8') = E'{"color":"\\\\xffred"}'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE body = 'header not UTF-8' AND convert_from(header,
+		'UTF8') = E'{"color":"\\\\xffred"}'`)
 }
 
 func TestArriveRefusesWhatTheCallerCanMend(t *testing.T) {
@@ -188,7 +207,8 @@ func TestArriveRefusesWhatTheCallerCanMend(t *testing.T) {
 		`edda migrate install notes`:               {From: "a", Endpoint: "notes"},
 		saga.ErrInvalidText.Error():                {From: "a\xff"},
 	} {
-		if _, err := w.bus.Arrive(t.Context(), o, arrival("1", "")); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := w.bus.Arrive(t.Context(), o, arrival("1", "")); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: %v, want %s", o, err, name)
 		}
 	}
@@ -210,5 +230,6 @@ func TestArrivalsKeepTheirOrder(t *testing.T) {
 		all = append(all, arrival(newID(t).String(), fmt.Sprintf("%04d", n)))
 	}
 	w.arrive("notes", all...)
-	w.want(0, `SELECT count(*) FROM (SELECT body, lag(body) OVER (ORDER BY due, id) AS before FROM `+w.queue("notes")+`) o WHERE before > body`)
+	w.want(0, `SELECT count(*) FROM (SELECT body, lag(body) OVER (ORDER BY due, id) AS before FROM `+w.queue("notes")+
+		`) o WHERE before > body`)
 }

@@ -34,7 +34,8 @@ func (c textCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any)
 	return c.Codec.PlanScan(m, oid, format, target)
 }
 
-// The pool is a user's, and so are the types of its connections: what brings messages in through one leaves them as they were.
+// The pool is a user's, and so are the types of its connections: what brings messages in through one leaves them as
+// they were.
 func TestArriveLeavesTheTypesOfAConnectionAlone(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -45,7 +46,8 @@ func TestArriveLeavesTheTypesOfAConnectionAlone(t *testing.T) {
 	config.MaxConns = 1
 	pgtest.Become(config, w.role)
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.TimestamptzArrayOID, pgtype.Int4ArrayOID} {
+		for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID,
+			pgtype.TimestamptzArrayOID, pgtype.Int4ArrayOID} {
 			array, _ := conn.TypeMap().TypeForOID(oid)
 			conn.TypeMap().RegisterType(&pgtype.Type{Name: "mine", OID: oid, Codec: textCodec{array.Codec}})
 		}
@@ -63,14 +65,17 @@ func TestArriveLeavesTheTypesOfAConnectionAlone(t *testing.T) {
 	id := newID(t).String()
 	for range 2 {
 		var got []pgtype.UUID
-		if err := pool.QueryRow(t.Context(), `SELECT $1::uuid[]`, []string{id}).Scan(&got); err != nil || len(got) != 1 || got[0].String() != id {
+		if err := pool.QueryRow(t.Context(), `SELECT $1::uuid[]`, []string{id}).Scan(&got); err != nil ||
+			len(got) != 1 || got[0].String() != id {
 			t.Errorf("a type of the user's is read as %v: %v", got, err)
 		}
 		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"},
-			bus.Arrival{ID: id, Kind: "order.paid", Header: map[string]string{"a": `{"\,NULL}`}, Body: []byte(`{"\x00": "\\",NULL}`)}, bus.Arrival{Kind: "No Kind"}); err != nil {
+			bus.Arrival{ID: id, Kind: "order.paid", Header: map[string]string{"a": `{"\,NULL}`},
+				Body: []byte(`{"\x00": "\\",NULL}`)}, bus.Arrival{Kind: "No Kind"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+` WHERE id = '`+id+`' AND convert_from(body, 'UTF8') = $1`, `{"\x00": "\\",NULL}`)
+	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+` WHERE id = '`+id+`' AND convert_from(body, 'UTF8') = $1`,
+		`{"\x00": "\\",NULL}`)
 	w.want(2, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'No Kind'`)
 }

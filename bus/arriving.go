@@ -28,15 +28,16 @@ type arriving struct {
 }
 
 func newArriving(b *Bus, conn *pgxpool.Conn, o ArriveOptions, messages []Arrival) *arriving {
-	a := &arriving{bus: b, conn: conn, options: o, all: make([]*arrival, len(messages)), byQueue: map[*queue][]*arrival{}}
+	a := &arriving{bus: b, conn: conn, options: o, all: make([]*arrival, len(messages)),
+		byQueue: map[*queue][]*arrival{}}
 	for n := range messages {
 		a.all[n] = newArrival(o, &messages[n])
 	}
 	return a
 }
 
-// bring is the transaction: who gets messages, which of them are new, and the writes with the commit. After the claims, which
-// wait for those who have the same ids in hand, nothing waits.
+// bring is the transaction: who gets messages, which of them are new, and the writes with the commit. After the claims,
+// which wait for those who have the same ids in hand, nothing waits.
 func (a *arriving) bring(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(begin)
@@ -66,8 +67,8 @@ func (a *arriving) bytes() (sum int) {
 	return sum
 }
 
-// route finds the queues. For events it sends the pipeline, with the lock that a subscriber waits for who is being added, and
-// returns an empty one.
+// route finds the queues. For events it sends the pipeline, with the lock that a subscriber waits for who is being
+// added, and returns an empty one.
 func (a *arriving) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Batch, err error) {
 	if a.options.Endpoint == "" {
 		pipeline.Queue(a.bus.sql.Get("wait_generation"), "")
@@ -78,14 +79,16 @@ func (a *arriving) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Ba
 		return nil, a.failed(err)
 	}
 	if a.routes.endpoints[a.options.Endpoint] == nil {
-		return nil, fmt.Errorf("arrive from %s: endpoint %s: %w: call Endpoint.Install, or run the command \"edda migrate install %s\"",
+		return nil, fmt.Errorf("arrive from %s: endpoint %s: %w: call Endpoint.Install, or run the command \"edda "+
+			"migrate install %s\"",
 			a.options.From, a.options.Endpoint, ErrNotInstalled, a.options.Endpoint)
 	}
 	return pipeline, nil
 }
 
 // claim finds out which messages are new. Those that come with the id of another message are remembered under an id of
-// their own, in a second claim; whoever waits there has nothing more to claim that somebody in the first could wait for.
+// their own, in a second claim; whoever waits there has nothing more to claim that somebody in the first could wait
+// for.
 func (a *arriving) claim(ctx context.Context, pipeline *pgx.Batch) error {
 	var named []*arrival
 	for _, m := range a.all {
@@ -210,7 +213,8 @@ func queueArrivals(pipeline *pgx.Batch, q *queue, some []*arrival) {
 
 const arrivedBadly = "it cannot be a message here"
 
-// lettersOf are the dead letters of a message: one, or that of each subscriber of an event, so that each can be retried.
+// lettersOf are the dead letters of a message: one, or that of each subscriber of an event, so that each can be
+// retried.
 func (a *arriving) lettersOf(m *arrival) []deadletter.Letter {
 	endpoints := []string{a.options.Endpoint}
 	if a.options.Endpoint == "" {
@@ -226,7 +230,8 @@ func (a *arriving) lettersOf(m *arrival) []deadletter.Letter {
 	letters := make([]deadletter.Letter, len(endpoints))
 	for n, endpoint := range endpoints {
 		letters[n] = deadletter.Letter{
-			Endpoint: endpoint, MessageID: m.out.Info.ID, Kind: m.given.Kind, Header: m.letterHeader(), Body: m.given.Body,
+			Endpoint: endpoint, MessageID: m.out.Info.ID, Kind: m.given.Kind, Header: m.letterHeader(),
+			Body:   m.given.Body,
 			Reason: reason, Error: fmt.Sprintf("arrived from %s: %v", a.options.From, m.fault),
 		}
 	}
@@ -283,8 +288,10 @@ func (a *arriving) after(ctx context.Context) {
 	b.emit(e)
 	for _, l := range a.letters {
 		info := saga.Info{ID: l.MessageID, Kind: shownKind(l.Kind)}
-		b.log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint), slog.String("message_id", l.MessageID.String()),
-			slog.String("kind", info.Kind), slog.String("source", a.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
+		b.log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint),
+			slog.String("message_id", l.MessageID.String()),
+			slog.String("kind", info.Kind), slog.String("source", a.options.From), slog.String("reason", l.Reason),
+			slog.String("error", l.Error))
 		b.emit(DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
 	}
 }

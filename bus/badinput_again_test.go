@@ -31,10 +31,13 @@ var timeInputs = []badInput{
 	{"B28", "a delay of less than nothing", option(saga.Delay(-time.Hour)), fate("stored")},
 	{"B28", "the least delay there is", option(saga.Delay(math.MinInt64)), fate("stored")},
 	{"B28", "no delay", option(saga.Delay(0)), fate("stored")},
-	{"B28", "delays of less than nothing are now", due(saga.Delay(math.MinInt64), -time.Second, time.Second), fate("due then")},
+	{"B28", "delays of less than nothing are now", due(saga.Delay(math.MinInt64), -time.Second, time.Second),
+		fate("due then")},
 	{"B28", "a nanosecond", due(saga.Delay(1), time.Microsecond, time.Second), fate("due then")},
-	{"B28", "ten years", due(saga.Delay(3650*24*time.Hour), 3650*24*time.Hour, 3650*24*time.Hour+time.Second), fate("due then")},
-	{"B28", "a nanosecond more", option(saga.Delay(3650*24*time.Hour + 1)), refused(nil, "input.note", "delay", "limit 87600h")},
+	{"B28", "ten years", due(saga.Delay(3650*24*time.Hour), 3650*24*time.Hour, 3650*24*time.Hour+time.Second),
+		fate("due then")},
+	{"B28", "a nanosecond more", option(saga.Delay(3650*24*time.Hour + 1)),
+		refused(nil, "input.note", "delay", "limit 87600h")},
 	{"B28", "292 years", option(saga.Delay(math.MaxInt64)), refused(nil, "delay", "limit 87600h")},
 	{"B29", "the zero time", option(saga.At(time.Time{})), refused(nil, "zero time")},
 	{"B29", "the year 10000", option(saga.At(inYear(10_000))), refused(nil, "year 10000", "1 to 9999")},
@@ -42,7 +45,8 @@ var timeInputs = []badInput{
 	{"B29", "a year before all years", option(saga.At(inYear(-5))), refused(nil, "year -5", "1 to 9999")},
 	{"B29", "the last time there is", option(saga.At(time.Unix(1<<62, 0))), refused(nil, "1 to 9999")},
 	{"B29", "a time and a delay", message(note{}, saga.At(inYear(2100)), saga.Delay(1)), refused(nil, "not both")},
-	{"B29", "a time that has passed, which is now", due(saga.At(inYear(1970)), -time.Second, time.Second), fate("due then")},
+	{"B29", "a time that has passed, which is now", due(saga.At(inYear(1970)), -time.Second, time.Second),
+		fate("due then")},
 	{"B30", "a nanosecond past a microsecond", (*inputs).rounded, fate("rounded up")},
 }
 
@@ -68,7 +72,8 @@ func (c *inputs) dueOf(o saga.SendOption, judge func(before, due, after time.Tim
 		r.way = way.name
 		if r.fate == "sent" {
 			var due time.Time
-			if err := c.pool.QueryRow(c.t.Context(), c.sql(`DELETE FROM `+c.queue(c.name)+` RETURNING due`)).Scan(&due); err != nil {
+			if err := c.pool.QueryRow(c.t.Context(), c.sql(`DELETE FROM `+c.queue(c.name)+` RETURNING due`)).Scan(
+				&due); err != nil {
 				c.t.Fatal(err)
 			}
 			r.fate = judge(before, due, c.clock())
@@ -139,7 +144,8 @@ func (c *inputs) pairs(first, second saga.Message) (results []result) {
 			}
 			r := way.send(second, o)
 			r.way = before.name + ", then " + way.name
-			kept := c.count(`SELECT count(*) FROM `+c.queue(c.name)+` WHERE id = $1 AND body = $2`, [16]byte(id), []byte(encoded(first)))
+			kept := c.count(`SELECT count(*) FROM `+c.queue(c.name)+` WHERE id = $1 AND body = $2`, [16]byte(id),
+				[]byte(encoded(first)))
 			switch n := c.rows(c.name); {
 			case n != 1 || kept != 1:
 				r.fate += ", and the first is not alone"
@@ -230,12 +236,14 @@ func cancelledDuring(when faultproxy.When) func(*inputs) []result {
 			}
 			ctx, cancel := context.WithCancel(c.t.Context())
 			returned := make(chan struct{})
-			proxy.Set(faultproxy.Fault{Statement: statement, When: when, Do: faultproxy.Pause(func() { cancel(); <-returned })})
+			proxy.Set(faultproxy.Fault{Statement: statement, When: when,
+				Do: faultproxy.Pause(func() { cancel(); <-returned })})
 			_, err := b.Send(ctx, note{}, o...)
 			close(returned)
 			proxy.Set()
 			r := failure(statement, err)
-			if unknown := (*bus.OutcomeUnknownError)(nil); errors.As(err, &unknown) && !unknown.ID.IsZero() && strings.Contains(r.text, unknown.ID.String()) {
+			if unknown := (*bus.OutcomeUnknownError)(nil); errors.As(err, &unknown) && !unknown.ID.IsZero() &&
+				strings.Contains(r.text, unknown.ID.String()) {
 				r.fate = "unknown"
 			}
 			if when == faultproxy.After && c.rows(c.name) == 1 {
@@ -264,11 +272,13 @@ func (c *inputs) afterClose() []result {
 	ctx := c.t.Context()
 	_, send := c.closed.Send(ctx, note{})
 	_, publish := c.closed.Publish(ctx, note{}, saga.WithID(newID(c.t)))
-	e, err := bus.NewEndpoint(c.closed, c.name, bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	e, err := bus.NewEndpoint(c.closed, c.name, bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return []result{failure("Send", send), failure("Publish", publish), failure("Install", e.Install(ctx)), failure("Run", e.Run(ctx))}
+	return []result{failure("Send", send), failure("Publish", publish), failure("Install", e.Install(ctx)),
+		failure("Run", e.Run(ctx))}
 }
 
 // sendAfterClose needs nothing of the bus's pool: the transaction is another's.
@@ -285,7 +295,8 @@ func (c *inputs) sendAfterClose() []result {
 }
 
 func (c *inputs) runTwice() []result {
-	e := c.endpoint(c.name, bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	e := c.endpoint(c.name, bus.EndpointOptions{Concurrency: 1},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	c.run(e)
 	c.send(note{}, saga.To(c.name))
 	c.untilEmpty(c.name) // it runs
@@ -293,7 +304,8 @@ func (c *inputs) runTwice() []result {
 }
 
 func (c *inputs) runAgain() []result {
-	e := c.endpoint(c.name, bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	e := c.endpoint(c.name, bus.EndpointOptions{Concurrency: 1},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	c.run(e)()
 	c.run(e)
 	return []result{c.became(c.name, c.send(note{}, saga.To(c.name)).ID)}

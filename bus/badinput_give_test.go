@@ -85,11 +85,12 @@ func newInputs(w *world) *inputs {
 	if g.closed, err = bus.New(pool, bus.Options{Schema: w.schema}); err != nil {
 		w.t.Fatal(err)
 	}
-	sagas := saga.Define("forward", saga.Options{}, saga.StartedBy(func(m sagaRelayed) string { return fmt.Sprint(m.N) },
-		func(_ *jar, ctx *saga.Context, m sagaRelayed) error {
-			g.steps.run(m.N, func(m saga.Message, o ...saga.SendOption) { ctx.Send(m, o...) })
-			return nil
-		}))
+	sagas := saga.Define("forward", saga.Options{},
+		saga.StartedBy(func(m sagaRelayed) string { return fmt.Sprint(m.N) },
+			func(_ *jar, ctx *saga.Context, m sagaRelayed) error {
+				g.steps.run(m.N, func(m saga.Message, o ...saga.SendOption) { ctx.Send(m, o...) })
+				return nil
+			}))
 	w.start("forward", bus.EndpointOptions{Concurrency: 1}, bus.Saga(sagas),
 		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m relayed) error {
 			g.steps.run(m.N, func(m saga.Message, o ...saga.SendOption) { ctx.Send(m, o...) })
@@ -247,8 +248,11 @@ func (c *inputs) became(endpoint string, id saga.ID) (r result) {
 		return r != result{}
 	})
 	if r.err != nil && r.fate == "" {
-		r.fate = fmt.Sprintf("dead after %d", c.count(`SELECT attempts FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id), endpoint))
-		r.text = c.text(`SELECT error FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id), endpoint)
+		r.fate = fmt.Sprintf("dead after %d",
+			c.count(`SELECT attempts FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id),
+				endpoint))
+		r.text = c.text(`SELECT error FROM edda.dead_letter WHERE message_id = $1 AND endpoint = $2`, [16]byte(id),
+			endpoint)
 	}
 	return r
 }
@@ -270,8 +274,8 @@ func (c *inputs) put(endpoint string, l letter) saga.ID {
 	return id
 }
 
-// arrive gives l to part between two good messages of goodKind, in one batch, which must be handled. A dead letter must hold
-// the bytes that arrived.
+// arrive gives l to part between two good messages of goodKind, in one batch, which must be handled. A dead letter must
+// hold the bytes that arrived.
 func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) result {
 	c.t.Helper()
 	name := c.name + "." + way
@@ -301,7 +305,8 @@ func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) re
 	} else if strings.HasPrefix(r.fate, "dead") {
 		where = `edda.dead_letter WHERE message_id = $1`
 	}
-	if where != "" && c.count(`SELECT count(*) FROM `+where+` AND body = $2 AND header = $3`, [16]byte(id), []byte(l.body), []byte(cmp.Or(l.header, "{}"))) != 1 {
+	if where != "" && c.count(`SELECT count(*) FROM `+where+` AND body = $2 AND header = $3`, [16]byte(id),
+		[]byte(l.body), []byte(cmp.Or(l.header, "{}"))) != 1 {
 		r.fate += ", altered"
 	}
 	return r

@@ -12,26 +12,37 @@ import (
 
 // What handlers and states come to.
 var instanceInputs = []badInput{
-	{"B3", "a state that is not UTF-8", (*inputs).brokenState, dead(saga.ErrInvalidText, "encode state of saga", "/bad")},
-	{"B9", "a step that sends a good message and one that is too large", (*inputs).goodAndLarge, refused(saga.ErrTooLarge, "1048577 bytes", "limit 1048576")},
-	{"B10", "a step that sends 65 MiB", (*inputs).largeStep, refused(saga.ErrTooLarge, "67108864 bytes of messages in one step")},
+	{"B3", "a state that is not UTF-8", (*inputs).brokenState,
+		dead(saga.ErrInvalidText, "encode state of saga", "/bad")},
+	{"B9", "a step that sends a good message and one that is too large", (*inputs).goodAndLarge,
+		refused(saga.ErrTooLarge, "1048577 bytes", "limit 1048576")},
+	{"B10", "a step that sends 65 MiB", (*inputs).largeStep,
+		refused(saga.ErrTooLarge, "67108864 bytes of messages in one step")},
 	{"B10", "a batch of large steps", (*inputs).largeBatch, fate("split")},
 	{"B23", "a message for no instance", missing(letter{}), fate("discarded", "no instance")},
-	{"B23", "the same where that is a failure", missing(letter{}, saga.IfMissing(saga.MissingDeadLetter)), want{"dead after 0", bus.ErrMissing, []string{`key "gone"`}}},
-	{"B24", "an answer for an instance that has ended", missing(letter{header: `{"edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}), fate("discarded", "no instance")},
+	{"B23", "the same where that is a failure", missing(letter{}, saga.IfMissing(saga.MissingDeadLetter)),
+		want{"dead after 0", bus.ErrMissing, []string{`key "gone"`}}},
+	{"B24", "an answer for an instance that has ended",
+		missing(letter{header: `{"edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}),
+		fate("discarded", "no instance")},
 	{"B24", "a timeout of an instance that has ended",
 		missing(letter{kind: "input.blank", header: `{"edda-intent":"timeout","edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}), fate("discarded", "no instance")},
 	{"B25", "a state that became an array", edited(`state = '[1,2]'`), dead(saga.ErrState, "/bad")},
 	{"B25", "a state that became a text", edited(`state = '"s3cr3t"'`), dead(saga.ErrState, "/bad")},
 	{"B25", "a state that became null", edited(`state = ' null '`), dead(saga.ErrState, "/bad", "null")},
 	{"B25", "a state that became a number", edited(`state = '7'`), dead(saga.ErrState, "/bad")},
-	{"B25", "a state nested 1,001 deep", edited(`state = (repeat('[', 1001) || repeat(']', 1001))::json`), dead(saga.ErrState, "nested deeper than 1000")},
+	{"B25", "a state nested 1,001 deep", edited(`state = (repeat('[', 1001) || repeat(']', 1001))::json`),
+		dead(saga.ErrState, "nested deeper than 1000")},
 	{"B25", "timeouts that are none", edited(`timeouts = '{}'`), dead(nil, "column timeouts", "/bad")},
 	{"B25", "an originator that is none", edited(`originator = '7'`), dead(nil, "column originator", "/bad")},
-	{"B26", "a step that makes the state too large", (*inputs).grownState, dead(saga.ErrTooLarge, "state of saga", "/bad", "limit 1048576")},
-	{"B27", "a field that was a text and is a number", edited(`state = '{"Sum":"s3cr3t"}'`), dead(saga.ErrState, "Sum", "string")},
-	{"B27", "a field that was a fraction and is an integer", edited(`state = '{"Sum":4111222233334444.5}'`), dead(saga.ErrState, "Sum", "number")},
-	{"B27", "a state of a newer program", edited(`state_version = 2, state = '{"Sum":"other"}'`), fate("parked", "newer program", "version 2")},
+	{"B26", "a step that makes the state too large", (*inputs).grownState,
+		dead(saga.ErrTooLarge, "state of saga", "/bad", "limit 1048576")},
+	{"B27", "a field that was a text and is a number", edited(`state = '{"Sum":"s3cr3t"}'`),
+		dead(saga.ErrState, "Sum", "string")},
+	{"B27", "a field that was a fraction and is an integer", edited(`state = '{"Sum":4111222233334444.5}'`),
+		dead(saga.ErrState, "Sum", "number")},
+	{"B27", "a state of a newer program", edited(`state_version = 2, state = '{"Sum":"other"}'`),
+		fate("parked", "newer program", "version 2")},
 	{"B27", "a saga that was renamed", (*inputs).renamed, fate("handled")},
 	{"B38", "2,147,483,647 attempts and one more", (*inputs).manyAttempts, fate("2147483647 attempts")},
 	{"B38", "a policy that waits for 300 years", (*inputs).longPolicy, fate("10 years")},
@@ -43,7 +54,8 @@ func (c *inputs) bad(state, set string, body string) (results []result) {
 	c.t.Helper()
 	for way, store := range map[string]saga.Store{"pessimistic": saga.Pessimistic, "optimistic": saga.Optimistic} {
 		c.exec(`DELETE FROM edda.saga WHERE saga = $1`, c.name)
-		c.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), $1, 'bad', 1, 1, $2)`, c.name, state)
+		c.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), $1,
+			'bad', 1, 1, $2)`, c.name, state)
 		if set != "" {
 			c.exec(`UPDATE edda.saga SET `+set+` WHERE saga = $1`, c.name)
 		}
@@ -75,7 +87,8 @@ func (c *inputs) brokenState() []result {
 
 func (c *inputs) renamed() []result {
 	old := c.name + "-old"
-	c.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), $1, 'k', 1, 1, '{"Sum":7}')`, old)
+	c.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), $1, 'k',
+		1, 1, '{"Sum":7}')`, old)
 	results := c.toSaga(letter{body: `{"Key":"k","N":1}`})
 	c.want(1, `SELECT count(*) FROM edda.saga WHERE saga = $1 AND version = 1 AND state::text = '{"Sum":7}'`, old)
 	return results
@@ -85,8 +98,10 @@ func (c *inputs) renamed() []result {
 func missing(l letter, o ...saga.HandleOption) func(*inputs) []result {
 	return func(c *inputs) []result {
 		def := saga.Define(c.name, saga.Options{},
-			saga.StartedBy(func(m opening) string { return m.Key }, func(*jar, *saga.Context, opening) error { return nil }),
-			saga.Handles(func(m note) string { return m.Key }, func(*jar, *saga.Context, note) error { return nil }, o...),
+			saga.StartedBy(func(m opening) string { return m.Key },
+				func(*jar, *saga.Context, opening) error { return nil }),
+			saga.Handles(func(m note) string { return m.Key }, func(*jar, *saga.Context, note) error { return nil },
+				o...),
 			saga.OnTimeout(func(*jar, *saga.Context, blank) error { return nil }))
 		l.conflict, l.body = 3, `{"Key":"gone"}`
 		if l.kind == "" {
@@ -193,7 +208,8 @@ func (c *inputs) manyAttempts() []result {
 
 func (c *inputs) longPolicy() []result {
 	queue := c.failing(waits(math.MaxInt64), letter{kind: "input.note", body: "{}"}, "")
-	return []result{{fate: c.text(`SELECT CASE WHEN due BETWEEN now() + interval '3649 days' AND now() + interval '3651 days' THEN '10 years' ELSE due::text END FROM ` + queue)}}
+	return []result{{fate: c.text(`SELECT CASE WHEN due BETWEEN now() + interval '3649 days'
+		AND now() + interval '3651 days' THEN '10 years' ELSE due::text END FROM ` + queue)}}
 }
 
 func (c *inputs) shortPolicy() []result {

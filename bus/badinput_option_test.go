@@ -20,28 +20,42 @@ import (
 
 // What a program is configured with.
 var optionInputs = []badInput{
-	{"B17", "two handlers of one kind", parts(handlesNote(), handlesNote()), failed(nil, "kind input.note has two consumers")},
-	{"B17", "a handler and a saga of one kind", (*inputs).handlerAndSaga, failed(nil, "kind input.open has two consumers")},
+	{"B17", "two handlers of one kind", parts(handlesNote(), handlesNote()),
+		failed(nil, "kind input.note has two consumers")},
+	{"B17", "a handler and a saga of one kind", (*inputs).handlerAndSaga,
+		failed(nil, "kind input.open has two consumers")},
 	{"B17", "a saga twice", (*inputs).sagaTwice, failed(nil, "is given twice")},
-	{"B17", "a saga with two handlers of one kind", (*inputs).twoOfAKind, failed(nil, "kind input.open has two handlers")},
+	{"B17", "a saga with two handlers of one kind", (*inputs).twoOfAKind,
+		failed(nil, "kind input.open has two handlers")},
 	{"B17", "nothing", parts(), failed(nil, "handles nothing")},
 	{"B18", "names that are no names", (*inputs).wrongNames, failed(nil, "1 to 63")},
 	{"B21", "schemas that are no schemas", (*inputs).wrongSchemas, failed(nil, "schema name")},
-	{"B21", "a schema with a quote and a space, and one that is a word of SQL", (*inputs).weirdSchemas, fate("all is well")},
+	{"B21", "a schema with a quote and a space, and one that is a word of SQL", (*inputs).weirdSchemas,
+		fate("all is well")},
 	{"B35", "another database, and another one without the schema", (*inputs).otherDatabase, failed(nil, "input.note")},
 	{"B38", "retries that make no sense", (*inputs).wrongRetries, failed(nil, "want")},
-	{"B38", "a longest delay that is shorter than the first", retries(recoverability.Retries{Delayed: 2, Step: time.Minute, Max: time.Second}), failed(nil, "Max 1s", "shorter than Step 1m0s")},
-	{"B39", "more workers than connections", options(bus.EndpointOptions{Concurrency: 11}), failed(nil, "Concurrency is 11", "the pool has 10 connections")},
-	{"B39", "many more", options(bus.EndpointOptions{Concurrency: 100_000}), failed(nil, "Concurrency is 100000", "the pool has 10 connections")},
-	{"B39", "fewer workers than none", options(bus.EndpointOptions{Concurrency: -1}), failed(nil, "Concurrency is -1", "0 is the default")},
+	{"B38", "a longest delay that is shorter than the first",
+		retries(recoverability.Retries{Delayed: 2, Step: time.Minute, Max: time.Second}),
+		failed(nil, "Max 1s", "shorter than Step 1m0s")},
+	{"B39", "more workers than connections", options(bus.EndpointOptions{Concurrency: 11}),
+		failed(nil, "Concurrency is 11", "the pool has 10 connections")},
+	{"B39", "many more", options(bus.EndpointOptions{Concurrency: 100_000}),
+		failed(nil, "Concurrency is 100000", "the pool has 10 connections")},
+	{"B39", "fewer workers than none", options(bus.EndpointOptions{Concurrency: -1}),
+		failed(nil, "Concurrency is -1", "0 is the default")},
 	{"B39", "no number, which is the default", options(bus.EndpointOptions{}), fate("no error")},
 	{"B43", "BatchMax", options(bus.EndpointOptions{BatchMax: -1}), failed(nil, "BatchMax is -1, want 0 to 60")},
-	{"B43", "BatchMax beyond the savepoints", options(bus.EndpointOptions{BatchMax: 61}), failed(nil, "BatchMax is 61, want 0 to 60")},
-	{"B43", "BatchBytes", options(bus.EndpointOptions{BatchBytes: math.MaxInt}), failed(nil, "BatchBytes", "want 0 to 268435456")},
-	{"B43", "times of less than nothing", options(bus.EndpointOptions{Budget: -1, StepTimeout: -1, Drain: -1, Poll: -1, UnknownFor: -1}),
+	{"B43", "BatchMax beyond the savepoints", options(bus.EndpointOptions{BatchMax: 61}),
+		failed(nil, "BatchMax is 61, want 0 to 60")},
+	{"B43", "BatchBytes", options(bus.EndpointOptions{BatchBytes: math.MaxInt}),
+		failed(nil, "BatchBytes", "want 0 to 268435456")},
+	{"B43", "times of less than nothing", options(bus.EndpointOptions{Budget: -1, StepTimeout: -1, Drain: -1, Poll: -1,
+		UnknownFor: -1}),
 		failed(nil, "Budget", "StepTimeout", "Drain", "Poll", "UnknownFor")},
-	{"B43", "times without end", options(bus.EndpointOptions{Budget: math.MaxInt64, StepTimeout: math.MaxInt64}), failed(nil, "Budget", "StepTimeout")},
-	{"B43", "conflicts beyond the column", options(bus.EndpointOptions{Conflicts: math.MaxInt32 + 1}), failed(nil, "Conflicts is 2147483648")},
+	{"B43", "times without end", options(bus.EndpointOptions{Budget: math.MaxInt64, StepTimeout: math.MaxInt64}),
+		failed(nil, "Budget", "StepTimeout")},
+	{"B43", "conflicts beyond the column", options(bus.EndpointOptions{Conflicts: math.MaxInt32 + 1}),
+		failed(nil, "Conflicts is 2147483648")},
 }
 
 func handlesNote() bus.Part {
@@ -76,11 +90,13 @@ func (c *inputs) handlerAndSaga() []result {
 func (c *inputs) sagaTwice() []result { return parts(bus.Saga(c.jars()), bus.Saga(c.jars()))(c) }
 
 func (c *inputs) twoOfAKind() []result {
-	start := saga.StartedBy(func(m opening) string { return m.Key }, func(*jar, *saga.Context, opening) error { return nil })
+	start := saga.StartedBy(func(m opening) string { return m.Key },
+		func(*jar, *saga.Context, opening) error { return nil })
 	return parts(bus.Saga(saga.Define(c.name, saga.Options{}, start, start)))(c)
 }
 
-var wrongNames = []string{"", "Orders", "orders ", "9orders", `orders"; drop table x;--`, "../orders", "\u00f6rders", text(64), text(10_000), "or\x00ders"}
+var wrongNames = []string{"", "Orders", "orders ", "9orders", `orders"; drop table x;--`, "../orders", "\u00f6rders",
+	text(64), text(10_000), "or\x00ders"}
 
 func (c *inputs) wrongNames() (results []result) {
 	for _, name := range wrongNames {
@@ -110,8 +126,10 @@ func retries(all ...recoverability.Retries) func(*inputs) []result {
 }
 
 func (c *inputs) wrongRetries() []result {
-	return retries(recoverability.Retries{Immediate: -1}, recoverability.Retries{Immediate: 1 << 31}, recoverability.Retries{Delayed: -1, Step: 1},
-		recoverability.Retries{Delayed: 1 << 31, Step: 1}, recoverability.Retries{Immediate: 100_000, Delayed: 100_000, Step: 1},
+	return retries(recoverability.Retries{Immediate: -1}, recoverability.Retries{Immediate: 1 << 31},
+		recoverability.Retries{Delayed: -1, Step: 1},
+		recoverability.Retries{Delayed: 1 << 31, Step: 1},
+		recoverability.Retries{Immediate: 100_000, Delayed: 100_000, Step: 1},
 		recoverability.Retries{Delayed: 1, Step: -1}, recoverability.Retries{Delayed: 1, Step: math.MaxInt64})(c)
 }
 
@@ -148,11 +166,12 @@ func (c *inputs) weirdSchemas() (results []result) {
 	pool := c.database(names...)
 	for _, schema := range names {
 		w := &world{t: c.t, owner: pool, pool: pool, schema: schema}
-		w.bus = w.newBus(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, e)
-		}})
+		w.bus = w.newBus(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
+			Events: func(e bus.Event) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.events = append(w.events, e)
+			}})
 		w.run(w.endpoint("notes", bus.EndpointOptions{Concurrency: 2, Policy: once}, bus.Saga(c.jars()),
 			bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m note) error {
 				if m.Text == "bad" {
@@ -173,7 +192,8 @@ func (c *inputs) weirdSchemas() (results []result) {
 			c.t.Errorf("%s: SendSQL: %+v", schema, r)
 		}
 		w.untilEmpty("notes")
-		if r.fate == "dead after 1" && w.count(`SELECT count(*) FROM edda.saga`) == 1 && w.count(`SELECT count(*) FROM edda.dead_letter`) == 1 {
+		if r.fate == "dead after 1" && w.count(`SELECT count(*) FROM edda.saga`) == 1 &&
+			w.count(`SELECT count(*) FROM edda.dead_letter`) == 1 {
 			r = result{fate: "all is well"}
 		}
 		r.way = schema

@@ -53,7 +53,8 @@ func fate(name string, says ...string) want { return want{fate: name, says: says
 func TestBadInput(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newInputs(w)
-	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs, timeInputs, againInputs, optionInputs) {
+	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs, timeInputs, againInputs,
+		optionInputs) {
 		t.Run(row.id+" "+row.input, func(t *testing.T) {
 			c := *g
 			c.name = fmt.Sprintf("in-%d", n)
@@ -92,7 +93,10 @@ func (w want) compare(r result) (wrong []string) {
 	if strings.Contains(r.text, secret) || strings.Contains(r.text, secretNumber) {
 		say("the text repeats the value")
 	}
-	if i := strings.IndexFunc(r.text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }); i >= 0 {
+	if i := strings.IndexFunc(r.text, func(r rune) bool {
+		return r == unicode.ReplacementChar ||
+			!unicode.IsPrint(r)
+	}); i >= 0 {
 		say("the text has an unprintable character at byte %d: %q", i, shortened(r.text))
 	}
 	if len(r.text) > 1000 {

@@ -13,10 +13,11 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// Servers share the partitions of an endpoint without a leader. Each has a seat, a lease of the lowest number that is free, so that there are
-// never more rows than there were servers at a time. Every server sees the same seats, and so computes the same shares: of 8 partitions and
-// three servers, the two lowest seats have 3 and the last one 2. Who has more gives up, who has fewer bids for what is free. What they see
-// may be old; then two bid for one partition, and one wins.
+// Servers share the partitions of an endpoint without a leader. Each has a seat, a lease of the lowest number that is
+// free, so that there are never more rows than there were servers at a time. Every server sees the same seats, and so
+// computes the same shares: of 8 partitions and three servers, the two lowest seats have 3 and the last one 2. Who has
+// more gives up, who has fewer bids for what is free. What they see may be old; then two bid for one partition, and one
+// wins.
 
 // share is how many of the partitions the server with that rank among so many has.
 func share(partitions, servers, rank int) int {
@@ -101,12 +102,13 @@ const (
 
 func newBalance(p *Partitioned) *balance {
 	return &balance{
-		Partitioned: p, every: min(5*time.Second, p.options.Lease/3), holder: lease.Identity(p.options.Server), kept: make([]kept, len(p.posts)),
+		Partitioned: p, every: min(5*time.Second, p.options.Lease/3), holder: lease.Identity(p.options.Server),
+		kept: make([]kept, len(p.posts)),
 	}
 }
 
-// run looks and acts until ctx ends. Then the seat is given back at once, so that others expect more, and each partition when its
-// work has ended. It returns an error that no waiting cures.
+// run looks and acts until ctx ends. Then the seat is given back at once, so that others expect more, and each
+// partition when its work has ended. It returns an error that no waiting cures.
 func (b *balance) run(ctx context.Context) error {
 	b.keepers = run.NewGroup(ctx)
 	var err error
@@ -246,8 +248,8 @@ func (b *balance) seatNumber(name string) int {
 	return number
 }
 
-// act starts and ends keepers. It tells when to look again: soon while this process has not its share. Without a seat nothing
-// changes: that is a server that looked a moment too late.
+// act starts and ends keepers. It tells when to look again: soon while this process has not its share. Without a seat
+// nothing changes: that is a server that looked a moment too late.
 func (b *balance) act(ctx context.Context, v view) time.Duration {
 	mine := b.roles()
 	if b.seat.Name == "" {

@@ -28,8 +28,9 @@ func (w *world) crowd(e *bus.Endpoint, n int) {
 	}
 }
 
-// A handler that takes too long, and had run a statement, lost the batch with its transaction: the end of its connection hid whose
-// fault that was. So the handler was called for ever, or six times where its policy allows one attempt.
+// A handler that takes too long, and had run a statement, lost the batch with its transaction: the end of its
+// connection hid whose fault that was. So the handler was called for ever, or six times where its policy allows one
+// attempt.
 func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	overruns := map[string]func(w *world, ctx context.Context, tx pgx.Tx) error{
@@ -59,7 +60,8 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: time.Second, Policy: oneAttempt(t)},
 				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error {
 					err := overrun(w, ctx, tx)
-					if ctx.Err() == nil { // the server has ended a transaction that stood still on a busy machine, before it came so far
+					// the server has ended a transaction that stood still on a busy machine, before it came so far
+					if ctx.Err() == nil {
 						cutShort.Add(1)
 					} else {
 						calls.Add(1)
@@ -71,10 +73,12 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 			w.run(e)
 			w.untilEmpty("slow")
 			if calls.Load() != 1 || neighbours.Load() > 20*(2+cutShort.Load()) {
-				t.Errorf("the handler was called %d times for its one attempt, and its 20 neighbours %d times", calls.Load(), neighbours.Load())
+				t.Errorf("the handler was called %d times for its one attempt, and its 20 neighbours %d times",
+					calls.Load(), neighbours.Load())
 			}
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'order.place' AND attempts = 1 AND error LIKE 'the handler took longer than StepTimeout%'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'order.place' AND attempts = 1
+				AND error LIKE 'the handler took longer than StepTimeout%'`)
 			w.want(0, `SELECT count(*) FROM edda.ledger`)
 		})
 	}
@@ -83,7 +87,10 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 // under is a bus of the same schema over a pool whose sessions end a statement after this time.
 func (w *world) under(timeout time.Duration) *bus.Bus {
 	w.t.Helper()
-	pool := poolWith(w.t, func(c *pgx.ConnConfig) { c.RuntimeParams["statement_timeout"] = fmt.Sprint(timeout.Milliseconds()) })
+	pool := poolWith(w.t, func(c *pgx.ConnConfig) {
+		c.RuntimeParams["statement_timeout"] = fmt.Sprint(
+			timeout.Milliseconds())
+	})
 	b, err := bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
@@ -91,8 +98,8 @@ func (w *world) under(timeout time.Duration) *bus.Bus {
 	return b
 }
 
-// startUnder runs an endpoint, which is installed, in a process whose statements may take so long. On a busy machine the first
-// ones may take longer than that, and Run says so: then it runs again.
+// startUnder runs an endpoint, which is installed, in a process whose statements may take so long. On a busy machine
+// the first ones may take longer than that, and Run says so: then it runs again.
 func (w *world) startUnder(timeout time.Duration, name string, o bus.EndpointOptions, part bus.Part) {
 	w.t.Helper()
 	e, err := bus.NewEndpoint(w.under(timeout), name, o, part)
@@ -127,7 +134,8 @@ func (w *world) slowTarget(kind string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.exec(`CREATE FUNCTION edda.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'`)
+	w.exec(`CREATE FUNCTION edda.slow() RETURNS trigger
+		LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'`)
 	w.exec(`CREATE TRIGGER slow BEFORE INSERT ON ` + w.queue("targets") + ` FOR EACH ROW EXECUTE FUNCTION edda.slow()`)
 }
 
@@ -176,8 +184,8 @@ func TestStatementTimeoutMakesTransactionsSmaller(t *testing.T) {
 	})
 }
 
-// What a handler leaves to the COMMIT may take longer than the server allows, end its session or fill its disk. None of that
-// names a message, and each batch with it was taken again for ever.
+// What a handler leaves to the COMMIT may take longer than the server allows, end its session or fill its disk. None of
+// that names a message, and each batch with it was taken again for ever.
 func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -189,8 +197,10 @@ func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.ledger()
-			w.exec(`CREATE FUNCTION edda.trouble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = 7 THEN ` + body + ` END IF; RETURN NEW; END $$`)
-			w.exec(`CREATE CONSTRAINT TRIGGER trouble AFTER INSERT ON edda.ledger DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION edda.trouble()`)
+			w.exec(`CREATE FUNCTION edda.trouble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = 7 THEN ` +
+				body + ` END IF; RETURN NEW; END $$`)
+			w.exec(`CREATE CONSTRAINT TRIGGER trouble AFTER INSERT ON edda.ledger DEFERRABLE INITIALLY DEFERRED
+				FOR EACH ROW EXECUTE FUNCTION edda.trouble()`)
 			w.slowTarget(called{}.Kind())
 			var calls atomic.Int64
 			part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error {
@@ -210,7 +220,8 @@ func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 			if got, want := w.noted(), "1 2 3 4 5 6 8 9"; got != want {
 				t.Errorf("noted %q, want %q", got, want)
 			}
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND convert_from(body, 'UTF8')::json ->> 'N' = '7'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND convert_from(body,
+				'UTF8')::json ->> 'N' = '7'`)
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 			if n := calls.Load(); n > 12 { // in smaller and smaller batches, then five times for free
 				t.Errorf("the handler was called %d times", n)
@@ -219,8 +230,8 @@ func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 	}
 }
 
-// While a database is full or slow for everybody, no message is to blame, however long that lasts: what a message has done is
-// not written down as a failure, because that cannot be written either.
+// While a database is full or slow for everybody, no message is to blame, however long that lasts: what a message has
+// done is not written down as a failure, because that cannot be written either.
 func TestOutageBlamesNobody(t *testing.T) {
 	t.Parallel()
 	outage := `CREATE TABLE edda.outage ();
@@ -242,13 +253,15 @@ func TestOutageBlamesNobody(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.install("victims", part)
 			w.exec(outage)
-			w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
+			w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") +
+				` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
 			w.exec(`INSERT INTO edda.outage DEFAULT VALUES`)
 			for i := range 5 {
 				w.send(call{N: i})
 			}
 			w.start("victims", bus.EndpointOptions{Policy: once}, part)
-			w.untilWithin(time.Minute, "it was tried often enough to convict", func() bool { return w.count(`SELECT last_value FROM edda.refused`) >= 15 })
+			w.untilWithin(time.Minute, "it was tried often enough to convict",
+				func() bool { return w.count(`SELECT last_value FROM edda.refused`) >= 15 })
 			w.exec(`DELETE FROM edda.outage`)
 			w.untilEmpty("victims")
 			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
@@ -256,8 +269,8 @@ func TestOutageBlamesNobody(t *testing.T) {
 	}
 }
 
-// An outage may end between the last trouble that counts and the verdict on it, and begin again. The message was not to blame for
-// that either: its failure is rehearsed, and what it meets right after is its own.
+// An outage may end between the last trouble that counts and the verdict on it, and begin again. The message was not to
+// blame for that either: its failure is rehearsed, and what it meets right after is its own.
 func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 	t.Parallel()
 	refused := map[string]string{ // the numbers of attempts to write
@@ -276,16 +289,19 @@ func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 				w.install("victims", part)
 				w.exec(`CREATE SEQUENCE edda.refused;
 					GRANT ALL ON SEQUENCE edda.refused TO PUBLIC;
-					CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE n bigint := nextval('edda.refused'); BEGIN
+					CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql
+					AS $$ DECLARE n bigint := nextval('edda.refused'); BEGIN
 						IF ` + numbers + ` THEN
 							RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'disk full';
 						END IF;
 						RETURN NULL;
 					END $$`)
-				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
+				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("victims") +
+					` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
 				w.send(call{})
 				w.start("victims", bus.EndpointOptions{Concurrency: 1, Policy: once}, part)
-				w.untilWithin(time.Minute, "it is handled", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("victims")) == 0 })
+				w.untilWithin(time.Minute, "it is handled",
+					func() bool { return w.count(`SELECT count(*) FROM `+w.queue("victims")) == 0 })
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 			})
 		}

@@ -9,8 +9,9 @@ import (
 // ownHeaders begins the names of the framework's headers.
 const ownHeaders = "edda-"
 
-// Envelope is what has to cross a border with a message besides its id, kind and body, so that the other side knows what this one
-// does: the user's headers, and who sent it, for which conversation and which instance. Bus.Arrive reads it.
+// Envelope is what has to cross a border with a message besides its id, kind and body, so that the other side knows
+// what this one does: the user's headers, and who sent it, for which conversation and which instance. Bus.Arrive reads
+// it.
 //
 // The run of a manifest stays behind: it is ended here, and the other database knows nothing of it.
 func Envelope(info *saga.Info) map[string]string {

@@ -78,8 +78,8 @@ const (
 	recoveredPace
 )
 
-// note counts what a committed batch did. It tells whether the pace has changed by it: how many attempts have failed in a
-// row, or how long it was slow.
+// note counts what a committed batch did. It tells whether the pace has changed by it: how many attempts have failed in
+// a row, or how long it was slow.
 func (b *brake) note(handled, failed int) (c change, failures int64, slowFor time.Duration) {
 	switch {
 	case handled > 0:
@@ -126,7 +126,8 @@ func (b *brake) fail(n int64) (change, int64, time.Duration) {
 func (e *Endpoint) pace(r report) {
 	switch c, failures, slowFor := e.brake.note(r.done, r.failures); c {
 	case slowedPace:
-		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause", e.brake.pause, "error", r.failure)
+		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause", e.brake.pause,
+			"error", r.failure)
 		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.failure})
 	case recoveredPace:
 		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)

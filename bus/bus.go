@@ -67,7 +67,8 @@ type Options struct {
 	Routes []Routing    // only where a kind has no single consumer in this database
 	Codec  Codec        // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
-	Events func(Event)  // called after the commit that makes the event true; must not block. A panic is logged, and ends nothing
+	// called after the commit that makes the event true; must not block. A panic is logged, and ends nothing
+	Events func(Event)
 	Wakeup Wakeup
 
 	// AutoInstall lets Run create the endpoint's queue. It needs the right to create tables; without it an
@@ -108,7 +109,8 @@ func Route[M saga.Message](endpoint string) Routing {
 //	err := b.DeadLetters().Retry(ctx, pool, b, number)
 func (b *Bus) DeadLetters() *deadletter.Store { return b.letters }
 
-// Outbox has what is kept of the border: the copies of relayed messages, and for how long they and the ids of the inbox stay.
+// Outbox has what is kept of the border: the copies of relayed messages, and for how long they and the ids of the inbox
+// stay.
 func (b *Bus) Outbox() *outbox.Store { return b.ids }
 
 // New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
@@ -119,10 +121,12 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	switch mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
-		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which does not know the types of parameters; behind a PgBouncer use cache_describe", mode)
+		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which does not know the types "+
+			"of parameters; behind a PgBouncer use cache_describe", mode)
 	}
 	if pool.Config().ConnConfig.DescriptionCacheCapacity == 0 {
-		return nil, errors.New("new bus: the pool's description_cache_capacity is 0, and what is seldom asked is asked with a description: leave it out, or set 128")
+		return nil, errors.New("new bus: the pool's description_cache_capacity is 0, and what is seldom asked is " +
+			"asked with a description: leave it out, or set 128")
 	}
 	schema, err := pg.ParseSchema(o.Schema)
 	if err != nil {
@@ -208,9 +212,9 @@ func newID() saga.ID {
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const commitTimeout = 30 * time.Second
 
-// betweenStatements bounds how long the server waits for the next statement of a transaction in which no function of the user's runs: others
-// wait for what the transaction has locked. The server counts until it has read the statement whole. So the bound is five seconds and one
-// more for each MiB that the statement may have, and commitTimeout at most.
+// betweenStatements bounds how long the server waits for the next statement of a transaction in which no function of
+// the user's runs: others wait for what the transaction has locked. The server counts until it has read the statement
+// whole. So the bound is five seconds and one more for each MiB that the statement may have, and commitTimeout at most.
 func betweenStatements(bytes int) string {
 	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
 	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"

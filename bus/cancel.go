@@ -27,12 +27,12 @@ const (
 
 // Cancel ends a message by its id, wherever it waits or runs, and records reason.
 //
-// A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs in a
-// leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
-// handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there. One that is
-// part of a batch at this moment is waited for: ErrNotFound says that it was quicker, and that the message is not there any more, also
-// not for a retry. The run of a message that a manifest emitted ends with it, as cancelled. A partitioned endpoint is looked for in
-// its own queue first and then in those of its partitions.
+// A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs
+// in a leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
+// handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there.
+// One that is part of a batch at this moment is waited for: ErrNotFound says that it was quicker, and that the message
+// is not there any more, also not for a retry. The run of a message that a manifest emitted ends with it, as cancelled.
+// A partitioned endpoint is looked for in its own queue first and then in those of its partitions.
 //
 // A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
 // Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
@@ -62,7 +62,8 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 	return did, err
 }
 
-// queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to the others.
+// queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to
+// the others.
 func (b *Bus) queuesOf(ctx context.Context, endpoint string) ([]*queue, error) {
 	q, err := b.findForTools(ctx, endpoint)
 	if err != nil {
@@ -79,8 +80,8 @@ func (b *Bus) queuesOf(ctx context.Context, endpoint string) ([]*queue, error) {
 	return append([]*queue{q}, p.partitionsFrom(known, 0)...), nil
 }
 
-// cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in hand may be a new
-// row by now, which a statement that has waited for the batch does not see.
+// cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in
+// hand may be a new row by now, which a statement that has waited for the batch does not see.
 func (b *Bus) cancelIn(ctx context.Context, q *queue, id saga.ID, reason string) (did Cancelled, err error) {
 	for range mostMoves {
 		if did, err = b.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
@@ -111,7 +112,8 @@ func (b *Bus) cancelOnce(ctx context.Context, q *queue, id saga.ID, reason strin
 			if err := b.cancelRun(ctx, tx, header, reason); err != nil {
 				return fmt.Errorf("end its run: %w", err)
 			}
-			return b.letters.AddDiscarded(ctx, tx, deadletter.Discarded{Endpoint: q.endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
+			return b.letters.AddDiscarded(ctx, tx,
+				deadletter.Discarded{Endpoint: q.endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err

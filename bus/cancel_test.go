@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A cancel that commits while the end of its message waits for the row takes nothing away from a success. A failure is discarded,
-// as one that the handler returns after it was told.
+// A cancel that commits while the end of its message waits for the row takes nothing away from a success. A failure is
+// discarded, as one that the handler returns after it was told.
 func TestCancelDoesNotUndoASuccess(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -38,16 +38,18 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 			if c.order != bus.Unordered {
 				key = append(key, bus.KeyedBy(func(job) string { return "k" }))
 			}
-			w.start("workers", bus.EndpointOptions{Ordered: c.order, Lease: time.Minute, Concurrency: 1}, bus.Handle(func(ctx *bus.Context, m job) error {
-				calls++
-				g.pass()
-				ctx.Send(called{N: m.N})
-				return c.outcome
-			}, key...))
+			w.start("workers", bus.EndpointOptions{Ordered: c.order, Lease: time.Minute, Concurrency: 1},
+				bus.Handle(func(ctx *bus.Context, m job) error {
+					calls++
+					g.pass()
+					ctx.Send(called{N: m.N})
+					return c.outcome
+				}, key...))
 			sent := w.send(job{N: 7})
 			<-g.came
 			tx := w.begin()
-			w.execTx(tx, "UPDATE "+w.queue("workers")+" SET cancelled = 'late' WHERE id = $1", [16]byte(sent.ID)) // as Bus.Cancel does
+			// as Bus.Cancel does
+			w.execTx(tx, "UPDATE "+w.queue("workers")+" SET cancelled = 'late' WHERE id = $1", [16]byte(sent.ID))
 			g.open()
 			w.untilWaiting(c.statement)
 			w.commit(tx)
@@ -67,10 +69,11 @@ func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
 	retry := func(recoverability.Failure) recoverability.Decision { return recoverability.RetryIn(time.Hour) }
-	w.start("workers", bus.EndpointOptions{Policy: retry, StepTimeout: time.Minute}, bus.HandleTx(func(*bus.Context, pgx.Tx, job) error {
-		g.pass()
-		return errNo
-	}))
+	w.start("workers", bus.EndpointOptions{Policy: retry, StepTimeout: time.Minute},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, job) error {
+			g.pass()
+			return errNo
+		}))
 	sent := w.send(job{N: 1})
 	<-g.came
 	did := w.cancelBeside("workers", sent.ID)
@@ -102,10 +105,12 @@ func TestCancelInAPartition(t *testing.T) {
 	w.exec(`INSERT INTO edda.settings (name, value) VALUES ('partitions/parts', '2')`)
 	for _, queue := range []string{"parts", "parts.p0", "parts.p1"} {
 		sent := w.send(job{N: 1}, saga.To(queue))
-		if did, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil || did != bus.CancelledWaiting {
+		if did, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil ||
+			did != bus.CancelledWaiting {
 			t.Errorf("in %s: %v, %v", queue, did, err)
 		}
-		w.want(1, "SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND endpoint = $2", [16]byte(sent.ID), queue)
+		w.want(1, "SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND endpoint = $2", [16]byte(sent.ID),
+			queue)
 	}
 	sent := w.send(job{N: 1}, saga.To("parts.px"))
 	if _, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err, bus.ErrNotFound) {

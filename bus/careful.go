@@ -8,11 +8,12 @@ import (
 )
 
 // Careful mode. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
-// written about messages in hand as long as all goes well. After a death the batches of the queues that the dead process ran
-// are careful for ten minutes: before a careful batch runs anything, its messages are entered into a ledger, which
-// is committed, and the batch's transaction strikes them out. What stands there although we have the message in hand
-// was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is handled alone, with nothing else in
-// hand in the whole process, and only what dies so is guilty. The others go on in full batches.
+// written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
+// process ran are careful for ten minutes: before a careful batch runs anything, its messages are entered into a
+// ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have the
+// message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
+// handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
+// full batches.
 const (
 	carefulFirst = 8   // messages of a careful batch: few suspects when its steps are slow
 	carefulMost  = 250 // and when they are fast
@@ -21,7 +22,8 @@ const (
 )
 
 // enter is called before a take, with no transaction open. In a careful process it waits until a suspect that another
-// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is over.
+// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is
+// over.
 func (s *session) enter(alone bool) (release func()) {
 	switch {
 	case s.careful.Load() == nil:
@@ -54,7 +56,8 @@ func (p position) before() position {
 	return position{due: p.due.Add(-time.Microsecond), id: p.id}
 }
 
-// carefully changes an order: a suspect that an earlier batch found is taken alone, and careful batches are small at first.
+// carefully changes an order: a suspect that an earlier batch found is taken alone, and careful batches are small at
+// first.
 func (w *worker) carefully(o order) order {
 	switch {
 	case !w.bus.session.isCareful(w.queue.id):
@@ -110,8 +113,8 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 	return nil
 }
 
-// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch stands
-// in the ledger with them, which adds nothing to what counts against them.
+// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
+// stands in the ledger with them, which adds nothing to what counts against them.
 func (b *batch) setAside(ctx context.Context, found []suspect) {
 	if b.fence != nil {
 		b.stopBefore(ctx, found)
@@ -128,8 +131,8 @@ func (b *batch) setAside(ctx context.Context, found []suspect) {
 	}
 }
 
-// stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first suspect, and when that is the first
-// message, the worker comes back for it.
+// stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first
+// suspect, and when that is the first message, the worker comes back for it.
 func (b *batch) stopBefore(ctx context.Context, found []suspect) {
 	first := slices.IndexFunc(b.messages, func(m *message) bool {
 		return slices.ContainsFunc(found, func(f suspect) bool { return f.id == m.id && f.due.Equal(m.due) })
@@ -149,7 +152,8 @@ func (b *batch) face(f suspect) {
 	m := b.messages[0]
 	m.suspected = true
 	if f.guilty(b.options.MaxCrashes) {
-		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths, f.alone)
+		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
+			f.alone)
 	}
 }
 

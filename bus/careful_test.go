@@ -24,16 +24,19 @@ import (
 func (w *world) died(ago string, batches ...string) (session string) {
 	w.t.Helper()
 	session = w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended, died)
-		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false, clock_timestamp() - $1::text::interval, true RETURNING id::text`, ago)
+		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false,
+		clock_timestamp() - $1::text::interval, true RETURNING id::text`, ago)
 	for _, alone := range batches {
 		w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
 			SELECT gen_random_uuid(), q.id, $1::text::uuid, $2::text::boolean, array_agg(m.due), array_agg(m.id)
-			FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaaaaaa-0000-%' GROUP BY q.id`, session, alone)
+			FROM edda.queue q, `+w.queue("poisoned")+
+			` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaaaaaa-0000-%' GROUP BY q.id`, session, alone)
 	}
 	// Whoever had them in hand left its mark on the rows.
 	tx, err := w.owner.Begin(w.t.Context())
 	if err == nil {
-		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+` m WHERE m.id::text LIKE 'aaaaaaaa-0000-%' FOR UPDATE`))
+		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+
+			` m WHERE m.id::text LIKE 'aaaaaaaa-0000-%' FOR UPDATE`))
 	}
 	if err == nil {
 		err = tx.Rollback(w.t.Context())
@@ -48,7 +51,8 @@ func (w *world) died(ago string, batches ...string) (session string) {
 func (w *world) suspected(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
-		SELECT now() - interval '1 minute', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, $2, '{}', '{}' FROM generate_series(1, $1) n`,
+		SELECT now() - interval '1 minute', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, $2, '{}',
+		'{}' FROM generate_series(1, $1) n`,
 		n, innocent{}.Kind())
 }
 
@@ -67,10 +71,13 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 			return nil
 		}
 		look := aloneInHand
-		for n := 0; n < 5 && look == aloneInHand; n++ { // for a while: the other workers have the time to take something
+		// for a while: the other workers have the time to take something
+		for n := 0; n < 5 && look == aloneInHand; n++ {
 			<-time.After(10 * time.Millisecond)
-			batches := w.count(`SELECT count(*) FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
-			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.crash_batch WHERE session = $1::text::uuid`, bus.Session(w.bus))
+			batches := w.count(`SELECT count(*) FROM edda.crash_batch WHERE session = $1::text::uuid`,
+				bus.Session(w.bus))
+			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.crash_batch
+				WHERE session = $1::text::uuid`, bus.Session(w.bus))
 			look = fmt.Sprintf("%d handlers, %d batches, %d messages", inHand.Load(), batches, messages)
 		}
 		mu.Lock()
@@ -145,10 +152,12 @@ func TestWhoIsGuilty(t *testing.T) {
 				return
 			}
 			w.until("the event", func() bool { return len(eventsOf[bus.DeadLettered](w)) == 1 })
-			if e := eventsOf[bus.DeadLettered](w)[0]; e.Reason != "process died" || !strings.Contains(e.Err.Error(), bus.ErrProcessDied.Error()) || e.Info.Kind != (innocent{}).Kind() {
+			if e := eventsOf[bus.DeadLettered](w)[0]; e.Reason != "process died" ||
+				!strings.Contains(e.Err.Error(), bus.ErrProcessDied.Error()) || e.Info.Kind != (innocent{}).Kind() {
 				t.Errorf("event %+v", e)
 			}
-			if e, n := eventsOf[bus.DeadLettered](w)[0], w.count(`SELECT attempts FROM edda.dead_letter`); e.Info.Attempt != n {
+			if e, n := eventsOf[bus.DeadLettered](w)[0],
+				w.count(`SELECT attempts FROM edda.dead_letter`); e.Info.Attempt != n {
 				t.Errorf("the event says attempt %d, the letter %d", e.Info.Attempt, n)
 			}
 		})
@@ -174,7 +183,10 @@ func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 	w.died("1 second")
 	other := w.process(w.owner.Config().ConnString(), bus.Options{})
 	w.startOn(other, "alive", seldom, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
-	w.until("the other process is locked", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
+	w.until("the other process is locked", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.session WHERE locked`) == 1
+	})
 	w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
 		SELECT gen_random_uuid(), q.id, $1::text::uuid, true, array_agg(m.due), array_agg(m.id)
 		FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' GROUP BY q.id`, bus.Session(other))
@@ -267,7 +279,8 @@ func TestOrderlyEndIsNoDeath(t *testing.T) {
 			await(w, "the handler", begun)
 			cancel()
 			_ = await(w, "the end", ended)
-			if got := w.text(`SELECT string_agg(died || ' ' || (ended IS NOT NULL), ' ') FROM edda.session`); got != "false true" {
+			if got := w.text(`SELECT string_agg(died || ' ' || (ended IS NOT NULL), ' ')
+				FROM edda.session`); got != "false true" {
 				t.Errorf("died and ended: %s", got)
 			}
 		})
@@ -289,10 +302,12 @@ func TestDeathIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := poisoned(t)
 			w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
-				SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now() + $1::text::interval, $2`, c.left, c.locked)
+				SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now() + $1::text::interval,
+				$2`, c.left, c.locked)
 			w.takes(bus.EndpointOptions{})
 			w.until("it runs", func() bool {
-				return w.count(`SELECT count(*) FROM edda.session WHERE locked AND id = $1::text::uuid`, bus.Session(w.bus)) == 1
+				return w.count(`SELECT count(*) FROM edda.session WHERE locked AND id = $1::text::uuid`,
+					bus.Session(w.bus)) == 1
 			})
 			if n := w.count(`SELECT count(*) FROM edda.session WHERE died`); (n == 1) != c.dead {
 				t.Errorf("%d sessions are marked as dead, want %v", n, c.dead)
@@ -305,11 +320,14 @@ func TestDeathIsSeen(t *testing.T) {
 func TestRenewalTriesTheLocksOfTwentySessions(t *testing.T) {
 	w := poisoned(t)
 	b := w.process(pgdev.DSN(t), bus.Options{Wakeup: bus.PollOnly}) // it does not hear itself tell of deaths
-	w.startOn(b, "poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil }))
+	w.startOn(b, "poisoned", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil }))
 	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session`) == 1 })
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
-		SELECT overlay(id placing CASE WHEN n > 15 THEN 'ff' ELSE '00' END from 1 for 2)::uuid, n::text, 7, '{}', now() + interval '1 hour', true
-		FROM (SELECT n, overlay($1::text placing lpad(n::text, 4, '0') from 33 for 4) FROM generate_series(1, 30) n) x(n, id)`, bus.Session(b))
+		SELECT overlay(id placing CASE WHEN n > 15 THEN 'ff' ELSE '00' END from 1 for 2)::uuid, n::text, 7, '{}',
+		now() + interval '1 hour', true
+		FROM (SELECT n, overlay($1::text placing lpad(n::text, 4, '0') from 33 for 4) FROM generate_series(1,
+		30) n) x(n, id)`, bus.Session(b))
 	for _, want := range []int{20, 30} {
 		if err := bus.RenewNow(t.Context(), b); err != nil {
 			t.Fatal(err)
@@ -336,7 +354,8 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	}
 	w.exec(`UPDATE edda.session SET locked = true WHERE host = 'a host'`) // which is dead now
 	tx := w.begin()
-	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+
+		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
 	w.commit(tx)
 	if got := await(w, "a new message", inHand); got != 0 {
 		t.Errorf("a message that nobody had in hand was entered into the ledger")
@@ -351,7 +370,8 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 func (w *world) lockedOnce() {
 	w.t.Helper()
 	tx := w.begin()
-	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+
+		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
 	w.execTx(tx, `SAVEPOINT before_the_lock`)
 	w.execTx(tx, `SELECT FROM `+w.sql(w.queue("poisoned"))+` FOR UPDATE`)
 	w.execTx(tx, `ROLLBACK TO before_the_lock`)
@@ -364,20 +384,24 @@ func TestCleanCrashLedger(t *testing.T) {
 	w.suspected(2)
 	w.makeQueue("poisoned")
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'poisoned'`)
-	w.exec(`ALTER TABLE edda.crash_ledger ALTER queue SET DEFAULT ` + fmt.Sprint(queue) + `; ALTER TABLE edda.crash_batch ALTER queue SET DEFAULT ` + fmt.Sprint(queue))
+	w.exec(`ALTER TABLE edda.crash_ledger ALTER queue SET DEFAULT ` + fmt.Sprint(queue) +
+		`; ALTER TABLE edda.crash_batch ALTER queue SET DEFAULT ` + fmt.Sprint(queue))
 	w.exec(`INSERT INTO edda.crash_ledger (due, id, deaths, alone, at)
 		SELECT due, id, 1, 0, now() - interval '2 minutes' FROM ` + w.queue("poisoned") + `
 		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now() - interval '2 minutes' FROM generate_series(1, 2500)
 		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now()`)
 	w.exec(`INSERT INTO edda.crash_batch (id, session, alone, due, ids, at)
-		SELECT gen_random_uuid(), gen_random_uuid(), false, '{}', '{}', now() - n * interval '40 minutes' FROM generate_series(1, 2) n`)
+		SELECT gen_random_uuid(), gen_random_uuid(), false, '{}', '{}', now() - n * interval '40 minutes'
+		FROM generate_series(1, 2) n`)
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended)
-		SELECT gen_random_uuid(), '', 1, '{}', now(), false, now() - n * interval '40 minutes' FROM generate_series(1, 2) n`)
+		SELECT gen_random_uuid(), '', 1, '{}', now(), false, now() - n * interval '40 minutes' FROM generate_series(1,
+		2) n`)
 	if _, err := w.bus.Send(t.Context(), innocent{}); err != nil { // it knows the queue
 		t.Fatal(err)
 	}
 	bus.CleanNow(t.Context(), w.bus)
-	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.crash_ledger), (SELECT count(*) FROM edda.crash_batch), (SELECT count(*) FROM edda.session))`)
+	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.crash_ledger), (SELECT count(*)
+		FROM edda.crash_batch), (SELECT count(*) FROM edda.session))`)
 	if got != "3 1 1" {
 		t.Errorf("%s rows are left of the ledger, batches and sessions, want 3 1 1", got)
 	}
@@ -394,7 +418,8 @@ func TestCrashStatementsPrepareAndAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", strings.Replace(w.queue("poisoned"), "edda.", ":schema.", 1)), schema)
+	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue",
+		strings.Replace(w.queue("poisoned"), "edda.", ":schema.", 1)), schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,11 +469,15 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 			"suspects":       {"1", "{now}", "{" + some + "}"},
 			"strike_out":     {"1", "now", some},
 		},
-		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"},
+		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off",
+			"SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"},
 		Fill: `INSERT INTO :schema.session (id, host, pid, queues, expires, locked, ended, died)
-			SELECT gen_random_uuid(), 'h', 1, '{1}', now(), false, now() - n * interval '1 minute', true FROM generate_series(1, 5000) n;
-			INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) SELECT gen_random_uuid(), 2 + n, gen_random_uuid(), false, '{}', '{}' FROM generate_series(1, 5000) n;
-			INSERT INTO :schema.crash_ledger (queue, due, id, deaths, alone) SELECT 1, now() - n * interval '1 minute', gen_random_uuid(), 1, 0 FROM generate_series(1, 5000) n`,
+			SELECT gen_random_uuid(), 'h', 1, '{1}', now(), false, now() - n * interval '1 minute', true
+			FROM generate_series(1, 5000) n;
+			INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) SELECT gen_random_uuid(), 2 + n,
+			gen_random_uuid(), false, '{}', '{}' FROM generate_series(1, 5000) n;
+			INSERT INTO :schema.crash_ledger (queue, due, id, deaths, alone) SELECT 1,
+			now() - n * interval '1 minute', gen_random_uuid(), 1, 0 FROM generate_series(1, 5000) n`,
 		MaxRows: 60,
 	}.Check(t, w.owner, schema)
 }

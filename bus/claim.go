@@ -55,9 +55,9 @@ func (l *leased) claimAll(taking context.Context) error {
 	return nil
 }
 
-// wanted is how many messages to claim. Of what is in hand so many will have ended when the claim comes back (ahead), and so many
-// more can be begun while the next one is on its way. So a claim does not stand between handlers that take no time, and a
-// message does not wait here for a slow one while another process could run it.
+// wanted is how many messages to claim. Of what is in hand so many will have ended when the claim comes back (ahead),
+// and so many more can be begun while the next one is on its way. So a claim does not stand between handlers that take
+// no time, and a message does not wait here for a slow one while another process could run it.
 func (l *leased) wanted() (want, ahead int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,11 +88,13 @@ func (l *leased) awaitRoom(ctx context.Context) bool {
 // claim takes up to want messages that are due and starts their handlers. It returns how many there were, or that there
 // was no slot for one.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and nobody would know until its lease ends.
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and nobody would know until its lease
+// ends.
 func (l *leased) claim(taking context.Context, want int) (got int, unseated bool, err error) {
 	l.claiming.Lock()
 	defer l.claiming.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), min(commitTimeout, l.trustedFor())) // what comes later is not trusted
+	// what comes later is not trusted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), min(commitTimeout, l.trustedFor()))
 	defer cancel()
 	l.depart(time.Now())
 	defer func() { l.arrive(time.Now()) }()
@@ -143,13 +145,15 @@ func (l *leased) take(ctx context.Context, conn *pgxpool.Conn, b *batch, want in
 }
 
 func (l *leased) queueClaim(pipeline *pgx.Batch, b *batch, want int, claims *[]*claimed) {
-	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()), l.options.BatchBytes, l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("claim"), want, l.options.Lease.Microseconds(), [16]byte(l.session()),
+		l.options.BatchBytes, l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
 		*claims = collectClaims(rows, b)
 		return rows.Err()
 	})
 }
 
-// got is what a claim says of the queue. One that its bytes cut short has left messages behind, as one that got all it wanted.
+// got is what a claim says of the queue. One that its bytes cut short has left messages behind, as one that got all it
+// wanted.
 func (b *batch) got(claims []*claimed, want int) int {
 	if len(claims) < b.found {
 		return want
@@ -192,8 +196,8 @@ func (l *leased) hold(claims []*claimed) {
 	}
 }
 
-// holdOne notes a claim. When this process still holds an earlier claim of the same row, that one is lost: its lease was over. The
-// caller holds mu.
+// holdOne notes a claim. When this process still holds an earlier claim of the same row, that one is lost: its lease
+// was over. The caller holds mu.
 func (l *leased) holdOne(c *claimed) {
 	if c.number > 1 {
 		for old := range l.held {
@@ -214,8 +218,8 @@ type flight struct {
 	handled int
 }
 
-// depart notes that a claim leaves, and estimates how many handlers will end while it is on its way: as many as ended since
-// the last one left, for as long as that took. A handler of minutes makes that none.
+// depart notes that a claim leaves, and estimates how many handlers will end while it is on its way: as many as ended
+// since the last one left, for as long as that took. A handler of minutes makes that none.
 func (l *leased) depart(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,8 +244,8 @@ func (l *leased) giveBack(claims []*claimed) {
 	}
 }
 
-// sort starts the handlers of what was claimed, and finishes what was decided without one. What comes after the end of taking
-// goes back.
+// sort starts the handlers of what was claimed, and finishes what was decided without one. What comes after the end of
+// taking goes back.
 func (l *leased) sort(claims []*claimed) {
 	start := make([]*claimed, 0, len(claims))
 	for _, c := range claims {

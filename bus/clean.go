@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	cleanEvery    = 10 * time.Minute
-	cleanTurn     = cleanEvery / 2 // after one process of the cluster began to clean, the others leave it alone for so long
-	cleanFor      = cleanEvery     // a clean-up that finds no end is ended then
-	cleanRows     = 10_000         // deleted by one statement; each walks again over what the others before it have left dead in the index
-	cleanQueues   = 100            // queues that one statement looks into, and locks
+	cleanEvery = 10 * time.Minute
+	// after one process of the cluster began to clean, the others leave it alone for so long
+	cleanTurn = cleanEvery / 2
+	cleanFor  = cleanEvery // a clean-up that finds no end is ended then
+	// deleted by one statement; each walks again over what the others before it have left dead in the index
+	cleanRows     = 10_000
+	cleanQueues   = 100 // queues that one statement looks into, and locks
 	cleanLease    = "clean"
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
@@ -40,14 +42,15 @@ func newCleaner() *cleaner {
 	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1), look: PinFor}
 }
 
-// Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox. It is for
-// programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole process, and the
-// processes of a cluster take turns. Once a minute each looks for what keeps Postgres from removing dead rows, and one of them warns: see
-// Pin. Clean returns nil when ctx ends.
+// Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
+// It is for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the
+// whole process, and the processes of a cluster take turns. Once a minute each looks for what keeps Postgres from
+// removing dead rows, and one of them warns: see Pin. Clean returns nil when ctx ends.
 func (b *Bus) Clean(ctx context.Context) error { return b.clean(ctx) }
 
-// clean deletes, now and then, the ids that callers gave, the records of discarded messages, old counters, the jobs of dead
-// letters that have ended, and what was noted about processes that died. Dead letters are kept until somebody acts.
+// clean deletes, now and then, the ids that callers gave, the records of discarded messages, old counters, the jobs of
+// dead letters that have ended, and what was noted about processes that died. Dead letters are kept until somebody
+// acts.
 func (b *Bus) clean(ctx context.Context) error {
 	c := b.cleaner
 	select {
@@ -76,10 +79,11 @@ func (b *Bus) cleanInTurns(ctx context.Context) error {
 	}
 }
 
-// cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the while.
-// Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
+// cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the
+// while. Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
 func (b *Bus) cleanInTurn(ctx context.Context) {
-	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
+	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(),
+		lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		b.calm.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
@@ -141,8 +145,8 @@ func (b *Bus) ledgerQueues(ctx context.Context) []int32 {
 	return nil
 }
 
-// prune does a piece of each chore in turn, until each has met one that was not full. After a full piece it rests for as long as
-// that took: however much there is to delete, a clean-up takes no more than half of a connection's time.
+// prune does a piece of each chore in turn, until each has met one that was not full. After a full piece it rests for
+// as long as that took: however much there is to delete, a clean-up takes no more than half of a connection's time.
 func (b *Bus) prune(ctx context.Context, left []chore) {
 	for begun := time.Now(); len(left) > 0 && time.Since(begun) < cleanFor; {
 		left = slices.DeleteFunc(left, func(c chore) bool { return !b.prunePiece(ctx, c) })

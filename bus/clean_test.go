@@ -15,7 +15,8 @@ import (
 )
 
 func (w *world) oldIDs(n int) {
-	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), E'\\x00', now() - interval '8 days' FROM generate_series(1, $1)`, n)
+	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), E'\\x00', now() - interval '8 days'
+		FROM generate_series(1, $1)`, n)
 }
 
 // A clean-up that deletes a fixed number of rows every ten minutes never ends where a service adds more than that.
@@ -29,7 +30,8 @@ func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
 	}
 }
 
-// A session that somebody forgot in a transaction keeps a ring from turning, so that ids or copies are kept without end.
+// A session that somebody forgot in a transaction keeps a ring from turning, so that ids or copies are kept without
+// end.
 func TestARingThatASessionHoldsIsTold(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	log := &kept{}
@@ -39,7 +41,8 @@ func TestARingThatASessionHoldsIsTold(t *testing.T) {
 	w.execTx(forgotten, w.sql(`SELECT FROM edda.inbox_1`))
 	bus.CleanNow(t.Context(), b)
 	want := fmt.Sprintf("process %d", forgotten.Conn().PgConn().PID())
-	if text := log.String(); strings.Count(text, "old rows were not deleted") != 1 || !strings.Contains(text, "table=inbox") || !strings.Contains(text, want) {
+	if text := log.String(); strings.Count(text, "old rows were not deleted") != 1 ||
+		!strings.Contains(text, "table=inbox") || !strings.Contains(text, want) {
 		t.Errorf("the log says %q, want %q in one line of the inbox", text, want)
 	}
 	w.want(0, `SELECT slot FROM edda.ring WHERE name = 'inbox'`)

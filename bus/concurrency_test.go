@@ -30,23 +30,25 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	}
 }
 
-// With one worker handling is sequential, and no save of the optimistic store is ever lost. Of several processes, one worker in
-// all of them is a matter of the limit.
+// With one worker handling is sequential, and no save of the optimistic store is ever lost. Of several processes, one
+// worker in all of them is a matter of the limit.
 func TestOneWorkerLosesNoSave(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		processes int
 		options   bus.EndpointOptions
 	}{
-		"one process":                         {1, bus.EndpointOptions{BatchMax: 5, Concurrency: 1}},
-		"three processes with a limit of one": {3, bus.EndpointOptions{BatchMax: 5, Concurrency: 2, ClusterConcurrency: 1}},
+		"one process": {1, bus.EndpointOptions{BatchMax: 5, Concurrency: 1}},
+		"three processes with a limit of one": {3,
+			bus.EndpointOptions{BatchMax: 5, Concurrency: 2, ClusterConcurrency: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
 			w.start("tallies", c.options, bus.Saga(tallies(saga.Optimistic, nil)))
 			for range c.processes - 1 {
-				w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "tallies", c.options, bus.Saga(tallies(saga.Optimistic, nil)))
+				w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "tallies", c.options,
+					bus.Saga(tallies(saga.Optimistic, nil)))
 			}
 			const messages, keys = 200, 2
 			for n := range messages {
@@ -83,8 +85,8 @@ func TestOneWorkerInEachOfTwoProcessesIsTwo(t *testing.T) {
 	}
 }
 
-// A handler that was free stayed idle while a message was due: the message that another one was about to begin counted as one that
-// runs, and as one that waits.
+// A handler that was free stayed idle while a message was due: the message that another one was about to begin counted
+// as one that runs, and as one that waits.
 func TestNoLeasedHandlerIsIdleWhileMessagesAreDue(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.makeQueue("callers")
@@ -93,11 +95,12 @@ func TestNoLeasedHandlerIsIdleWhileMessagesAreDue(t *testing.T) {
 	for n := range both {
 		both[n].Add(2)
 	}
-	w.start("callers", bus.EndpointOptions{Concurrency: 2, BatchMax: 1, Poll: time.Minute}, bus.Handle(func(_ *bus.Context, m call) error {
-		both[m.N].Done()
-		both[m.N].Wait() // it ends when the other one has begun
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{Concurrency: 2, BatchMax: 1, Poll: time.Minute},
+		bus.Handle(func(_ *bus.Context, m call) error {
+			both[m.N].Done()
+			both[m.N].Wait() // it ends when the other one has begun
+			return nil
+		}))
 	for n := range both {
 		w.send(call{N: n})
 		w.send(call{N: n})

@@ -164,7 +164,8 @@ type both struct{ ByKey, ByID int }
 func testKeyAndReply(t *testing.T, store saga.Store, first string) {
 	w := newWorld(t, bus.Options{})
 	def := saga.Define("both", saga.Options{Store: store},
-		saga.StartedBy(func(m add) string { return m.Key }, func(s *both, _ *saga.Context, _ add) error { s.ByKey++; return nil }),
+		saga.StartedBy(func(m add) string { return m.Key },
+			func(s *both, _ *saga.Context, _ add) error { s.ByKey++; return nil }),
 		saga.OnReply(func(s *both, _ *saga.Context, _ told) error { s.ByID++; return nil }),
 	)
 	stop := w.start("both", bus.EndpointOptions{}, bus.Saga(def))

@@ -38,13 +38,14 @@ func (w *world) configured(change func(*pgxpool.Config)) *pgxpool.Pool {
 	return pool
 }
 
-// Behind a pooler whose sessions are all in the hands of senders none of them gets a second one. The first message of a process, which has not
-// read the subscriptions yet, must not wait for that.
+// Behind a pooler whose sessions are all in the hands of senders none of them gets a second one. The first message of a
+// process, which has not read the subscriptions yet, must not wait for that.
 func TestFirstSendNeedsOneConnection(t *testing.T) {
 	t.Parallel()
 	id := func() saga.SendOption { return saga.WithID(saga.ID(uuid.New())) }
 	raw := bus.RawMessage{Raw: saga.Raw{Name: told{}.Kind(), Body: []byte("{}")}}
-	inTx := func(do func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error) func(context.Context, *bus.Bus, *pgxpool.Pool) error {
+	inTx := func(do func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error) func(context.Context, *bus.Bus,
+		*pgxpool.Pool) error {
 		return func(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) error {
 			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return do(ctx, b, tx) })
 		}
@@ -67,7 +68,10 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			_, err := b.PublishTx(ctx, tx, told{})
 			return err
 		}),
-		"SendRawTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error { return b.SendRawTx(ctx, tx, "listener", raw) }),
+		"SendRawTx": inTx(func(ctx context.Context, b *bus.Bus,
+			tx pgx.Tx) error {
+			return b.SendRawTx(ctx, tx, "listener", raw)
+		}),
 		"SendAllTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
 			_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{}}})
 			return err
@@ -78,7 +82,8 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			return b.InSQL(ctx, db, func(tx *sql.Tx) error { _, err := b.SendSQL(ctx, tx, told{}); return err })
 		},
 		"Arrive": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error {
-			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"}, bus.Arrival{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
+			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"},
+				bus.Arrival{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
 			return err
 		},
 	} {
@@ -115,13 +120,15 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 	}
 }
 
-// What a transaction sees of the subscriptions may never be committed, so it is not what the rest of the process goes by.
+// What a transaction sees of the subscriptions may never be committed, so it is not what the rest of the process goes
+// by.
 func TestUncommittedSubscriptionStaysInItsTransaction(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("listener", bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
 	w.install("late", bus.HandleTx(func(*bus.Context, pgx.Tx, greet) error { return nil }))
 	tx := w.begin()
-	w.execTx(tx, w.sql(`INSERT INTO edda.subscription (kind, queue) SELECT $1, id FROM edda.queue WHERE endpoint = 'late'`), told{}.Kind())
+	w.execTx(tx, w.sql(`INSERT INTO edda.subscription (kind, queue) SELECT $1, id FROM edda.queue
+		WHERE endpoint = 'late'`), told{}.Kind())
 	w.execTx(tx, w.sql(`UPDATE edda.subscription_generation SET generation = generation + 1`))
 	if _, err := w.bus.SendTx(t.Context(), tx, told{}); !errors.Is(err, bus.ErrAmbiguous) {
 		t.Errorf("in the transaction: %v, want ErrAmbiguous", err)
@@ -158,7 +165,10 @@ func TestListenerConnectsAsThePoolDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.startOn(b, "listener", seldom, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
-	w.until("the session is locked", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
+	w.until("the session is locked", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.session WHERE locked`) == 1
+	})
 	if n := w.count(`SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l USING (pid)
 		WHERE l.locktype = 'advisory' AND a.application_name = $1`, "from the hook of "+w.schema); n != 1 {
 		t.Errorf("%d connections with the lock of a session went through the hooks", n)
@@ -170,14 +180,20 @@ func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var said [3]lines
 	for n := range said {
-		b := w.newBus(bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(&said[n], &slog.HandlerOptions{Level: slog.LevelWarn}))})
-		p := w.partitioned(b, "chats", bus.PartitionOptions{Partitions: 1, Endpoint: seldom}, bus.Saga(chats(time.Hour)))
+		b := w.newBus(bus.Options{Schema: w.schema, AutoInstall: true,
+			Logger: slog.New(slog.NewTextHandler(&said[n], &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		p := w.partitioned(b, "chats", bus.PartitionOptions{Partitions: 1, Endpoint: seldom},
+			bus.Saga(chats(time.Hour)))
 		if n == 0 {
-			w.must(w.partitioned(w.ownersBus(), "chats", bus.PartitionOptions{Partitions: 1}, bus.Saga(chats(time.Hour))).Install(t.Context()))
+			w.must(w.partitioned(w.ownersBus(), "chats", bus.PartitionOptions{Partitions: 1},
+				bus.Saga(chats(time.Hour))).Install(t.Context()))
 		}
 		w.runPartitioned(p)
 	}
-	w.until("all of them listen", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == len(said) })
+	w.until("all of them listen", func() bool {
+		return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == len(
+			said)
+	})
 	for n := range said {
 		if got := said[n].String(); got != "" {
 			t.Errorf("process %d says: %s", n, got)
@@ -185,7 +201,8 @@ func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 	}
 }
 
-// When Postgres is away every worker, every loop and the listener fail, again and again. The log has a line of it when that begins, and one when it is over.
+// When Postgres is away every worker, every loop and the listener fail, again and again. The log has a line of it when
+// that begins, and one when it is over.
 func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
@@ -194,17 +211,21 @@ func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 	t.Cleanup(func() { _ = server.Stop() })
 	w := poisonedOn(t, server.DSN())
 	var said lines
-	b, err := bus.New(w.openPool(server.DSN()), bus.Options{AutoInstall: true, Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	b, err := bus.New(w.openPool(server.DSN()),
+		bus.Options{AutoInstall: true, Logger: slog.New(
+			slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.preload(50_000)
 	handled := atomic.Int64{}
-	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 8, BatchMax: 20}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
-		handled.Add(1)
-		return nil
-	}))
-	w.startOn(b, "leased", bus.EndpointOptions{Poll: 50 * time.Millisecond}, bus.Handle(func(*bus.Context, told) error { return nil }))
+	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 8, BatchMax: 20},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
+			handled.Add(1)
+			return nil
+		}))
+	w.startOn(b, "leased", bus.EndpointOptions{Poll: 50 * time.Millisecond},
+		bus.Handle(func(*bus.Context, told) error { return nil }))
 	for range 2 {
 		before := handled.Load()
 		w.until("work goes on", func() bool { return handled.Load() > before+2000 })
@@ -212,13 +233,17 @@ func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.untilWithin(time.Minute, "it is over", func() bool { return strings.Contains(said.String(), "edda: the database is back") })
+	w.untilWithin(time.Minute, "it is over", func() bool {
+		return strings.Contains(said.String(),
+			"edda: the database is back")
+	})
 	if n := strings.Count(said.String(), "level=WARN"); n > 4 {
 		t.Errorf("of two outages there were %d warnings:\n%s", n, said.String())
 	}
 }
 
-// A program that is started while Postgres is away is told so, as its migration and its Install would be: the address may be wrong.
+// A program that is started while Postgres is away is told so, as its migration and its Install would be: the address
+// may be wrong.
 func TestRunEndsWhenPostgresIsAwayAtItsStart(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -238,7 +263,8 @@ func TestRunEndsWhenPostgresIsAwayAtItsStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := bus.NewEndpoint(b, "early", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
+	e, err := bus.NewEndpoint(b, "early", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Two processes want one instance of the pessimistic store. One earlier message has started it, so that they do not even race
-// for the start: their steps follow each other, each sees what the last one left, and nothing is stepped in vain.
+// Two processes want one instance of the pessimistic store. One earlier message has started it, so that they do not
+// even race for the start: their steps follow each other, each sees what the last one left, and nothing is stepped in
+// vain.
 func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -33,7 +34,8 @@ func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 	w.send(add{Key: "a", N: 1})
 	w.untilEmpty("tallies")
 	messages := 1
-	for messages == 1 || messages < 2000 && (steps[0].Load() == 0 || steps[1].Load() == 0) { // one process may be done before the other is awake
+	// one process may be done before the other is awake
+	for messages == 1 || messages < 2000 && (steps[0].Load() == 0 || steps[1].Load() == 0) {
 		tx := w.begin()
 		for range 200 {
 			if _, err := w.bus.SendTx(t.Context(), tx, add{Key: "a", N: 1}); err != nil {
@@ -57,8 +59,8 @@ func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 	w.want(messages, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
 }
 
-// Messages that start, change and complete the same few instances arrive at two processes in any order. Each takes effect once,
-// upon the one life that its key has at that moment.
+// Messages that start, change and complete the same few instances arrive at two processes in any order. Each takes
+// effect once, upon the one life that its key has at that moment.
 func TestEveryChangeAndCompletionHitsOneLife(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -93,16 +95,19 @@ func TestEveryChangeAndCompletionHitsOneLife(t *testing.T) {
 		w.want(messages, `SELECT count(*) FROM `+heard)
 		for key, ended := range ends {
 			alive := w.count(`SELECT count(*) FROM edda.saga WHERE key = $1`, key)
-			w.want(ended+alive, `SELECT count(*) FROM `+heard+` WHERE convert_from(body, 'UTF8')::jsonb @> jsonb_build_object('Key', $1::text, 'Sum', 1)`, key)
+			w.want(ended+alive, `SELECT count(*) FROM `+heard+
+				` WHERE convert_from(body, 'UTF8')::jsonb @> jsonb_build_object('Key', $1::text, 'Sum', 1)`, key)
 		}
 	})
 }
 
-// How long a batch waits for an instance in other hands is a setting of its saga. By default it would have given up several times here.
+// How long a batch waits for an instance in other hands is a setting of its saga. By default it would have given up
+// several times here.
 func TestLockWaitIsSetForASaga(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	patient := saga.Define("patient", saga.Options{LockWait: time.Minute},
-		saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, _ *saga.Context, m add) error { s.Sum += m.N; return nil }))
+		saga.StartedBy(func(m add) string { return m.Key },
+			func(s *tally, _ *saga.Context, m add) error { s.Sum += m.N; return nil }))
 	stop := w.start("tallies", bus.EndpointOptions{}, bus.Saga(patient))
 	w.send(add{Key: "a", N: 1})
 	w.untilEmpty("tallies")

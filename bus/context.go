@@ -75,7 +75,8 @@ func (c *Context) emit(intent saga.Intent, m saga.Message, o []saga.SendOption) 
 		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
 	}
 	if c.outBytes += len(out.Body); err == nil && c.outBytes > mostOutBytes {
-		err = fmt.Errorf("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, mostOutBytes, saga.ErrTooLarge)
+		err = fmt.Errorf("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, mostOutBytes,
+			saga.ErrTooLarge)
 	}
 	if err != nil {
 		if len(c.faults) < 5 {

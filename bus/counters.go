@@ -15,13 +15,14 @@ import (
 //go:embed counters.sql
 var counterStatements string
 
-// SagaCounters are what one saga did in one endpoint, in all processes together, added up. They are for advice: they are
-// written every ten seconds or so and when an endpoint has drained, what a process had not written when it crashed is
-// lost, and a write that failed is not repeated.
+// SagaCounters are what one saga did in one endpoint, in all processes together, added up. They are for advice: they
+// are written every ten seconds or so and when an endpoint has drained, what a process had not written when it crashed
+// is lost, and a write that failed is not repeated.
 type SagaCounters struct {
 	Endpoint string
 	Saga     string // "" stands for the endpoint's handlers that are no saga
-	Store    string // "pessimistic", "optimistic", or "" without a saga; with the next two as the process that wrote last had it
+	// "pessimistic", "optimistic", or "" without a saga; with the next two as the process that wrote last had it
+	Store string
 
 	Concurrency int
 	BatchMax    int
@@ -93,7 +94,8 @@ func readCounters(row pgx.CollectableRow) (c SagaCounters, err error) {
 	var s sums
 	copy(s[:], read)
 	for n, number := range []*int64{
-		countTaken: &c.Taken, countSteps: &c.Steps, countRetries: &c.Retries, countDiscarded: &c.Discarded, countDead: &c.Dead,
+		countTaken: &c.Taken, countSteps: &c.Steps, countRetries: &c.Retries, countDiscarded: &c.Discarded,
+		countDead:          &c.Dead,
 		countDeadConflicts: &c.DeadConflicts, countConflicts: &c.Conflicts, countBusy: &c.Busy, countQueued: &c.Queued,
 		countBatches: &c.Batches, countInstances: &c.Instances, countWrites: &c.Writes, countStarts: &c.Starts,
 		countLost: &c.Lost, countLostStarts: &c.LostStarts, countStateBytes: &c.StateBytes,

@@ -13,7 +13,8 @@ INSERT INTO :schema.saga_counter AS c (
     taken, steps, retries, discarded, dead, dead_conflicts, conflicts, busy, queued, batches, instances, writes, starts,
     lost, lost_starts, state_bytes, waits, wait_timeouts, turns, handler_us, critical_us, batch_us, wait_us, turn_us)
 VALUES (date_trunc('hour', now(), 'UTC'), $1, $2, $3, $4, $5, now() - $6::bigint * interval '1 microsecond', now(),
-        $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
+        $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
+            $30)
 ON CONFLICT ON CONSTRAINT saga_counter_pkey DO UPDATE SET
     store = excluded.store, concurrency = excluded.concurrency, batch_max = excluded.batch_max,
     first = least(c.first, excluded.first), last = greatest(c.last, excluded.last),
@@ -21,22 +22,28 @@ ON CONFLICT ON CONSTRAINT saga_counter_pkey DO UPDATE SET
     discarded = c.discarded + excluded.discarded, dead = c.dead + excluded.dead,
     dead_conflicts = c.dead_conflicts + excluded.dead_conflicts, conflicts = c.conflicts + excluded.conflicts,
     busy = c.busy + excluded.busy, queued = c.queued + excluded.queued, batches = c.batches + excluded.batches,
-    instances = c.instances + excluded.instances, writes = c.writes + excluded.writes, starts = c.starts + excluded.starts,
+    instances = c.instances + excluded.instances, writes = c.writes + excluded.writes,
+        starts = c.starts + excluded.starts,
     lost = c.lost + excluded.lost, lost_starts = c.lost_starts + excluded.lost_starts,
     state_bytes = c.state_bytes + excluded.state_bytes, waits = c.waits + excluded.waits,
     wait_timeouts = c.wait_timeouts + excluded.wait_timeouts, turns = c.turns + excluded.turns,
     handler_us = c.handler_us + excluded.handler_us, critical_us = c.critical_us + excluded.critical_us,
-    batch_us = c.batch_us + excluded.batch_us, wait_us = c.wait_us + excluded.wait_us, turn_us = c.turn_us + excluded.turn_us;
+    batch_us = c.batch_us + excluded.batch_us, wait_us = c.wait_us + excluded.wait_us,
+        turn_us = c.turn_us + excluded.turn_us;
 
 -- name: read_counters
 -- The numbers of the hours that have not ended before the period begins. store and its neighbours are those of the
 -- newest hour.
 SELECT endpoint, saga,
-       (array_agg(store ORDER BY hour DESC))[1], (array_agg(concurrency ORDER BY hour DESC))[1], (array_agg(batch_max ORDER BY hour DESC))[1],
+       (array_agg(store ORDER BY hour DESC))[1], (array_agg(concurrency ORDER BY hour DESC))[1], (array_agg(batch_max
+           ORDER BY hour DESC))[1],
        min(first), max(last),
-       ARRAY[sum(taken), sum(steps), sum(retries), sum(discarded), sum(dead), sum(dead_conflicts), sum(conflicts), sum(busy),
-             sum(queued), sum(batches), sum(instances), sum(writes), sum(starts), sum(lost), sum(lost_starts), sum(state_bytes),
-             sum(waits), sum(wait_timeouts), sum(turns), sum(handler_us), sum(critical_us), sum(batch_us), sum(wait_us), sum(turn_us)]::bigint[]
+       ARRAY[sum(taken), sum(steps), sum(retries), sum(discarded), sum(dead), sum(dead_conflicts), sum(conflicts),
+           sum(busy),
+             sum(queued), sum(batches), sum(instances), sum(writes), sum(starts), sum(lost), sum(lost_starts),
+                 sum(state_bytes),
+             sum(waits), sum(wait_timeouts), sum(turns), sum(handler_us), sum(critical_us), sum(batch_us),
+                 sum(wait_us), sum(turn_us)]::bigint[]
 FROM :schema.saga_counter
 WHERE hour > now() - $1::bigint * interval '1 microsecond' - interval '1 hour'
 GROUP BY endpoint, saga

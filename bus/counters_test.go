@@ -45,7 +45,8 @@ func TestCounterStatements(t *testing.T) {
 		File: "counters.sql", MaxRows: 1000, PlannedAnew: true,
 		Statements: map[string][]string{"add_counters": add, "prune_counters": {"1209600", "1000"}},
 		Fill: `INSERT INTO :schema.saga_counter
-			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500, now(), now(),
+			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500,
+			now(), now(),
 			       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
 			FROM generate_series(0, 400) h, generate_series(1, 100) s`,
 	}.Check(t, w.owner, w.parsed())
@@ -70,8 +71,9 @@ func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
 	want := bus.SagaCounters{
 		Endpoint: "e", Saga: "s", Store: "optimistic", Concurrency: 3, BatchMax: 500,
 		Taken: 2, Steps: 4, Retries: 6, Discarded: 8, Dead: 10, DeadConflicts: 12, Conflicts: 14, Busy: 16, Queued: 18,
-		Batches: 20, Instances: 22, Writes: 24, Starts: 26, Lost: 28, LostStarts: 30, StateBytes: 32, Waits: 34, WaitTimeouts: 36,
-		Turns: 38, Handler: 20 * us, Critical: 21 * us, Batch: 22 * us, Wait: 23 * us, Turn: 24 * us,
+		Batches: 20, Instances: 22, Writes: 24, Starts: 26, Lost: 28, LostStarts: 30, StateBytes: 32, Waits: 34,
+		WaitTimeouts: 36,
+		Turns:        38, Handler: 20 * us, Critical: 21 * us, Batch: 22 * us, Wait: 23 * us, Turn: 24 * us,
 	}
 	if got != want {
 		t.Errorf("read\n%+v\nwant\n%+v", got, want)
@@ -100,8 +102,8 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	}
 }
 
-// The counters tell three times apart: what handlers take, what their batches take, and what messages take from their send, or from when
-// they are due.
+// The counters tell three times apart: what handlers take, what their batches take, and what messages take from their
+// send, or from when they are due.
 func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -113,14 +115,16 @@ func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '3 hours', due = due - interval '1 hour'`)
 	w.send(add{Key: "b", N: 1})
 	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '1 hour', due = due - interval '3 hours' WHERE sent > now() - interval '1 hour'`)
-	w.exec(`CREATE FUNCTION edda.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$`)
+	w.exec(`CREATE FUNCTION edda.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$`)
 	w.exec(`CREATE TRIGGER dawdle BEFORE DELETE ON ` + queue + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.dawdle()`)
 	stop := w.start("tallies", bus.EndpointOptions{Concurrency: 1}, bus.Saga(def))
 	w.untilEmpty("tallies")
 	stop()
 	c := w.counters("tallies", "tally")
 	if c.Steps != 2 || c.Handler < 2*slow || c.Batch < c.Handler+write*9/10 || c.Batch > time.Minute {
-		t.Errorf("%d handlers took %v, and their batches %v; want %v or more, and a write of %v besides", c.Steps, c.Handler, c.Batch, 2*slow, write)
+		t.Errorf("%d handlers took %v, and their batches %v; want %v or more, and a write of %v besides", c.Steps,
+			c.Handler, c.Batch, 2*slow, write)
 	}
 	if c.Critical < 2*time.Hour || c.Critical > 2*time.Hour+time.Minute {
 		t.Errorf("the critical time of both is %v, want an hour each", c.Critical)
@@ -147,7 +151,8 @@ func TestCountersTellWhatASagaDid(t *testing.T) {
 			}
 			return recoverability.DeadLetter()
 		}
-		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: policy}, bus.Saga(sagas), plain)
+		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: policy},
+			bus.Saga(sagas), plain)
 		w.makeQueue("tallies")
 		if err := e.Install(t.Context()); err != nil {
 			t.Fatal(err)
@@ -162,7 +167,8 @@ func TestCountersTellWhatASagaDid(t *testing.T) {
 		w.untilEmpty("tallies")
 		stop()
 		got := w.counters("tallies", "tally")
-		if got.Handler <= 0 || got.Critical <= 0 || got.Batch <= 0 || got.StateBytes <= 0 || got.Critical < got.Handler {
+		if got.Handler <= 0 || got.Critical <= 0 || got.Batch <= 0 || got.StateBytes <= 0 ||
+			got.Critical < got.Handler {
 			t.Errorf("times and sizes: %+v", got)
 		}
 		got.Handler, got.Critical, got.Batch, got.StateBytes, got.Since, got.Last = 0, 0, 0, 0, time.Time{}, time.Time{}
@@ -192,7 +198,8 @@ func TestCountersTellOfConflicts(t *testing.T) {
 	g.open()
 	w.untilEmpty("tallies")
 	stop()
-	if c := w.counters("tallies", "tally"); c.Conflicts != 1 || c.Lost != 1 || c.LostStarts != 0 || c.Steps != 2 || c.Writes != 2 || c.Instances != 3 {
+	if c := w.counters("tallies", "tally"); c.Conflicts != 1 || c.Lost != 1 || c.LostStarts != 0 || c.Steps != 2 ||
+		c.Writes != 2 || c.Instances != 3 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -238,7 +245,10 @@ func TestCountersAreWrittenNowAndThen(t *testing.T) {
 	w.listener()
 	w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)))
 	w.send(add{Key: "a", N: 1})
-	w.until("the counters are there", func() bool { return w.count(`SELECT coalesce(sum(steps), 0) FROM edda.saga_counter`) == 1 })
+	w.until("the counters are there", func() bool {
+		return w.count(
+			`SELECT coalesce(sum(steps), 0) FROM edda.saga_counter`) == 1
+	})
 	w.want(1, `SELECT count(*) FROM edda.saga_counter`) // nothing is written of what did nothing
 }
 
@@ -268,13 +278,15 @@ func TestOldCountersAreDeleted(t *testing.T) {
 		FROM generate_series(0, 20) d`)
 	bus.CleanNow(t.Context(), w.bus)
 	w.want(14, `SELECT count(*) FROM edda.saga_counter`)
-	for period, want := range map[time.Duration]int64{0: 2, time.Minute: 1, 60 * time.Hour: 3, 365 * 24 * time.Hour: 14} {
+	for period, want := range map[time.Duration]int64{0: 2, time.Minute: 1, 60 * time.Hour: 3,
+		365 * 24 * time.Hour: 14} {
 		all, err := w.bus.SagaCounters(t.Context(), period)
 		if err != nil || len(all) != 1 || all[0].Steps != want {
 			t.Errorf("of the last %v: %+v %v, want %d steps", period, all, err, want)
 		}
 	}
-	if _, err := w.bus.SagaCounters(t.Context(), -1); err == nil || !strings.Contains(err.Error(), "want 0 (a day) or more") {
+	if _, err := w.bus.SagaCounters(t.Context(), -1); err == nil ||
+		!strings.Contains(err.Error(), "want 0 (a day) or more") {
 		t.Errorf("a negative period: %v", err)
 	}
 }

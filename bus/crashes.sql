@@ -20,8 +20,8 @@ SELECT pg_advisory_lock(hashtextextended(s.id::text, s.tableoid::bigint)) FROM :
 
 -- name: bury_sessions
 -- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who
--- look marks it; nobody waits. Unless $2 says so, each tries the locks of the $3 sessions behind its own only, in a circle: if all tried
--- all, n processes would try n * n.
+-- look marks it; nobody waits. Unless $2 says so, each tries the locks of the $3 sessions behind its own only, in a
+-- circle: if all tried all, n processes would try n * n.
 WITH near AS MATERIALIZED (
     (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id > $1 ORDER BY s.id LIMIT $3)
     UNION ALL
@@ -42,13 +42,14 @@ FROM gone WHERE d.id = gone.id RETURNING d.id, d.host, d.pid, d.queues;
 SELECT EXISTS (SELECT FROM :schema.session s WHERE s.ended IS NULL AND s.id <> $1);
 
 -- name: careful_queues
--- Which of the queues were in the hands of a process that died in the last while, and for how many microseconds that counts.
--- By now(), which an index can be asked for: the transaction has just begun.
+-- Which of the queues were in the hands of a process that died in the last while, and for how many microseconds that
+-- counts. By now(), which an index can be asked for: the transaction has just begun.
 SELECT u.queue, s.remaining FROM unnest($1::int[]) u(queue)
 CROSS JOIN LATERAL (
     SELECT $2::bigint + (extract(epoch FROM s.ended - clock_timestamp()) * 1000000)::bigint AS remaining
     FROM :schema.session s
-    WHERE s.ended > now() - $2::bigint * interval '1 microsecond' AND s.ended IS NOT NULL AND s.died AND u.queue = ANY (s.queues)
+    WHERE s.ended > now() - $2::bigint * interval '1 microsecond' AND s.ended IS NOT NULL AND s.died
+        AND u.queue = ANY (s.queues)
     ORDER BY s.ended DESC LIMIT 1) s;
 
 -- name: look_anew
@@ -56,8 +57,8 @@ CROSS JOIN LATERAL (
 SELECT pg_stat_clear_snapshot();
 
 -- name: dead_sessions
--- Which of these died. One that is not there any more has been dead for long: a living one is always there. One that holds no
--- lock is believed to have died before its time is over when its server process is gone, $2.
+-- Which of these died. One that is not there any more has been dead for long: a living one is always there. One that
+-- holds no lock is believed to have died before its time is over when its server process is gone, $2.
 SELECT u.id FROM unnest($1::uuid[], $2::int[]) u(id, backend)
 LEFT JOIN LATERAL (SELECT s.*, s.tableoid AS place FROM :schema.session s WHERE s.id = u.id OFFSET 0) s ON true
 WHERE CASE WHEN s.id IS NULL OR s.died THEN true
@@ -69,12 +70,14 @@ WHERE CASE WHEN s.id IS NULL OR s.died THEN true
 
 -- name: prune_sessions
 DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
-    SELECT s.id FROM :schema.session s WHERE s.ended IS NOT NULL AND s.ended < now() - $1::bigint * interval '1 microsecond'
+    SELECT s.id FROM :schema.session s WHERE s.ended IS NOT NULL
+        AND s.ended < now() - $1::bigint * interval '1 microsecond'
     ORDER BY s.ended LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: enter_batch
 -- Before a careful batch runs anything.
-INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[], $6::uuid[]);
+INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[],
+    $6::uuid[]);
 
 -- name: leave_batch
 -- In the batch's own transaction, or after its rollback: a process that lives is not blamed in between.
@@ -85,8 +88,10 @@ DELETE FROM :schema.crash_batch WHERE id = $1;
 DELETE FROM :schema.crash_batch WHERE id = ANY ($1::uuid[]);
 
 -- name: old_batches
--- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended well.
-SELECT h.id, h.session, h.backend FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2 AND h.ids && $3::uuid[];
+-- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended
+-- well.
+SELECT h.id, h.session, h.backend FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2
+    AND h.ids && $3::uuid[];
 
 -- name: charge_batches
 -- Each death is charged once: whoever deletes the row does it.
@@ -95,13 +100,15 @@ WITH died AS (
 fallen AS (
     SELECT d.queue, u.due, u.id, count(*)::int AS deaths, sum(d.alone::int)::int AS alone
     FROM died d CROSS JOIN LATERAL unnest(d.due, d.ids) u(due, id) GROUP BY d.queue, u.due, u.id)
-INSERT INTO :schema.crash_ledger AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone FROM fallen f
+INSERT INTO :schema.crash_ledger AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone
+    FROM fallen f
 ON CONFLICT ON CONSTRAINT crash_ledger_pkey DO UPDATE
 SET deaths = l.deaths + excluded.deaths, alone = l.alone + excluded.alone, at = clock_timestamp();
 
 -- name: suspects
 SELECT l.due, l.id, l.deaths, l.alone FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-CROSS JOIN LATERAL (SELECT * FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due AND l.id = u.id OFFSET 0) l;
+CROSS JOIN LATERAL (SELECT * FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due
+    AND l.id = u.id OFFSET 0) l;
 
 -- name: strike_out
 -- In the transaction in which a suspect meets its fate.
@@ -114,11 +121,12 @@ DELETE FROM :schema.crash_batch d WHERE d.ctid = ANY (ARRAY(
     WHERE h.at < clock_timestamp() - $1::bigint * interval '1 microsecond' LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: ledger_queues
-SELECT DISTINCT l.queue FROM :schema.crash_ledger l WHERE l.at < clock_timestamp() - interval '1 minute' ORDER BY l.queue;
+SELECT DISTINCT l.queue FROM :schema.crash_ledger l WHERE l.at < clock_timestamp() - interval '1 minute'
+    ORDER BY l.queue;
 
 -- name: prune_ledger
--- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful. The statement looks
--- into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful. The statement
+-- looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
 DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.crash_ledger l
     WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'

@@ -38,11 +38,12 @@ var slowly = map[string]struct {
 	}},
 	"the key of a saga": {parts: []bus.Part{bus.Saga(saga.Define("slow", saga.Options{},
 		saga.StartedBy(slow.take, func(*tally, *saga.Context, slow) error { return nil })))}},
-	"the key of a lane": {order: bus.Overtaking, parts: []bus.Part{bus.Handle(func(*bus.Context, slow) error { return nil }, bus.KeyedBy(slow.take))}},
+	"the key of a lane": {order: bus.Overtaking,
+		parts: []bus.Part{bus.Handle(func(*bus.Context, slow) error { return nil }, bus.KeyedBy(slow.take))}},
 }
 
-// A function that decodes a message and takes too long had the transaction of its batch ended by the server, again and again: it
-// was called without end, and its neighbours were not handled.
+// A function that decodes a message and takes too long had the transaction of its batch ended by the server, again and
+// again: it was called without end, and its neighbours were not handled.
 func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range slowly {
@@ -51,7 +52,8 @@ func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
 			w.slowly(bus.EndpointOptions{Ordered: c.order}, c.parts, 0, 0, 1500, 0, 0)
 			w.untilEmpty("slow")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND position('1500' IN convert_from(body, 'UTF8')) > 0 AND position('decoding it took' IN error) > 0`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1
+				AND position('1500' IN convert_from(body, 'UTF8')) > 0 AND position('decoding it took' IN error) > 0`)
 		})
 	}
 }
@@ -114,14 +116,16 @@ func TestPanicInDecodingIsAFailureOfItsMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("trapped", bus.EndpointOptions{Policy: once}, bus.Saga(saga.Define("trapped", saga.Options{},
 		saga.StartedBy(func(booby) string { return "read" }, func(*booby, *saga.Context, booby) error { return nil }),
-		saga.StartedBy(func(add) string { return "write" }, func(s *booby, _ *saga.Context, _ add) error { s.Fuse = true; return nil }))))
+		saga.StartedBy(func(add) string { return "write" },
+			func(s *booby, _ *saga.Context, _ add) error { s.Fuse = true; return nil }))))
 	w.raw("decode.booby", `true`, `{}`, "trapped")
 	w.send(add{N: 1})
 	w.send(booby{})
 	w.untilEmpty("trapped")
 	w.want(1, `SELECT count(*) FROM edda.saga`)
 	w.want(2, `SELECT count(*) FROM edda.dead_letter`)
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'decode.booby' AND position('UnmarshalJSON' IN error) > 0`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'decode.booby'
+		AND position('UnmarshalJSON' IN error) > 0`)
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'tally.add' AND position('MarshalJSON' IN error) > 0`)
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PartitionOf is the partition that the messages of key go to, of so many: 0 … partitions-1. It is FNV-1a of 64 bits with the
-// finalizer of MurmurHash3, and will be the same in every later version: messages that wait depend on it. It panics when there are no partitions.
+// PartitionOf is the partition that the messages of key go to, of so many: 0 … partitions-1. It is FNV-1a of 64 bits
+// with the finalizer of MurmurHash3, and will be the same in every later version: messages that wait depend on it. It
+// panics when there are no partitions.
 func PartitionOf(key string, partitions int) int {
 	const offset, prime = 14695981039346656037, 1099511628211
 	hash := uint64(offset)
@@ -55,9 +56,9 @@ func (s *spread) move(r route) string {
 	return sql
 }
 
-// distribute decides the partition of every message that its kind and body are understood of. The others met their fate in
-// decode, as in any endpoint: what cannot be read is dead here, and a kind that nobody knows yet waits here, so that it is moved by its key
-// in the end.
+// distribute decides the partition of every message that its kind and body are understood of. The others met their fate
+// in decode, as in any endpoint: what cannot be read is dead here, and a kind that nobody knows yet waits here, so that
+// it is moved by its key in the end.
 func (b *batch) distribute(ctx context.Context) error {
 	var byID []*message
 	now := time.Now()
@@ -101,8 +102,9 @@ func (b *batch) moveTo(m *message, key string) {
 	m.fate, m.partition = moved, PartitionOf(key, len(b.partitions.names))
 }
 
-// distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the instance was
-// started before the endpoint had partitions, or had another number of them. An instance that is gone has no order to keep.
+// distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
+// instance was started before the endpoint had partitions, or had another number of them. An instance that is gone has
+// no order to keep.
 func (b *batch) distributeByInstance(ctx context.Context, messages []*message) error {
 	if len(messages) == 0 {
 		return nil

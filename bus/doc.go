@@ -22,58 +22,60 @@
 //
 // # Leased endpoints
 //
-// Handlers that take long or talk to others (Handle) run with no transaction open. Their endpoint claims a message by moving its due
-// to the end of a lease, extends that while the handler runs, and ends the message in one transaction that holds what the
-// handler sent, where the claim still stands. A claim that was lost, because the process died or was paused or the
-// database was away for a lease, leaves nothing behind but the effects that the handler had elsewhere: the message
-// is due again by itself, and the old claim can neither be extended nor finished.
+// Handlers that take long or talk to others (Handle) run with no transaction open. Their endpoint claims a message by
+// moving its due to the end of a lease, extends that while the handler runs, and ends the message in one transaction
+// that holds what the handler sent, where the claim still stands. A claim that was lost, because the process died or
+// was paused or the database was away for a lease, leaves nothing behind but the effects that the handler had
+// elsewhere: the message is due again by itself, and the old claim can neither be extended nor finished.
 //
-// An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The right to a key is
-// a lane: a row with an owner and the end of its lease. A message that comes to the head while its lane is
-// somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an endpoint go one
-// after another; that is what makes the order hold. When the lease of a lane ends, what its owner had claimed goes back before
-// everything that is parked.
+// An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The
+// right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head while its
+// lane is somebody else's is parked in a table of its own, and comes back when the lane is free. Claims of such an
+// endpoint go one after another; that is what makes the order hold. When the lease of a lane ends, what its owner had
+// claimed goes back before everything that is parked.
 //
 // # Partitioned endpoints
 //
-// NewPartitioned makes an endpoint of several queues. A distributor moves what arrives to the queue of its key; each partition is
-// consumed by one process at a time, one batch after another. The right to a partition is a lease, and every batch of it is
-// guarded by the lease's term in its own transaction: it fails when a later term has begun, and none begins while it is open. So
-// messages of a key are handled in order and without conflicts while processes come, go and die; a failing message is
-// overtaken while it waits for its retry, as everywhere. Processes share the partitions evenly without a leader, see balance.go.
+// NewPartitioned makes an endpoint of several queues. A distributor moves what arrives to the queue of its key; each
+// partition is consumed by one process at a time, one batch after another. The right to a partition is a lease, and
+// every batch of it is guarded by the lease's term in its own transaction: it fails when a later term has begun, and
+// none begins while it is open. So messages of a key are handled in order and without conflicts while processes come,
+// go and die; a failing message is overtaken while it waits for its retry, as everywhere. Processes share the
+// partitions evenly without a leader, see balance.go.
 //
 // # Relays
 //
-// NewRelay makes a queue that leads out of the database. Who has the lease relay/<name> looks at the head of the queue with no lock, gives
-// the messages to a function of the user's with no transaction open, and deletes in one guarded transaction what went through. A crash
-// between the two repeats messages, with their ids and in their order. A relay that fails keeps its messages and their order; only a message
-// that is refused while others go through is given up.
+// NewRelay makes a queue that leads out of the database. Who has the lease relay/<name> looks at the head of the queue
+// with no lock, gives the messages to a function of the user's with no transaction open, and deletes in one guarded
+// transaction what went through. A crash between the two repeats messages, with their ids and in their order. A relay
+// that fails keeps its messages and their order; only a message that is refused while others go through is given up.
 //
 // # Runs
 //
-// A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends the run, with the same
-// outcome: succeeded, failed, dead (no attempt could succeed), discarded or cancelled. It is checked before anything is handled, and a message whose run
-// is over is discarded. Such a message is never a dead letter, for its run is; one whose run does not exist is. A message that starts a saga instance leaves its run open
-// until the instance completes. A leased handler gives signs of life for its run, and is cancelled when that is over; what it
-// sent is not written then. The scheduler's tables are not known here: see the functions run_check, run_beat, run_rest and run_end of the
-// migrations. Programs that take messages in SQL (take, done) call them themselves, with the headers edda-run and edda-run-attempt.
+// A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends
+// the run, with the same outcome: succeeded, failed, dead (no attempt could succeed), discarded or cancelled. It is
+// checked before anything is handled, and a message whose run is over is discarded. Such a message is never a dead
+// letter, for its run is; one whose run does not exist is. A message that starts a saga instance leaves its run open
+// until the instance completes. A leased handler gives signs of life for its run, and is cancelled when that is over;
+// what it sent is not written then. The scheduler's tables are not known here: see the functions run_check, run_beat,
+// run_rest and run_end of the migrations. Programs that take messages in SQL (take, done) call them themselves, with
+// the headers edda-run and edda-run-attempt.
 //
 // # Failures
 //
-// A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are
-// untouched. An instance that somebody else changed takes its messages out of the batch. A lost
-// connection loses the batch, and nothing else: the queue still has every message. An error of the
-// write that nobody can be blamed for makes the next batches smaller until the culprit stands alone. Where it could be the
-// database's as well, it counts only at the sixth time in a row, and only if the failure itself can be written. A
-// process that dies makes its endpoints careful for ten minutes, and a message with which MaxCrashes processes died
-// a dead letter. While nothing at all succeeds the endpoint tries one message at a time; docs/recoverability.md has the
-// whole way of a failure.
+// A failing handler is undone and judged by the endpoint's policy; its neighbours in the batch are untouched. An
+// instance that somebody else changed takes its messages out of the batch. A lost connection loses the batch, and
+// nothing else: the queue still has every message. An error of the write that nobody can be blamed for makes the next
+// batches smaller until the culprit stands alone. Where it could be the database's as well, it counts only at the sixth
+// time in a row, and only if the failure itself can be written. A process that dies makes its endpoints careful for ten
+// minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the endpoint
+// tries one message at a time; docs/recoverability.md has the whole way of a failure.
 //
 // # Log
 //
-// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look. While the database is away
-// everything that runs fails, again and again. Of such warnings of a bus the first is logged, the others are Debug; once a minute, and at the
-// end, a line of its own tells of it.
+// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look. While the
+// database is away everything that runs fails, again and again. Of such warnings of a bus the first is logged, the
+// others are Debug; once a minute, and at the end, a line of its own tells of it.
 //
 //	Warn   edda: the database is away             since, hidden, error (hidden is how many warnings were not logged)
 //	Warn   edda: the database is back             away_for, hidden
@@ -135,17 +137,23 @@
 //	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
 //	Debug  edda: look behind a stuck message      endpoint, error (a relay; the next round looks)
 //
-// What concerns a message is logged after the commit that made it true, and bodies never. A kind that is no name is escaped and cut. saga and key are there
-// when the message was for an instance; manifest, run and run_attempt when a manifest emitted it.
+// What concerns a message is logged after the commit that made it true, and bodies never. A kind that is no name is
+// escaped and cut. saga and key are there when the message was for an instance; manifest, run and run_attempt when a
+// manifest emitted it.
 //
-// Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is
-// saga.Session. Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them; send.go for
-// what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go and
-// instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go with watching.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while it runs is
-// knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing succeeds). session.go, careful.go
-// and ledger.go are for messages that kill the process. runs.go is for messages that manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go, handle.go, finish.go, extend.go and
-// cancel.go; ordered.go, lanes.go and revive.go when it is ordered, slots.go when it is limited, pace.go for its knobs, alone.go for its suspects. A
-// partitioned endpoint is partition.go, then distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go,
-// then relayloop.go (one turn), relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with relayunsettled.go, and relaytell.go; border.go is what
-// crosses with a message, and arrive.go, arrival.go, arriving.go and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen where that cannot work.
+// Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is saga.Session.
+// Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them;
+// send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go
+// and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go with
+// watching.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while
+// it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing
+// succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for messages that
+// manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go,
+// handle.go, finish.go, extend.go and cancel.go; ordered.go, lanes.go and revive.go when it is ordered, slots.go when
+// it is limited, pace.go for its knobs, alone.go for its suspects. A partitioned endpoint is partition.go, then
+// distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go, then relayloop.go (one turn),
+// relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with
+// relayunsettled.go, and relaytell.go; border.go is what crosses with a message, and arrive.go, arrival.go, arriving.go
+// and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen
+// where that cannot work.
 package bus

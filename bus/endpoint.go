@@ -22,37 +22,50 @@ import (
 
 // EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
 type EndpointOptions struct {
-	// Concurrency is how many batches run at a time, each with a connection while it works; 0 is one more than max(2, CPUs), cut
-	// to the pool's MaxConns. In a leased endpoint it is how many handlers run at a time, which need no connection; 0 is 32.
+	// Concurrency is how many batches run at a time, each with a connection while it works; 0 is one more than max(2,
+	// CPUs), cut to the pool's MaxConns. In a leased endpoint it is how many handlers run at a time, which need no
+	// connection; 0 is 32.
 	Concurrency int
-	BatchMax    int           // messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
-	BatchBytes  int           // kinds, headers and bodies that a batch, or one claim of a leased endpoint, reads; 0 is 4 MiB. A larger message comes alone
-	Budget      time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
-	StepTimeout time.Duration // of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
-	Ordered     Ordering      // of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
-	Lease       time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
-	Addressed   bool          // the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See docs/partitions.md
-	Drain       time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
-	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	UnknownFor  time.Duration // how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
-	Conflicts   int           // saves a message may lose before that counts as a failure; 0 is 10
-	MaxCrashes  int           // processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/crashes.md
+	// messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
+	BatchMax int
+	// kinds, headers and bodies that a batch, or one claim of a leased endpoint, reads; 0 is 4 MiB. A larger message
+	// comes alone
+	BatchBytes int
+	Budget     time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
+	// of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
+	StepTimeout time.Duration
+	// of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
+	Ordered Ordering
+	Lease   time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
+	// the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See
+	// docs/partitions.md
+	Addressed bool
+	Drain     time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
+	Poll      time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
+	// how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
+	UnknownFor time.Duration
+	Conflicts  int // saves a message may lose before that counts as a failure; 0 is 10
+	// processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/crashes.md
+	MaxCrashes int
 
-	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000. It is a beginning: the first
-	// Check, Install or Run makes a limit of this number, and an endpoint that has one keeps it, so that a deploy does not
-	// undo what an operator has set with SetLimit, "edda limit set" or the SQL function set_limit. 0 makes no limit, and leaves one
-	// alone that is there. Check warns when the limit is another number than this one. See docs/limits.md.
+	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
+	// It is a beginning: the first Check, Install or Run makes a limit of this number, and an endpoint that has one
+	// keeps it, so that a deploy does not undo what an operator has set with SetLimit, "edda limit set" or the SQL
+	// function set_limit. 0 makes no limit, and leaves one alone that is there. Check warns when the limit is another
+	// number than this one. See docs/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default
 
-	// ConflictPolicy decides about a message that has lost more saves than Conflicts allows, each time it loses one more.
-	// What it decides costs no attempt, so it can keep a message out of the dead letters for as long as it likes. nil is
-	// that the message has failed: Policy decides, and the count of lost saves begins anew. See recoverability.CountConflicts.
+	// ConflictPolicy decides about a message that has lost more saves than Conflicts allows, each time it loses one
+	// more. What it decides costs no attempt, so it can keep a message out of the dead letters for as long as it likes.
+	// nil is that the message has failed: Policy decides, and the count of lost saves begins anew. See
+	// recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
-	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them, this
-	// process tries one message at a time, with SlowPause after each failure, until one is handled. See docs/recoverability.md.
+	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them,
+	// this process tries one message at a time, with SlowPause after each failure, until one is handled. See
+	// docs/recoverability.md.
 	SlowAfter int           // 0 is 100; math.MaxInt32 is never
 	SlowPause time.Duration // 0 is 1 s, at most 1 h
 }
@@ -140,12 +153,14 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 		batch, rows = mostTxBatch, standardTx
 	}
 	if o.Concurrency > poolSize && !h.leased {
-		faults = append(faults, fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
+		faults = append(faults, fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
+			"MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
 	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
 	between("ClusterConcurrency", int64(o.ClusterConcurrency), 0, MostLimit)
 	if o.Ordered != Unordered && o.ClusterConcurrency > 0 {
-		faults = append(faults, errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must be 0: what waits in a lane has no slot yet. Use Concurrency, or an endpoint without order"))
+		faults = append(faults, errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must "+
+			"be 0: what waits in a lane has no slot yet. Use Concurrency, or an endpoint without order"))
 	}
 	between("BatchMax", int64(o.BatchMax), 0, batch)
 	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
@@ -189,11 +204,11 @@ func setDefault[N int | time.Duration](value *N, standard N) {
 // Name is the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
 
-// Run consumes the queue until ctx ends. Then it takes nothing more, lets handlers finish for Drain, and
-// cancels those that did not. It returns nil after a clean drain, ErrDrain when it had to cancel, and
-// another error when it could not start or cannot go on: a database that is away at the start (one that goes away later is waited
-// for), migrations.ErrNotMigrated, migrations.ErrTooNew,
-// ErrNotInstalled, or ErrRunning, for there is one Run at a time. It may be called again afterwards.
+// Run consumes the queue until ctx ends. Then it takes nothing more, lets handlers finish for Drain, and cancels those
+// that did not. It returns nil after a clean drain, ErrDrain when it had to cancel, and another error when it could not
+// start or cannot go on: a database that is away at the start (one that goes away later is waited for),
+// migrations.ErrNotMigrated, migrations.ErrTooNew, ErrNotInstalled, or ErrRunning, for there is one Run at a time. It
+// may be called again afterwards.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
@@ -252,8 +267,8 @@ func (e *Endpoint) Check(ctx context.Context) error {
 }
 
 // Connections is how many connections Run opens beside those of the bus's pool: one for each worker, as many as
-// EndpointOptions.Concurrency says and not SetConcurrency, or three for a leased endpoint. With PollOnly it is 0, because what stands
-// between is a pooler, whose connections are not ours to count.
+// EndpointOptions.Concurrency says and not SetConcurrency, or three for a leased endpoint. With PollOnly it is 0,
+// because what stands between is a pooler, whose connections are not ours to count.
 func (e *Endpoint) Connections() int {
 	if e.bus.wakeup == PollOnly {
 		return 0
@@ -347,11 +362,13 @@ func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
 // workerConfig is that of the workers' pool.
 func (e *Endpoint) workerConfig() *pgxpool.Config {
 	config := e.bus.pool.Config()
-	config.MinConns, config.MinIdleConns = 0, 0 // MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
+	// MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
+	config.MinConns, config.MinIdleConns = 0, 0
 	if e.handlers.leased {
 		config.MaxConns = leasedConns
 	}
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // a lost connection loses a batch, which is free
+	// a lost connection loses a batch, which is free
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())

@@ -29,7 +29,8 @@ func infos() *rapid.Generator[saga.Info] {
 	return rapid.Custom(func(t *rapid.T) saga.Info {
 		i := saga.Info{
 			ID: ids().Filter(func(id saga.ID) bool { return !id.IsZero() }).Draw(t, "id"), Kind: name.Draw(t, "kind"),
-			Intent: saga.Intent(rapid.IntRange(0, 3).Draw(t, "intent")), From: rapid.OneOf(rapid.Just(""), name).Draw(t, "from"),
+			Intent:   saga.Intent(rapid.IntRange(0, 3).Draw(t, "intent")),
+			From:     rapid.OneOf(rapid.Just(""), name).Draw(t, "from"),
 			Instance: maybe(t, "instance"), Origin: maybe(t, "origin"),
 		}
 		i.ConversationID, i.CorrelationID = i.ID, i.ID
@@ -46,7 +47,8 @@ func infos() *rapid.Generator[saga.Info] {
 				t.Fatal(err)
 			}
 			at := rapid.Int64Range(0, 4e18).Draw(t, "due")
-			i.Fire = &saga.Fire{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"), Attempt: rapid.IntRange(1, 5).Draw(t, "run attempt"), Due: time.Unix(0, at).In(zone)}
+			i.Fire = &saga.Fire{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"),
+				Attempt: rapid.IntRange(1, 5).Draw(t, "run attempt"), Due: time.Unix(0, at).In(zone)}
 		}
 		text := rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
 		usable := func(s string) bool { return s != "" && !strings.HasPrefix(strings.ToLower(s), "edda-") }
@@ -59,7 +61,8 @@ func told(i saga.Info) map[string]any {
 	out := map[string]any{"ids": []saga.ID{i.ID, i.CorrelationID, i.ConversationID, i.RelatedTo, i.Instance, i.Origin},
 		"kind": i.Kind, "intent": i.Intent, "from": i.From}
 	if i.Fire != nil {
-		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), strconv.Itoa(i.Fire.Attempt), i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
+		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), strconv.Itoa(i.Fire.Attempt),
+			i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
 	}
 	headers := []string{}
 	for name, value := range i.Headers() {
@@ -122,8 +125,10 @@ func TestHeaderOfANewerProgramIsNotAnError(t *testing.T) {
 
 func TestWhatIsNoHeader(t *testing.T) {
 	for _, header := range []string{
-		"", "x", "null", "[]", `"a"`, "{", "}", "{}}", `{"a"}`, `{"a":}`, `{"a":"b",}`, `{"a":"b"}{}`, `{"a":"b"} x`, `{"a":"\ud8"}`,
-		"{\"a\":\"\xff\"}", `{"edda-run":"7"}`, `{"edda-fire-due":"yesterday"}`, `{"edda-origin":"` + strings.Repeat("f", 4096) + `"}`,
+		"", "x", "null", "[]", `"a"`, "{", "}", "{}}", `{"a"}`, `{"a":}`, `{"a":"b",}`, `{"a":"b"}{}`, `{"a":"b"} x`,
+		`{"a":"\ud8"}`,
+		"{\"a\":\"\xff\"}", `{"edda-run":"7"}`, `{"edda-fire-due":"yesterday"}`, `{"edda-origin":"` +
+			strings.Repeat("f", 4096) + `"}`,
 	} {
 		err := readHeader([]byte(header), &saga.Info{})
 		switch {
@@ -135,14 +140,17 @@ func TestWhatIsNoHeader(t *testing.T) {
 	}
 }
 
-// FuzzReadHeader: no bytes panic, and reading is the same every time. What could be read and is of a form that a sender may
-// write comes back when it is written.
+// FuzzReadHeader: no bytes panic, and reading is the same every time. What could be read and is of a form that a sender
+// may write comes back when it is written.
 func FuzzReadHeader(f *testing.F) {
 	for _, s := range []string{
-		``, `{}`, `null`, `{"a":"b"}`, `{"a":"b","a":"c"}`, `{"a":"\n"}`, `{"n":1.10}`, `{"edda-version":"2"}`, `{"edda-intent":"reply"}`,
-		`{"edda-from":"shop","edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`, "{\"\xff\":\"\x00\"}", `{"a":"b",}`,
+		``, `{}`, `null`, `{"a":"b"}`, `{"a":"b","a":"c"}`, `{"a":"\n"}`, `{"n":1.10}`, `{"edda-version":"2"}`,
+		`{"edda-intent":"reply"}`,
+		`{"edda-from":"shop","edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`, "{\"\xff\":\"\x00\"}",
+		`{"a":"b",}`,
 		`{"edda-manifest":"m","edda-run":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab","edda-fire-due":"2026-03-29T02:30:00+01:00","edda-fire-zone":"Europe/Berlin"}`,
-		`{"edda-fire-zone":"../../etc/passwd"}`, `{"edda-conversation":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab","x":"\ud800"}`,
+		`{"edda-fire-zone":"../../etc/passwd"}`,
+		`{"edda-conversation":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab","x":"\ud800"}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -41,9 +41,10 @@ var (
 	ErrProcessDied = errors.New("the process died while it handled the message")
 )
 
-// OutcomeUnknownError says that the connection broke while a send, or a transaction of InTx or InSQL, was being committed: it may be in the
-// queue, or not. ID is that of the send, and zero for a transaction. When the send was given its id by saga.WithID, sending the same again is safe for seven days. Without
-// that the id was not remembered, and sending again may make a second message.
+// OutcomeUnknownError says that the connection broke while a send, or a transaction of InTx or InSQL, was being
+// committed: it may be in the queue, or not. ID is that of the send, and zero for a transaction. When the send was
+// given its id by saga.WithID, sending the same again is safe for seven days. Without that the id was not remembered,
+// and sending again may make a second message.
 type OutcomeUnknownError struct {
 	ID  saga.ID
 	Err error
@@ -51,9 +52,11 @@ type OutcomeUnknownError struct {
 
 func (e *OutcomeUnknownError) Error() string {
 	if e.ID.IsZero() {
-		return fmt.Sprintf("the outcome of the transaction is unknown (what it sent with ids given by saga.WithID may be sent again): %v", e.Err)
+		return fmt.Sprintf("the outcome of the transaction is unknown (what it sent with ids given by saga.WithID "+
+			"may be sent again): %v", e.Err)
 	}
-	return fmt.Sprintf("the outcome of sending message %s is unknown (a send that was given its id by saga.WithID may be repeated): %v", e.ID, e.Err)
+	return fmt.Sprintf("the outcome of sending message %s is unknown (a send that was given its id by saga.WithID "+
+		"may be repeated): %v", e.ID, e.Err)
 }
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }

@@ -12,9 +12,10 @@ import (
 
 // Event is something that has happened. The events of a batch are emitted together by its worker, after the commit that
 // makes them true and before the worker takes again: first the attempts that failed and were repeated within the batch,
-// then what became of each message, in the order of the batch, then BatchDone. Workers emit at the same time, so Options.Events must be safe for concurrent use; while it runs, its
-// worker does nothing else. A process that dies between the commit and the call emits nothing, and an event
-// whose commit had an unknown outcome is not emitted: events are for people and graphs, and no place for effects.
+// then what became of each message, in the order of the batch, then BatchDone. Workers emit at the same time, so
+// Options.Events must be safe for concurrent use; while it runs, its worker does nothing else. A process that dies
+// between the commit and the call emits nothing, and an event whose commit had an unknown outcome is not emitted:
+// events are for people and graphs, and no place for effects.
 //
 // A panic of Options.Events costs its event and nothing else. Info.Kind of an event is legible: a kind that is no name
 // (saga.CheckName), which a stranger can write, is escaped and cut.
@@ -49,9 +50,9 @@ type DeadLettered struct {
 	Reason   string
 }
 
-// RunFailed: a message that a manifest emitted was given up. It is emitted in the place of DeadLettered, for the message is not stored:
-// its run (Info.Fire) has the error, and is sent again while its manifest has retries. With Final it is dead at once, since another
-// attempt would end alike.
+// RunFailed: a message that a manifest emitted was given up. It is emitted in the place of DeadLettered, for the
+// message is not stored: its run (Info.Fire) has the error, and is sent again while its manifest has retries. With
+// Final it is dead at once, since another attempt would end alike.
 type RunFailed struct {
 	Endpoint string
 	Info     saga.Info
@@ -60,8 +61,8 @@ type RunFailed struct {
 	Final    bool
 }
 
-// Discarded: a message was consumed without effect, and the reason stored: its handler or the policy said so, or there was
-// no instance for it.
+// Discarded: a message was consumed without effect, and the reason stored: its handler or the policy said so, or there
+// was no instance for it.
 type Discarded struct {
 	Endpoint string
 	Info     saga.Info
@@ -77,16 +78,16 @@ type Conflicted struct {
 	Key      string
 }
 
-// ClaimLost: a leased endpoint may no longer be the one that has a message: its lease could not be extended, or somebody
-// else has claimed it. The message is in the queue, or has been ended by another process; what its handler sent here
-// is not written.
+// ClaimLost: a leased endpoint may no longer be the one that has a message: its lease could not be extended, or
+// somebody else has claimed it. The message is in the queue, or has been ended by another process; what its handler
+// sent here is not written.
 type ClaimLost struct {
 	Endpoint string
 	Info     saga.Info
 }
 
-// BatchDone: one transaction of an endpoint has committed. Emitted behind the events of its messages, and not for a take
-// that found nothing to do.
+// BatchDone: one transaction of an endpoint has committed. Emitted behind the events of its messages, and not for a
+// take that found nothing to do.
 type BatchDone struct {
 	Endpoint string
 	Taken    int // messages whose rows were locked
@@ -95,16 +96,16 @@ type BatchDone struct {
 	Took     time.Duration
 }
 
-// BatchFailed: one transaction was rolled back. Emitted when that is known, before the worker pauses. All of its messages are still in the queue, unless the error is
-// that of a COMMIT whose reply was lost.
+// BatchFailed: one transaction was rolled back. Emitted when that is known, before the worker pauses. All of its
+// messages are still in the queue, unless the error is that of a COMMIT whose reply was lost.
 type BatchFailed struct {
 	Endpoint string
 	Taken    int
 	Err      error
 }
 
-// Slowed: nothing has succeeded for a while, so the endpoint of this process now tries one message at a time. Emitted by
-// the worker whose batch was the last of the failures.
+// Slowed: nothing has succeeded for a while, so the endpoint of this process now tries one message at a time. Emitted
+// by the worker whose batch was the last of the failures.
 type Slowed struct {
 	Endpoint string
 	Failures int   // attempts that have failed since the last success
@@ -151,9 +152,11 @@ func (Arrivals) event() {}
 type Relayed struct {
 	Endpoint string // the relay's name
 	Messages int
-	Bytes    int64         // of their bodies
-	Lag      time.Duration // how long the one that waited longest had waited, from when it was sent, or due, to the commit; by the database's clock
-	Forward  time.Duration // the time of forward alone, failures included
+	Bytes    int64 // of their bodies
+	// how long the one that waited longest had waited, from when it was sent, or due, to the commit; by the database's
+	// clock
+	Lag     time.Duration
+	Forward time.Duration // the time of forward alone, failures included
 }
 
 // RelayHeld: this process has become the one that relays, or is it no more.

@@ -35,14 +35,17 @@ func (k *kept) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(k, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// A counter that panics costs no message and no process: workers, relays and arrivals go on, and one line of the log says so.
+// A counter that panics costs no message and no process: workers, relays and arrivals go on, and one line of the log
+// says so.
 func TestPanicOfEventsEndsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	w.queueOf("notes")
 	log := &kept{}
-	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger(), Events: func(bus.Event) { panic("no such label\xff" + strings.Repeat("x", 1<<20)) }})
-	e, err := bus.NewEndpoint(b, "notes", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
+	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger(),
+		Events: func(bus.Event) { panic("no such label\xff" + strings.Repeat("x", 1<<20)) }})
+	e, err := bus.NewEndpoint(b, "notes", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +55,8 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	for range 20 {
 		w.send(note{}, saga.To("notes"))
 		w.sendCrossed(1)
-		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"}, bus.Arrival{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
+		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"},
+			bus.Arrival{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 		w.untilEmpty("notes")
@@ -62,12 +66,14 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	if n := strings.Count(text, "Options.Events panicked"); n != 1 {
 		t.Errorf("%d lines of the log say so, want 1 in a minute", n)
 	}
-	if !strings.Contains(text, "no such label") || !strings.Contains(text, "TestPanicOfEventsEndsNothing") || len(text) > 20_000 {
+	if !strings.Contains(text, "no such label") || !strings.Contains(text, "TestPanicOfEventsEndsNothing") ||
+		len(text) > 20_000 {
 		t.Errorf("the log has %d bytes: %.2000s", len(text), text)
 	}
 }
 
-// Whoever writes to a topic chooses the kind of what arrives, and any bytes are one. Events and the log have text of a bounded length.
+// Whoever writes to a topic chooses the kind of what arrives, and any bytes are one. Events and the log have text of a
+// bounded length.
 func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -78,9 +84,11 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 			events = append(events, e)
 		}
 	}})
-	kinds := []string{"order.pl\xe4ce", "order.place\n\x1b[2J", strings.Repeat("x", 1<<20), "\u00e4" + strings.Repeat("\u00e4", 50<<10), ""}
+	kinds := []string{"order.pl\xe4ce", "order.place\n\x1b[2J", strings.Repeat("x", 1<<20),
+		"\u00e4" + strings.Repeat("\u00e4", 50<<10), ""}
 	for _, kind := range kinds {
-		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"}, bus.Arrival{Kind: kind}); err != nil {
+		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"},
+			bus.Arrival{Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}

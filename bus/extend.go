@@ -43,11 +43,11 @@ func (l *leased) extendAll(ctx context.Context) error {
 	}
 }
 
-// extend moves the due of every claim that was not extended lately to the end of a new lease. The new due is chosen here, so
-// that a claim can be found when the outcome is unknown: at the old place or at the new one.
+// extend moves the due of every claim that was not extended lately to the end of a new lease. The new due is chosen
+// here, so that a claim can be found when the outcome is unknown: at the old place or at the new one.
 //
-// It waits for nobody. What a finish has in hand is passed over, and what somebody has locked is left for the next time: then
-// all is false.
+// It waits for nobody. What a finish has in hand is passed over, and what somebody has locked is left for the next
+// time: then all is false.
 func (l *leased) extend(ctx context.Context) (all bool, err error) {
 	l.extending.Lock()
 	defer l.extending.Unlock()
@@ -64,8 +64,8 @@ func (l *leased) extend(ctx context.Context) (all bool, err error) {
 	return l.settleExtension(&x, err), err
 }
 
-// settleExtension notes what was extended, and gives up what is not ours any more. It reports whether nothing was left for the
-// next time.
+// settleExtension notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
+// for the next time.
 func (l *leased) settleExtension(x *extension, err error) (all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,18 +97,20 @@ func (l *leased) settleExtension(x *extension, err error) (all bool) {
 
 // extension is one statement that extends leases.
 type extension struct {
-	claims               []*claimed
-	begun                time.Time
-	due                  time.Time           // of the first; each other one is a microsecond after the one before
-	extended             map[int]bool        // by place in claims
-	lanes, ourLanes      map[string]bool     // extended, and ours: one that is locked at this moment is ours and not extended
+	claims   []*claimed
+	begun    time.Time
+	due      time.Time    // of the first; each other one is a microsecond after the one before
+	extended map[int]bool // by place in claims
+	// extended, and ours: one that is locked at this moment is ours and not extended
+	lanes, ourLanes      map[string]bool
 	lostSlots, busySlots map[limit.Slot]bool // somebody else's, and locked at this moment
-	there                map[int]bool        // not extended and still ours: its row is locked at this moment, by somebody who cancels it
+	// not extended and still ours: its row is locked at this moment, by somebody who cancels it
+	there map[int]bool
 }
 
-// toExtend lists the claims that are older than a quarter of a beat, except those whose rows another statement may move. In an
-// ordered endpoint all of a lane are extended together and in their order, so that they would come back in it, and not when the process
-// stood still: another one is about to look for them where they are.
+// toExtend lists the claims that are older than a quarter of a beat, except those whose rows another statement may
+// move. In an ordered endpoint all of a lane are extended together and in their order, so that they would come back in
+// it, and not when the process stood still: another one is about to look for them where they are.
 func (l *leased) toExtend(now time.Time) (claims []*claimed) {
 	old := now.Add(-l.interval() / 4)
 	isOld := func(c *claimed) bool { return l.sure(c).Before(old) }
@@ -126,7 +128,10 @@ func (l *leased) toExtend(now time.Time) (claims []*claimed) {
 	if l.options.Ordered == Unordered {
 		return slices.DeleteFunc(claims, func(c *claimed) bool { return !isOld(c) })
 	}
-	claims = slices.DeleteFunc(claims, func(c *claimed) bool { return c.key != "" && (moving[c.key] || !now.Before(l.trusted(c))) })
+	claims = slices.DeleteFunc(claims, func(c *claimed) bool {
+		return c.key != "" &&
+			(moving[c.key] || !now.Before(l.trusted(c)))
+	})
 	if !slices.ContainsFunc(claims, isOld) {
 		return nil
 	}
@@ -147,7 +152,8 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	p, again := placesOf(x.claims), placesOf(x.claims)
 	pipeline := &pgx.Batch{}
 	l.queueOpen(pipeline)
-	pipeline.Queue(l.queue.sql("extend"), p.due, p.id, p.number, p.place, [16]byte(l.session()), x.due).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("extend"), p.due, p.id, p.number, p.place, [16]byte(l.session()),
+		x.due).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			n := int(r.Int(0))
@@ -159,7 +165,8 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 		}
 		return rows.Err()
 	})
-	pipeline.Queue(l.queue.sql("held"), again.due, again.id, again.number, again.place, [16]byte(l.session())).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.queue.sql("held"), again.due, again.id, again.number, again.place,
+		[16]byte(l.session())).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			x.there[int(pg.CurrentRow(rows).Int(0))] = true
 		}
@@ -167,8 +174,10 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	})
 	x.lanes, x.ourLanes = map[string]bool{}, map[string]bool{}
 	if keys := keysOf(x.claims); len(keys) > 0 {
-		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner), x.due).Query(collectKeys(x.lanes))
-		pipeline.Queue(l.bus.sql.Get("lanes_of"), l.queue.id, texts(keys), [16]byte(l.owner)).Query(collectKeys(x.ourLanes))
+		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner),
+			x.due).Query(collectKeys(x.lanes))
+		pipeline.Queue(l.bus.sql.Get("lanes_of"), l.queue.id, texts(keys),
+			[16]byte(l.owner)).Query(collectKeys(x.ourLanes))
 	}
 	l.queueBeats(pipeline, x.claims)
 	pipeline.Queue("commit")

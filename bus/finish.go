@@ -105,8 +105,8 @@ func asideLast(a, b *claimed) int {
 	return -1
 }
 
-// blameFinish puts the messages of a finish that failed back in front, and says how many to try next: fewer, until a message
-// that cannot be finished is alone.
+// blameFinish puts the messages of a finish that failed back in front, and says how many to try next: fewer, until a
+// message that cannot be finished is alone.
 func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	class := pg.ClassOf(err)
 	if class == pg.GuardFailed || class == pg.Unprepared {
@@ -124,7 +124,8 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 		}
 	}
 	alone := len(claims) == 1 && errors.Is(err, context.DeadlineExceeded) && claims[0].success == nil
-	if class == pg.Busy || alone { // it waits for a lock, or takes too long: the others, and the next ones, go before it
+	// it waits for a lock, or takes too long: the others, and the next ones, go before it
+	if class == pg.Busy || alone {
 		for _, c := range kept {
 			c.aside, l.asideTried = true, time.Now()
 		}
@@ -140,9 +141,10 @@ func (l *leased) blameFinish(claims []*claimed, err error) (most int) {
 	return len(claims)
 }
 
-// blameClaim makes a failure of the success of a handler that cannot be written: at once when the server refuses what is in it,
-// and after some times when that could also be a database in trouble. When the failure cannot be written either, it is
-// the database, and the success is back. A connection that is lost says nothing of a message: its transaction runs no handler.
+// blameClaim makes a failure of the success of a handler that cannot be written: at once when the server refuses what
+// is in it, and after some times when that could also be a database in trouble. When the failure cannot be written
+// either, it is the database, and the success is back. A connection that is lost says nothing of a message: its
+// transaction runs no handler.
 func (l *leased) blameClaim(c *claimed, class pg.Class, err error) {
 	switch {
 	case errors.Is(err, errRehearsed): // one more time, which decides
@@ -161,9 +163,9 @@ func (l *leased) blameClaim(c *claimed, class pg.Class, err error) {
 	}
 }
 
-// counts reports whether a finish of c alone that failed counts against it. A finish ends after a part of the lease, and a
-// database that is slow for a while lets one after another end so. So time-outs count once in commitTimeout, as if
-// each had been given that long.
+// counts reports whether a finish of c alone that failed counts against it. A finish ends after a part of the lease,
+// and a database that is slow for a while lets one after another end so. So time-outs count once in commitTimeout, as
+// if each had been given that long.
 func (c *claimed) counts(err error, now time.Time) bool {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -175,9 +177,9 @@ func (c *claimed) counts(err error, now time.Time) bool {
 	return true
 }
 
-// finish ends messages in one transaction with what follows from them: each is deleted where our claim on it still stands, and what
-// belongs to a message whose claim is lost is not written. When nothing but the deletion is to be written it goes with
-// the COMMIT in one trip.
+// finish ends messages in one transaction with what follows from them: each is deleted where our claim on it still
+// stands, and what belongs to a message whose claim is lost is not written. When nothing but the deletion is to be
+// written it goes with the COMMIT in one trip.
 func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -191,7 +193,8 @@ func (l *leased) finish(ctx context.Context, claims []*claimed) error {
 	return nil
 }
 
-// commitFinish is the part of finish that moves rows. What follows the commit runs users' functions, and nobody waits for them.
+// commitFinish is the part of finish that moves rows. What follows the commit runs users' functions, and nobody waits
+// for them.
 func (l *leased) commitFinish(ctx context.Context, claims []*claimed) (*finishing, error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
@@ -268,8 +271,8 @@ func (l *leased) newFinish(conn *pgx.Conn, claims []*claimed) *finishing {
 	return f
 }
 
-// recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go any
-// more, because a queue was dropped since the handler ended.
+// recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
+// any more, because a queue was dropped since the handler ended.
 func (f *finishing) recheck(ctx context.Context) error {
 	known, err := f.bus.routes.get(ctx, f.batch.conn)
 	if err != nil {
@@ -301,7 +304,8 @@ func (f *finishing) end(ctx context.Context) error {
 	var deletedAt, releasedAt []int
 	for n, c := range f.claims {
 		switch {
-		case c.key != "" && !f.lanes.held[c.key] || c.slot != nil && !f.slots[*c.slot]: // the right is lost, and the claim with it
+		// the right is lost, and the claim with it
+		case c.key != "" && !f.lanes.held[c.key] || c.slot != nil && !f.slots[*c.slot]:
 		case f.isStray(c):
 		case c.release && c.key != "": // it is parked again, see planLanes
 			f.won[n] = true
@@ -344,8 +348,8 @@ func (f *finishing) end(ctx context.Context) error {
 	return nil
 }
 
-// collect notes the places of the claims that stood. A message whose handler failed before it was told of a cancel is not tried
-// again, for its row would be a new one, of which nobody knows that it is cancelled.
+// collect notes the places of the claims that stood. A message whose handler failed before it was told of a cancel is
+// not tried again, for its row would be a new one, of which nobody knows that it is cancelled.
 func (f *finishing) collect(at []int) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -76,7 +76,8 @@ func TestAnOrderFromPlacedToShipped(t *testing.T) {
 		w := newWorld(t, bus.Options{})
 		w.exec(`CREATE TABLE edda.payment (id text PRIMARY KEY, message text); GRANT ALL ON edda.payment TO PUBLIC`)
 		pays := func(ctx *bus.Context, tx pgx.Tx, m pay) error {
-			if _, err := tx.Exec(ctx, w.sql(`INSERT INTO edda.payment VALUES ($1, $2)`), m.Order, ctx.Info().ID.String()); err != nil {
+			if _, err := tx.Exec(ctx, w.sql(`INSERT INTO edda.payment VALUES ($1, $2)`), m.Order,
+				ctx.Info().ID.String()); err != nil {
 				return err
 			}
 			ctx.Reply(paid{Order: m.Order})

@@ -70,7 +70,8 @@ func (k *knobs) ownPauses() int {
 	return k.pauses
 }
 
-// turn takes over what was read after mark. What was read before a pause of our own does not know of it: then somebody looks again.
+// turn takes over what was read after mark. What was read before a pause of our own does not know of it: then somebody
+// looks again.
 func (k *knobs) turn(now Knob, mark int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +147,8 @@ func (e *Endpoint) follow(ctx context.Context) error {
 
 const lookTimeout = 5 * time.Second
 
-// lookAtKnob reads what is set for the endpoint, and makes its row when it has none. After an error the last setting holds.
+// lookAtKnob reads what is set for the endpoint, and makes its row when it has none. After an error the last setting
+// holds.
 func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -188,9 +190,11 @@ func (e *Endpoint) sayKnob(now Knob) {
 		e.bus.emit(Resumed{Endpoint: e.name})
 	}
 	if k := e.knobs; now.Concurrency != before.Concurrency {
-		e.bus.log.Info("edda: concurrency set", "endpoint", e.name, "concurrency", k.count(now), "before", k.count(before))
+		e.bus.log.Info("edda: concurrency set", "endpoint", e.name, "concurrency", k.count(now), "before",
+			k.count(before))
 		if now.Concurrency > k.most {
-			e.bus.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", e.name, "wanted", now.Concurrency, "concurrency", k.most)
+			e.bus.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", e.name, "wanted",
+				now.Concurrency, "concurrency", k.most)
 		}
 		e.bus.emit(ConcurrencySet{Endpoint: e.name, Concurrency: k.count(now)})
 	}

@@ -2,8 +2,8 @@ package bus
 
 import "testing"
 
-// A look that began before this process paused the endpoint reads a row that knows nothing of it. It resumed the endpoint for a
-// moment, against the policy that had just paused it.
+// A look that began before this process paused the endpoint reads a row that knows nothing of it. It resumed the
+// endpoint for a moment, against the policy that had just paused it.
 func TestLateLookDoesNotResume(t *testing.T) {
 	t.Parallel()
 	k := newKnobs(1, 1)

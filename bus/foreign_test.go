@@ -36,7 +36,8 @@ var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
 		return err
 	},
 	"SendAllTx with an id": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
-		_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{}, Options: []saga.SendOption{saga.WithID(saga.ID{6: 0x70, 8: 0x80, 15: 2})}}})
+		_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{},
+			Options: []saga.SendOption{saga.WithID(saga.ID{6: 0x70, 8: 0x80, 15: 2})}}})
 		return err
 	},
 	"SendRawTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
@@ -61,7 +62,8 @@ var inDatabaseSQL = map[string]func(ctx context.Context, b *bus.Bus, tx *sql.Tx)
 }
 
 // The queue and what the caller writes are in one transaction, or the send is refused: a message that commits in
-// another database is one that nobody looks for. What is refused leaves nothing there, even when the caller commits all the same.
+// another database is one that nobody looks for. What is refused leaves nothing there, even when the caller commits all
+// the same.
 func TestEveryWayIntoAForeignTransactionIsRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -115,8 +117,8 @@ func judgeForeign(t *testing.T, name string, err, want error) {
 	}
 }
 
-// Two buses on two schemas of one database share a transaction: that is what one database is good for. Both messages are
-// there, or none.
+// Two buses on two schemas of one database share a transaction: that is what one database is good for. Both messages
+// are there, or none.
 func TestTwoBusesOfOneDatabaseShareATransaction(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	other := w.anotherSchema()
@@ -149,8 +151,8 @@ func TestTwoBusesOfOneDatabaseShareATransaction(t *testing.T) {
 	}
 }
 
-// A handler's transaction is not the caller's: what a step sends it sends by its context, so that it is undone with the step,
-// whosever bus it is.
+// A handler's transaction is not the caller's: what a step sends it sends by its context, so that it is undone with the
+// step, whosever bus it is.
 func TestTransactionOfAHandlerIsRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	other := w.anotherSchema()
@@ -201,7 +203,8 @@ func TestTransactionThatIsNilIsAnError(t *testing.T) {
 			t.Errorf("%s: %s", name, errorText(err))
 		}
 	}
-	if _, err := w.bus.ReceivedTx(t.Context(), nil, "somewhere", "7"); err == nil || !strings.Contains(err.Error(), "transaction is nil") {
+	if _, err := w.bus.ReceivedTx(t.Context(), nil, "somewhere", "7"); err == nil ||
+		!strings.Contains(err.Error(), "transaction is nil") {
 		t.Errorf("ReceivedTx: %s", errorText(err))
 	}
 }
@@ -238,7 +241,8 @@ func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 	}
 	w.t.Cleanup(func() {
 		pool.Close()
-		if _, err := w.owner.Exec(context.Background(), `DROP DATABASE `+pgx.Identifier{name}.Sanitize()+` WITH (FORCE)`); err != nil {
+		if _, err := w.owner.Exec(context.Background(), `DROP DATABASE `+pgx.Identifier{name}.Sanitize()+
+			` WITH (FORCE)`); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -248,8 +252,8 @@ func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 	return pool
 }
 
-// The first sends of a process read the subscriptions. When each of them has a transaction open, and together they have all
-// connections of the pool, none may wait there for one more.
+// The first sends of a process read the subscriptions. When each of them has a transaction open, and together they have
+// all connections of the pool, none may wait there for one more.
 func TestFirstSendsNeedNoOtherConnection(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

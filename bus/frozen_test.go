@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 )
 
-// standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP and a lost network
-// do. When begun is closed the server has answered, and nothing of the process comes any more.
+// standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP
+// and a lost network do. When begun is closed the server has answered, and nothing of the process comes any more.
 func standStill(t *testing.T, proxy *faultproxy.Proxy, statement string) (begun <-chan struct{}) {
 	stands, ended := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
@@ -23,8 +23,8 @@ func standStill(t *testing.T, proxy *faultproxy.Proxy, statement string) (begun 
 	return stands
 }
 
-// A process that stands still in the middle of an Arrive has ids in hand. The broker gives its messages to others, who must not
-// wait until it comes back, or until somebody ends it.
+// A process that stands still in the middle of an Arrive has ids in hand. The broker gives its messages to others, who
+// must not wait until it comes back, or until somebody ends it.
 func TestArriveWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -68,8 +68,8 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// A server that goes away without a word leaves the connection that listens as it is. Others take a process whose row says that it holds
-// its lock for dead, so it must not believe in that connection for long.
+// A server that goes away without a word leaves the connection that listens as it is. Others take a process whose row
+// says that it holds its lock for dead, so it must not believe in that connection for long.
 func TestListenerNoticesAServerThatIsSilent(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	b, proxy := w.proxied()

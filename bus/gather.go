@@ -17,11 +17,13 @@ const (
 	gatherEvery = 2 * time.Second // from partitions of a former, larger number
 )
 
-// Gather moves everything that waits in the partitions back to the endpoint's own queue, timeouts included, and forgets how many partitions there are.
-// After it the endpoint can be installed with another number of them, or run as a plain Endpoint. It returns how many messages it moved.
+// Gather moves everything that waits in the partitions back to the endpoint's own queue, timeouts included, and forgets
+// how many partitions there are. After it the endpoint can be installed with another number of them, or run as a plain
+// Endpoint. It returns how many messages it moved.
 //
-// All processes of the endpoint must have stopped: while one of them holds a lease, Gather fails and has done nothing. It works in small transactions, and may be
-// called again when it was interrupted; until it is done the old number stands. It needs the rights of Install.
+// All processes of the endpoint must have stopped: while one of them holds a lease, Gather fails and has done nothing.
+// It works in small transactions, and may be called again when it was interrupted; until it is done the old number
+// stands. It needs the rights of Install.
 func (p *Partitioned) Gather(ctx context.Context) (messages int, err error) {
 	if messages, err = p.gather(ctx); err != nil {
 		return messages, fmt.Errorf("gather the partitions of %s: %w", p.name, err)
@@ -62,7 +64,8 @@ func (p *Partitioned) checkAlone(ctx context.Context) error {
 	}
 	for _, l := range all {
 		if l.Held() {
-			return fmt.Errorf("a process runs it and has the lease %s: stop them all, or wait %v if it died", l.Name, l.Left.Round(time.Second))
+			return fmt.Errorf("a process runs it and has the lease %s: stop them all, or wait %v if it died", l.Name,
+				l.Left.Round(time.Second))
 		}
 	}
 	return nil
@@ -89,8 +92,8 @@ func (p *Partitioned) gatherSome(ctx context.Context, db lease.DB, r route) (n i
 	return n, nil
 }
 
-// gatherLate moves messages that still arrive in partitions of a former, larger number: answers to what their sagas had asked. The
-// distributor does it, beside its batches.
+// gatherLate moves messages that still arrive in partitions of a former, larger number: answers to what their sagas had
+// asked. The distributor does it, beside its batches.
 func (p *Partitioned) gatherLate(ctx context.Context, t lease.Term) error {
 	b := p.bus
 	for run.Sleep(ctx, run.Jitter(gatherEvery)) == nil {
@@ -107,7 +110,8 @@ func (p *Partitioned) gatherLate(ctx context.Context, t lease.Term) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			b.log.Debug("edda: late messages of former partitions were not moved", "endpoint", p.name, "error", err) // next time
+			// next time
+			b.log.Debug("edda: late messages of former partitions were not moved", "endpoint", p.name, "error", err)
 		}
 	}
 	return nil

@@ -24,10 +24,11 @@ func TestIDGivenTwiceInOneBatchIsSentOnce(t *testing.T) {
 		_, err := tx.Exec(ctx, w.sql(`INSERT INTO edda.got VALUES ($1)`), m.ID.String())
 		return err
 	})))
-	givers := w.endpoint("givers", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m giver) error {
-		ctx.Send(gift(m), saga.WithID(m.ID))
-		return nil
-	}))
+	givers := w.endpoint("givers", bus.EndpointOptions{Concurrency: 1},
+		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m giver) error {
+			ctx.Send(gift(m), saga.WithID(m.ID))
+			return nil
+		}))
 	w.makeQueue(givers.Name())
 	if err := givers.Install(t.Context()); err != nil {
 		t.Fatal(err)

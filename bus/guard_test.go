@@ -59,7 +59,8 @@ func TestEffectsAreNothingWithoutTheDelete(t *testing.T) {
 		},
 		"saga": func(w *world) (bus.Part, string) {
 			w.listener()
-			return bus.Saga(tallies(saga.Optimistic, nil)), `SELECT coalesce(sum((state ->> 'Sum')::int), 0) FROM edda.saga`
+			return bus.Saga(tallies(saga.Optimistic, nil)),
+				`SELECT coalesce(sum((state ->> 'Sum')::int), 0) FROM edda.saga`
 		},
 	}
 	refusals := map[string]string{
@@ -72,10 +73,15 @@ func TestEffectsAreNothingWithoutTheDelete(t *testing.T) {
 				w := newWorld(t, bus.Options{})
 				part, effect := open(w)
 				w.fill("works", part, 7)
-				w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + body + `; END $$`)
-				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("works") + ` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
+				w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + body +
+					`; END $$`)
+				w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("works") +
+					` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
 				w.start("works", bus.EndpointOptions{}, part)
-				w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.count(effect) > 0 })
+				w.until("a batch fails, or writes", func() bool {
+					return len(eventsOf[bus.BatchFailed](w)) > 0 ||
+						w.count(effect) > 0
+				})
 				if n := w.count(effect); n != 0 {
 					t.Fatalf("the effect is %d while the message is still in the queue%s", n, w.story())
 				}
@@ -105,16 +111,17 @@ func TestDelayedMessageIsNotTakenEarly(t *testing.T) {
 func TestTimeoutCountsFromItsStep(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	asked := make(chan time.Time, 1)
-	w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(saga.Pessimistic)), bus.Use(func(next bus.Handler) bus.Handler {
-		return func(ctx context.Context, d *saga.Delivery) error {
-			var now time.Time
-			if err := w.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
-				return err
+	w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(saga.Pessimistic)),
+		bus.Use(func(next bus.Handler) bus.Handler {
+			return func(ctx context.Context, d *saga.Delivery) error {
+				var now time.Time
+				if err := w.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+					return err
+				}
+				asked <- now
+				return next(ctx, d)
 			}
-			asked <- now
-			return next(ctx, d)
-		}
-	}))
+		}))
 	w.send(remind{Key: "a", In: time.Hour})
 	now := await(w, "the step", asked)
 	w.until("it is pending", func() bool { return w.count(`SELECT count(timeouts) FROM edda.saga`) == 1 })
@@ -247,7 +254,10 @@ func TestSubscriberWaitsForABatchThatPublishes(t *testing.T) {
 	w.makeQueue(late.Name())
 	installed := make(chan error, 1)
 	go func() { installed <- late.Install(t.Context()) }()
-	w.until("the subscriber waits, or is there", func() bool { return w.waiting("lock_subscriptions") || len(installed) > 0 })
+	w.until("the subscriber waits, or is there", func() bool {
+		return w.waiting("lock_subscriptions") ||
+			len(installed) > 0
+	})
 	early := len(installed) > 0
 	w.commit(holder)
 	if err := await(w, "the install", installed); err != nil {
@@ -255,6 +265,7 @@ func TestSubscriberWaitsForABatchThatPublishes(t *testing.T) {
 	}
 	w.untilEmpty("relay")
 	if early {
-		t.Errorf("the install returned before the event was committed, and %d copies of it reached the subscriber", w.rows("late"))
+		t.Errorf("the install returned before the event was committed, and %d copies of it reached the subscriber",
+			w.rows("late"))
 	}
 }

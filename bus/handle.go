@@ -10,11 +10,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or talks to others. Such an
-// endpoint is *leased*: it claims a message for EndpointOptions.Lease and extends that while f runs, so that a message
-// whose process dies is taken again when the lease has ended. What f sends with ctx is written with the message's end,
-// in one transaction, which fails when the claim was lost meanwhile: then nothing of it is sent. Effects outside the
-// database are at least once: give ctx.Info().ID to the other side as an idempotency key.
+// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or talks to others.
+// Such an endpoint is *leased*: it claims a message for EndpointOptions.Lease and extends that while f runs, so that a
+// message whose process dies is taken again when the lease has ended. What f sends with ctx is written with the
+// message's end, in one transaction, which fails when the claim was lost meanwhile: then nothing of it is sent. Effects
+// outside the database are at least once: give ctx.Info().ID to the other side as an idempotency key.
 //
 // The context of f ends after StepTimeout, when the claim was lost (its cause is ErrClaimLost), when the message
 // was cancelled by Bus.Cancel or its run is over (ErrCancelled), and when Run has drained in vain (ErrDrain).
@@ -48,7 +48,8 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 // one queue.
 func (h *handlers) checkModes() {
 	if h.leased && (h.hasTx || h.raw != nil || len(h.sagas) > 0) {
-		h.fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, HandleTx, HandleRaw): make two endpoints of it")
+		h.fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, " +
+			"HandleTx, HandleRaw): make two endpoints of it")
 	}
 }
 
@@ -118,7 +119,8 @@ func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		c.release = true
 	default:
-		own := batch{Endpoint: l.Endpoint, now: c.batch.now, begun: c.batch.begun} // others of the claim are judged at the same time
+		// others of the claim are judged at the same time
+		own := batch{Endpoint: l.Endpoint, now: c.batch.now, begun: c.batch.begun}
 		own.decide(&c.message, out)
 		c.failures, c.failure, c.pauses = own.failures, own.failure, own.pausing != nil
 	}

@@ -64,7 +64,8 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 }
 
 // lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
-// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood still.
+// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
+// still.
 func (b *batch) lostIn(step context.Context, m *message, err error) error {
 	m.charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
@@ -106,8 +107,8 @@ func (b *batch) openToUser(ctx context.Context) error {
 	return nil
 }
 
-// judgeTrouble: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault, as long
-// as that does not go on for ever.
+// judgeTrouble: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
+// as long as that does not go on for ever.
 func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	switch pg.ClassOf(tx.failed) {
 	case pg.Busy:
@@ -263,7 +264,8 @@ func (t *stepTx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResul
 	return notedBatch{BatchResults: results, tx: t}
 }
 
-func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (int64, error) {
+func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string,
+	source pgx.CopyFromSource) (int64, error) {
 	if err := t.enter(ctx); err != nil {
 		return 0, err
 	}

@@ -53,7 +53,8 @@ func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 		},
 		"a panic": func(context.Context, pgx.Tx) error { panic("no") },
 		"rows left open": func(ctx context.Context, tx pgx.Tx) error {
-			_, _ = tx.Query(ctx, `SELECT * FROM generate_series(1, 10000)`) //nolint:sqlclosecheck // this test is about rows left open
+			_, _ = tx.Query(ctx, `SELECT * FROM generate_series(1,
+				10000)`) //nolint:sqlclosecheck // this test is about rows left open
 			return errors.New("no")
 		},
 		"a batch left open": func(ctx context.Context, tx pgx.Tx) error {
@@ -102,7 +103,8 @@ func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 // An error at the COMMIT names no message. The batch is made smaller until the culprit stands alone.
 func TestDeferredConstraintIsTracedToItsMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.exec(`CREATE TABLE edda.ledger (n int CONSTRAINT ledger_once UNIQUE DEFERRABLE INITIALLY DEFERRED); GRANT ALL ON edda.ledger TO PUBLIC`)
+	w.exec(`CREATE TABLE edda.ledger (n int CONSTRAINT ledger_once UNIQUE
+		DEFERRABLE INITIALLY DEFERRED); GRANT ALL ON edda.ledger TO PUBLIC`)
 	w.exec(`INSERT INTO edda.ledger VALUES (7)`)
 	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error { return w.note(ctx, tx, m.N) })
 	w.fill("notes", part, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
@@ -111,7 +113,8 @@ func TestDeferredConstraintIsTracedToItsMessage(t *testing.T) {
 	if got, want := w.noted(), "1 2 3 4 5 6 7 8 9 10 11 12"; got != want {
 		t.Errorf("noted %q, want %q", got, want)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE convert_from(body, 'UTF8')::json ->> 'N' = '7' AND attempts = 1 AND position('ledger_once' IN error) > 0`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE convert_from(body, 'UTF8')::json ->> 'N' = '7'
+		AND attempts = 1 AND position('ledger_once' IN error) > 0`)
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 }
 
@@ -129,7 +132,10 @@ func TestLockWaitsInUserSQLDoNotBlockTheBatch(t *testing.T) {
 	w.execTx(holder, `SELECT FROM edda.ledger WHERE n = 3 FOR UPDATE`)
 	w.fill("notes", part, 1, 2, 3, 4, 5)
 	w.start("notes", bus.EndpointOptions{Policy: once}, part)
-	w.until("the others are done", func() bool { return w.count(`SELECT count(*) FROM edda.ledger WHERE note = 'x'`) == 4 })
+	w.until("the others are done", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.ledger WHERE note = 'x'`) == 4
+	})
 	w.commit(holder)
 	w.untilEmpty("notes")
 	w.want(5, `SELECT count(*) FROM edda.ledger WHERE note = 'x'`)
@@ -261,7 +267,8 @@ func TestTransactionIsClosedWhenTheHandlerReturns(t *testing.T) {
 	w.start("notes", bus.EndpointOptions{Concurrency: 1, Policy: once}, part)
 	w.untilEmpty("notes")
 	for range 4 {
-		if err := await(w, "an error", errs); err == nil || !strings.Contains(err.Error(), "after the handler returned") {
+		if err := await(w, "an error", errs); err == nil ||
+			!strings.Contains(err.Error(), "after the handler returned") {
 			t.Errorf("%v, want an error that the handler has returned", err)
 		}
 	}
@@ -270,21 +277,25 @@ func TestTransactionIsClosedWhenTheHandlerReturns(t *testing.T) {
 	}
 }
 
-// A batch that mixes a saga and a handler commits both or none, and one settings' change ends with its step's savepoint.
+// A batch that mixes a saga and a handler commits both or none, and one settings' change ends with its step's
+// savepoint.
 func TestSagaAndHandlerCommitTogether(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
 	w.listener()
-	parts := []bus.Part{bus.Saga(tallies(saga.Pessimistic, nil)), bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m place) error {
-		return w.note(ctx, tx, m.Total)
-	})}
+	parts := []bus.Part{bus.Saga(tallies(saga.Pessimistic, nil)),
+		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m place) error {
+			return w.note(ctx, tx, m.Total)
+		})}
 	w.install("mixed", parts...)
 	for n := range 10 {
 		w.send(add{Key: "a", N: 1})
 		w.send(place{Total: n})
 	}
-	w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'not now'; END $$`)
-	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("mixed") + ` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
+	w.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+		USING ERRCODE = '40001', MESSAGE = 'not now'; END $$`)
+	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("mixed") +
+		` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
 	w.start("mixed", bus.EndpointOptions{}, parts...)
 	w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.noted() != "" })
 	if got := w.noted(); got != "" || w.sum("a") != -1 {

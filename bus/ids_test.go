@@ -81,19 +81,21 @@ func TestSameIDOtherBodyIsRefused(t *testing.T) {
 		t.Errorf("%v, want ErrIDConflict", err)
 	}
 	// A handler that does it fails for good, and its neighbours do not.
-	w.start("forward", bus.EndpointOptions{Policy: once, Concurrency: 1}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
-		if m.N == 2 {
-			ctx.Send(told{Sum: 2}, saga.WithID(id))
-		} else {
-			ctx.Send(told{Sum: m.N})
-		}
-		return nil
-	}))
+	w.start("forward", bus.EndpointOptions{Policy: once, Concurrency: 1},
+		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
+			if m.N == 2 {
+				ctx.Send(told{Sum: 2}, saga.WithID(id))
+			} else {
+				ctx.Send(told{Sum: m.N})
+			}
+			return nil
+		}))
 	for _, n := range []int{10, 2, 11} {
 		w.send(add{N: n})
 	}
 	w.untilEmpty("forward")
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND position('another content' IN error) > 0`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent'
+		AND position('another content' IN error) > 0`)
 	if n := w.rows("listener"); n != 3 {
 		t.Errorf("%d messages, want 3: the first and those of two neighbours", n)
 	}

@@ -29,7 +29,8 @@ func (e *Endpoint) Install(ctx context.Context) error {
 func (e *Endpoint) createQueue(ctx context.Context) (id int, err error) {
 	err = e.bus.pool.Row(ctx, e.bus.sql.Get("create_queue"), e.name).Scan(&id)
 	if pg.ClassOf(err) == pg.Denied {
-		return 0, fmt.Errorf("%w (this role may not create tables: let the owner of the schema install the endpoint once, with Endpoint.Install or the command \"edda migrate install %s\")", err, e.name)
+		return 0, fmt.Errorf("%w (this role may not create tables: let the owner of the schema install the "+
+			"endpoint once, with Endpoint.Install or the command \"edda migrate install %s\")", err, e.name)
 	}
 	return id, explain(err)
 }
@@ -44,7 +45,8 @@ func (e *Endpoint) findQueue(ctx context.Context) (id int, err error) {
 		}
 		return id, err
 	case errors.Is(err, pgx.ErrNoRows):
-		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", or set bus.Options.AutoInstall", ErrNotInstalled, e.name)
+		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", or set "+
+			"bus.Options.AutoInstall", ErrNotInstalled, e.name)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("find its queue: %w", explain(err))

@@ -13,9 +13,11 @@ import (
 // answer may be old when it arrives. A state of an older version is brought up to today's first.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
-func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool, err error) {
+func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,
+	err error) {
 	if into != nil && reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
-		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(), d.StateType(), into)
+		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(),
+			d.StateType(), into)
 	}
 	i, ok, err = b.sagas.Read(ctx, b.pool, d.Name(), key)
 	if err != nil || !ok || into == nil {

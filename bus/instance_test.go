@@ -24,7 +24,8 @@ func TestInstanceIsReadFromOutside(t *testing.T) {
 	w.execTx(holder, `UPDATE edda.saga SET state = '{"Rang":9}'`) // reading waits for nobody
 	var state alarm
 	i, ok, err := w.bus.Instance(t.Context(), def, "a", &state)
-	if err != nil || !ok || i.Key != "a" || i.Version != 1 || state.Rang != 0 || len(i.Pending) != 1 || i.Pending[0].Name != "ring" {
+	if err != nil || !ok || i.Key != "a" || i.Version != 1 || state.Rang != 0 || len(i.Pending) != 1 ||
+		i.Pending[0].Name != "ring" {
 		t.Errorf("%+v %v %v, state %+v", i, ok, err, state)
 	}
 	w.commit(holder)
@@ -32,7 +33,8 @@ func TestInstanceIsReadFromOutside(t *testing.T) {
 		t.Errorf("%+v %v", state, err)
 	}
 	var other tally
-	if _, _, err = w.bus.Instance(t.Context(), def, "a", &other); err == nil || !strings.Contains(err.Error(), "*bus_test.alarm") {
+	if _, _, err = w.bus.Instance(t.Context(), def, "a", &other); err == nil ||
+		!strings.Contains(err.Error(), "*bus_test.alarm") {
 		t.Errorf("into another type: %v", err)
 	}
 }
@@ -42,7 +44,8 @@ type oldState struct{ Rang string }
 // A state of another version: an older one is brought up to date, a newer one is not guessed at.
 func TestInstanceOfAnotherVersion(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	ring := saga.StartedBy(func(m remind) string { return m.Key }, func(*alarm, *saga.Context, remind) error { return nil })
+	ring := saga.StartedBy(func(m remind) string { return m.Key },
+		func(*alarm, *saga.Context, remind) error { return nil })
 	def := saga.Define("alarm", saga.Options{StateVersion: 2}, ring, saga.Upcast(1, func(old oldState) (alarm, error) {
 		n, err := strconv.Atoi(old.Rang)
 		return alarm{Rang: n}, err
@@ -54,13 +57,15 @@ func TestInstanceOfAnotherVersion(t *testing.T) {
 	if err != nil || !ok || i.Version != 5 || i.StateVersion != 1 || state.Rang != 7 {
 		t.Errorf("%+v %v %v, state %+v", i, ok, err, state)
 	}
-	if i, ok, err := w.bus.Instance(t.Context(), def, "3", &state); !errors.Is(err, saga.ErrNewerState) || !ok || i.Key != "3" {
+	if i, ok, err := w.bus.Instance(t.Context(), def, "3", &state); !errors.Is(err, saga.ErrNewerState) || !ok ||
+		i.Key != "3" {
 		t.Errorf("%+v %v %v, want ErrNewerState", i, ok, err)
 	}
 	// An endpoint leaves the messages of an instance that a newer program wrote.
 	w.start("alarms", bus.EndpointOptions{Policy: once}, bus.Saga(def))
 	w.send(remind{Key: "3"})
 	w.until("it waits for a newer program", func() bool {
-		return w.count(`SELECT count(*) FROM `+w.queue("alarms")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
+		return w.count(`SELECT count(*) FROM `+w.queue("alarms")+
+			` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
 	})
 }

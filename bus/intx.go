@@ -25,16 +25,16 @@ type txOptionFunc func(o *txOptions)
 
 func (f txOptionFunc) apply(o *txOptions) { f(o) }
 
-// Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable. Without
-// it the level is the default of the database, the role or the session. Sends are as safe at each of them. At the two higher
-// levels a send may fail with a serialization failure (40001) when somebody subscribes, or claims the same id, at the same
-// time: see Attempts.
+// Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable.
+// Without it the level is the default of the database, the role or the session. Sends are as safe at each of them. At
+// the two higher levels a send may fail with a serialization failure (40001) when somebody subscribes, or claims the
+// same id, at the same time: see Attempts.
 func Isolation(level sql.IsolationLevel) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.isolation = level })
 }
 
-// Attempts calls fn again in a new transaction when Postgres ended one with a serialization failure or a deadlock, at most n
-// times in all. fn must then have no effects but those on its transaction. An error of fn's own, or a COMMIT of
+// Attempts calls fn again in a new transaction when Postgres ended one with a serialization failure or a deadlock, at
+// most n times in all. fn must then have no effects but those on its transaction. An error of fn's own, or a COMMIT of
 // which nothing was heard, is never repeated.
 func Attempts(n int) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.attempts = n })
@@ -61,12 +61,12 @@ var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
 	sql.LevelSerializable:   pgx.Serializable,
 }
 
-// InTx runs fn in a transaction of the bus's pool and commits it; workers hear of what fn sent through this bus
-// right after the commit, and not only by their next poll. After an error or a panic of fn everything is rolled back, the
+// InTx runs fn in a transaction of the bus's pool and commits it; workers hear of what fn sent through this bus right
+// after the commit, and not only by their next poll. After an error or a panic of fn everything is rolled back, the
 // messages included, and the error is returned as it is.
 //
-// The error of a COMMIT of which nothing was heard is an *OutcomeUnknownError. What was sent with ids of the caller's, by
-// saga.WithID, may then be sent again: it is a duplicate or it is not, as the first time came out.
+// The error of a COMMIT of which nothing was heard is an *OutcomeUnknownError. What was sent with ids of the caller's,
+// by saga.WithID, may then be sent again: it is a duplicate or it is not, as the first time came out.
 func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxOption) error {
 	o, err := newTxOptions(options)
 	if err != nil {
@@ -87,8 +87,8 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 	})
 }
 
-// Transact is InTx at one level. It makes a Bus a scheduler.Transactor: types of this package would keep package scheduler, which does
-// not import it, from spelling the method.
+// Transact is InTx at one level. It makes a Bus a scheduler.Transactor: types of this package would keep package
+// scheduler, which does not import it, from spelling the method.
 func (b *Bus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
 	return b.InTx(ctx, fn, Isolation(level))
 }
@@ -131,7 +131,8 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []*queue, commit func() er
 	case err == nil:
 		b.wakeQueues(ctx, sent)
 		return nil
-	case pg.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
+	case pg.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed),
+		errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return &OutcomeUnknownError{Err: err}
@@ -145,7 +146,8 @@ func (b *Bus) wakeQueues(ctx context.Context, sent []*queue) {
 
 // repeat does it until it succeeds, or fails with another error than that of a lost race.
 func repeat(ctx context.Context, attempts int, do func() error) error {
-	distance := backoff.NewExponentialBackOff(backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond))
+	distance := backoff.NewExponentialBackOff(backoff.WithInitialInterval(2*time.Millisecond),
+		backoff.WithMaxInterval(100*time.Millisecond))
 	for n := 1; ; n++ {
 		err := do()
 		if err == nil || n == attempts || pg.ClassOf(err) != pg.Race {

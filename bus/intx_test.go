@@ -25,7 +25,8 @@ type work struct {
 	send func(m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 }
 
-// transact is a way to run a transaction in which rows are written and messages sent. dsn is the database that it connects to.
+// transact is a way to run a transaction in which rows are written and messages sent. dsn is the database that it
+// connects to.
 type transact func(ctx context.Context, s shop, fn func(work) error, o ...bus.TxOption) error
 
 // shop is a program that has tables of its own.
@@ -40,8 +41,15 @@ var transacts = map[string]transact{
 		return s.bus.InTx(ctx, func(tx pgx.Tx) error {
 			return fn(work{
 				exec: func(sql string, args ...any) error { _, err := tx.Exec(ctx, s.sql(sql), args...); return err },
-				read: func(sql string) (n int, err error) { err = tx.QueryRow(ctx, s.sql(sql)).Scan(&n); return n, err },
-				send: func(m saga.Message, o ...saga.SendOption) (saga.Sent, error) { return s.bus.SendTx(ctx, tx, m, o...) },
+				read: func(sql string) (n int, err error) {
+					err = tx.QueryRow(ctx, s.sql(sql)).Scan(&n)
+					return n,
+						err
+				},
+				send: func(m saga.Message, o ...saga.SendOption) (saga.Sent,
+					error) {
+					return s.bus.SendTx(ctx, tx, m, o...)
+				},
 			})
 		}, o...)
 	},
@@ -58,9 +66,20 @@ func inSQLOver(driver string) transact {
 		defer func() { _ = db.Close() }()
 		return s.bus.InSQL(ctx, db, func(tx *sql.Tx) error {
 			return fn(work{
-				exec: func(sql string, args ...any) error { _, err := tx.ExecContext(ctx, s.sql(sql), args...); return err },
-				read: func(sql string) (n int, err error) { err = tx.QueryRowContext(ctx, s.sql(sql)).Scan(&n); return n, err },
-				send: func(m saga.Message, o ...saga.SendOption) (saga.Sent, error) { return s.bus.SendSQL(ctx, tx, m, o...) },
+				exec: func(sql string, args ...any) error {
+					_,
+						err := tx.ExecContext(ctx, s.sql(sql), args...)
+					return err
+				},
+				read: func(sql string) (n int,
+					err error) {
+					err = tx.QueryRowContext(ctx, s.sql(sql)).Scan(&n)
+					return n, err
+				},
+				send: func(m saga.Message, o ...saga.SendOption) (saga.Sent,
+					error) {
+					return s.bus.SendSQL(ctx, tx, m, o...)
+				},
 			})
 		}, o...)
 	}
@@ -135,7 +154,8 @@ func TestTransactionWakesAWorkerAfterItsCommit(t *testing.T) {
 			}
 			begun := s.text(`SELECT clock_timestamp()::text`)
 			s.until("all wake-ups that a send plans by itself are over", func() bool {
-				return s.count(`SELECT count(*) WHERE clock_timestamp() > $1::text::timestamptz + interval '150 ms'`, begun) == 1
+				return s.count(`SELECT count(*) WHERE clock_timestamp() > $1::text::timestamptz + interval '150 ms'`,
+					begun) == 1
 			})
 			return nil
 		})
@@ -150,7 +170,8 @@ func TestTransactionWakesAWorkerAfterItsCommit(t *testing.T) {
 func TestSavepointTakesItsSendsBack(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		err := in(t.Context(), s, func(w work) error {
-			return errors.Join(putOrder(w, "a"), w.exec(`SAVEPOINT maybe`), putOrder(w, "b"), w.exec(`ROLLBACK TO maybe`), putOrder(w, "c"))
+			return errors.Join(putOrder(w, "a"), w.exec(`SAVEPOINT maybe`), putOrder(w, "b"),
+				w.exec(`ROLLBACK TO maybe`), putOrder(w, "c"))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +205,8 @@ func TestSerializableTransactionIsRepeated(t *testing.T) {
 			t.Errorf("%v after %d calls, want 3", err, calls)
 		}
 		s.has(3, 1)
-		err = in(t.Context(), s, func(w work) error { calls++; return s.skew(w, "b") }, bus.Isolation(sql.LevelSerializable))
+		err = in(t.Context(), s, func(w work) error { calls++; return s.skew(w, "b") },
+			bus.Isolation(sql.LevelSerializable))
 		if pg.ClassOf(err) != pg.Race || calls != 4 {
 			t.Errorf("%v after %d calls, want a serialization failure and no second call", err, calls-3)
 		}
@@ -199,8 +221,10 @@ func TestErrorOfTheCallerIsNotRepeated(t *testing.T) {
 		if pg.Code(err) != "22012" || calls != 1 {
 			t.Errorf("%v after %d calls", err, calls)
 		}
-		for text, o := range map[string]bus.TxOption{"isolation level": bus.Isolation(sql.LevelLinearizable), "0 attempts": bus.Attempts(0)} {
-			if err := in(t.Context(), s, func(work) error { calls++; return nil }, o); err == nil || !strings.Contains(err.Error(), text) || calls != 1 {
+		for text, o := range map[string]bus.TxOption{"isolation level": bus.Isolation(sql.LevelLinearizable),
+			"0 attempts": bus.Attempts(0)} {
+			if err := in(t.Context(), s, func(work) error { calls++; return nil }, o); err == nil ||
+				!strings.Contains(err.Error(), text) || calls != 1 {
 				t.Errorf("%v, want one that says %q", err, text)
 			}
 		}
@@ -218,7 +242,8 @@ func TestContextThatEndsBeforeTheCommit(t *testing.T) {
 			t.Errorf("%v, want the end of the context", err)
 		}
 		s.until("the transaction is over", func() bool {
-			return s.count(`SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND position($1 IN query) > 0`, s.schema) == 0
+			return s.count(`SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'
+				AND position($1 IN query) > 0`, s.schema) == 0
 		})
 		s.has(0, 0)
 	})
@@ -263,7 +288,8 @@ func TestSameRequestTwiceIsOneMessage(t *testing.T) {
 // Nothing was heard of the COMMIT, and the caller does it all again.
 func TestTransactionOfUnknownOutcomeIsDoneAgain(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]faultproxy.Action{"it was committed": faultproxy.DropReply, "it was not committed": faultproxy.Swallow} {
+	for name, fault := range map[string]faultproxy.Action{"it was committed": faultproxy.DropReply,
+		"it was not committed": faultproxy.Swallow} {
 		t.Run(name, func(t *testing.T) {
 			eachTransact(t, func(t *testing.T, in transact, s shop) {
 				b, proxy := s.proxied()
@@ -279,7 +305,8 @@ func TestTransactionOfUnknownOutcomeIsDoneAgain(t *testing.T) {
 				proxy.Set(faultproxy.Fault{Statement: "commit", Do: fault})
 				err := in(t.Context(), through, request, bus.Attempts(3))
 				var unknown *bus.OutcomeUnknownError
-				if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the outcome of the transaction is unknown") {
+				if !errors.As(err, &unknown) ||
+					!strings.Contains(err.Error(), "the outcome of the transaction is unknown") {
 					t.Fatalf("%v, want an OutcomeUnknownError; broken: %v", err, proxy.Fired())
 				}
 				proxy.Set()

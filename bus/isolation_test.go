@@ -31,18 +31,21 @@ func (w *world) isolated(level string, conns int32) *pgxpool.Pool {
 	return pool
 }
 
-// watchLevels makes each write of a table of the schema fail whose transaction is not READ COMMITTED. A Send of one message and a new job are
-// excepted: each is one INSERT, which reads nothing, and is the same at every level.
+// watchLevels makes each write of a table of the schema fail whose transaction is not READ COMMITTED. A Send of one
+// message and a new job are excepted: each is one INSERT, which reads nothing, and is the same at every level.
 func (w *world) watchLevels() {
 	w.t.Helper()
 	w.exec(`CREATE OR REPLACE FUNCTION edda.watch_level() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF current_setting('transaction_isolation') <> 'read committed' AND NOT (TG_OP = 'INSERT' AND (left(TG_TABLE_NAME, 6) = 'queue_' OR TG_TABLE_NAME = 'dead_letter_job')) THEN
-			RAISE EXCEPTION '% of % in a transaction that is %', TG_OP, TG_TABLE_NAME, current_setting('transaction_isolation');
+		IF current_setting('transaction_isolation') <> 'read committed' AND NOT (TG_OP = 'INSERT'
+		AND (left(TG_TABLE_NAME, 6) = 'queue_' OR TG_TABLE_NAME = 'dead_letter_job')) THEN
+			RAISE EXCEPTION '% of % in a transaction that is %', TG_OP, TG_TABLE_NAME,
+			current_setting('transaction_isolation');
 		END IF;
 		RETURN NULL;
 	END $$`)
 	w.exec(`DO $$ DECLARE t text; BEGIN
-		FOR t IN SELECT c.oid::regclass FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'edda.queue'::regclass) LOOP
+		FOR t IN SELECT c.oid::regclass FROM pg_class c WHERE c.relkind = 'r'
+		AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'edda.queue'::regclass) LOOP
 			EXECUTE 'CREATE OR REPLACE TRIGGER watch_level BEFORE INSERT OR UPDATE OR DELETE ON ' || t || ' EXECUTE FUNCTION edda.watch_level()';
 		END LOOP;
 	END $$`)
@@ -72,19 +75,23 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.pool = w.isolated("serializable", 10)
 	w.bus = w.newBus(bus.Options{
-		Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Schema: w.schema, AutoInstall: true, Logger: slog.New(
+			slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Events: func(e bus.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, e)
 		},
 	})
-	soonest := bus.EndpointOptions{Poll: 20 * time.Millisecond, Policy: recoverability.Always(recoverability.DeadLetter())}
+	soonest := bus.EndpointOptions{Poll: 20 * time.Millisecond,
+		Policy: recoverability.Always(recoverability.DeadLetter())}
 	ordered := soonest
 	ordered.Ordered, ordered.Lease = bus.Strict, time.Second
 	fails := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return errors.New("no") })
-	keyed := bus.Handle(func(*bus.Context, call) error { return nil }, bus.KeyedBy(func(m call) string { return "key" }))
-	greets := bus.HandleTx(func(*bus.Context, pgx.Tx, question) error { return nil }, bus.KeyedBy(func(m question) string { return m.Key }))
+	keyed := bus.Handle(func(*bus.Context, call) error { return nil },
+		bus.KeyedBy(func(m call) string { return "key" }))
+	greets := bus.HandleTx(func(*bus.Context, pgx.Tx, question) error { return nil },
+		bus.KeyedBy(func(m question) string { return m.Key }))
 	parts := w.partitioned(w.bus, "greeters", soon(2), greets)
 	relay := w.relay(w.bus, soonRelayed(), (&abroad{}).forward)
 	w.listener()
@@ -94,7 +101,8 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	owners, err := bus.NewEndpoint(w.ownersBus(), "calls", ordered, keyed)
 	w.must(err)
 	w.must(owners.Install(t.Context()))
-	endpoints := []*bus.Endpoint{w.endpoint("tallies", soonest, sums), w.endpoint("failing", soonest, fails), w.endpoint("calls", ordered, keyed)}
+	endpoints := []*bus.Endpoint{w.endpoint("tallies", soonest, sums), w.endpoint("failing", soonest, fails),
+		w.endpoint("calls", ordered, keyed)}
 	w.must(w.partitioned(w.ownersBus(), "greeters", soon(2), greets).Install(t.Context()))
 	w.installRelay()
 	w.watchLevels()
@@ -110,7 +118,8 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	if _, err := w.bus.Publish(t.Context(), paid{Order: "1"}); err != nil {
 		t.Error(err)
 	}
-	w.must(w.bus.SendRaw(t.Context(), "calls", bus.RawMessage{Raw: saga.Raw{Name: call{}.Kind(), Body: []byte(`{"N":2}`)}}))
+	w.must(w.bus.SendRaw(t.Context(), "calls",
+		bus.RawMessage{Raw: saga.Raw{Name: call{}.Kind(), Body: []byte(`{"N":2}`)}}))
 	w.must(w.bus.PublishRaw(t.Context(), bus.RawMessage{Raw: saga.Raw{Name: crossed{}.Kind(), Body: []byte(`{}`)}}))
 	w.untilHandled(add{}.Kind(), 1)
 	w.untilHandled(call{}.Kind(), 2)
@@ -159,8 +168,8 @@ func (w *world) operateLetters() {
 	w.must(err)
 }
 
-// A death is seen while a process begins its session. The row of the dead session changes meanwhile, which a transaction with one
-// snapshot for all of its statements could not bear.
+// A death is seen while a process begins its session. The row of the dead session changes meanwhile, which a
+// transaction with one snapshot for all of its statements could not bear.
 func TestAnEndpointStartsWhileItsNeighboursSessionsChange(t *testing.T) {
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) { startUnder(t, level) })
@@ -176,7 +185,9 @@ func startUnder(t *testing.T, level string) {
 	stop := w.start("a", bus.EndpointOptions{}, part)
 	w.send(paid{})
 	w.untilEmpty("a")
-	stop() // the one connection has prepared its statements: next time it waits where it executes them, and not where it prepares
+	// the one connection has prepared its statements: next time it waits where it executes them, and not where it
+	// prepares
+	stop()
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, locked, expires)
 		VALUES (gen_random_uuid(), 'one', 1, '{}', false, now() - interval '1 second')`)
 	tx, err := w.owner.Begin(t.Context())
@@ -189,7 +200,8 @@ func startUnder(t *testing.T, level string) {
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
 	stop = w.start("a", bus.EndpointOptions{}, part)
 	w.until("it begins its session", func() bool {
-		return w.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass($1)", w.sql("edda.session")) > 0
+		return w.count("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass($1)",
+			w.sql("edda.session")) > 0
 	})
 	if _, err := tx.Exec(t.Context(), w.sql("UPDATE edda.session SET host = 'another'")); err != nil {
 		t.Fatal(err)

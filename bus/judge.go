@@ -52,10 +52,11 @@ func (b *batch) pauses() bool { return b.pausing != nil && b.pausing.fate == aga
 
 // queuePause queues the pause. It stands in the transaction that puts the message back.
 func (b *batch) queuePause(pipeline *pgx.Batch) {
-	pipeline.Queue(b.bus.knobs.Get("pause_in_batch"), b.name, deadletter.Storable(b.pausing.reason)).Exec(func(tag pgconn.CommandTag) error {
-		b.paused = tag.RowsAffected() == 1
-		return nil
-	})
+	pipeline.Queue(b.bus.knobs.Get("pause_in_batch"), b.name, deadletter.Storable(b.pausing.reason)).Exec(
+		func(tag pgconn.CommandTag) error {
+			b.paused = tag.RowsAffected() == 1
+			return nil
+		})
 }
 
 // haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.

@@ -18,8 +18,8 @@ import (
 //go:embed knobs.sql
 var knobStatements string
 
-// Knob is what is set for an endpoint while its programs run. It is a row of the database: it holds for every process of
-// the endpoint, and for those that start later, until somebody sets it anew.
+// Knob is what is set for an endpoint while its programs run. It is a row of the database: it holds for every process
+// of the endpoint, and for those that start later, until somebody sets it anew.
 type Knob struct {
 	Endpoint    string
 	Paused      bool
@@ -50,8 +50,9 @@ func (b *Bus) Knobs(ctx context.Context) ([]Knob, error) {
 }
 
 // PauseEndpoint stops an endpoint in all processes, whether they run now or start later: they take no message, and let
-// the batches in hand finish. Messages go on arriving. It lasts until ResumeEndpoint. reason is for the people who look.
-// Processes follow at once when they listen, else within their Poll. Pausing what is paused changes the reason alone.
+// the batches in hand finish. Messages go on arriving. It lasts until ResumeEndpoint. reason is for the people who
+// look. Processes follow at once when they listen, else within their Poll. Pausing what is paused changes the reason
+// alone.
 //
 // It returns ErrNotInstalled when no endpoint has this name. So do its three sisters.
 func (b *Bus) PauseEndpoint(ctx context.Context, name, reason string) error {
@@ -64,12 +65,13 @@ func (b *Bus) ResumeEndpoint(ctx context.Context, name string) error {
 }
 
 // SetConcurrency makes n the number of workers that each process of an endpoint has, in the place of
-// EndpointOptions.Concurrency: 1 to 10,000. More start, or some end after their batch, without a restart. No process has
-// more than the MaxConns of its bus's pool; one that is asked for more says so in its log. A worker has a connection of
-// its own while it works: the server must allow them, which nobody checks here.
+// EndpointOptions.Concurrency: 1 to 10,000. More start, or some end after their batch, without a restart. No process
+// has more than the MaxConns of its bus's pool; one that is asked for more says so in its log. A worker has a
+// connection of its own while it works: the server must allow them, which nobody checks here.
 func (b *Bus) SetConcurrency(ctx context.Context, name string, n int) error {
 	if n < 1 || n > mostWorkers {
-		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; PauseEndpoint stops an endpoint, and ResetConcurrency goes back to its program's number", name, n, mostWorkers)
+		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; PauseEndpoint stops an "+
+			"endpoint, and ResetConcurrency goes back to its program's number", name, n, mostWorkers)
 	}
 	return b.setConcurrency(ctx, "set the concurrency of", name, &n)
 }
@@ -109,8 +111,8 @@ func (b *Bus) turned(ctx context.Context, queue int) {
 	b.tell(ctx, knobMark+strconv.Itoa(queue))
 }
 
-// tell notifies whoever listens, and returns when that is done. It is for what people do: a bus that only polls tells too,
-// since others may listen.
+// tell notifies whoever listens, and returns when that is done. It is for what people do: a bus that only polls tells
+// too, since others may listen.
 func (b *Bus) tell(ctx context.Context, payloads ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -54,16 +54,20 @@ func TestKnobsAreRows(t *testing.T) {
 		{func(context.Context) error { return nil }, bus.Knob{}},
 		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
 		{func(ctx context.Context) error { return w.bus.SetConcurrency(ctx, "a", 7) }, bus.Knob{Concurrency: 7}},
-		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "deploy\x00") }, bus.Knob{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
-		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "still") }, bus.Knob{Concurrency: 7, Paused: true, Reason: "still"}},
-		{func(ctx context.Context) error { return w.bus.ResetConcurrency(ctx, "a") }, bus.Knob{Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "deploy\x00") },
+			bus.Knob{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
+		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "still") },
+			bus.Knob{Concurrency: 7, Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.bus.ResetConcurrency(ctx, "a") },
+			bus.Knob{Paused: true, Reason: "still"}},
 		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
 	}
 	for n, step := range steps {
 		w.must(step.do(t.Context()))
 		step.want.Endpoint = "a"
 		got := w.knobs()
-		if diff := cmp.Diff([]bus.Knob{step.want, {Endpoint: "b"}}, got, cmpopts.IgnoreFields(bus.Knob{}, "PausedAt")); diff != "" {
+		if diff := cmp.Diff([]bus.Knob{step.want, {Endpoint: "b"}}, got,
+			cmpopts.IgnoreFields(bus.Knob{}, "PausedAt")); diff != "" {
 			t.Errorf("after step %d (-want +got):\n%s", n, diff)
 		}
 		if got[0].Paused == got[0].PausedAt.IsZero() {
@@ -79,14 +83,15 @@ func TestKnobsAreRows(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, -1, 10_001} {
-		if err := w.bus.SetConcurrency(t.Context(), "a", n); err == nil || !strings.Contains(err.Error(), "want 1 to 10000") {
+		if err := w.bus.SetConcurrency(t.Context(), "a", n); err == nil ||
+			!strings.Contains(err.Error(), "want 1 to 10000") {
 			t.Errorf("concurrency %d: %v", n, err)
 		}
 	}
 }
 
-// Every process of the endpoint stops, whether it listens or polls; one that starts later does not begin; and what was sent
-// meanwhile is handled afterwards.
+// Every process of the endpoint stops, whether it listens or polls; one that starts later does not begin; and what was
+// sent meanwhile is handled afterwards.
 func TestPauseHoldsForAllProcesses(t *testing.T) {
 	t.Parallel()
 	for _, poll := range []bool{false, true} {
@@ -134,7 +139,8 @@ func (w *world) untilListening(n int) {
 func TestPauseLetsABatchFinish(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
-	w.start("stops", bus.EndpointOptions{Poll: 10 * time.Millisecond}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { g.pass(); return nil }))
+	w.start("stops", bus.EndpointOptions{Poll: 10 * time.Millisecond},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { g.pass(); return nil }))
 	w.send(add{N: 1})
 	await(w, "the handler", g.came)
 	w.must(w.bus.PauseEndpoint(t.Context(), "stops", ""))
@@ -168,7 +174,8 @@ func (a *atWork) handle(ctx *bus.Context, _ pgx.Tx, _ add) error {
 func TestConcurrencyChangesLive(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	a := &atWork{leave: make(chan struct{})}
-	w.start("crew", bus.EndpointOptions{Concurrency: 1, BatchMax: 1, Poll: 10 * time.Millisecond, StepTimeout: time.Minute}, bus.HandleTx(a.handle))
+	w.start("crew", bus.EndpointOptions{Concurrency: 1, BatchMax: 1, Poll: 10 * time.Millisecond,
+		StepTimeout: time.Minute}, bus.HandleTx(a.handle))
 	for range 60 {
 		w.send(add{})
 	}
@@ -184,7 +191,8 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
 	}
 	set := func(n int) { t.Helper(); heard(w.bus.SetConcurrency(t.Context(), "crew", n)) }
-	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new number.
+	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new
+	// number.
 	leave := func(n int) {
 		t.Helper()
 		for range n {
@@ -198,7 +206,10 @@ func TestConcurrencyChangesLive(t *testing.T) {
 	leave(6)
 	is(2)
 	leave(10)
-	w.until("sixteen are done, and two at work", func() bool { return len(eventsOf[bus.Handled](w)) == 16 && a.now.Load() == 2 })
+	w.until("sixteen are done, and two at work", func() bool {
+		return len(eventsOf[bus.Handled](w)) == 16 &&
+			a.now.Load() == 2
+	})
 	w.must(w.bus.PauseEndpoint(t.Context(), "crew", "and a pause"))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	set(4)
@@ -269,7 +280,8 @@ var errPassword = errors.New("the password has expired")
 // The policy pauses the endpoint everywhere. The message has lost nothing, and is handled after the resume.
 func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	policy, err := recoverability.Choose(once, recoverability.OnError(errPassword, recoverability.Always(recoverability.PauseEndpoint("renew the password"))))
+	policy, err := recoverability.Choose(once,
+		recoverability.OnError(errPassword, recoverability.Always(recoverability.PauseEndpoint("renew the password"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,11 +301,13 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	w.want(5, `SELECT count(*) FROM `+w.queue("calls"))
-	if n := w.count(`SELECT sum(attempt) FROM ` + w.queue("calls")); n < 1 || n > 2 { // the other process may have begun too
+	// the other process may have begun too
+	if n := w.count(`SELECT sum(attempt) FROM ` + w.queue("calls")); n < 1 || n > 2 {
 		t.Errorf("%d attempts were made, want one in each process at most", n)
 	}
 	renewed.Store(true)
-	w.until("all are handled", func() bool { // the batch that the other process had in hand may fail yet, and pause anew
+	// the batch that the other process had in hand may fail yet, and pause anew
+	w.until("all are handled", func() bool {
 		if w.knobs()[0].Paused {
 			w.must(w.bus.ResumeEndpoint(t.Context(), "calls"))
 		}
@@ -303,11 +317,13 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// Somebody holds the row of the knob. A batch never waits for it: the message is put back, and the next failure asks again.
+// Somebody holds the row of the knob. A batch never waits for it: the message is put back, and the next failure asks
+// again.
 func TestPauseByPolicyNeverWaits(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errPassword })
-	w.start("calls", bus.EndpointOptions{Policy: recoverability.Always(recoverability.PauseEndpoint("x")), Poll: 10 * time.Millisecond}, part)
+	w.start("calls", bus.EndpointOptions{Policy: recoverability.Always(recoverability.PauseEndpoint("x")),
+		Poll: 10 * time.Millisecond}, part)
 	w.until("it has a row", func() bool { return w.count(`SELECT count(*) FROM edda.knob`) == 1 })
 	holder := w.begin()
 	w.execTx(holder, `SELECT FROM edda.knob FOR UPDATE`)
@@ -326,28 +342,35 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 	})
 }
 
-// A message that has lost too many saves had failed. A policy for conflicts keeps it out of the dead letters, at no attempt,
-// or gives it up in its own way.
+// A message that has lost too many saves had failed. A policy for conflicts keeps it out of the dead letters, at no
+// attempt, or gives it up in its own way.
 func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	decisions := map[string]struct {
 		decide recoverability.Decision
 		ends   string // what is true in the end
 	}{
-		"again":             {recoverability.RetryNow(), `SELECT count(*) FROM edda.saga WHERE state ->> 'Sum' = '1'`},
-		"later":             {recoverability.RetryIn(time.Hour), `SELECT count(*) FROM edda.queue_2 WHERE attempt = 0 AND conflict = 12 AND due > now() + interval '59 minutes'`},
-		"dead letter":       {recoverability.DeadLetter(), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND conflicts = 12 AND attempts = 0`},
-		"discard":           {recoverability.DiscardBecause("never mind"), `SELECT count(*) FROM edda.discarded WHERE reason = 'never mind'`},
-		"counts as failure": {recoverability.CountAsFailure(), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND attempts = 1`},
-		"pauses":            {recoverability.PauseEndpoint("hot"), `SELECT count(*) FROM edda.knob WHERE reason = 'hot' AND endpoint = 'tallies'`},
-		"decides nothing":   {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'`},
+		"again": {recoverability.RetryNow(), `SELECT count(*) FROM edda.saga WHERE state ->> 'Sum' = '1'`},
+		"later": {recoverability.RetryIn(time.Hour),
+			`SELECT count(*) FROM edda.queue_2 WHERE attempt = 0 AND conflict = 12
+				AND due > now() + interval '59 minutes'`},
+		"dead letter": {recoverability.DeadLetter(),
+			`SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND conflicts = 12 AND attempts = 0`},
+		"discard": {recoverability.DiscardBecause("never mind"),
+			`SELECT count(*) FROM edda.discarded WHERE reason = 'never mind'`},
+		"counts as failure": {recoverability.CountAsFailure(),
+			`SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND attempts = 1`},
+		"pauses": {recoverability.PauseEndpoint("hot"),
+			`SELECT count(*) FROM edda.knob WHERE reason = 'hot' AND endpoint = 'tallies'`},
+		"decides nothing": {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'`},
 	}
 	for name, test := range decisions {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
 			policy := func(f recoverability.Failure) recoverability.Decision {
-				if !errors.Is(f.Err, bus.ErrConflict) || f.First.IsZero() || f.Conflicts != 12 || f.Info.Attempt != 1 || f.Now.IsZero() {
+				if !errors.Is(f.Err, bus.ErrConflict) || f.First.IsZero() || f.Conflicts != 12 || f.Info.Attempt != 1 ||
+					f.Now.IsZero() {
 					t.Errorf("asked about %+v", f)
 				}
 				return test.decide
@@ -366,7 +389,8 @@ func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 func (w *world) conflicting(name string, o bus.EndpointOptions) {
 	w.t.Helper()
 	def := tallies(saga.Optimistic, nil)
-	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'tally',
+		'a', 1, 1, '{"Sum":0}')`)
 	w.install(name, bus.Saga(def))
 	w.send(add{Key: "a", N: 1})
 	w.exec(`UPDATE ` + w.queue(name) + ` SET conflict = 10`)
@@ -387,13 +411,16 @@ func TestKnobsAreProbed(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	schema := pgtest.Migrated(t, pool)
-	fill := `WITH q AS (INSERT INTO :schema.queue (endpoint) SELECT 'e' || n FROM generate_series(1, 5000) n RETURNING endpoint)
+	fill := `WITH q AS (INSERT INTO :schema.queue (endpoint) SELECT 'e' || n FROM generate_series(1, 5000) n
+		RETURNING endpoint)
 		SELECT count(*) FROM q`
 	pgtest.Probes{
-		File: "knobs.sql", Fill: fill + `; INSERT INTO :schema.knob (endpoint) SELECT endpoint FROM :schema.queue`, MaxRows: 2,
+		File: "knobs.sql", Fill: fill + `; INSERT INTO :schema.knob (endpoint) SELECT endpoint FROM :schema.queue`,
+		MaxRows:  2,
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Statements: map[string][]string{
-			"knob": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x"}, "resume": {"e7"}, "set_concurrency": {"e7", "3"},
+			"knob": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x"}, "resume": {"e7"},
+			"set_concurrency": {"e7", "3"},
 		},
 	}.Check(t, pool, schema)
 }

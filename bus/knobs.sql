@@ -10,9 +10,11 @@ SELECT k.paused_at, k.reason, k.concurrency FROM :schema.knob k WHERE k.endpoint
 INSERT INTO :schema.knob (endpoint) VALUES ($1) ON CONFLICT (endpoint) DO NOTHING;
 
 -- name: pause_in_batch
--- Inside a batch, which must not wait: whoever is changing the row at this moment decides instead. The first reason stays.
+-- Inside a batch, which must not wait: whoever is changing the row at this moment decides instead. The first reason
+-- stays.
 UPDATE :schema.knob k
-SET paused_at = coalesce(k.paused_at, clock_timestamp()), reason = CASE WHEN k.paused_at IS NULL THEN $2 ELSE k.reason END
+SET paused_at = coalesce(k.paused_at, clock_timestamp()), reason = CASE WHEN k.paused_at IS NULL THEN $2
+    ELSE k.reason END
 WHERE k.endpoint = (SELECT x.endpoint FROM :schema.knob x WHERE x.endpoint = $1 FOR NO KEY UPDATE SKIP LOCKED);
 
 -- name: knobs

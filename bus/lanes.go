@@ -25,10 +25,12 @@ type lanePlan struct {
 
 // guarded tells whether more than its claim gives us the right to end a message: a lane or a slot.
 func (f *finishing) guarded() bool {
-	return f.options.Ordered != Unordered || slices.ContainsFunc(f.claims, func(c *claimed) bool { return c.slot != nil })
+	return f.options.Ordered != Unordered || slices.ContainsFunc(f.claims,
+		func(c *claimed) bool { return c.slot != nil })
 }
 
-// lockRights begins the transaction: until it ends nobody can take our slots, and nobody can enter our lanes or park in them.
+// lockRights begins the transaction: until it ends nobody can take our slots, and nobody can enter our lanes or park in
+// them.
 func (f *finishing) lockRights(ctx context.Context) error {
 	if !f.guarded() {
 		return nil
@@ -40,7 +42,8 @@ func (f *finishing) lockRights(ctx context.Context) error {
 	if f.options.Ordered != Unordered {
 		f.lanes.held, f.lanes.parked = map[string]bool{}, map[string]bool{}
 		keys := keysOf(f.claims)
-		pipeline.Queue(f.bus.sql.Get("lock_lanes"), f.queue.id, texts(keys), [16]byte(f.owner)).Query(collectKeys(f.lanes.held))
+		pipeline.Queue(f.bus.sql.Get("lock_lanes"), f.queue.id, texts(keys),
+			[16]byte(f.owner)).Query(collectKeys(f.lanes.held))
 		pipeline.Queue(f.bus.sql.Get("parked_in"), f.queue.id, texts(keys)).Query(collectKeys(f.lanes.parked))
 	}
 	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -104,9 +107,9 @@ func (f *finishing) planLanes() {
 	}
 }
 
-// isStray reports whether c is to be tried again in a lane that this process has given up, and has in the database until its
-// lease ends. Nothing can be said to wait for c there: what was claimed behind it is not known any more. So c stays where
-// it is, and comes back with the lane.
+// isStray reports whether c is to be tried again in a lane that this process has given up, and has in the database
+// until its lease ends. Nothing can be said to wait for c there: what was claimed behind it is not known any more. So c
+// stays where it is, and comes back with the lane.
 func (f *finishing) isStray(c *claimed) bool {
 	return f.options.Ordered == Strict && c.key != "" && c.fate == again && !c.release && !f.inLane(c.key)
 }
@@ -121,8 +124,8 @@ func (f *finishing) strayed() bool {
 	return false
 }
 
-// unsure reports whether an earlier finish ended a message of the lane, and this process did not hear of it. That finish may also have taken
-// over what was parked there, which is ours now without our knowing it.
+// unsure reports whether an earlier finish ended a message of the lane, and this process did not hear of it. That
+// finish may also have taken over what was parked there, which is ours now without our knowing it.
 func (f *finishing) unsure(key string) bool {
 	for i, c := range f.claims {
 		if c.key == key && c.tried && !f.won[i] {
@@ -132,8 +135,8 @@ func (f *finishing) unsure(key string) bool {
 	return false
 }
 
-// remaining lists what we still have of a lane after this finish, and the message that it will wait for. What is released
-// is parked again.
+// remaining lists what we still have of a lane after this finish, and the message that it will wait for. What is
+// released is parked again.
 func (f *finishing) remaining(key string, n *lane) (remain []*claimed, failed *claimed) {
 	for i, c := range f.claims {
 		switch {
@@ -179,7 +182,8 @@ func (f *finishing) queueWaits(pipeline *pgx.Batch) {
 		f.batch.noteWake(f.queue, f.batch.clock().Add(c.delay))
 	}
 	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(f.queue.sql("wait_in_lanes"), f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body, turn, key)
+		pipeline.Queue(f.queue.sql("wait_in_lanes"), f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict,
+			r.kind, r.header, r.body, turn, key)
 	}
 }
 

@@ -35,19 +35,21 @@ func (w *world) preparedTurns(s *turns, o bus.EndpointOptions, keys, n int) (e *
 	return e, w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
 }
 
-// Another process writes the retry of a message that failed, and says in the lane that it waits for that. A follower that comes to
-// the lane at this moment must see both or none of it.
+// Another process writes the retry of a message that failed, and says in the lane that it waits for that. A follower
+// that comes to the lane at this moment must see both or none of it.
 func TestAFollowerSeesTheRetryThatIsWrittenWhileItWaitsForTheLane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
 	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict}, 1, 2)
 	table := w.queue("turns")
-	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(), clock_timestamp() + interval '1 hour')`, queue)
+	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(),
+		clock_timestamp() + interval '1 hour')`, queue)
 	w.exec(`UPDATE `+table+` SET turn = due, due = clock_timestamp() + interval '1 hour', claim = 1, owner = gen_random_uuid() WHERE body = $1`, turnBody("key-0", 0))
 	finish := w.begin()
 	w.execTx(finish, `SELECT FROM edda.lane WHERE queue = $1 FOR UPDATE`, queue)
 	w.execTx(finish, `UPDATE `+table+` SET due = clock_timestamp() + interval '1 second', claim = NULL, owner = NULL WHERE body = $1`, turnBody("key-0", 0))
-	w.execTx(finish, `UPDATE edda.lane l SET owner = NULL, waits_due = q.due, waits_id = q.id FROM `+table+` q WHERE l.queue = $1 AND q.body = $2`,
+	w.execTx(finish, `UPDATE edda.lane l SET owner = NULL, waits_due = q.due, waits_id = q.id FROM `+table+
+		` q WHERE l.queue = $1 AND q.body = $2`,
 		queue, turnBody("key-0", 0))
 	w.run(e)
 	w.untilBlocked(finish)
@@ -59,7 +61,8 @@ func turnBody(key string, n int) []byte {
 	return fmt.Appendf(nil, `{"Key":%q,"N":%d,"Fail":0}`, key, n)
 }
 
-// Lanes are locked in the order of the bytes of their keys, in which B comes before a, whatever the collation of the database says.
+// Lanes are locked in the order of the bytes of their keys, in which B comes before a, whatever the collation of the
+// database says.
 func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 	w := newWorldIn(t, pgdev.ICUDSN(t), bus.Options{}, pgtest.RoleUnderTest)
 	var all []string
@@ -67,7 +70,8 @@ func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict}, 0, 0)
 	for _, key := range []string{"a", "B"} {
 		w.send(turn{Key: key})
-		w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, $2, gen_random_uuid(), clock_timestamp() + interval '1 hour')`, queue, key)
+		w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, $2, gen_random_uuid(),
+			clock_timestamp() + interval '1 hour')`, queue, key)
 		all = append(all, key)
 	}
 	first := w.begin()
@@ -91,14 +95,17 @@ func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 func (w *world) deadHands(queue int, key string, n int, end string) {
 	w.t.Helper()
 	session := w.text(`SELECT gen_random_uuid()::text`)
-	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) VALUES ($1, $2, gen_random_uuid(), $3, `+end+`)`, queue, key, session)
+	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) VALUES ($1, $2, gen_random_uuid(), $3, `+end+`)`,
+		queue, key, session)
 	for i := range n {
-		w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+end+` + $3 * interval '1 microsecond', claim = 1, owner = $2 WHERE body = $1`,
+		w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+end+
+			` + $3 * interval '1 microsecond', claim = 1, owner = $2 WHERE body = $1`,
 			turnBody(key, i), session, i+1)
 	}
 }
 
-// What a dead process had claimed is due when its leases end: behind a backlog whose head holds more followers than one claim.
+// What a dead process had claimed is due when its leases end: behind a backlog whose head holds more followers than one
+// claim.
 func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -136,7 +143,8 @@ func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 10 * time.Second}, newTurns().part())
-	for still, want := range map[time.Duration]int{5 * time.Second: 2, 8 * time.Second: 2, 9 * time.Second: 0, time.Hour: 0} {
+	for still, want := range map[time.Duration]int{5 * time.Second: 2, 8 * time.Second: 2, 9 * time.Second: 0,
+		time.Hour: 0} {
 		if got := bus.ExtendedAfter(e, 2, still); got != want {
 			t.Errorf("%v after the last extension %d of 2 claims are extended, want %d", still, got, want)
 		}
@@ -161,7 +169,10 @@ func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 	w.send(turn{Key: "k", N: 2})
 	proxy.Set(faultproxy.Fault{Statement: "extend"})
 	w.startOn(process, "turns", o, part)
-	w.until("all are claimed", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("turns")+` WHERE owner IS NOT NULL`) == 3 })
+	w.until("all are claimed", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("turns")+
+			` WHERE owner IS NOT NULL`) == 3
+	})
 	w.until("the lease is about to end", func() bool {
 		return w.count(`SELECT count(*) FROM edda.lane WHERE until < clock_timestamp() + interval '2 seconds'`) == 1
 	})
@@ -193,12 +204,15 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	owner, until := w.text(`SELECT owner::text FROM edda.lane`), w.text(`SELECT until::text FROM edda.lane`)
 	var sooner bool
 	late := func(tx pgx.Tx) error { // the owner's own extensions pass over the row meanwhile
-		if _, err := tx.Exec(t.Context(), bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner, time.Now().Add(-time.Hour)); err != nil {
+		if _, err := tx.Exec(t.Context(), bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner,
+			time.Now().Add(-time.Hour)); err != nil {
 			return err
 		}
-		return tx.QueryRow(t.Context(), w.sql(`SELECT until < $1::text::timestamptz FROM edda.lane`), until).Scan(&sooner)
+		return tx.QueryRow(t.Context(), w.sql(`SELECT until < $1::text::timestamptz FROM edda.lane`),
+			until).Scan(&sooner)
 	}
-	if err := pgx.BeginTxFunc(t.Context(), w.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, late); err != nil || sooner {
+	if err := pgx.BeginTxFunc(t.Context(), w.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, late); err != nil ||
+		sooner {
 		t.Errorf("the lane ends sooner: %t, %v", sooner, err)
 	}
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "turns", o, part("b"))
@@ -218,7 +232,8 @@ func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	first, release := make(chan turn, 1000), make(chan struct{})
 	defer close(release)
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 1, BatchMax: 1, Lease: time.Second, Poll: 20 * time.Millisecond},
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 1, BatchMax: 1, Lease: time.Second,
+		Poll: 20 * time.Millisecond},
 		bus.Handle(func(ctx *bus.Context, m turn) error {
 			first <- m
 			select {
@@ -239,13 +254,16 @@ func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 		t.Errorf("the first is %v", m)
 	}
 	w.exec(`WITH l AS (UPDATE edda.lane SET until = clock_timestamp() WHERE key = 'key-0' RETURNING until)
-		UPDATE `+w.queue("turns")+` SET due = l.until + interval '1 microsecond' FROM l WHERE body = $1`, turnBody("key-0", 0))
+		UPDATE `+w.queue("turns")+` SET due = l.until + interval '1 microsecond' FROM l WHERE body = $1`,
+		turnBody("key-0", 0))
 	w.until("the dead one's message is at its turn", func() bool {
-		return w.count(`SELECT count(*) FROM edda.lane l JOIN `+w.queue("turns")+` q ON q.due = l.waits_due AND q.id = l.waits_id WHERE l.key = 'key-0' AND q.owner IS NULL`) == 1
+		return w.count(`SELECT count(*) FROM edda.lane l JOIN `+w.queue("turns")+
+			` q ON q.due = l.waits_due AND q.id = l.waits_id WHERE l.key = 'key-0' AND q.owner IS NULL`) == 1
 	})
 }
 
-// A process that stood still does not know that another one has its lane by now: what it claims in that belongs behind it.
+// A process that stood still does not know that another one has its lane by now: what it claims in that belongs behind
+// it.
 func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	began := make(chan turn, 10)
@@ -264,7 +282,8 @@ func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
 	w.until("the first has been told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 }
 
-// Nobody hears whether a finish was committed that took over what was parked. It was: what came back must not be overtaken.
+// Nobody hears whether a finish was committed that took over what was parked. It was: what came back must not be
+// overtaken.
 func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -281,7 +300,8 @@ func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
 	w.until("the first runs", func() bool { return w.count(`SELECT count(*) FROM edda.lane`) == 1 })
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
 	w.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body)
-		SELECT $1, 'k', turn + interval '1 microsecond', gen_random_uuid(), sent, 0, 0, kind, header, $2 FROM `+w.queue("turns"), queue, turnBody("k", 1))
+		SELECT $1, 'k', turn + interval '1 microsecond', gen_random_uuid(), sent, 0, 0, kind, header, $2 FROM `+
+		w.queue("turns"), queue, turnBody("k", 1))
 	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
 	close(hold)
 	w.until("what was parked has come back", func() bool { return w.count(`SELECT count(*) FROM edda.parked`) == 0 })

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// smallUpTo is the size above which a batch that reads up to so many messages leaves a header or a body behind, so that all others together
-// have no more bytes than the batch may read.
+// smallUpTo is the size above which a batch that reads up to so many messages leaves a header or a body behind, so that
+// all others together have no more bytes than the batch may read.
 func smallUpTo(bytes, messages int) int { return bytes / max(1, 2*messages) }
 
 // largeOnes are messages whose headers and bodies a batch has left behind.

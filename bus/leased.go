@@ -14,9 +14,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// leased runs the handlers of one endpoint outside of transactions. Three loops share its state: one claims messages, one
-// finishes those whose handlers have ended, one extends the leases of the others. Each has one statement on its way at a
-// time, and what comes up meanwhile goes with its next.
+// leased runs the handlers of one endpoint outside of transactions. Three loops share its state: one claims messages,
+// one finishes those whose handlers have ended, one extends the leases of the others. Each has one statement on its way
+// at a time, and what comes up meanwhile goes with its next.
 type leased struct {
 	*Endpoint
 	pool     *pg.Pool
@@ -24,8 +24,10 @@ type leased struct {
 	work     context.Context // of the handlers
 	taking   context.Context // of the claims, set before the first
 	handling *run.Group
-	bound    string        // somewhat less than patience, as Postgres reads it: its word tells more than a context that has ended
-	rows     sync.Mutex    // held by the claim in order, the finish or the sweep that decides about lanes; an extension never waits for it
+	// somewhat less than patience, as Postgres reads it: its word tells more than a context that has ended
+	bound string
+	// held by the claim in order, the finish or the sweep that decides about lanes; an extension never waits for it
+	rows     sync.Mutex
 	over     chan struct{} // of capacity 1: something has ended
 	room     chan struct{} // of capacity 1: there may be room for more
 	beat     chan struct{} // of capacity 1: extend at once, somebody has cancelled a message
@@ -88,27 +90,33 @@ type claimed struct {
 	died      bool        // the last of these is that of before; this claim or a revival of its lane has counted it
 	diedAlone bool        // with nothing else in hand
 	number    int         // of the claim
-	rows      []time.Time // the due of its row: the end of the lease. Several when the outcome of an extension is unknown
-	renewed   time.Time   // by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu
-	moving    bool        // a statement that is on its way may move its row: no extension may; guarded by leased.mu
-	begun     time.Time
-	cancel    context.CancelCauseFunc // while its handler runs
-	failures  int                     // attempts of this claim that failed
-	failure   error                   // the last of them
-	pauses    bool                    // its policy pauses the endpoint
-	beats     bool                    // its handler has begun, and gives signs of life for its run; guarded by leased.mu
-	release   bool                    // it goes back as it was, with nothing known against it
-	tried     bool                    // a finish was sent, and its outcome is unknown
-	aside     bool                    // a finish with it waited for a lock in vain, or took too long: it is finished alone; guarded by leased.mu
-	troubles  int                     // finishes of it alone that failed in a row
-	timedOut  time.Time               // when one of these counted that took too long
-	success   *message                // what it was before such trouble made a failure of it
+	// the due of its row: the end of the lease. Several when the outcome of an extension is unknown
+	rows []time.Time
+	// by this process's clock, before the last statement that is known to have extended the lease; guarded by leased.mu
+	renewed  time.Time
+	moving   bool // a statement that is on its way may move its row: no extension may; guarded by leased.mu
+	begun    time.Time
+	cancel   context.CancelCauseFunc // while its handler runs
+	failures int                     // attempts of this claim that failed
+	failure  error                   // the last of them
+	pauses   bool                    // its policy pauses the endpoint
+	// its handler has begun, and gives signs of life for its run; guarded by leased.mu
+	beats   bool
+	release bool // it goes back as it was, with nothing known against it
+	tried   bool // a finish was sent, and its outcome is unknown
+	// a finish with it waited for a lock in vain, or took too long: it is finished alone; guarded by leased.mu
+	aside    bool
+	troubles int       // finishes of it alone that failed in a row
+	timedOut time.Time // when one of these counted that took too long
+	success  *message  // what it was before such trouble made a failure of it
 }
 
 func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 	l := &leased{
-		Endpoint: e, pool: pool, owner: newID(), most: e.knobs.workers(e.knobs.now()), work: work, handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
-		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1), sooner: make(chan struct{}, 1), losses: make(chan struct{}, 1),
+		Endpoint: e, pool: pool, owner: newID(), most: e.knobs.workers(e.knobs.now()), work: work,
+		handling: run.NewGroup(work), held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
+		over: make(chan struct{}, 1), room: make(chan struct{}, 1), beat: make(chan struct{}, 1),
+		sooner: make(chan struct{}, 1), losses: make(chan struct{}, 1),
 		closed: make(chan struct{}), finished: make(chan struct{}),
 	}
 	l.bound = fmt.Sprint((l.patience() * 3 / 4).Milliseconds(), " ms")
@@ -170,8 +178,8 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	return err
 }
 
-// start hands messages to handlers, as many as may run, and keeps the others for those that end. A message that a new handler gets is
-// counted with those that run from here on: wanted must not count it among those that wait as well.
+// start hands messages to handlers, as many as may run, and keeps the others for those that end. A message that a new
+// handler gets is counted with those that run from here on: wanted must not count it among those that wait as well.
 func (l *leased) start(claims []*claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,8 +239,8 @@ func (l *leased) end(c *claimed) {
 	}
 }
 
-// lose gives c up, and with it everything of its lane: it may be in other hands. A handler that runs is told to stop, and
-// whatever it returns is not written.
+// lose gives c up, and with it everything of its lane: it may be in other hands. A handler that runs is told to stop,
+// and whatever it returns is not written.
 //
 // The log and the events are told by tellAll: a user's function must not hold up the extensions.
 func (l *leased) lose(c *claimed) {
@@ -254,7 +262,8 @@ func (l *leased) tell() {
 	l.untold = nil
 	l.mu.Unlock()
 	for _, c := range lost {
-		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind", shownKind(c.kind), "attempt", c.delivery.Info.Attempt)
+		l.bus.log.Warn("edda: a claim was lost", "endpoint", l.name, "message_id", c.id.String(), "kind",
+			shownKind(c.kind), "attempt", c.delivery.Info.Attempt)
 		l.bus.emit(ClaimLost{Endpoint: l.name, Info: shownInfo(c.delivery.Info)})
 	}
 }

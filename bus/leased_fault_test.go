@@ -13,13 +13,14 @@ import (
 func (w *world) callers(lease time.Duration, slow *atomic.Int64) *faultproxy.Proxy {
 	w.t.Helper()
 	process, proxy := w.proxied()
-	w.startOn(process, "callers", bus.EndpointOptions{Lease: lease, Poll: 50 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
-		if d := time.Duration(slow.Load()); d > 0 {
-			<-time.After(d)
-		}
-		ctx.Send(called(m))
-		return nil
-	}))
+	w.startOn(process, "callers", bus.EndpointOptions{Lease: lease, Poll: 50 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			if d := time.Duration(slow.Load()); d > 0 {
+				<-time.After(d)
+			}
+			ctx.Send(called(m))
+			return nil
+		}))
 	return proxy
 }
 
@@ -31,8 +32,8 @@ func (w *world) wantKeptOnce(n int) {
 	w.want(n, "SELECT count(*) FROM edda.kept")
 }
 
-// strike does work until the fault has struck, if it is to strike the first statement. A statement that the proxy passed on before it
-// knew the fault may do the work of the first round.
+// strike does work until the fault has struck, if it is to strike the first statement. A statement that the proxy
+// passed on before it knew the fault may do the work of the first round.
 func strike(t *testing.T, proxy *faultproxy.Proxy, fault faultproxy.Fault, work func()) {
 	t.Helper()
 	proxy.Set(fault)
@@ -57,7 +58,8 @@ func TestLeasedEndpointAtEveryBreak(t *testing.T) {
 			proxy := w.callers(time.Second, &slow)
 			sent := 0
 			for _, fault := range []faultproxy.Fault{
-				{When: faultproxy.Before}, {When: faultproxy.After}, {Do: faultproxy.DropReply}, {Do: faultproxy.Swallow},
+				{When: faultproxy.Before}, {When: faultproxy.After}, {Do: faultproxy.DropReply},
+				{Do: faultproxy.Swallow},
 			} {
 				slow.Store(0)
 				if statement == "extend" || statement == "held" {
@@ -108,11 +110,12 @@ func TestExtensionOfUnknownOutcome(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			var runs atomic.Int32
 			process, proxy := w.proxied()
-			w.startOn(process, "callers", bus.EndpointOptions{Lease: 2 * time.Second, Poll: time.Minute}, bus.Handle(func(*bus.Context, call) error {
-				runs.Add(1)
-				<-time.After(2500 * time.Millisecond)
-				return nil
-			}))
+			w.startOn(process, "callers", bus.EndpointOptions{Lease: 2 * time.Second, Poll: time.Minute},
+				bus.Handle(func(*bus.Context, call) error {
+					runs.Add(1)
+					<-time.After(2500 * time.Millisecond)
+					return nil
+				}))
 			proxy.Set(fault)
 			w.send(call{})
 			w.until("it runs", func() bool { return runs.Load() > 0 })

@@ -74,7 +74,8 @@ func TestNoTransactionIsOpenWhileALeasedHandlerRuns(t *testing.T) {
 		before := due()
 		w.until("the lease is extended", func() bool {
 			w.want(0, `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-				WHERE l.relation = '`+w.sql(table)+`'::regclass AND a.state = 'idle in transaction' AND a.state_change < now() - interval '3 s'`)
+				WHERE l.relation = '`+w.sql(table)+
+				`'::regclass AND a.state = 'idle in transaction' AND a.state_change < now() - interval '3 s'`)
 			return due() != before
 		})
 	}
@@ -98,7 +99,8 @@ func TestLeaseIsExtendedWhileTheHandlerRuns(t *testing.T) {
 		}
 	})
 	w.start("callers", o, handler)
-	other := w.newBus(bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)}) // another process, which would take it when the lease ended
+	// another process, which would take it when the lease ended
+	other := w.newBus(bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
 	e, err := bus.NewEndpoint(other, "callers", o, handler)
 	if err != nil {
 		t.Fatal(err)
@@ -122,22 +124,23 @@ func TestLeasedFailuresMeetThePolicy(t *testing.T) {
 		}
 		return recoverability.DeadLetter()
 	}
-	w.start("callers", bus.EndpointOptions{Policy: policy, Poll: 20 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
-		switch m.N {
-		case 1:
-			return saga.Permanent(errors.New("no such number"))
-		case 2:
-			panic("in a handler")
-		case 3:
-			return saga.Discard("nobody wants it")
-		case 4:
-			if tries.Add(1) < 3 {
-				ctx.Send(called(m)) // of a failed attempt, and not sent
-				return errors.New("busy")
+	w.start("callers", bus.EndpointOptions{Policy: policy, Poll: 20 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			switch m.N {
+			case 1:
+				return saga.Permanent(errors.New("no such number"))
+			case 2:
+				panic("in a handler")
+			case 3:
+				return saga.Discard("nobody wants it")
+			case 4:
+				if tries.Add(1) < 3 {
+					ctx.Send(called(m)) // of a failed attempt, and not sent
+					return errors.New("busy")
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	keep(w)
 	for n := range 5 {
 		w.send(call{N: n})
@@ -152,15 +155,17 @@ func TestLeasedFailuresMeetThePolicy(t *testing.T) {
 	}
 }
 
-// A process that dies leaves its claims. Here it is an endpoint whose rows are claimed by somebody who never comes back.
+// A process that dies leaves its claims. Here it is an endpoint whose rows are claimed by somebody who never comes
+// back.
 func TestClaimOfTheDeadIsTakenAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var claims atomic.Int32
-	e := w.endpoint("callers", bus.EndpointOptions{Poll: 50 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
-		claims.Add(1)
-		return nil
-	}))
+	e := w.endpoint("callers", bus.EndpointOptions{Poll: 50 * time.Millisecond},
+		bus.Handle(func(*bus.Context, call) error {
+			claims.Add(1)
+			return nil
+		}))
 	w.makeQueue("callers")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -176,11 +181,13 @@ func TestClaimOfTheDeadIsTakenAgain(t *testing.T) {
 	}
 }
 
-// A claim that somebody else has taken over can be neither extended nor finished, and nothing of its handler is written.
+// A claim that somebody else has taken over can be neither extended nor finished, and nothing of its handler is
+// written.
 func TestZombieCanNotFinish(t *testing.T) {
 	t.Parallel()
 	for _, theft := range []struct{ name, sql string }{
-		{"claimed by another", "UPDATE %s SET due = clock_timestamp() + interval '1 h', claim = claim + 1, owner = gen_random_uuid()"},
+		{"claimed by another", "UPDATE %s SET due = clock_timestamp() + interval '1 h', claim = claim + 1, owner = " +
+			"gen_random_uuid()"},
 		{"claimed again under the same owner", "UPDATE %s SET claim = claim + 1"},
 		{"ended by another", "DELETE FROM %s"},
 	} {
@@ -190,15 +197,16 @@ func TestZombieCanNotFinish(t *testing.T) {
 			keep(w)
 			began, end := make(chan struct{}), make(chan struct{})
 			var cause atomic.Value
-			w.start("callers", bus.EndpointOptions{Lease: time.Second}, bus.Handle(func(ctx *bus.Context, m call) error {
-				close(began)
-				<-end
-				ctx.Send(called(m))
-				if err := context.Cause(ctx); err != nil {
-					cause.Store(err)
-				}
-				return nil
-			}))
+			w.start("callers", bus.EndpointOptions{Lease: time.Second},
+				bus.Handle(func(ctx *bus.Context, m call) error {
+					close(began)
+					<-end
+					ctx.Send(called(m))
+					if err := context.Cause(ctx); err != nil {
+						cause.Store(err)
+					}
+					return nil
+				}))
 			w.send(call{})
 			<-began
 			w.exec(fmt.Sprintf(theft.sql, w.queue("callers")))
@@ -226,7 +234,8 @@ func TestConcurrencyOfLeasedHandlers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	five := newMeeting(5)
-	w.start("callers", bus.EndpointOptions{Concurrency: 5}, bus.Handle(func(*bus.Context, call) error { five.visit(); return nil }))
+	w.start("callers", bus.EndpointOptions{Concurrency: 5},
+		bus.Handle(func(*bus.Context, call) error { five.visit(); return nil }))
 	w.sendMany(100)
 	w.untilEmpty("callers")
 	if most := five.most.Load(); most != 5 {
@@ -239,11 +248,12 @@ func TestDrainReturnsWhatHasNotBegun(t *testing.T) {
 	w.listener()
 	began := make(chan struct{})
 	var once sync.Once
-	e := w.endpoint("callers", bus.EndpointOptions{Concurrency: 1, Drain: 50 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, _ call) error {
-		once.Do(func() { close(began) })
-		<-ctx.Done()
-		return ctx.Err()
-	}))
+	e := w.endpoint("callers", bus.EndpointOptions{Concurrency: 1, Drain: 50 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, _ call) error {
+			once.Do(func() { close(began) })
+			<-ctx.Done()
+			return ctx.Err()
+		}))
 	w.makeQueue("callers")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -257,7 +267,8 @@ func TestDrainReturnsWhatHasNotBegun(t *testing.T) {
 	if err := <-ended; !errors.Is(err, bus.ErrDrain) {
 		t.Errorf("Run returned %v, want ErrDrain", err)
 	}
-	w.want(3, "SELECT count(*) FROM "+w.queue("callers")+" WHERE due <= now() AND owner IS NULL AND claim IS NULL AND attempt = 0")
+	w.want(3, "SELECT count(*) FROM "+w.queue("callers")+" WHERE due <= now() AND owner IS NULL AND claim IS NULL "+
+		"AND attempt = 0")
 }
 
 func TestCancel(t *testing.T) {

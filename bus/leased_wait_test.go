@@ -29,7 +29,8 @@ func (h *hands) take(ctx context.Context, process string, message int) (leave fu
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if first := h.now[message]; first != nil && first.Err() == nil {
-		h.twice = append(h.twice, fmt.Sprintf("process %s begins message %d, which another handler has", process, message))
+		h.twice = append(h.twice, fmt.Sprintf("process %s begins message %d, which another handler has", process,
+			message))
 	}
 	h.begun = append(h.begun, fmt.Sprint(process, message))
 	h.now[message] = ctx
@@ -99,22 +100,23 @@ func (w *world) lockRow(endpoint string, id [16]byte) pgx.Tx {
 	return tx
 }
 
-// A finish that waits for a row kept the process from extending its other leases, and from giving them up. So the messages of its
-// handlers ran beside them again, in the same process and in others, and nobody was told.
+// A finish that waits for a row kept the process from extending its other leases, and from giving them up. So the
+// messages of its handlers ran beside them again, in the same process and in others, and nobody was told.
 func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
 	blocked, release := ended(t)
 	end, finish := ended(t)
-	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 4}, bus.Handle(func(ctx *bus.Context, m call) error {
-		defer h.take(ctx, "", m.N)()
-		if m.N == 1 {
-			<-blocked
-			return nil
-		}
-		until(ctx, end)
-		return context.Cause(ctx)
-	}))
+	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 4},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			defer h.take(ctx, "", m.N)()
+			if m.N == 1 {
+				<-blocked
+				return nil
+			}
+			until(ctx, end)
+			return context.Cause(ctx)
+		}))
 	sent := w.send(call{N: 1})
 	w.until("it runs", func() bool { return h.number() == 1 })
 	tx := w.lockRow("callers", sent.ID)
@@ -125,7 +127,8 @@ func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
 	first := w.text("SELECT due::text FROM " + w.queue("callers") + " WHERE body = convert_to('{\"N\":2}', 'UTF8')")
 	for range 4 { // more than a lease
 		w.until("the lease of the other is extended", func() bool {
-			due := w.text("SELECT due::text FROM " + w.queue("callers") + " WHERE body = convert_to('{\"N\":2}', 'UTF8')")
+			due := w.text("SELECT due::text FROM " + w.queue("callers") +
+				" WHERE body = convert_to('{\"N\":2}', 'UTF8')")
 			moved := due != first
 			first = due
 			return moved
@@ -145,13 +148,14 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
 	end, release := ended(t)
-	w.start("callers", bus.EndpointOptions{Lease: 9 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
-		defer h.take(ctx, "", m.N)()
-		if m.N < 8 {
-			until(ctx, end)
-		}
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{Lease: 9 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			defer h.take(ctx, "", m.N)()
+			if m.N < 8 {
+				until(ctx, end)
+			}
+			return nil
+		}))
 	first := w.send(call{N: 0})
 	for n := range 7 {
 		w.send(call{N: n + 1})
@@ -190,10 +194,12 @@ func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 	w.install("callers", part)
 	w.exec(`CREATE SEQUENCE edda.finishes; GRANT ALL ON SEQUENCE edda.finishes TO PUBLIC`)
 	w.exec(`CREATE FUNCTION edda.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF nextval('edda.finishes') IN (1, 2, 3, 4, 5, 6, 8) THEN PERFORM pg_sleep(10); END IF; -- between is what would be the verdict on it
+			IF nextval('edda.finishes') IN (1, 2, 3, 4, 5, 6,
+			8) THEN PERFORM pg_sleep(10); END IF; -- between is what would be the verdict on it
 			RETURN NULL;
 		END $$`)
-	w.exec(`CREATE TRIGGER slowly BEFORE DELETE ON ` + w.queue("callers") + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.slowly()`)
+	w.exec(`CREATE TRIGGER slowly BEFORE DELETE ON ` + w.queue("callers") +
+		` FOR EACH STATEMENT EXECUTE FUNCTION edda.slowly()`)
 	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Policy: once}, part)
 	w.send(call{N: 7})
 	w.untilWithin(time.Minute, "it is finished", func() bool { return calls.Load() > 0 && w.rows("callers") == 0 })
@@ -225,7 +231,8 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	w.start("callers", bus.EndpointOptions{Lease: 12 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, part)
 	w.send(call{N: 0})
 	w.until("it is finished slowly", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND position($1 IN query) > 0`, w.schema) == 1
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
+			AND position($1 IN query) > 0`, w.schema) == 1
 	})
 	for n := range 30 {
 		w.send(call{N: 100 + n})
@@ -233,7 +240,8 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	w.until("all others are handled", func() bool { return h.number() == 31 })
 	before := w.count(`SELECT last_value FROM edda.tries`)
 	w.untilWithin(time.Minute, "all others are finished", func() bool { return w.rows("callers") == 1 })
-	if tries := w.count(`SELECT last_value FROM edda.tries`) - before; tries > 1 { // one may begin after the others' end
+	// one may begin after the others' end
+	if tries := w.count(`SELECT last_value FROM edda.tries`) - before; tries > 1 {
 		t.Errorf("the slow finish was tried %d times more before the others", tries)
 	}
 	w.exec(`DELETE FROM edda.slow`)
@@ -245,7 +253,8 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// A process whose statements get no answer can extend nothing. Its handlers are told before another process may have their messages.
+// A process whose statements get no answer can extend nothing. Its handlers are told before another process may have
+// their messages.
 func TestHandlersOfAProcessThatIsCutOffAreToldInTime(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"extend":            {"extend"},
@@ -292,26 +301,28 @@ func TestHandlersOfAProcessThatIsCutOffAreToldInTime(t *testing.T) {
 	}
 }
 
-// A process that stands still in the middle of a transaction has rows, lanes and the right to claim in hand. Postgres ends the
-// transaction within a lease, and does not wait until the connection is given up.
+// A process that stands still in the middle of a transaction has rows, lanes and the right to claim in hand. Postgres
+// ends the transaction within a lease, and does not wait until the connection is given up.
 func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		statement string // the last of its pipeline: the server waits for the next one
 		n         int
 		order     bus.Ordering
-	}{{"finish", 1, bus.Unordered}, {"claim", 1, bus.Strict}, {"parked_in", 1, bus.Strict}, {"parked_in", 2, bus.Strict}, {"finish", 1, bus.Strict}} {
+	}{{"finish", 1, bus.Unordered}, {"claim", 1, bus.Strict}, {"parked_in", 1, bus.Strict},
+		{"parked_in", 2, bus.Strict}, {"finish", 1, bus.Strict}} {
 		t.Run(fmt.Sprint(c.statement, " ", c.n, " ", c.order), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			h := newHands()
 			end, thaw := ended(t)
 			stands := make(chan struct{})
 			frozen, proxy := w.proxied()
-			proxy.Set(faultproxy.Fault{Statement: c.statement, N: c.n, When: faultproxy.After, Do: faultproxy.Pause(func() {
-				proxy.Set(faultproxy.Fault{Statement: "open_leased", Do: faultproxy.Pause(func() { <-end })})
-				close(stands)
-				<-end
-			})})
+			proxy.Set(faultproxy.Fault{Statement: c.statement, N: c.n, When: faultproxy.After,
+				Do: faultproxy.Pause(func() {
+					proxy.Set(faultproxy.Fault{Statement: "open_leased", Do: faultproxy.Pause(func() { <-end })})
+					close(stands)
+					<-end
+				})})
 			o := bus.EndpointOptions{Ordered: c.order, Lease: 3 * time.Second, Poll: 50 * time.Millisecond}
 			var key []bus.HandleOption[turn]
 			if c.order != bus.Unordered {
@@ -332,7 +343,10 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 			await(w, "the process to stand still", stands)
 			w.start("turns", o, part("b"))
 			w.send(turn{Key: "k", N: 3})
-			w.until("another process has handled it all", func() bool { return h.has("b2") && h.has("b3") && w.rows("turns") == 0 })
+			w.until("another process has handled it all", func() bool {
+				return h.has("b2") && h.has("b3") &&
+					w.rows("turns") == 0
+			})
 			h.want(t)
 			thaw()
 			w.want(1, "SELECT count(*) FROM "+w.queue("keepers"))
@@ -340,20 +354,21 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A handler whose message came back to its own process went on beside the second one until the next extension, which is a third of a
-// lease away.
+// A handler whose message came back to its own process went on beside the second one until the next extension, which is
+// a third of a lease away.
 func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
 	end, _ := ended(t)
-	w.start("callers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
-		again := h.has("1")
-		defer h.take(ctx, "", m.N)()
-		if !again {
-			until(ctx, end)
-		}
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			again := h.has("1")
+			defer h.take(ctx, "", m.N)()
+			if !again {
+				until(ctx, end)
+			}
+			return nil
+		}))
 	w.send(call{N: 1})
 	w.until("it runs", func() bool { return h.has("1") })
 	w.hurry("callers")
@@ -362,7 +377,8 @@ func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	w.until("the loss was told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 }
 
-// The same in a lane: with the older claim the process gives up the lane, and what it has claimed for it in the same moment.
+// The same in a lane: with the older claim the process gives up the lane, and what it has claimed for it in the same
+// moment.
 func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -380,7 +396,10 @@ func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
 	w.until("it runs", func() bool { return h.has("1") })
 	second := w.send(turn{Key: "k", N: 2})
 	table := w.queue("turns")
-	w.until("the second is claimed", func() bool { return w.count("SELECT count(*) FROM "+table+" WHERE owner IS NOT NULL") == 2 })
+	w.until("the second is claimed", func() bool {
+		return w.count("SELECT count(*) FROM "+table+
+			" WHERE owner IS NOT NULL") == 2
+	})
 	tx := w.begin()
 	w.execTx(tx, `INSERT INTO `+table+` (due, id, kind, header, body) VALUES (now() - interval '1 hour', gen_random_uuid(), 'turn.take', '{}', '{"Key":"k","N":3}')`)
 	w.execTx(tx, `UPDATE `+table+` SET due = now() WHERE id = $1`, [16]byte(second.ID))

@@ -23,10 +23,10 @@ type suspect struct {
 // enterLedger says that this process has the batch in hand. Most messages never were in other hands, which their rows
 // show; for the rest it looks for batches of processes that died, and returns the suspects.
 //
-// The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it keeps its own:
-// behind a pooler the batches of all processes may have all sessions, and would wait for one more for ever. So the transaction that
-// took the messages ends with the entry, and a new one takes them again. Both go to the server together, so that other
-// workers seldom come between; what they have taken then is theirs.
+// The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it
+// keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more for
+// ever. So the transaction that took the messages ends with the entry, and a new one takes them again. Both go to the
+// server together, so that other workers seldom come between; what they have taken then is theirs.
 func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
@@ -66,7 +66,8 @@ func (b *batch) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 		b.messages = before
 		return explain(err)
 	}
-	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool { return !entered[position{due: m.due, id: m.id}] })
+	b.messages = slices.DeleteFunc(b.messages,
+		func(m *message) bool { return !entered[position{due: m.due, id: m.id}] })
 	b.cut = b.cut || cut
 	b.outrun = len(b.messages) == 0
 	return nil
@@ -78,8 +79,8 @@ type oldBatch struct {
 	Backend     int
 }
 
-// deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is found is alive: it
-// lost its connection, and could not say that its batch was over.
+// deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is
+// found is alive: it lost its connection, and could not say that its batch was over.
 func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -143,8 +144,8 @@ func (b *batch) queueLedger(pipeline *pgx.Batch) {
 	}
 }
 
-// leaveLedger says that a batch which was rolled back is over. When it cannot, the next renewal of the session does, and others
-// see that this process lives. No transaction is open, so it may wait for a session of a pooler.
+// leaveLedger says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
+// and others see that this process lives. No transaction is open, so it may wait for a session of a pooler.
 func (b *batch) leaveLedger(ctx context.Context) {
 	if b.entered.IsZero() {
 		return

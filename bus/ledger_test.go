@@ -43,11 +43,12 @@ func TestCarefulBatchNeedsOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	held, handled := newGate(t), atomic.Int64{}
-	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 3}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
-		held.pass()
-		handled.Add(1)
-		return nil
-	}))
+	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 3},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
+			held.pass()
+			handled.Add(1)
+			return nil
+		}))
 	await(w, "the first message", held.came)
 	free := w.takeAll(pool)
 	held.open()
@@ -68,23 +69,29 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			w.suspected(1)
 			w.died("1 second")
 			w.exec(`INSERT INTO edda.crash_ledger (queue, due, id, deaths, alone)
-				SELECT q.id, m.due, m.id, 1, 1 FROM edda.queue q, ` + w.queue("poisoned") + ` m WHERE q.endpoint = 'poisoned'`)
+				SELECT q.id, m.due, m.id, 1, 1 FROM edda.queue q, ` + w.queue("poisoned") +
+				` m WHERE q.endpoint = 'poisoned'`)
 			conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := conn.Exec(t.Context(), w.sql(`WITH s AS (INSERT INTO edda.session (id, host, pid, queues, expires, locked)
+			if _, err := conn.Exec(t.Context(),
+				w.sql(`WITH s AS (INSERT INTO edda.session (id, host, pid, queues, expires, locked)
 				SELECT gen_random_uuid(), 'a host', 7, '{}', now() + interval '1 hour', false RETURNING id)
 				INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
 				SELECT gen_random_uuid(), q.id, s.id, true, array_agg(m.due), array_agg(m.id)
-				FROM s, edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' GROUP BY q.id, s.id`)); err != nil {
+				FROM s, edda.queue q, `+w.queue("poisoned")+
+					` m WHERE q.endpoint = 'poisoned' GROUP BY q.id, s.id`)); err != nil {
 				t.Fatal(err)
 			}
 			if pid := conn.PgConn().PID(); gone {
 				if err := conn.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				w.until("it is gone", func() bool { return w.count(`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, pid) == 0 })
+				w.until("it is gone", func() bool {
+					return w.count(
+						`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, pid) == 0
+				})
 			} else {
 				defer conn.Close(t.Context())
 			}
@@ -97,8 +104,8 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 	}
 }
 
-// While a batch is entered into the ledger nothing is locked. It runs what it has entered and still gets, and nothing else; when it
-// gets nothing it tries again at once.
+// While a batch is entered into the ledger nothing is locked. It runs what it has entered and still gets, and nothing
+// else; when it gets nothing it tries again at once.
 func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
 	w := poisoned(t)
 	w.preload(5)
@@ -112,18 +119,21 @@ func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
 				UPDATE ` + w.sql(w.queue("poisoned")) + ` SET due = due - interval '1 second';
 			ELSIF n = 2 THEN -- one comes between them
 				INSERT INTO ` + w.sql(w.queue("poisoned")) + ` (due, id, kind, header, body)
-				SELECT min(due), 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'poison.innocent', '{}', '{}' FROM ` + w.sql(w.queue("poisoned")) + `;
+				SELECT min(due), 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'poison.innocent', '{}', '{}' FROM ` +
+		w.sql(w.queue("poisoned")) + `;
 			END IF;
 			RETURN NULL; END $f$`)
 	w.exec(`CREATE TRIGGER between AFTER INSERT ON edda.crash_batch FOR EACH ROW EXECUTE FUNCTION edda.between()`)
 	var handled, stray atomic.Int64
-	w.start("poisoned", bus.EndpointOptions{Concurrency: 1, Poll: seldom.Poll}, bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
-		if w.count(`SELECT count(*) FROM edda.crash_batch WHERE $1::text::uuid = ANY (ids)`, c.Info().ID.String()) == 0 {
-			stray.Add(1)
-		}
-		handled.Add(1)
-		return nil
-	}))
+	w.start("poisoned", bus.EndpointOptions{Concurrency: 1, Poll: seldom.Poll},
+		bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
+			if w.count(`SELECT count(*) FROM edda.crash_batch WHERE $1::text::uuid = ANY (ids)`,
+				c.Info().ID.String()) == 0 {
+				stray.Add(1)
+			}
+			handled.Add(1)
+			return nil
+		}))
 	w.untilEmpty("poisoned")
 	if handled.Load() < 6 || stray.Load() != 0 {
 		t.Errorf("%d messages were handled, %d of them were not in the ledger", handled.Load(), stray.Load())

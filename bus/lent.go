@@ -34,10 +34,11 @@ func lendingOf(conn *pgx.Conn) *lending {
 	return l
 }
 
-// queueLending reads the settings of a connection before it is lent for the first time, and marks it. Behind a pooler each transaction may
-// have another session of the server, so they are read for each.
+// queueLending reads the settings of a connection before it is lent for the first time, and marks it. Behind a pooler
+// each transaction may have another session of the server, so they are read for each.
 func (b *batch) queueLending(pipeline *pgx.Batch) {
-	if b.waited.def != nil || lendingOf(b.conn) != nil && b.bus.wakeup != PollOnly { // one that waited for an instance has set its lock_timeout
+	// one that waited for an instance has set its lock_timeout
+	if b.waited.def != nil || lendingOf(b.conn) != nil && b.bus.wakeup != PollOnly {
 		return
 	}
 	l := &lending{}

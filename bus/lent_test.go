@@ -171,7 +171,8 @@ func TestHandlerMaySetARoleForItself(t *testing.T) {
 	}
 }
 
-// What a handler did to the session unseen, its batch's rollback does not undo: statements that are gone, locks that stay.
+// What a handler did to the session unseen, its batch's rollback does not undo: statements that are gone, locks that
+// stay.
 func TestConnectionThatAHandlerHasSpoiltIsClosed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m intruder) error {
@@ -180,7 +181,8 @@ func TestConnectionThatAHandlerHasSpoiltIsClosed(t *testing.T) {
 	})
 	w.install("lent", part)
 	number := rand.Int32()
-	w.send(intruder{SQL: fmt.Sprintf("DO $$ BEGIN PERFORM pg_advisory_lock(%d); EXECUTE 'DEALLOCATE ALL'; END $$", number)})
+	w.send(intruder{SQL: fmt.Sprintf("DO $$ BEGIN PERFORM pg_advisory_lock(%d); EXECUTE 'DEALLOCATE ALL'; END $$",
+		number)})
 	w.start("lent", bus.EndpointOptions{Concurrency: 1, Policy: once, Poll: 20 * time.Millisecond}, part)
 	w.untilEmpty("lent")
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)

@@ -59,10 +59,11 @@ func limitInfo(i limit.Info) LimitInfo {
 	return info
 }
 
-// SetLimit lets n batches of an endpoint run at once, or n handlers of a leased one, in all processes together: 1 to 10,000. It may be
-// called while they run. Raising takes effect at once. Lowering ends nothing that runs: nothing new begins until less than n
-// is left. For an endpoint that is not leased it returns when so many batches as were too many have ended. An endpoint that had no limit heeds its first
-// within a second or two of that. There is no way back to none, only to a large number.
+// SetLimit lets n batches of an endpoint run at once, or n handlers of a leased one, in all processes together: 1 to
+// 10,000. It may be called while they run. Raising takes effect at once. Lowering ends nothing that runs: nothing new
+// begins until less than n is left. For an endpoint that is not leased it returns when so many batches as were too many
+// have ended. An endpoint that had no limit heeds its first within a second or two of that. There is no way back to
+// none, only to a large number.
 //
 // Errors: n is out of bounds; ErrNotInstalled: there is no such endpoint; ctx has ended.
 func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
@@ -79,13 +80,14 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 	return nil
 }
 
-// PauseLimit lets nothing of an endpoint begin until ResumeLimit; what runs goes on. reason is for those who look. ErrNoLimit when the endpoint has
-// no limit.
+// PauseLimit lets nothing of an endpoint begin until ResumeLimit; what runs goes on. reason is for those who look.
+// ErrNoLimit when the endpoint has no limit.
 func (b *Bus) PauseLimit(ctx context.Context, endpoint, reason string) error {
 	return limitError(b.limits.Pause(ctx, b.pool.Writing(), endpoint, reason))
 }
 
-// ResumeLimit ends a pause; the limit is what it was, or what it was set to meanwhile. ErrNoLimit when the endpoint has no limit.
+// ResumeLimit ends a pause; the limit is what it was, or what it was set to meanwhile. ErrNoLimit when the endpoint has
+// no limit.
 func (b *Bus) ResumeLimit(ctx context.Context, endpoint string) error {
 	if err := b.limits.Resume(ctx, b.pool.Writing(), endpoint); err != nil {
 		return limitError(err)

@@ -78,7 +78,8 @@ func (b *batch) ask(ctx context.Context, asked []*instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked) || b.handlers.shared && !i.asked.id.IsZero()
+		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked) || b.handlers.shared &&
+			!i.asked.id.IsZero()
 		b.refs = append(b.refs, persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock})
 	}
 	found, err := b.bus.sagas.Load(ctx, b.conn, b.refs)
@@ -166,8 +167,8 @@ func (b *batch) open(i *instance, f persistence.Found) {
 
 const mostHolderWait = 50 * time.Millisecond
 
-// awaitWorker: when the whole batch is for instances that another worker of this process has, its messages are ready to step
-// as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
+// awaitWorker: when the whole batch is for instances that another worker of this process has, its messages are ready to
+// step as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
 // turns: one takes and decodes while the other steps and commits. It holds no instance meanwhile.
 func (b *batch) awaitWorker(ctx context.Context) {
 	var first *instance

@@ -24,7 +24,8 @@ func (b *batch) logEnds(ctx context.Context) {
 		case dead:
 			m.delivery.Info.Attempt = m.attempt // as the letter has it: a message that was not run had no attempt
 			if m.run != nil {
-				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason, "error", m.err)
+				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
+					"error", m.err)
 				break
 			}
 			b.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
@@ -58,7 +59,8 @@ func (b *batch) logAttempt(ctx context.Context, level slog.Level, text string, a
 	if !b.bus.log.Enabled(ctx, level) {
 		return
 	}
-	about := []any{"endpoint", b.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt", info.Attempt}
+	about := []any{"endpoint", b.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt",
+		info.Attempt}
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 	}

@@ -37,15 +37,16 @@ func TestLogOfAnEndpointsLife(t *testing.T) {
 			return a
 		},
 	}))})
-	stop := w.start("logs", bus.EndpointOptions{Concurrency: 1, BatchMax: 1}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m logged) error {
-		switch m.Fate {
-		case "dead":
-			return saga.Permanent(errors.New("no such shelf"))
-		case "discarded":
-			return saga.Discard("nobody wants it")
-		}
-		return nil
-	}))
+	stop := w.start("logs", bus.EndpointOptions{Concurrency: 1, BatchMax: 1},
+		bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m logged) error {
+			switch m.Fate {
+			case "dead":
+				return saga.Permanent(errors.New("no such shelf"))
+			case "discarded":
+				return saga.Discard("nobody wants it")
+			}
+			return nil
+		}))
 	dead := w.send(logged{Fate: "dead"})
 	discarded := w.send(logged{Fate: "discarded"})
 	w.send(logged{Fate: "fine"})
@@ -53,8 +54,10 @@ func TestLogOfAnEndpointsLife(t *testing.T) {
 	stop()
 	want := []string{
 		`level=INFO msg="edda: endpoint started" endpoint=logs concurrency=1`,
-		`level=WARN msg="edda: message dead-lettered" endpoint=logs message_id=` + dead.ID.String() + ` kind=logged attempt=1 reason=permanent error="no such shelf"`,
-		`level=INFO msg="edda: message discarded" endpoint=logs message_id=` + discarded.ID.String() + ` kind=logged attempt=1 reason="nobody wants it"`,
+		`level=WARN msg="edda: message dead-lettered" endpoint=logs message_id=` + dead.ID.String() +
+			` kind=logged attempt=1 reason=permanent error="no such shelf"`,
+		`level=INFO msg="edda: message discarded" endpoint=logs message_id=` + discarded.ID.String() +
+			` kind=logged attempt=1 reason="nobody wants it"`,
 		`level=INFO msg="edda: endpoint stopped" endpoint=logs error=<nil>`,
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(text.String()), "\n")); diff != "" {

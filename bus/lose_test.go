@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A process that stood still between a claim and its handler has nothing that it may run. It did not run it, nor did it give it
-// up: the next extension found the row as it was, and kept the message for as long as the process lived.
+// A process that stood still between a claim and its handler has nothing that it may run. It did not run it, nor did it
+// give it up: the next extension found the row as it was, and kept the message for as long as the process lived.
 func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var told []Event

@@ -16,21 +16,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statementCounter counts what a pool sends. BEGIN and COMMIT do no work, and mostly go out with what stands between them.
+// statementCounter counts what a pool sends. BEGIN and COMMIT do no work, and mostly go out with what stands between
+// them.
 type statementCounter struct{ sent atomic.Int64 }
 
 func (c *statementCounter) count(sql string) {
-	if first, _, _ := strings.Cut(sql[strings.LastIndexByte(sql, '\n')+1:], " "); first != "begin" && first != "commit" {
+	if first, _, _ := strings.Cut(sql[strings.LastIndexByte(sql, '\n')+1:], " "); first != "begin" &&
+		first != "commit" {
 		c.sent.Add(1)
 	}
 }
 
-func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
+	d pgx.TraceQueryStartData) context.Context {
 	c.count(d.SQL)
 	return ctx
 }
 func (c *statementCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (c *statementCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+func (c *statementCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn,
+	_ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
 func (c *statementCounter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
@@ -47,15 +51,17 @@ func (c *statementCounter) in(do func()) int64 {
 
 const manyQueues = 2000
 
-// makeManyQueues creates one real queue. The others are views of it, which are made ten times faster and look the same to
-// whoever reads.
+// makeManyQueues creates one real queue. The others are views of it, which are made ten times faster and look the same
+// to whoever reads.
 func makeManyQueues(t *testing.T, owner *pgxpool.Pool, schema string) {
 	t.Helper()
 	for _, sql := range []string{
 		`SELECT ":schema".create_queue('first')`,
-		`INSERT INTO ":schema".queue (endpoint) SELECT 'q' || n FROM generate_series(2, ` + strconv.Itoa(manyQueues) + `) n`,
+		`INSERT INTO ":schema".queue (endpoint) SELECT 'q' || n FROM generate_series(2, ` + strconv.Itoa(manyQueues) +
+			`) n`,
 		`DO $$ DECLARE number int; BEGIN FOR number IN SELECT id FROM ":schema".queue WHERE endpoint <> 'first' LOOP
-			EXECUTE format('CREATE VIEW ":schema".queue_%s AS SELECT * FROM ":schema".queue_1', number); END LOOP; END $$`,
+			EXECUTE format('CREATE VIEW ":schema".queue_%s AS SELECT * FROM ":schema".queue_1',
+			number); END LOOP; END $$`,
 	} {
 		if _, err := owner.Exec(t.Context(), strings.ReplaceAll(sql, ":schema", schema)); err != nil {
 			t.Fatal(err)
@@ -63,9 +69,9 @@ func makeManyQueues(t *testing.T, owner *pgxpool.Pool, schema string) {
 	}
 }
 
-// Every process knows all queues of its schema, cleans up after them and counts their messages. None of this may cost something
-// for each queue that is worth mentioning. The numbers are statements and bytes, which are the same on every machine. The test
-// runs beside no other, because it looks at the heap.
+// Every process knows all queues of its schema, cleans up after them and counts their messages. None of this may cost
+// something for each queue that is worth mentioning. The numbers are statements and bytes, which are the same on every
+// machine. The test runs beside no other, because it looks at the heap.
 func TestManyQueuesCostLittle(t *testing.T) {
 	owner, schema := pgdev.Pool(t), pgdev.Schema(t)
 	pgtest.Migrate(t, owner, schema)
@@ -99,7 +105,8 @@ func TestManyQueuesCostLittle(t *testing.T) {
 		t.Errorf("a clean-up of %d queues sends %d statements, want at most 50", manyQueues, sent)
 	}
 	var left int
-	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM "`+schema+`".crash_ledger`).Scan(&left); err != nil || left > 0 {
+	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM "`+schema+`".crash_ledger`).Scan(&left); err != nil ||
+		left > 0 {
 		t.Errorf("%d entries of messages that are gone are left in the crash ledger, %v", left, err)
 	}
 

@@ -117,8 +117,8 @@ func (m *memory) condemn(id saga.ID, err error) {
 	m.condemned[id] = err
 }
 
-// acquit takes back what trouble has condemned a message to: writing no more than its failure down meets the same trouble,
-// so it is not the message's. What its handler was seen to do stays.
+// acquit takes back what trouble has condemned a message to: writing no more than its failure down meets the same
+// trouble, so it is not the message's. What its handler was seen to do stays.
 func (m *memory) acquit(id saga.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,8 +138,9 @@ func (m *memory) verdict(id saga.ID) error {
 	return m.condemned[id]
 }
 
-// rehearses reports whether the failure that a message is condemned to is to be rehearsed: when only trouble speaks against it, for the
-// first time. The next batch that takes the message steps it once more, and further trouble condemns it for good.
+// rehearses reports whether the failure that a message is condemned to is to be rehearsed: when only trouble speaks
+// against it, for the first time. The next batch that takes the message steps it once more, and further trouble
+// condemns it for good.
 func (m *memory) rehearses(id saga.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,17 +8,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What a worker has in hand no other worker of its process loads. So the workers of one process lose no save to each other, although the
-// store locks nothing.
+// What a worker has in hand no other worker of its process loads. So the workers of one process lose no save to each
+// other, although the store locks nothing.
 func TestWorkersOfOneProcessLoseNoSave(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var inside gauge
-	w.start("tallies", bus.EndpointOptions{BatchMax: 5, Concurrency: 4}, bus.Saga(tallies(saga.Optimistic, func(saga.Message) {
-		inside.enter()
-		defer inside.leave()
-		<-time.After(time.Millisecond)
-	})))
+	w.start("tallies", bus.EndpointOptions{BatchMax: 5, Concurrency: 4},
+		bus.Saga(tallies(saga.Optimistic, func(saga.Message) {
+			inside.enter()
+			defer inside.leave()
+			<-time.After(time.Millisecond)
+		})))
 	const messages = 200
 	for range messages {
 		w.send(add{Key: "a", N: 1})

@@ -63,7 +63,8 @@ func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 		errs := make([]error, len(messages))
 		arrivals := make([]bus.Arrival, len(messages))
 		for n, d := range messages {
-			arrivals[n] = bus.Arrival{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: bus.Envelope(&d.Info), Body: d.Body}
+			arrivals[n] = bus.Arrival{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: bus.Envelope(&d.Info),
+				Body: d.Body}
 		}
 		if _, err := to.Arrive(ctx, bus.ArriveOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {
 			for n := range errs {
@@ -75,8 +76,8 @@ func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 	}
 }
 
-// An endpoint moves to another database with its instances and timeouts, by the steps and the SQL of docs/scaling.md, while messages for
-// it are sent: every order is paid once, wherever its payment began.
+// An endpoint moves to another database with its instances and timeouts, by the steps and the SQL of docs/scaling.md,
+// while messages for it are sent: every order is paid once, wherever its payment began.
 func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	a := newWorld(t, bus.Options{})
 	pool := a.anotherDatabase("moved", a.schema)
@@ -111,11 +112,14 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	send(orders/2, 2*orders/3)
 	// 3: copy
 	page.copy(t, a, b)
-	if n := b.count(`SELECT count(*) FROM edda.saga`); n == 0 || n != b.count(`SELECT count(*) FROM `+b.queue("payments")) {
-		t.Errorf("%d instances and %d timeouts moved, want as many and some: the test shows nothing otherwise", n, b.count(`SELECT count(*) FROM `+b.queue("payments")))
+	if n := b.count(`SELECT count(*) FROM edda.saga`); n == 0 ||
+		n != b.count(`SELECT count(*) FROM `+b.queue("payments")) {
+		t.Errorf("%d instances and %d timeouts moved, want as many and some: the test shows nothing otherwise", n,
+			b.count(`SELECT count(*) FROM `+b.queue("payments")))
 	}
 	// 4: the point of no return
-	a.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body) SELECT id, 'k', now(), gen_random_uuid(), now(), 0, 0, 'parked', '{}', '{}' FROM edda.queue WHERE endpoint = 'payments'`)
+	a.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body) SELECT id, 'k',
+		now(), gen_random_uuid(), now(), 0, 0, 'parked', '{}', '{}' FROM edda.queue WHERE endpoint = 'payments'`)
 	a.exec(page.numbered(page.step4, a, b))
 	a.want(1, `SELECT count(*) FROM `+a.queue("payments")+` WHERE kind = 'parked'`)
 	a.exec(`DELETE FROM ` + a.queue("payments") + ` WHERE kind = 'parked'`)
@@ -135,7 +139,8 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	})
 	a.want(orders, `SELECT count(*) FROM edda.saga WHERE saga = 'move.order' AND (state ->> 'Paid')::int = 1`)
 	for _, w := range []*world{a, b} {
-		w.want(0, `SELECT (SELECT count(*) FROM edda.dead_letter) + (SELECT count(*) FROM edda.discarded) + (SELECT count(*) FROM edda.saga WHERE saga = 'payment')`)
+		w.want(0, `SELECT (SELECT count(*) FROM edda.dead_letter) + (SELECT count(*)
+			FROM edda.discarded) + (SELECT count(*) FROM edda.saga WHERE saga = 'payment')`)
 		w.untilEmpty("payments")
 	}
 }

@@ -55,7 +55,8 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 	for what, do := range map[string]func(tx pgx.Tx) error{
 		"a message": func(tx pgx.Tx) error { _, err := b.SendTx(t.Context(), tx, add{}); return err },
 		"messages of another program": func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), w.sql(`SELECT edda.send_all('orders', '[{"kind":"k","body":""}]', 'channel')`))
+			_, err := tx.Exec(t.Context(), w.sql(
+				`SELECT edda.send_all('orders', '[{"kind":"k","body":""}]', 'channel')`))
 			return err
 		},
 		"a limit": func(tx pgx.Tx) error {
@@ -69,7 +70,8 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 				INSERT INTO edda.run (id, manifest_id, origin, state, due, ready, attempt, message_id)
 				SELECT gen_random_uuid(), id, 'manual', 'active', now(), now(), 1, gen_random_uuid()
 				FROM edda.manifest WHERE name = 'first';
-				SELECT edda.run_end(array_agg(id), array_agg(attempt), array_agg('succeeded'::text), array_agg(''::text))
+				SELECT edda.run_end(array_agg(id), array_agg(attempt), array_agg('succeeded'::text),
+				array_agg(''::text))
 				FROM edda.run`))
 			return err
 		},

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Two processes take from one queue. While a handler of one has the first message in hand the other one handles what follows, and
-// nobody runs the first a second time.
+// Two processes take from one queue. While a handler of one has the first message in hand the other one handles what
+// follows, and nobody runs the first a second time.
 func TestTwoWorkersRunOneMessageOnce(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]func(handle func(n int)) bus.Part{
@@ -60,7 +60,8 @@ func TestTwoWorkersRunOneMessageOnce(t *testing.T) {
 			t.Cleanup(finish)
 			for n := 1; n <= 3; n++ {
 				w.send(call{N: n})
-				w.until("the other process handles what follows, or the first message again", func() bool { return called(n) > 0 || called(0) > 1 })
+				w.until("the other process handles what follows, or the first message again",
+					func() bool { return called(n) > 0 || called(0) > 1 })
 			}
 			finish()
 			w.untilEmpty("callers")

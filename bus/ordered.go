@@ -22,8 +22,8 @@ type Ordering uint8
 // What becomes of the followers of a message that failed is the difference between the last two. In both, at most one
 // message of a key is in hand in the whole cluster, and they come in the order in which they are due.
 //
-// An endpoint may become Unordered with a deploy. While old and new programs run beside each other nothing is promised about order. What old
-// ones leave behind them goes back into the queue soon after they have ended.
+// An endpoint may become Unordered with a deploy. While old and new programs run beside each other nothing is promised
+// about order. What old ones leave behind them goes back into the queue soon after they have ended.
 const (
 	Unordered  Ordering = iota // the default
 	Overtaking                 // they go on; the message takes its turn again when its retry is due
@@ -35,8 +35,9 @@ type HandleOption[M saga.Message] func(*handleOptions[M])
 
 type handleOptions[M saga.Message] struct{ key func(M) string }
 
-// KeyedBy says what a message belongs to: of a Handle in an endpoint that is Ordered, or of a HandleTx in a partitioned one
-// (NewPartitioned). The key is at most 512 bytes of UTF-8, and not empty: else the message is dead on its first attempt. The function must be quick and always give the same.
+// KeyedBy says what a message belongs to: of a Handle in an endpoint that is Ordered, or of a HandleTx in a partitioned
+// one (NewPartitioned). The key is at most 512 bytes of UTF-8, and not empty: else the message is dead on its first
+// attempt. The function must be quick and always give the same.
 func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
 }
@@ -113,8 +114,8 @@ func (m *message) keyOf(codec saga.Codec) (key string, err error) {
 	return key, err
 }
 
-// claimInOrder claims up to want messages in one transaction, which nobody else's can overlap, and parks those whose lanes are
-// somebody else's. It returns how many there were.
+// claimInOrder claims up to want messages in one transaction, which nobody else's can overlap, and parks those whose
+// lanes are somebody else's. It returns how many there were.
 func (l *leased) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int) (got int, err error) {
 	l.rows.Lock()
 	defer l.rows.Unlock()
@@ -200,8 +201,8 @@ func (l *leased) readKey(b *batch, c *claimed) {
 	c.key = key
 }
 
-// enterLanes asks for the lanes that we do not have. Where one of those that we believe in is lost, it gives up what we have in them, and
-// returns an error.
+// enterLanes asks for the lanes that we do not have. Where one of those that we believe in is lost, it gives up what we
+// have in them, and returns an error.
 func (l *leased) enterLanes(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (e entered, err error) {
 	heads, joined := map[string]saga.ID{}, l.lanesOf(claims)
 	for _, c := range claims {
@@ -247,8 +248,10 @@ type asked struct {
 	parked  map[string]time.Time // the turn of the first message that is parked there
 }
 
-// askForLanes enters the lanes of heads, looks whether those that we have joined are ours, and in which of all lanes messages are parked.
-func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (asked, error) {
+// askForLanes enters the lanes of heads, looks whether those that we have joined are ours, and in which of all lanes
+// messages are parked.
+func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined,
+	all []string) (asked, error) {
 	a := asked{map[string]bool{}, map[string]bool{}, map[string]time.Time{}}
 	sorted := slices.Sorted(maps.Keys(heads))
 	ids := pg.UUIDs()
@@ -258,7 +261,8 @@ func (l *leased) askForLanes(ctx context.Context, conn *pgxpool.Conn, heads map[
 	owner, session := [16]byte(l.owner), [16]byte(l.session())
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		pipeline.Queue(l.bus.sql.Get("enter_lanes"), l.queue.id, texts(sorted), ids, owner, l.options.Lease.Microseconds(), session).Query(collectKeys(a.granted))
+		pipeline.Queue(l.bus.sql.Get("enter_lanes"), l.queue.id, texts(sorted), ids, owner,
+			l.options.Lease.Microseconds(), session).Query(collectKeys(a.granted))
 	}
 	if len(joined) > 0 {
 		pipeline.Queue(l.bus.sql.Get("live_lanes"), l.queue.id, texts(joined), owner).Query(collectKeys(a.live))
@@ -275,12 +279,13 @@ func texts(all []string) *pg.Array {
 	return a
 }
 
-// queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun. The batch has the
-// messages when it was sent.
+// queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
+// The batch has the messages when it was sent.
 func (l *leased) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
 	a := &adoption{batch: &batch{Endpoint: l.Endpoint, begun: begun}}
 	if len(keys) > 0 {
-		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()), l.options.Lease.Microseconds(),
+		pipeline.Queue(l.queue.sql("next_parked"), l.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()),
+			l.options.Lease.Microseconds(),
 			l.options.BatchBytes/len(keys)).Query(func(rows pgx.Rows) error {
 			a.claims = collectClaims(rows, a.batch)
 			return rows.Err()
@@ -345,7 +350,8 @@ func (l *leased) inLane(key string) bool {
 
 const anyNumber = -1
 
-// queuePark queues the move of messages that a session has claimed to the parked ones. The transaction fails when they are not so many.
+// queuePark queues the move of messages that a session has claimed to the parked ones. The transaction fails when they
+// are not so many.
 func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.ID, all int) {
 	if len(claims) == 0 {
 		return
@@ -365,8 +371,8 @@ func (l *leased) queuePark(pipeline *pgx.Batch, claims []*claimed, session saga.
 	pipeline.Queue(l.queue.sql("park"), l.queue.id, due, id, claim, key, [16]byte(session), all, deaths, alone)
 }
 
-// proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is finished or
-// started by itself. What was claimed for a lane that was given up meanwhile is given up with it.
+// proceed puts messages into their lanes and starts the first of each lane that stands still. What has no key is
+// finished or started by itself. What was claimed for a lane that was given up meanwhile is given up with it.
 func (l *leased) proceed(claims []*claimed) {
 	loose, keys := l.enqueue(claims)
 	l.sort(loose)

@@ -19,7 +19,8 @@ import (
 func (w *world) preloadKeyed(key string, n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
-		SELECT coalesce((SELECT max(due) FROM `+w.queue("poisoned")+`), now() - interval '1 minute') + n * interval '1 millisecond', gen_random_uuid(), $2, '{}', $3
+		SELECT coalesce((SELECT max(due) FROM `+w.queue("poisoned")+
+		`), now() - interval '1 minute') + n * interval '1 millisecond', gen_random_uuid(), $2, '{}', $3
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), fmt.Appendf(nil, `{"Key":%q}`, key))
 }
 
@@ -35,13 +36,16 @@ func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 			}
 			w.preloadKeyed("k", 5)
 			w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
-				SELECT max(due) + interval '1 millisecond', gen_random_uuid(), $1, '{}', '{"How":"exit","Key":"k"}' FROM `+w.queue("poisoned"), killer{}.Kind())
+				SELECT max(due) + interval '1 millisecond', gen_random_uuid(), $1, '{}', '{"How":"exit","Key":"k"}'
+				FROM `+w.queue("poisoned"), killer{}.Kind())
 			w.preloadKeyed("k", 30)
 			table := w.queue("poisoned")
-			followers := w.text(`SELECT string_agg(f.id::text, ' ') FROM ` + table + ` f JOIN ` + table + ` k ON f.due > k.due
+			followers := w.text(`SELECT string_agg(f.id::text, ' ') FROM ` + table + ` f JOIN ` + table +
+				` k ON f.due > k.due
 				WHERE k.kind = 'poison.killer'`)
 			s := w.supervise(1, workerSpec{Leased: true, Ordered: order, Concurrency: 8})
-			everything := `SELECT (SELECT count(*) FROM ` + w.queue("poisoned") + `) + (SELECT count(*) FROM edda.parked)`
+			everything := `SELECT (SELECT count(*) FROM ` + w.queue("poisoned") +
+				`) + (SELECT count(*) FROM edda.parked)`
 			w.untilWithin(time.Minute, "all messages met their fate", func() bool { return w.count(everything) == 0 })
 			s.stop()
 			if n := s.died(); n < 3 || n > 4 {
@@ -99,10 +103,12 @@ func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.sendTurns(10, 20, nil)
-	w.exec(`UPDATE `+w.queue("turns")+` SET deaths = 2, claim = 2 WHERE body::text LIKE $1`, "%"+fmt.Sprintf("%x", `"N":7,`)+"%")
+	w.exec(`UPDATE `+w.queue("turns")+` SET deaths = 2, claim = 2 WHERE body::text LIKE $1`,
+		"%"+fmt.Sprintf("%x", `"N":7,`)+"%")
 	w.want(10, `SELECT count(*) FROM `+w.queue("turns")+` WHERE deaths = 2`)
 	w.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body, deaths)
-		SELECT (SELECT id FROM edda.queue WHERE endpoint = 'turns'), 'key-0', due, id, sent, attempt, conflict, kind, header, body, deaths
+		SELECT (SELECT id FROM edda.queue WHERE endpoint = 'turns'), 'key-0', due, id, sent, attempt, conflict, kind,
+		header, body, deaths
 		FROM ` + w.queue("turns") + ` WHERE convert_from(body, 'UTF8') LIKE '%key-0%' ORDER BY due OFFSET 1`)
 	w.exec(`DELETE FROM ` + w.queue("turns") + ` q USING edda.parked p WHERE q.due = p.due AND q.id = p.id`)
 	w.run(e)
@@ -118,8 +124,8 @@ func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.parked`)
 }
 
-// A suspect that was claimed behind an innocent message of its lane waits for those that are in hand, and for no other message: the
-// other lane would go on for as long as it has any.
+// A suspect that was claimed behind an innocent message of its lane waits for those that are in hand, and for no other
+// message: the other lane would go on for as long as it has any.
 func TestNoLaneGoesOnBeforeASuspect(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var (
@@ -150,7 +156,8 @@ func TestNoLaneGoesOnBeforeASuspect(t *testing.T) {
 		}
 		return nil
 	}, bus.KeyedBy(func(m turn) string { return m.Key }))
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 8, Poll: 20 * time.Millisecond}, part)
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: 8, Poll: 20 * time.Millisecond},
+		part)
 	w.makeQueue("turns")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,25 +199,32 @@ func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 		alone       int // this message was run alone, -1 for none
 		want        string
 	}{
-		"found by a sweep":                 {"clock_timestamp()", 1, -1, "1/- -/- -/- | 1/- -/- -/-"},
-		"found by a claim":                 {"clock_timestamp() - interval '1 minute'", 8, -1, "1/- -/- -/- | 1/- -/- -/-"},
-		"found by one claim after another": {"clock_timestamp() - interval '1 minute'", 1, -1, "1/- -/- -/- | 1/- -/- -/-"},
-		"alone in hand, found by a sweep":  {"clock_timestamp()", 1, 1, "-/- 1/1 -/- | -/- -/- -/-"},
-		"alone in hand, found by a claim":  {"clock_timestamp() - interval '1 minute'", 8, 1, "-/- 1/1 -/- | -/- -/- -/-"},
+		"found by a sweep": {"clock_timestamp()", 1, -1, "1/- -/- -/- | 1/- -/- -/-"},
+		"found by a claim": {"clock_timestamp() - interval '1 minute'", 8, -1,
+			"1/- -/- -/- | 1/- -/- -/-"},
+		"found by one claim after another": {"clock_timestamp() - interval '1 minute'", 1, -1,
+			"1/- -/- -/- | 1/- -/- -/-"},
+		"alone in hand, found by a sweep": {"clock_timestamp()", 1, 1, "-/- 1/1 -/- | -/- -/- -/-"},
+		"alone in hand, found by a claim": {"clock_timestamp() - interval '1 minute'", 8, 1,
+			"-/- 1/1 -/- | -/- -/- -/-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			held, release := ended(t)
-			e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: c.concurrency, Lease: 20 * time.Second, Poll: 20 * time.Millisecond},
-				bus.Handle(func(*bus.Context, turn) error { <-held; return nil }, bus.KeyedBy(func(m turn) string { return m.Key })))
+			e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Concurrency: c.concurrency,
+				Lease: 20 * time.Second, Poll: 20 * time.Millisecond},
+				bus.Handle(func(*bus.Context, turn) error { <-held; return nil },
+					bus.KeyedBy(func(m turn) string { return m.Key })))
 			w.makeQueue("turns")
 			if err := e.Install(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			w.sendTurns(2, 3, nil)
-			queue, died := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`), w.text(`SELECT gen_random_uuid()::text`)
+			queue, died := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`),
+				w.text(`SELECT gen_random_uuid()::text`)
 			w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) SELECT $1, 'key-' || n, gen_random_uuid(), $2, `+c.leases+` FROM generate_series(0, 1) n`, queue, died)
-			w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+c.leases+` + interval '5 seconds', claim = 1, owner = $1`, died)
+			w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+c.leases+
+				` + interval '5 seconds', claim = 1, owner = $1`, died)
 			if c.alone >= 0 {
 				w.exec(`UPDATE `+w.queue("turns")+` SET alone = true WHERE body = $1`, turnBody("key-0", c.alone))
 			}
@@ -219,12 +233,14 @@ func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 			deaths := `WITH m AS (
 				SELECT convert_from(body, 'UTF8')::json AS m, deaths, deaths_alone, owner FROM ` + w.queue("turns") + `
 				UNION ALL SELECT convert_from(body, 'UTF8')::json, deaths, deaths_alone, NULL FROM edda.parked),
-				k AS (SELECT string_agg(coalesce(deaths::text, '-') || '/' || coalesce(deaths_alone::text, '-'), ' ' ORDER BY (m ->> 'N')::int) AS all_of_it FROM m GROUP BY m ->> 'Key' ORDER BY m ->> 'Key')
+				k AS (SELECT string_agg(coalesce(deaths::text, '-') || '/' || coalesce(deaths_alone::text, '-'), ' '
+				ORDER BY (m ->> 'N')::int) AS all_of_it FROM m GROUP BY m ->> 'Key' ORDER BY m ->> 'Key')
 				SELECT string_agg(all_of_it, ' | ') FROM k`
 			var got string
 			w.until("both lanes are another's, and the death is counted", func() bool {
 				got = w.text(deaths)
-				return w.count(`SELECT count(*) FROM edda.lane WHERE session IS DISTINCT FROM $1::text::uuid`, died) == 2 &&
+				return w.count(`SELECT count(*) FROM edda.lane WHERE session IS DISTINCT FROM $1::text::uuid`,
+					died) == 2 &&
 					strings.Count(got, "1/") >= strings.Count(c.want, "1/")
 			})
 			if got != c.want {
@@ -240,7 +256,8 @@ func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 	g := newGate(t)
 	var mu sync.Mutex
 	var ran []int
-	w.start("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Minute, Poll: 20 * time.Millisecond, Policy: quickly},
+	w.start("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Minute, Poll: 20 * time.Millisecond,
+		Policy: quickly},
 		bus.Handle(func(_ *bus.Context, m turn) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -254,8 +271,12 @@ func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 	w.send(turn{Key: "k"})
 	await(w, "the first", g.came)
 	second := w.send(turn{Key: "k", N: 1})
-	w.until("the second is claimed", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("turns")+` WHERE owner IS NOT NULL`) == 2 })
-	if did, err := w.bus.Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil || did != bus.CancelledRunning {
+	w.until("the second is claimed", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("turns")+
+			` WHERE owner IS NOT NULL`) == 2
+	})
+	if did, err := w.bus.Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil ||
+		did != bus.CancelledRunning {
 		t.Errorf("Cancel: %v, %v", did, err)
 	}
 	g.open()
@@ -266,5 +287,6 @@ func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 	if got := fmt.Sprint(ran); got != "[0 0 2]" {
 		t.Errorf("ran: %s, want the cancelled one not to", got)
 	}
-	w.want(1, `SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test' AND message_id = $1`, [16]byte(second.ID))
+	w.want(1, `SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test' AND message_id = $1`,
+		[16]byte(second.ID))
 }

@@ -133,9 +133,10 @@ func TestStrictWaitsBehindTheOneThatFailed(t *testing.T) {
 func TestOvertakingGoesOn(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	w.startTurns(s, 2, bus.EndpointOptions{Ordered: bus.Overtaking, Policy: func(recoverability.Failure) recoverability.Decision {
-		return recoverability.RetryIn(time.Second)
-	}})
+	w.startTurns(s, 2, bus.EndpointOptions{Ordered: bus.Overtaking,
+		Policy: func(recoverability.Failure) recoverability.Decision {
+			return recoverability.RetryIn(time.Second)
+		}})
 	w.sendTurns(1, 5, func(n int) int { return (4 - n) / 4 }) // the first fails once
 	w.wantTurns(s, 1, 5, false)
 	if got := s.seen["key-0"]; !slices.Equal(got, []int{1, 2, 3, 4, 0}) {
@@ -181,7 +182,8 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 5 * time.Second, Poll: 20 * time.Millisecond}, s.part())
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 5 * time.Second,
+		Poll: 20 * time.Millisecond}, s.part())
 	w.makeQueue("turns")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -189,8 +191,10 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w.sendTurns(1, 4, nil)
 	table, queue := w.queue("turns"), w.count("SELECT id FROM edda.queue")
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until)
-		VALUES ($1, 'key-0', gen_random_uuid(), '00000000-0000-4000-8000-000000000001', clock_timestamp() + interval '300 ms')`, queue)
-	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'nothing', gen_random_uuid(), clock_timestamp())`, queue)
+		VALUES ($1, 'key-0', gen_random_uuid(), '00000000-0000-4000-8000-000000000001',
+		clock_timestamp() + interval '300 ms')`, queue)
+	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'nothing', gen_random_uuid(),
+		clock_timestamp())`, queue)
 	w.exec(`UPDATE ` + table + ` SET turn = due, due = clock_timestamp() + interval '301 ms', claim = 1, owner = '00000000-0000-4000-8000-000000000001' WHERE body = convert_to('{"Key":"key-0","N":0,"Fail":0}', 'UTF8')`)
 	w.run(e)
 	w.wantTurns(s, 1, 4, true)
@@ -199,16 +203,19 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 func TestParkedAloneAreNotForgotten(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Overtaking, Lease: 5 * time.Second, Poll: 20 * time.Millisecond}, s.part())
+	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Overtaking, Lease: 5 * time.Second,
+		Poll: 20 * time.Millisecond}, s.part())
 	w.makeQueue("turns")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.sendTurns(1, 100, nil)
 	table, queue := w.queue("turns"), w.count("SELECT id FROM edda.queue")
-	w.exec(`INSERT INTO edda.parked SELECT $1, 'key-0', due, id, sent, first_failed, attempt, conflict, kind, header, body FROM `+table, queue)
+	w.exec(`INSERT INTO edda.parked SELECT $1, 'key-0', due, id, sent, first_failed, attempt, conflict, kind, header,
+		body FROM `+table, queue)
 	w.exec(`DELETE FROM ` + table)
-	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(), clock_timestamp())`, queue)
+	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(),
+		clock_timestamp())`, queue)
 	w.run(e)
 	w.wantTurns(s, 1, 100, true)
 }
@@ -230,7 +237,8 @@ func TestOrderIsCheckedAtOnce(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	if _, err := bus.NewEndpoint(w.bus, "turns", bus.EndpointOptions{Ordered: bus.Strict, ClusterConcurrency: 3}, bus.Handle(handler, key)); err == nil {
+	if _, err := bus.NewEndpoint(w.bus, "turns", bus.EndpointOptions{Ordered: bus.Strict, ClusterConcurrency: 3},
+		bus.Handle(handler, key)); err == nil {
 		t.Error("a limit of an ordered endpoint was accepted")
 	}
 	w.start("turns", bus.EndpointOptions{Ordered: bus.Strict}, bus.Handle(handler, key))

@@ -145,7 +145,8 @@ func (w *world) wantText(want, sql string, args ...any) {
 // raw writes a message as a program of another language would, with any header.
 func (w *world) raw(kind, body, header, endpoint string) {
 	w.t.Helper()
-	w.exec(`SELECT edda.send(kind => $1, body => convert_to($2, 'UTF8'), header => $3::json, endpoint => $4)`, kind, body, header, endpoint)
+	w.exec(`SELECT edda.send(kind => $1, body => convert_to($2, 'UTF8'), header => $3::json, endpoint => $4)`, kind,
+		body, header, endpoint)
 }
 
 // await takes one value from a channel.
@@ -248,10 +249,12 @@ func (w *world) listener() {
 // toldSums are the sums told, in order.
 func (w *world) toldSums() string {
 	w.t.Helper()
-	return w.text(`SELECT coalesce(string_agg(convert_from(body, 'UTF8')::json ->> 'Sum', ' ' ORDER BY id), '') FROM ` + w.queue("listener"))
+	return w.text(`SELECT coalesce(string_agg(convert_from(body, 'UTF8')::json ->> 'Sum', ' ' ORDER BY id), '') FROM ` +
+		w.queue("listener"))
 }
 
 func (w *world) sum(key string) int {
 	w.t.Helper()
-	return w.count(`SELECT coalesce((SELECT (state ->> 'Sum')::int FROM edda.saga WHERE saga = 'tally' AND key = $1), -1)`, key)
+	return w.count(`SELECT coalesce((SELECT (state ->> 'Sum')::int FROM edda.saga WHERE saga = 'tally' AND key = $1),
+		-1)`, key)
 }

@@ -31,7 +31,8 @@ func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 	parts := map[string]bus.Part{
 		"handler": bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { slow(); return nil }),
 		"saga": bus.Saga(saga.Define("slow", saga.Options{},
-			saga.StartedBy(func(m place) string { return m.Order }, func(*order, *saga.Context, place) error { slow(); return nil }))),
+			saga.StartedBy(func(m place) string { return m.Order },
+				func(*order, *saga.Context, place) error { slow(); return nil }))),
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +40,8 @@ func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 			w.start("slow", bus.EndpointOptions{StepTimeout: 100 * time.Millisecond, Policy: oneAttempt(t)}, part)
 			w.send(place{Order: "7"})
 			w.untilEmpty("slow")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND error LIKE 'the handler took longer than StepTimeout%'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1
+				AND error LIKE 'the handler took longer than StepTimeout%'`)
 			w.want(0, `SELECT count(*) FROM edda.saga`)
 		})
 	}
@@ -48,7 +50,8 @@ func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 // What a pool says of prepared statements must not matter, as long as it knows the types of parameters.
 func TestEveryModeOfThePool(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
+		pgx.QueryExecModeDescribeExec} {
 		t.Run(mode.String(), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.pool = poolIn(t, mode)
@@ -74,7 +77,8 @@ func TestEveryModeOfThePool(t *testing.T) {
 			t.Errorf("a bus over a pool in mode %v", mode)
 		}
 	}
-	if _, err := bus.New(poolWith(t, func(c *pgx.ConnConfig) { c.DescriptionCacheCapacity = 0 }), bus.Options{}); err == nil || !strings.Contains(err.Error(), "description_cache_capacity") {
+	if _, err := bus.New(poolWith(t, func(c *pgx.ConnConfig) { c.DescriptionCacheCapacity = 0 }),
+		bus.Options{}); err == nil || !strings.Contains(err.Error(), "description_cache_capacity") {
 		t.Errorf("a bus over a pool that keeps no descriptions: %v", err)
 	}
 }

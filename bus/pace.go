@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// atOnce is how many handlers may run now: what is set for the endpoint, and one while nothing succeeds. The caller holds mu.
+// atOnce is how many handlers may run now: what is set for the endpoint, and one while nothing succeeds. The caller
+// holds mu.
 func (l *leased) atOnce() int {
 	if l.brake.slow.Load() {
 		return min(l.most, 1)
@@ -13,8 +14,8 @@ func (l *leased) atOnce() int {
 	return l.most
 }
 
-// followKnobs does for a leased endpoint what a crew does for the others: it has as many handlers as are set, and tells of
-// a pause when no claim is on its way any more.
+// followKnobs does for a leased endpoint what a crew does for the others: it has as many handlers as are set, and tells
+// of a pause when no claim is on its way any more.
 func (l *leased) followKnobs(ctx context.Context) error {
 	for {
 		changed := l.knobs.changed()

@@ -15,12 +15,13 @@ func TestLeasedEndpointIsPausedAndResized(t *testing.T) {
 	w.listener()
 	var g gauge
 	gate := make(chan struct{})
-	w.start("callers", bus.EndpointOptions{Concurrency: 2, Poll: 30 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
-		g.enter()
-		defer g.leave()
-		<-gate
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{Concurrency: 2, Poll: 30 * time.Millisecond},
+		bus.Handle(func(*bus.Context, call) error {
+			g.enter()
+			defer g.leave()
+			<-gate
+			return nil
+		}))
 	w.sendMany(12)
 	w.until("two run", func() bool { return g.now.Load() == 2 })
 	if err := w.bus.SetConcurrency(t.Context(), "callers", 5); err != nil {
@@ -67,8 +68,12 @@ func TestLeasedEndpointSlowsDown(t *testing.T) {
 	w.listener()
 	var g gauge
 	var healthy atomic.Bool
-	w.start("callers", bus.EndpointOptions{Concurrency: 4, Poll: 20 * time.Millisecond, SlowAfter: 5, SlowPause: 100 * time.Millisecond,
-		Policy: func(recoverability.Failure) recoverability.Decision { return recoverability.RetryIn(time.Millisecond) }},
+	w.start("callers", bus.EndpointOptions{Concurrency: 4, Poll: 20 * time.Millisecond, SlowAfter: 5,
+		SlowPause: 100 * time.Millisecond,
+		Policy: func(recoverability.Failure) recoverability.Decision {
+			return recoverability.RetryIn(
+				time.Millisecond)
+		}},
 		bus.Handle(func(*bus.Context, call) error {
 			g.enter()
 			defer g.leave()

@@ -50,7 +50,8 @@ func Example_deadLetters() {
 		if err != nil || len(groups) == 0 {
 			return err
 		}
-		number, err := letters.NewJob(ctx, pool, deadletter.Job{Action: deadletter.ActionRetry, Rate: 10, Filter: deadletter.Filter{Group: groups[0].Name}})
+		number, err := letters.NewJob(ctx, pool,
+			deadletter.Job{Action: deadletter.ActionRetry, Rate: 10, Filter: deadletter.Filter{Group: groups[0].Name}})
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,8 @@ type handlers struct {
 	faults     []error
 }
 
-// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw, leased and accept is set.
+// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw, leased and accept
+// is set.
 type consumer struct {
 	kind   string
 	what   string // for error texts
@@ -40,7 +41,8 @@ type consumer struct {
 	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
 	raw    func(ctx *Context, d *saga.Delivery) error
 	leased func(ctx *Context, body []byte, codec saga.Codec) error
-	key    func(body []byte, codec saga.Codec) (string, error) // of a leased handler in an ordered endpoint, and of a HandleTx in a partitioned one
+	// of a leased handler in an ordered endpoint, and of a HandleTx in a partitioned one
+	key    func(body []byte, codec saga.Codec) (string, error)
 	accept func(body []byte, codec saga.Codec) ([]byte, error)
 	as     string // with accept: the kind it becomes
 
@@ -78,7 +80,8 @@ func (h *handlers) add(c *consumer) bool {
 		if old.def != nil && c.def != nil {
 			return h.share(old, c)
 		}
-		h.fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets its own copy", c.kind, old.what, c.what)
+		h.fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets "+
+			"its own copy", c.kind, old.what, c.what)
 		return false
 	}
 	h.consumers[c.kind] = c
@@ -98,7 +101,8 @@ func (h *handlers) share(first, second *consumer) bool {
 			case k.Role == saga.RoleStart || k.Role == saga.RoleHandle:
 				keyed = append(keyed, c.what)
 			case k.Asks || gone != nil && gone.Missing != k.Missing:
-				h.fault("kind %s is an answer to %s and %s: nobody knows for which of them one was whose instance is gone, so "+
+				h.fault("kind %s is an answer to %s and %s: nobody knows for which of them one was whose instance "+
+					"is gone, so "+
 					"they have the same IfMissing and no IfMissingDo", c.kind, first.what, second.what)
 				return false
 			default:
@@ -107,7 +111,8 @@ func (h *handlers) share(first, second *consumer) bool {
 		}
 	}
 	if len(keyed) > 1 {
-		h.fault("kind %s has two consumers, %s and %s, and a message of it names no instance: give one of them an endpoint "+
+		h.fault("kind %s has two consumers, %s and %s, and a message of it names no instance: give one of them an "+
+			"endpoint "+
 			"of its own, which gets its own copy of an event", first.kind, keyed[0], keyed[1])
 		return false
 	}
@@ -154,9 +159,9 @@ func Saga(d *saga.Definition) Part {
 	})
 }
 
-// HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it
-// sends, and the message commit together. tx refuses Commit and Rollback, and has no Conn. It is READ COMMITTED, whatever the default of the
-// database or the role is.
+// HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it sends, and
+// the message commit together. tx refuses Commit and Rollback, and has no Conn. It is READ COMMITTED, whatever the
+// default of the database or the role is.
 //
 // Other handlers share the transaction. What one sets with SET, SET LOCAL or set_config ends with it where it matters
 // to others (its role, search_path, timeouts, a transaction that is read-only); settings with names of your own and

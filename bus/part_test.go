@@ -30,7 +30,8 @@ func twoToNow(m addV2) (add, error) {
 func TestAcceptsFollowEachOther(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)), bus.Accept(twoToNow), bus.Accept(oneToTwo))
+	w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(saga.Pessimistic, nil)), bus.Accept(twoToNow),
+		bus.Accept(oneToTwo))
 	w.send(addV1{Name: "a"})
 	w.send(addV2{Key: "a", Number: "6"})
 	w.send(add{Key: "a", N: 7})
@@ -147,14 +148,16 @@ func TestFaultsOfAnEndpointAreToldAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"Bad Name"`, "Concurrency is -1", "BatchMax is 61, want 0 to 60", "Poll (ns) is -1", "part 1 is nil",
-		"HandleTx of tally.add: the handler is nil", "kind tally.add has two consumers", "nothing in the endpoint handles tally.add.v2",
+		"HandleTx of tally.add: the handler is nil", "kind tally.add has two consumers",
+		"nothing in the endpoint handles tally.add.v2",
 		"a middleware is nil", "a saga definition is nil", `saga "tally"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in the error:\n%v", want, err)
 		}
 	}
-	if _, err := bus.NewEndpoint(w.bus, "empty", bus.EndpointOptions{}); err == nil || !strings.Contains(err.Error(), "handles nothing") {
+	if _, err := bus.NewEndpoint(w.bus, "empty", bus.EndpointOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "handles nothing") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Partitioned is an endpoint of several queues, each of which is consumed by one process at a time, one batch after another: a
-// message goes to the queue of its key, so that the messages of one key are handled in order and without conflicts, however many
-// processes there are. Methods are safe for concurrent use.
+// Partitioned is an endpoint of several queues, each of which is consumed by one process at a time, one batch after
+// another: a message goes to the queue of its key, so that the messages of one key are handled in order and without
+// conflicts, however many processes there are. Methods are safe for concurrent use.
 //
-// For an endpoint named orders with two partitions there are three queues. Senders know orders. One process at a time moves what
-// arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga sends comes from its
-// partition's queue, so that answers and timeouts go straight back to it. See docs/partitions.md.
+// For an endpoint named orders with two partitions there are three queues. Senders know orders. One process at a time
+// moves what arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga sends comes
+// from its partition's queue, so that answers and timeouts go straight back to it. See docs/partitions.md.
 type Partitioned struct {
 	bus     *Bus
 	name    string
@@ -45,12 +45,12 @@ type post struct {
 	keeper   *lease.Keeper
 }
 
-// NewPartitioned checks everything that needs no database, and reports every fault at once. Each kind needs a key: that of a
-// Saga, or a KeyedBy of a HandleTx. Handle is a fault, since EndpointOptions.Ordered keeps the order of keys without
-// partitions, and so is HandleRaw.
+// NewPartitioned checks everything that needs no database, and reports every fault at once. Each kind needs a key: that
+// of a Saga, or a KeyedBy of a HandleTx. Handle is a fault, since EndpointOptions.Ordered keeps the order of keys
+// without partitions, and so is HandleRaw.
 //
-// A deploy that raises a saga's StateVersion keeps the order only when the old processes end before the new ones start, see
-// docs/partitions.md.
+// A deploy that raises a saga's StateVersion keeps the order only when the old processes end before the new ones start,
+// see docs/partitions.md.
 func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Partitioned, error) {
 	if b == nil {
 		return nil, fmt.Errorf("partitioned endpoint %q: the bus is nil", name)
@@ -62,8 +62,9 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
 	p := &Partitioned{
-		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
-		ttl: lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
+		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1),
+		changed: make(chan struct{}, 1),
+		ttl:     lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
 	}
 	if err := p.makePosts(h); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)
@@ -108,8 +109,9 @@ func (p *Partitioned) leaseName(what string) string { return "partition/" + p.na
 // Name is the endpoint's name.
 func (p *Partitioned) Name() string { return p.name }
 
-// Connections is how many connections Run opens at most beside those of the bus's pool, when this process has all partitions: one
-// for each, one for the distributor and one for the leases. With PollOnly it is 0, see Endpoint.Connections.
+// Connections is how many connections Run opens at most beside those of the bus's pool, when this process has all
+// partitions: one for each, one for the distributor and one for the leases. With PollOnly it is 0, see
+// Endpoint.Connections.
 func (p *Partitioned) Connections() int {
 	if p.bus.wakeup == PollOnly {
 		return 0
@@ -117,8 +119,8 @@ func (p *Partitioned) Connections() int {
 	return len(p.posts) + 2
 }
 
-// Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the one that distributes. It is for
-// metrics; the next moment it may be otherwise.
+// Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the one
+// that distributes. It is for metrics; the next moment it may be otherwise.
 func (p *Partitioned) Holding() []string {
 	var names []string
 	for _, s := range append(p.posts[:len(p.posts):len(p.posts)], p.front) {
@@ -129,8 +131,9 @@ func (p *Partitioned) Holding() []string {
 	return names
 }
 
-// Install creates the queues, stores how many partitions there are, and subscribes the endpoint to its kinds. It needs the right to create tables, and
-// does nothing when that was done before. It fails when another number of partitions is stored, see Gather.
+// Install creates the queues, stores how many partitions there are, and subscribes the endpoint to its kinds. It needs
+// the right to create tables, and does nothing when that was done before. It fails when another number of partitions is
+// stored, see Gather.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.install(ctx); err != nil {
 		return fmt.Errorf("install partitioned endpoint %s: %w", p.name, err)
@@ -147,7 +150,8 @@ func (p *Partitioned) install(ctx context.Context) error {
 	return p.storeNumber(ctx)
 }
 
-// Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails when another number of partitions is stored.
+// Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails when another number
+// of partitions is stored.
 func (p *Partitioned) Check(ctx context.Context) error {
 	if _, err := p.check(ctx); err != nil {
 		return fmt.Errorf("check partitioned endpoint %s: %w", p.name, err)
@@ -176,9 +180,10 @@ func (p *Partitioned) check(ctx context.Context) (ground, error) {
 	return p.front.endpoint.check(ctx)
 }
 
-// Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends. Processes that come and go change the
-// shares: a partition moves when its batch has ended, or when the lease of a process that died is over. At the end Run takes nothing
-// more, lets handlers finish for Endpoint.Drain, and gives each partition back when its last handler has ended. Errors are those of Endpoint.Run.
+// Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends.
+// Processes that come and go change the shares: a partition moves when its batch has ended, or when the lease of a
+// process that died is over. At the end Run takes nothing more, lets handlers finish for Endpoint.Drain, and gives each
+// partition back when its last handler has ended. Errors are those of Endpoint.Run.
 func (p *Partitioned) Run(ctx context.Context) error {
 	if !p.running.TryLock() {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, ErrRunning)
@@ -191,8 +196,8 @@ func (p *Partitioned) Run(ctx context.Context) error {
 	return nil
 }
 
-// run joins the session for as long as this process shares the work, whether it has a partition or not: whoever listens locks the
-// session's row, and a process that stands by listens too.
+// run joins the session for as long as this process shares the work, whether it has a partition or not: whoever listens
+// locks the session's row, and a process that stands by listens too.
 func (p *Partitioned) run(ctx context.Context) error {
 	found, err := p.check(ctx)
 	if err != nil {
@@ -243,8 +248,9 @@ func (p *Partitioned) awaitFatal(ctx context.Context) error {
 	}
 }
 
-// work is one term of this process with one queue. Every batch is guarded by the term: it fails when another term has begun, and none begins while it
-// is open. So no two processes have batches of one partition open at a time, whatever they believe of their leases.
+// work is one term of this process with one queue. Every batch is guarded by the term: it fails when another term has
+// begun, and none begins while it is open. So no two processes have batches of one partition open at a time, whatever
+// they believe of their leases.
 func (p *Partitioned) work(ctx context.Context, e *Endpoint, t lease.Term) error {
 	err := p.checkNumber(ctx)
 	if err == nil {
@@ -292,7 +298,8 @@ func cannotGoOn(err error) bool {
 	return fatal(err)
 }
 
-// leaseChanged is called when a lease of the endpoint was released, or one whose holder is asked to resign; "" when that may have happened unseen.
+// leaseChanged is called when a lease of the endpoint was released, or one whose holder is asked to resign; "" when
+// that may have happened unseen.
 func (p *Partitioned) leaseChanged(what string) {
 	signal(p.changed)
 	for _, s := range p.posts {

@@ -23,10 +23,12 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 	w.installPartitioned("turns", soon(1), part)
 	queue := w.queue("turns.p0")
 	w.exec(`INSERT INTO ` + queue + ` (due, id, kind, header, body)
-		SELECT now() - interval '1 minute' + n * interval '1 ms', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'turn.take', '{}', convert_to('{"Key":"a","N":' || n || '}', 'UTF8')
+		SELECT now() - interval '1 minute' + n * interval '1 ms', ('aaaaaaaa-0000-0000-0000-' || lpad(n::text, 12,
+		'0'))::uuid, 'turn.take', '{}', convert_to('{"Key":"a","N":' || n || '}', 'UTF8')
 		FROM generate_series(1, 40) n`)
 	session := w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended, died)
-		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false, clock_timestamp() - interval '1 second', true RETURNING id::text`)
+		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false,
+		clock_timestamp() - interval '1 second', true RETURNING id::text`)
 	w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
 		SELECT gen_random_uuid(), q.id, $1::text::uuid, false, array_agg(m.due), array_agg(m.id)
 		FROM edda.queue q, `+queue+` m WHERE q.endpoint = 'turns.p0' AND m.id::text ~ '[37]$' GROUP BY q.id`, session)
@@ -49,7 +51,8 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 func TestKnobLeavesPartitionsInOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
-	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m turn) error { return s.handle(ctx, m) }, bus.KeyedBy(func(m turn) string { return m.Key }))
+	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m turn) error { return s.handle(ctx, m) },
+		bus.KeyedBy(func(m turn) string { return m.Key }))
 	o := soon(1)
 	o.Endpoint.BatchMax = 5
 	w.installPartitioned("turns", o, part)

@@ -43,7 +43,8 @@ func (s *seen) note(_ *saga.Context, m numbered) error {
 }
 
 func seenSaga() *saga.Definition {
-	return saga.Define("seen", saga.Options{Store: saga.Optimistic}, saga.StartedBy(func(m numbered) string { return m.Key }, (*seen).note))
+	return saga.Define("seen", saga.Options{Store: saga.Optimistic},
+		saga.StartedBy(func(m numbered) string { return m.Key }, (*seen).note))
 }
 
 // serverVariable makes the test binary a server of the partitioned endpoint; its value is a serverSpec.
@@ -57,7 +58,8 @@ const (
 )
 
 func serverOptions(name string) bus.PartitionOptions {
-	return bus.PartitionOptions{Partitions: serverPartitions, Lease: serverLease, Server: name, Endpoint: bus.EndpointOptions{Poll: 200 * time.Millisecond, BatchMax: 50}}
+	return bus.PartitionOptions{Partitions: serverPartitions, Lease: serverLease, Server: name,
+		Endpoint: bus.EndpointOptions{Poll: 200 * time.Millisecond, BatchMax: 50}}
 }
 
 // serve is the whole life of a server process. It leaves in order when its input ends.
@@ -83,7 +85,8 @@ func serve(text string) error {
 	}
 	defer pool.Close()
 	b, err := bus.New(pool, bus.Options{
-		Schema: spec.Schema, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Schema: spec.Schema, Logger: slog.New(
+			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Events: func(e bus.Event) {
 			if e, ok := e.(bus.Conflicted); ok {
 				_, _ = fmt.Fprintf(os.Stdout, "conflict: %s %+v\n", e.Endpoint, e)
@@ -166,7 +169,8 @@ func (s *servers) leave(name string) (ended <-chan error) {
 // posts tells who has which queue, by the database's clock.
 func (s *servers) posts() map[string][]string {
 	s.t.Helper()
-	rows, err := s.owner.Query(s.t.Context(), s.sql(`SELECT split_part(holder, '/', 1), split_part(name, '/', 3) FROM edda.lease
+	rows, err := s.owner.Query(s.t.Context(),
+		s.sql(`SELECT split_part(holder, '/', 1), split_part(name, '/', 3) FROM edda.lease
 		WHERE name LIKE 'partition/seen/seen%' AND holder IS NOT NULL AND expires > clock_timestamp() ORDER BY name`))
 	if err != nil {
 		s.t.Fatal(err)
@@ -226,7 +230,8 @@ func (s *servers) sendRounds(ctx context.Context, keys int, stop <-chan struct{}
 	}
 }
 
-// S4-51 to S4-55, C19: the messages of a key are handled in order, once, and without a conflict, while servers are killed, leave and come.
+// S4-51 to S4-55, C19: the messages of a key are handled in order, once, and without a conflict, while servers are
+// killed, leave and come.
 func TestPartitionsMoveBetweenServers(t *testing.T) {
 	s := &servers{world: newWorld(t, bus.Options{}), running: map[string]*server{}}
 	t.Cleanup(func() {
@@ -297,7 +302,8 @@ func (s *servers) wantInOrder(keys, rounds int) {
 			s.t.Fatal(ok, err)
 		}
 		if !slices.IsSorted(state.Numbers) || len(state.Numbers) != rounds || state.Numbers[rounds-1] != rounds {
-			s.t.Fatalf("key %d of partition %d: %d messages, in the order %v; want 1 to %d", k, bus.PartitionOf(strconv.Itoa(k), serverPartitions), len(state.Numbers), state.Numbers, rounds)
+			s.t.Fatalf("key %d of partition %d: %d messages, in the order %v; want 1 to %d", k,
+				bus.PartitionOf(strconv.Itoa(k), serverPartitions), len(state.Numbers), state.Numbers, rounds)
 		}
 	}
 	s.want(0, `SELECT count(*) FROM edda.dead_letter`)

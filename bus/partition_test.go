@@ -53,7 +53,8 @@ func replies(ctx *bus.Context, _ pgx.Tx, m question) error {
 }
 
 func soon(partitions int) bus.PartitionOptions {
-	return bus.PartitionOptions{Partitions: partitions, Lease: 2 * time.Second, Endpoint: bus.EndpointOptions{Poll: 50 * time.Millisecond}}
+	return bus.PartitionOptions{Partitions: partitions, Lease: 2 * time.Second,
+		Endpoint: bus.EndpointOptions{Poll: 50 * time.Millisecond}}
 }
 
 func (w *world) partitioned(b *bus.Bus, name string, o bus.PartitionOptions, parts ...bus.Part) *bus.Partitioned {
@@ -112,7 +113,8 @@ func (w *world) greetAll() {
 	}
 }
 
-// S4-52, S4-55: every message of an instance is handled in its partition, those that come by its key, answers and timeouts.
+// S4-52, S4-55: every message of an instance is handled in its partition, those that come by its key, answers and
+// timeouts.
 func TestMessagesOfAnInstanceMeetInItsPartition(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
@@ -140,8 +142,8 @@ func TestMessagesOfAnInstanceMeetInItsPartition(t *testing.T) {
 	}
 }
 
-// Sagas that were started in a plain endpoint go on in partitions; then the number of partitions changes, and timeouts that wait
-// meanwhile fire in the partition that their key has by then.
+// Sagas that were started in a plain endpoint go on in partitions; then the number of partitions changes, and timeouts
+// that wait meanwhile fire in the partition that their key has by then.
 func TestNumberOfPartitionsChanges(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	parts := []bus.Part{bus.Saga(chats(time.Hour))}
@@ -164,8 +166,10 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	three := w.partitioned(w.bus, "chat", soon(3), parts...)
 	soonOver, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	for call, err := range map[string]error{"Check": three.Check(t.Context()), "Run": three.Run(soonOver), "Install": three.Install(t.Context())} {
-		if err == nil || !strings.Contains(err.Error(), "8, and the options say 3: set PartitionOptions.Partitions to 8, or") {
+	for call, err := range map[string]error{"Check": three.Check(t.Context()), "Run": three.Run(soonOver),
+		"Install": three.Install(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "8, and the options say 3: set "+
+			"PartitionOptions.Partitions to 8, or") {
 			t.Errorf("%s with another number: %v", call, err)
 		}
 	}
@@ -181,7 +185,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	w.runPartitioned(three)
 	w.wantAtHome(w.untilHandled("chat.later", talks), "chat", 3)
 	// An answer to a question of long ago comes to a partition that is not there any more.
-	w.exec(`INSERT INTO ` + w.queue("chat.p7") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'chat.greet', '{}', '{"Key":"late"}')`)
+	w.exec(`INSERT INTO ` + w.queue("chat.p7") +
+		` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'chat.greet', '{}', '{"Key":"late"}')`)
 	w.wantAtHome(w.untilHandled("chat.greet", talks+1)[talks:], "chat", 3)
 }
 
@@ -194,12 +199,13 @@ func (w *world) ownersBus() *bus.Bus {
 	return b
 }
 
-// A process that stands still in the middle of a batch, for longer than its lease: the messages that it has locked are passed over
-// by others, so nobody may have the partition while they are. Nor the distributor's work.
+// A process that stands still in the middle of a batch, for longer than its lease: the messages that it has locked are
+// passed over by others, so nobody may have the partition while they are. Nor the distributor's work.
 func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	stand := newGate(t)
-	part := bus.HandleTx(func(*bus.Context, pgx.Tx, turn) error { stand.pass(); return nil }, bus.KeyedBy(func(m turn) string { return m.Key }))
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, turn) error { stand.pass(); return nil },
+		bus.KeyedBy(func(m turn) string { return m.Key }))
 	o := soon(1)
 	o.Endpoint.StepTimeout = time.Minute
 	w.installPartitioned("turns", o, part)
@@ -216,7 +222,8 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	}
 	bid := func() bool {
 		w.exec(`UPDATE edda.lease SET expires = clock_timestamp() WHERE name = 'partition/turns/turns.p0'`)
-		_, ok, err := store.Acquire(t.Context(), w.owner, lease.Bid{Name: "partition/turns/turns.p0", Holder: "other", TTL: time.Hour})
+		_, ok, err := store.Acquire(t.Context(), w.owner,
+			lease.Bid{Name: "partition/turns/turns.p0", Holder: "other", TTL: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,8 +238,8 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	w.until("another has the partition", bid)
 }
 
-// Messages of a key that HandleTx has are handled in order; a message without a key is dead in front of the partitions, and a kind that
-// nobody knows waits there.
+// Messages of a key that HandleTx has are handled in order; a message without a key is dead in front of the partitions,
+// and a kind that nobody knows waits there.
 func TestKeysOfHandleTx(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var mu sync.Mutex
@@ -259,7 +266,10 @@ func TestKeysOfHandleTx(t *testing.T) {
 		}
 	}
 	mu.Unlock()
-	w.until("two letters are dead", func() bool { return w.count(`SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'turns'`) == 2 })
+	w.until("two letters are dead", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'turns'`) == 2
+	})
 	if err := p.Run(t.Context()); !errors.Is(err, bus.ErrRunning) {
 		t.Errorf("a second Run: %v", err)
 	}
@@ -280,7 +290,8 @@ func TestAddressedEndpoint(t *testing.T) {
 			}
 		}
 	}
-	w.want(0, `SELECT count(*) FROM edda.subscription s JOIN edda.queue q ON q.id = s.queue WHERE q.endpoint = 'chat.blue'`)
+	w.want(0, `SELECT count(*) FROM edda.subscription s JOIN edda.queue q ON q.id = s.queue
+		WHERE q.endpoint = 'chat.blue'`)
 }
 
 func TestPartitionedEndpointsAreRefused(t *testing.T) {
@@ -299,10 +310,14 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 		{"p", bus.PartitionOptions{Lease: time.Second}, []bus.Part{keyed}, "Lease is 1s, want 2s to 1h"},
 		{"p", bus.PartitionOptions{Lease: -1}, []bus.Part{keyed}, "Lease is -1ns"},
 		{"p", bus.PartitionOptions{Server: "a\nb"}, []bus.Part{keyed}, "control characters"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: 2}}, []bus.Part{keyed}, "raise Partitions instead"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: -2}}, []bus.Part{keyed}, "Concurrency is -2"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{ClusterConcurrency: 1}}, []bus.Part{keyed}, "ClusterConcurrency"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Ordered: bus.Strict}}, []bus.Part{keyed}, "Ordered is for endpoints with Handle"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: 2}}, []bus.Part{keyed},
+			"raise Partitions instead"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: -2}}, []bus.Part{keyed},
+			"Concurrency is -2"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{ClusterConcurrency: 1}}, []bus.Part{keyed},
+			"ClusterConcurrency"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Ordered: bus.Strict}}, []bus.Part{keyed},
+			"Ordered is for endpoints with Handle"},
 		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Budget: -1}}, []bus.Part{keyed}, "Budget (ns) is -1"},
 		{"P", bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{strings.Repeat("p", 61), bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
@@ -311,11 +326,13 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 		{"p", bus.PartitionOptions{}, []bus.Part{leased}, "with EndpointOptions.Ordered"},
 		{"p", bus.PartitionOptions{}, []bus.Part{raw}, "HandleRaw has no keys"},
 	} {
-		if _, err := bus.NewPartitioned(w.bus, c.name, c.o, c.parts...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := bus.NewPartitioned(w.bus, c.name, c.o, c.parts...); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: %v, want %q", c.name, c.o, err, c.want)
 		}
 	}
-	if _, err := bus.NewEndpoint(w.bus, "p", bus.EndpointOptions{}, keyed); err == nil || !strings.Contains(err.Error(), "the endpoint no partitions") {
+	if _, err := bus.NewEndpoint(w.bus, "p", bus.EndpointOptions{}, keyed); err == nil ||
+		!strings.Contains(err.Error(), "the endpoint no partitions") {
 		t.Errorf("a key without partitions: %v", err)
 	}
 	if _, err := bus.NewPartitioned(nil, "p", bus.PartitionOptions{}, keyed); err == nil {

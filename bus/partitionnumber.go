@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The number of partitions is stored when the endpoint is installed, since messages wait in the partition that it gave their key.
+// The number of partitions is stored when the endpoint is installed, since messages wait in the partition that it gave
+// their key.
 
 // settingName is where the number of partitions is stored.
 func (p *Partitioned) settingName() string { return "partitions/" + p.name }
@@ -19,7 +20,8 @@ func (p *Partitioned) storeNumber(ctx context.Context) error {
 	if err := p.checkNumber(ctx); !errors.Is(err, ErrNotInstalled) {
 		return err
 	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), p.settingName(), strconv.Itoa(len(p.posts))); err != nil {
+	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), p.settingName(),
+		strconv.Itoa(len(p.posts))); err != nil {
 		return fmt.Errorf("store the number of partitions: %w", explain(err))
 	}
 	return p.checkNumber(ctx)
@@ -45,7 +47,8 @@ func (p *Partitioned) checkNumber(ctx context.Context) error {
 	case stored == "":
 		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install", ErrNotInstalled)
 	case stored != strconv.Itoa(len(p.posts)):
-		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all processes of the endpoint, call Partitioned.Gather and install it anew",
+		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all "+
+			"processes of the endpoint, call Partitioned.Gather and install it anew",
 			errOtherNumber, stored, len(p.posts))
 	}
 	return nil

@@ -8,12 +8,12 @@ import (
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
 type PartitionOptions struct {
-	// Partitions is how many queues there are, and how many batches run at a time in all processes together; 0 is 8, at most 256. It is stored
-	// when the endpoint is installed, and another number is an error from then on: see Gather.
+	// Partitions is how many queues there are, and how many batches run at a time in all processes together; 0 is 8, at
+	// most 256. It is stored when the endpoint is installed, and another number is an error from then on: see Gather.
 	Partitions int
 
-	// Lease is how long a partition stays with a process that has died; 0 is 15 s, 2 s to 1 h. Processes look at each other every third of it, and
-	// at least every 5 s.
+	// Lease is how long a partition stays with a process that has died; 0 is 15 s, 2 s to 1 h. Processes look at each
+	// other every third of it, and at least every 5 s.
 	Lease time.Duration
 
 	Server   string          // the name of this process in the table lease, for people who look; "" is the host's name
@@ -31,7 +31,8 @@ const (
 func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOptions, error) {
 	var faults []error
 	if o.Partitions < 0 || o.Partitions > mostPartitions {
-		faults = append(faults, fmt.Errorf("Partitions is %d, want 1 to %d (0 is %d)", o.Partitions, mostPartitions, standardPartitions))
+		faults = append(faults, fmt.Errorf("Partitions is %d, want 1 to %d (0 is %d)", o.Partitions, mostPartitions,
+			standardPartitions))
 		o.Partitions = 0
 	}
 	if o.Lease != 0 && (o.Lease < shortestTTL || o.Lease > longestTTL) {
@@ -39,13 +40,16 @@ func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOpti
 	}
 	e := &o.Endpoint
 	if e.Concurrency > 1 {
-		faults = append(faults, fmt.Errorf("Endpoint.Concurrency is %d: a partition handles one batch at a time, so raise Partitions instead", e.Concurrency))
+		faults = append(faults, fmt.Errorf("Endpoint.Concurrency is %d: a partition handles one batch at a time, "+
+			"so raise Partitions instead", e.Concurrency))
 	}
 	if e.ClusterConcurrency != 0 {
-		faults = append(faults, errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a time in the cluster"))
+		faults = append(faults, errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a "+
+			"time in the cluster"))
 	}
 	if e.Ordered != Unordered {
-		faults = append(faults, errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order as they are"))
+		faults = append(faults, errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order "+
+			"as they are"))
 	}
 	setDefault(&o.Partitions, standardPartitions)
 	setDefault(&o.Lease, 15*time.Second)
@@ -59,14 +63,16 @@ func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOpti
 func (h *handlers) checkPartitioned() error {
 	var faults []error
 	if h.leased {
-		faults = append(faults, errors.New("Handle has no partitions: give it an endpoint of its own, with EndpointOptions.Ordered if the messages of a key must come one after another"))
+		faults = append(faults, errors.New("Handle has no partitions: give it an endpoint of its own, with "+
+			"EndpointOptions.Ordered if the messages of a key must come one after another"))
 	}
 	if h.raw != nil {
 		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an endpoint of its own"))
 	}
 	for _, c := range h.consumers {
 		if c.tx != nil && c.key == nil {
-			faults = append(faults, fmt.Errorf("%s has no key: give it a KeyedBy, or an endpoint without partitions", c.kind))
+			faults = append(faults, fmt.Errorf("%s has no key: give it a KeyedBy, or an endpoint without partitions",
+				c.kind))
 		}
 	}
 	return errors.Join(faults...)
@@ -77,7 +83,8 @@ func (h *handlers) checkUnpartitioned() error {
 	var faults []error
 	for _, c := range h.consumers {
 		if c.tx != nil && c.key != nil {
-			faults = append(faults, fmt.Errorf("%s has a key and the endpoint no partitions: make it one of NewPartitioned", c.kind))
+			faults = append(faults, fmt.Errorf("%s has a key and the endpoint no partitions: make it one of "+
+				"NewPartitioned", c.kind))
 		}
 	}
 	return errors.Join(faults...)

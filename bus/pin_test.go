@@ -203,7 +203,11 @@ func TestPinIsNamedWithItsRemedy(t *testing.T) {
 			} else {
 				made.end()
 			}
-			w.until("it is over", func() bool { now, _ := w.pin(); return now.Kind != want.Kind || now.Name != want.Name })
+			w.until("it is over", func() bool {
+				now, _ := w.pin()
+				return now.Kind != want.Kind ||
+					now.Name != want.Name
+			})
 		})
 	}
 }
@@ -234,7 +238,8 @@ func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 		t.Errorf("the remedy is %q, want a grant in it", remedy)
 	}
 	w.exec(`GRANT pg_read_all_stats TO runner`)
-	if got, _ = w.pin(); got.State != "idle in transaction" || got.Held == 0 || strings.Contains(got.Remedy(), "GRANT") {
+	if got, _ = w.pin(); got.State != "idle in transaction" || got.Held == 0 ||
+		strings.Contains(got.Remedy(), "GRANT") {
 		t.Errorf("with pg_read_all_stats: %+v, %s", got, got.Remedy())
 	}
 }
@@ -252,7 +257,8 @@ func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	w.until("it is over", func() bool { p, _ := w.pin(); return p.Name != made.want.Name })
 
 	w.exec(`SELECT pg_create_logical_replication_slot('changes', 'test_decoding')`) // keeps rows of catalogs
-	w.do(w.session("read"), `BEGIN ISOLATION LEVEL READ COMMITTED`, `SELECT 1`)     // at READ COMMITTED nothing is kept between statements
+	// at READ COMMITTED nothing is kept between statements
+	w.do(w.session("read"), `BEGIN ISOLATION LEVEL READ COMMITTED`, `SELECT 1`)
 	w.do(w.session("elsewhere", "dbname=postgres"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	vacuum := w.session("vacuum")
 	w.do(vacuum, `SET vacuum_cost_delay = '100ms'`, `SET vacuum_cost_limit = 1`)

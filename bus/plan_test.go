@@ -80,24 +80,37 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		empty, full []string
 		most        int // rows that one node may read
 	}{
-		"take":            {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
-		"take_seated":     {empty: []string{"10", "-infinity", nobody, "1000"}, full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
-		"read_large":      {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
-		"next_due":        {most: 1},
-		"insert":          {empty: []string{"{}", "{}", "{}", "{}", "{}"}, full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
-		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"}, full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
-		"insert_again":    {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"}, full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
+		"take": {empty: []string{"10", "-infinity", nobody, "1000"},
+			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
+		"take_seated": {empty: []string{"10", "-infinity", nobody, "1000"},
+			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
+		"read_large": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
+		"next_due":   {most: 1},
+		"insert": {empty: []string{"{}", "{}", "{}", "{}", "{}"},
+			full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
+		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"},
+			full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
+		"insert_again": {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"},
+			full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`},
+			most: 1},
 		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
 		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
 		"gather":          {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
-		"claim":           {empty: []string{"10", "1000", nobody, "1000", "true"}, full: []string{"10", "1000", nobody, "1000", "true"}, most: 10},
-		"extend":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
-		"held":            {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
-		"finish":          {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
-		"park":            {empty: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"}, full: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"}, most: 2},
-		"in_dead_hands":   {empty: []string{"{" + nobody + "}", due, "1000", nobody, "true"}, full: []string{"{" + nobody + "}", `{now}`, "1000", nobody, "true"}, most: 2},
-		"release":         {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody}, full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"claim": {empty: []string{"10", "1000", nobody, "1000", "true"},
+			full: []string{"10", "1000", nobody, "1000", "true"}, most: 10},
+		"extend": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"},
+			full: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"}, most: 2},
+		"held": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody},
+			full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"finish": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody},
+			full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"park": {empty: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"},
+			full: []string{"1", dues, ids, "{1,1}", "{k,k}", nobody, "-1", "{0,1}", "{0,1}"}, most: 2},
+		"in_dead_hands": {empty: []string{"{" + nobody + "}", due, "1000", nobody, "true"},
+			full: []string{"{" + nobody + "}", `{now}`, "1000", nobody, "true"}, most: 2},
+		"release": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody},
+			full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
 	}
 	explain := func(state string, anew bool) {
 		for name, e := range explained {
@@ -135,7 +148,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 	explain("empty", false)
 	// Half of it is due later: a million timeouts must not slow a take.
 	if _, err := tx.Exec(t.Context(), `INSERT INTO `+table+` (due, id, kind, header, body)
-		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
+		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE
+		WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
 		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}'
 		FROM generate_series(1, 10000) n`); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,8 @@ func (w *world) furnish() *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp()); GRANT ALL ON edda.effect TO PUBLIC`)
+	w.exec(`CREATE TABLE edda.effect (id uuid NOT NULL,
+		at timestamptz NOT NULL DEFAULT clock_timestamp()); GRANT ALL ON edda.effect TO PUBLIC`)
 	if w.role != "" {
 		w.exec(`GRANT INSERT ON edda.effect TO "` + w.role + `"`)
 	}
@@ -70,7 +71,8 @@ func (w *world) mayCount(sql string) int {
 func (w *world) preload(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
-		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}', '{}' FROM generate_series(1, $1) n`,
+		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}', '{}'
+		FROM generate_series(1, $1) n`,
 		n, innocent{}.Kind())
 }
 
@@ -79,7 +81,8 @@ func (w *world) preloadKiller(n int, how string) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
 		SELECT due, gen_random_uuid(), $2, '{"edda-test":"kept"}', $3::bytea
-		FROM `+w.queue("poisoned")+` ORDER BY due OFFSET $1 LIMIT 1`, n, killer{}.Kind(), []byte(fmt.Sprintf(`{"How":%q}`, how)))
+		FROM `+w.queue("poisoned")+` ORDER BY due OFFSET $1 LIMIT 1`, n, killer{}.Kind(),
+		[]byte(fmt.Sprintf(`{"How":%q}`, how)))
 }
 
 func (w *world) deadOfProcess() int {
@@ -91,19 +94,24 @@ func (w *world) deadOfProcess() int {
 func (w *world) drained(what string) time.Duration {
 	w.t.Helper()
 	begun, table := time.Now(), w.queue("poisoned")
-	w.untilWithin(time.Minute, what, func() bool { return w.count(`SELECT count(*) FROM (SELECT FROM `+table+` LIMIT 1) x`) == 0 })
+	w.untilWithin(time.Minute, what, func() bool {
+		return w.count(`SELECT count(*) FROM (SELECT FROM `+table+
+			` LIMIT 1) x`) == 0
+	})
 	return time.Since(begun)
 }
 
 // checkInnocents: no innocent did anything twice or not at all, and the ledger is empty.
 func (w *world) checkInnocents(n int) {
 	w.t.Helper()
-	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`), w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
+	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`),
+		w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
 		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
 	}
-	// A dead process's batch stays in the ledger until it is old when another process handled its messages before the death was seen.
-	// A batch of a session that ended in order has no such excuse.
-	w.exec(`UPDATE edda.crash_batch SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)
+	// A dead process's batch stays in the ledger until it is old when another process handled its messages before the
+	// death was seen. A batch of a session that ended in order has no such excuse.
+	w.exec(`UPDATE edda.crash_batch SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
+		FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)
 	w.exec(`UPDATE edda.crash_ledger SET at = at - interval '2 minutes'`)
 	if _, err := w.bus.Send(w.t.Context(), killer{How: "nobody runs it"}); err != nil { // it knows the queue
 		w.t.Fatal(err)
@@ -112,7 +120,8 @@ func (w *world) checkInnocents(n int) {
 	w.checkLedger()
 }
 
-// checkLedger waits until no batch and no suspect is left: a batch that came too late for its messages leaves the ledger after the queue is empty.
+// checkLedger waits until no batch and no suspect is left: a batch that came too late for its messages leaves the
+// ledger after the queue is empty.
 func (w *world) checkLedger() {
 	w.t.Helper()
 	for _, table := range []string{"crash_batch", "crash_ledger"} {
@@ -138,7 +147,8 @@ func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
 				t.Errorf("%d dead letters, want the killer", n)
 			}
 			w.checkInnocents(500)
-			if got := w.text(`SELECT kind || ' ' || attempts || ' ' || convert_from(header, 'UTF8') || ' ' || convert_from(body, 'UTF8') FROM edda.dead_letter`); got !=
+			if got := w.text(`SELECT kind || ' ' || attempts || ' ' || convert_from(header,
+				'UTF8') || ' ' || convert_from(body, 'UTF8') FROM edda.dead_letter`); got !=
 				`poison.killer 0 {"edda-test":"kept"} {"How":"`+how+`"}` {
 				t.Errorf("the dead letter is %s", got)
 			}
@@ -162,8 +172,8 @@ func TestLeasedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	w.want(300, `SELECT count(DISTINCT id) FROM edda.effect`)
 }
 
-// Its neighbours go on meanwhile. The bound is far from what is measured, for machines that do other things, too: most of
-// what is lost is the time of four starts of a process.
+// Its neighbours go on meanwhile. The bound is far from what is measured, for machines that do other things, too: most
+// of what is lost is the time of four starts of a process.
 func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	const n = 6_000
 	w := poisoned(t)
@@ -174,13 +184,15 @@ func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	w.preload(n)
 	w.preloadKiller(n/4, "exit")
 	s = w.supervise(1, workerSpec{})
-	// Five times a process starts, and how long that takes is the machine's affair. What the killer costs its neighbours begins after that.
+	// Five times a process starts, and how long that takes is the machine's affair. What the killer costs its
+	// neighbours begins after that.
 	w.untilWithin(time.Minute, "the killer is dead", func() bool { return w.deadOfProcess() == 1 })
 	left := w.count(`SELECT count(*) FROM ` + w.queue("poisoned"))
 	sick := w.drained("the run with a killer is over")
 	s.stop()
 	rate := 100 * healthy.Seconds() / sick.Seconds() * float64(left) / n
-	t.Logf("healthy %d messages in %v, after the killer %d in %v, that is %.0f %% of the rate", n, healthy.Round(time.Millisecond), left, sick.Round(time.Millisecond), rate)
+	t.Logf("healthy %d messages in %v, after the killer %d in %v, that is %.0f %% of the rate", n,
+		healthy.Round(time.Millisecond), left, sick.Round(time.Millisecond), rate)
 	if left < n/2 {
 		t.Errorf("only %d messages were left when the killer was dead, too few for a rate", left)
 	}
@@ -230,14 +242,15 @@ func TestKilledWorkersBlameNobody(t *testing.T) {
 	w.checkInnocents(6000)
 }
 
-// PollOnly has no connection that others could see end: a death is seen when the session's time is over, which this test
-// makes short. What the dead process had in hand counts from then on.
+// PollOnly has no connection that others could see end: a death is seen when the session's time is over, which this
+// test makes short. What the dead process had in hand counts from then on.
 func TestPoisonWithoutListening(t *testing.T) {
 	w := poisoned(t)
 	w.preload(300)
 	w.preloadKiller(100, "exit")
 	s := w.supervise(1, workerSpec{Wakeup: bus.PollOnly, Ended: func() {
-		if _, err := pg.Committed(w.owner).Exec(context.Background(), w.sql(`UPDATE edda.session SET expires = now() WHERE ended IS NULL`)); err != nil {
+		if _, err := pg.Committed(w.owner).Exec(context.Background(),
+			w.sql(`UPDATE edda.session SET expires = now() WHERE ended IS NULL`)); err != nil {
 			t.Error(err)
 		}
 	}})
@@ -252,8 +265,8 @@ func TestPoisonWithoutListening(t *testing.T) {
 	w.checkInnocents(300)
 }
 
-// Postgres is restarted, in order and as after a crash, while processes are careful: nothing is lost or doubled, and nobody
-// is blamed. What the ledger had is gone after a crash, so the killer needs more deaths.
+// Postgres is restarted, in order and as after a crash, while processes are careful: nothing is lost or doubled, and
+// nobody is blamed. What the ledger had is gone after a crash, so the killer needs more deaths.
 func TestRestartOfPostgresInCarefulMode(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
@@ -272,7 +285,8 @@ func TestRestartOfPostgresInCarefulMode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.untilWithin(time.Minute, "all messages met their fate", func() bool { return w.mayCount(`SELECT count(*) FROM `+table) == 0 })
+	w.untilWithin(time.Minute, "all messages met their fate",
+		func() bool { return w.mayCount(`SELECT count(*) FROM `+table) == 0 })
 	s.stop()
 	if n := w.deadOfProcess(); n != 1 {
 		t.Errorf("%d dead letters, want the killer", n)

@@ -150,15 +150,16 @@ func (s workerSpec) leasedParts(pool *pgxpool.Pool) []bus.Part {
 	return []bus.Part{bus.Handle(one), bus.Handle(die), bus.Handle(s.chargeOnce(pool))}
 }
 
-// chargeOnce is a handler as a user writes it whose effect is in tables of his own, outside of the transaction of the message: the
-// message's id goes into the transaction of the effect, and whoever finds it there has nothing left to do.
+// chargeOnce is a handler as a user writes it whose effect is in tables of his own, outside of the transaction of the
+// message: the message's id goes into the transaction of the effect, and whoever finds it there has nothing left to do.
 func (s workerSpec) chargeOnce(pool *pgxpool.Pool) func(*bus.Context, charge) error {
 	table := func(name string) string { return pgx.Identifier{s.Schema, name}.Sanitize() }
 	return func(ctx *bus.Context, _ charge) error {
 		ctx.Send(innocent{})
 		fresh := false
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, "INSERT INTO "+table("charged")+" (message) VALUES ($1) ON CONFLICT DO NOTHING", ctx.Info().ID)
+			tag, err := tx.Exec(ctx, "INSERT INTO "+table("charged")+" (message) VALUES ($1) ON CONFLICT DO NOTHING",
+				ctx.Info().ID)
 			if fresh = tag.RowsAffected() == 1; err != nil || !fresh {
 				return err
 			}

@@ -89,14 +89,15 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	return b.report(err), err
 }
 
-// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has condemned the message, but an outage
-// that ended since then looks the same. The database takes failures now: what the next step meets is the message's own doing.
+// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has condemned the
+// message, but an outage that ended since then looks the same. The database takes failures now: what the next step
+// meets is the message's own doing.
 var errRehearsed = errors.New("the failure of the message was rehearsed")
 
 var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
-// exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and is judged when it
-// is taken again.
+// exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and
+// is judged when it is taken again.
 func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.trouble = true
@@ -183,10 +184,12 @@ func (b *batch) abandon(ctx context.Context) {
 }
 
 // blame decides what the next batches do differently after this one was lost: they are smaller, until a message that
-// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about batches.
+// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
+// batches.
 func (b *batch) blame(err error) {
 	class := pg.ClassOf(err)
-	if class == pg.GuardFailed || class == pg.Unprepared { // somebody subscribed, or a queue was dropped: our routes are old
+	// somebody subscribed, or a queue was dropped: our routes are old
+	if class == pg.GuardFailed || class == pg.Unprepared {
 		b.bus.routes.forget()
 	}
 	if class == pg.GuardFailed || class == pg.Lost && len(b.messages) == 0 {
@@ -198,9 +201,9 @@ func (b *batch) blame(err error) {
 	}
 }
 
-// blameOne holds an error against a message that was alone in its batch. Where the server refused what the batch wrote, nobody
-// else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the message when it
-// has come back often enough.
+// blameOne holds an error against a message that was alone in its batch. Where the server refused what the batch wrote,
+// nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
+// message when it has come back often enough.
 func (b *batch) blameOne(m *message, class pg.Class, err error) {
 	switch {
 	case m.judged:
@@ -218,8 +221,9 @@ func guilty(class pg.Class, err error) bool {
 	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
 }
 
-// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database which is
-// slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it wanted.
+// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database
+// which is slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it
+// wanted.
 func doubtful(class pg.Class, err error) bool {
 	switch class {
 	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
@@ -229,7 +233,8 @@ func doubtful(class pg.Class, err error) bool {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late || b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure, outrun: b.outrun}
+	r := report{taken: len(b.messages), late: b.late ||
+		b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure, outrun: b.outrun}
 	for _, m := range b.messages {
 		switch {
 		case err != nil:

@@ -163,8 +163,8 @@ type order struct {
 	alone  bool // for one suspect, see careful.go
 }
 
-// halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed, or nil,
-// those that had begun have taken what they will.
+// halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed,
+// or nil, those that had begun have taken what they will.
 func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,8 @@ func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 	return p.quiet
 }
 
-// begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on that left what it saw to others.
+// begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on
+// that left what it saw to others.
 func (p *pump) begin(behind position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +192,8 @@ func (p *pump) begin(behind position) order {
 	case o.helper && time.Since(p.cursorAt) < cursorFor && time.Since(p.headAt) < cursorFor:
 		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
 	default:
-		p.headAt = time.Now() // what was left there, or was committed late, is found even if there is always another one at work
+		// what was left there, or was committed late, is found even if there is always another one at work
+		p.headAt = time.Now()
 	}
 	return o
 }
@@ -270,8 +272,8 @@ func (p *pump) finish(r report) {
 // useless tells of a take that was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
 
-// noHelpFor stops calling helpers for a while. It tells whether the caller is the one to look further behind, until it calls
-// strolled.
+// noHelpFor stops calling helpers for a while. It tells whether the caller is the one to look further behind, until it
+// calls strolled.
 func (p *pump) noHelpFor(d time.Duration) (stroll bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

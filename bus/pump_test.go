@@ -167,8 +167,8 @@ func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 	})
 }
 
-// Of two workers one was always at work when the other began. So long as every take was full, each went on behind the last one, and
-// what had been left at the head, or was committed there late, waited until the queue was empty.
+// Of two workers one was always at work when the other began. So long as every take was full, each went on behind the
+// last one, and what had been left at the head, or was committed there late, waited until the queue was empty.
 func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
 		end := position{due: time.Now(), id: saga.ID{1}}
@@ -187,7 +187,8 @@ func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 		}
 		p.finish(report{})
 		if heads < 5 || heads > 10 {
-			t.Errorf("in a second %d takes began at the head and %d behind it, want one at the head every %v", heads, behind, cursorFor)
+			t.Errorf("in a second %d takes began at the head and %d behind it, want one at the head every %v", heads,
+				behind, cursorFor)
 		}
 	})
 }

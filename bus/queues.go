@@ -33,16 +33,17 @@ type QueueInfo struct {
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
 	Claimed  int64    // messages that a leased endpoint has in hand, counted up to 10,000
 	Parked   int64    // messages of an ordered endpoint that wait behind others of their key
-	// Capped: one of the counts reached CountLimit, and is from there on the planner's estimate. That is good to some ten
-	// percent on a table that autovacuum has analysed, and may be far off before.
+	// Capped: one of the counts reached CountLimit, and is from there on the planner's estimate. That is good to some
+	// ten percent on a table that autovacuum has analysed, and may be far off before.
 	Capped    bool
 	OldestDue time.Time     // of the first message that is due; zero when none is
 	Lag       time.Duration // how long that one has been due
 }
 
-// Queues tells how every queue stands at one moment, in the order of the endpoints' names. It is for metrics and tools: it waits
-// for nobody and nobody waits for it. It sends a few statements for each 200 queues. Counting reads at most CountLimit index entries for each number, some 15 ms, however
-// many messages wait. The pool's role needs SELECT on the tables, and no more.
+// Queues tells how every queue stands at one moment, in the order of the endpoints' names. It is for metrics and tools:
+// it waits for nobody and nobody waits for it. It sends a few statements for each 200 queues. Counting reads at most
+// CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT on the
+// tables, and no more.
 func (b *Bus) Queues(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := b.readQueues(ctx)
 	if err != nil {
@@ -96,19 +97,20 @@ func (t *routes) kindsByQueue() map[*queue][]string {
 	return kinds
 }
 
-// countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is rolled back,
-// and Postgres has room for some thousands of locks.
+// countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is
+// rolled back, and Postgres has room for some thousands of locks.
 const countQueues = 200
 
-// depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another is in exactly
-// one of them.
+// depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another
+// is in exactly one of them.
 func (b *Bus) depths(ctx context.Context, conn *pgxpool.Conn, known *routes) (infos []QueueInfo, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(b.sql.Get("look"))
 	pipeline.Queue(b.sql.Get("begin_piece"))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.byID)), countQueues) {
 		pipeline.Queue(b.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
+			found, err := pgx.CollectRows(rows,
+				func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
 			infos = append(infos, found...)
 			return err
 		})
@@ -142,7 +144,8 @@ func scanDepth(row pgx.CollectableRow, known *routes) (info QueueInfo, err error
 
 // estimate puts the planner's numbers in the place of counts that ended at the limit.
 func (b *Bus) estimate(ctx context.Context, conn *pgxpool.Conn, q *queue, info *QueueInfo) error {
-	for number, sql := range map[*int64]string{&info.Ready: q.sql("estimate_ready"), &info.Delayed: q.sql("estimate_delayed")} {
+	for number, sql := range map[*int64]string{&info.Ready: q.sql("estimate_ready"),
+		&info.Delayed: q.sql("estimate_delayed")} {
 		if *number < CountLimit {
 			continue
 		}
@@ -181,12 +184,13 @@ func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue, error)
 	if q := known.endpoints[endpoint]; q != nil {
 		return q, nil
 	}
-	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", unless its name is misspelt", ErrNotInstalled)
+	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", "+
+		"unless its name is misspelt", ErrNotInstalled)
 }
 
 // InstallQueue creates the queue of an endpoint and subscribes it to kinds, on top of what it is subscribed to. It is
-// Endpoint.Install for programs that do not have the endpoint's handlers, such as those that run with the right to create
-// tables. It does nothing when all of it was done before.
+// Endpoint.Install for programs that do not have the endpoint's handlers, such as those that run with the right to
+// create tables. It does nothing when all of it was done before.
 //
 // Errors: the name or a kind is no name; the role may not create tables; the schema is not migrated.
 func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string) error {
@@ -210,8 +214,8 @@ func checkNames(endpoint string, kinds []string) error {
 	return errors.Join(faults...)
 }
 
-// CheckQueue finds the queue of an endpoint, and creates it where Options.AutoInstall says so. ErrNotInstalled says that there is
-// none and what to do.
+// CheckQueue finds the queue of an endpoint, and creates it where Options.AutoInstall says so. ErrNotInstalled says
+// that there is none and what to do.
 func (b *Bus) CheckQueue(ctx context.Context, endpoint string) error {
 	e := &Endpoint{bus: b, name: endpoint, handlers: &handlers{}}
 	if _, err := e.findQueue(ctx); err != nil {

@@ -44,7 +44,8 @@ func TestQueuesTellHowTheyStand(t *testing.T) {
 		t.Fatalf("queues %+v", infos)
 	}
 	idle, busy := infos[0], infos[1]
-	if idle.Ready != 0 || idle.Delayed != 0 || !idle.OldestDue.IsZero() || idle.Lag != 0 || !slices.Equal(idle.Kinds, []string{"order.shipped"}) {
+	if idle.Ready != 0 || idle.Delayed != 0 || !idle.OldestDue.IsZero() || idle.Lag != 0 ||
+		!slices.Equal(idle.Kinds, []string{"order.shipped"}) {
 		t.Errorf("an idle queue: %+v", idle)
 	}
 	if busy.Ready != 3 || busy.Delayed != 1 || busy.Capped || busy.Lag < 90*time.Second || busy.Lag > 10*time.Minute ||
@@ -70,7 +71,8 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 	w.install("listener", bus.HandleTx(hears))
 	table := w.sql(w.queue("listener"))
 	w.exec(`INSERT INTO ` + table + ` (due, id, kind, header, body)
-		SELECT now() + (n - 700000) * interval '1 second', gen_random_uuid(), 'order.shipped', '{}', '{}' FROM generate_series(1, 1000000) n`)
+		SELECT now() + (n - 700000) * interval '1 second', gen_random_uuid(), 'order.shipped', '{}', '{}'
+		FROM generate_series(1, 1000000) n`)
 	for _, state := range []string{"never analysed", "analysed"} {
 		if state == "analysed" {
 			w.exec(`ANALYZE ` + table)
@@ -78,7 +80,8 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 		begin := time.Now()
 		info := w.queues()[0]
 		t.Logf("%s: counted in %v: %+v", state, time.Since(begin), info)
-		if !info.Capped || info.Ready < bus.CountLimit || info.Delayed < bus.CountLimit || info.Lag < 690_000*time.Second {
+		if !info.Capped || info.Ready < bus.CountLimit || info.Delayed < bus.CountLimit ||
+			info.Lag < 690_000*time.Second {
 			t.Errorf("%s: %+v", state, info)
 		}
 		if off := info.Ready - 700_000; state == "analysed" && (off < -70_000 || off > 70_000) {
@@ -120,12 +123,14 @@ func (w *world) probeCount(state, table string) {
 	w.execTx(tx, `SELECT FROM edda.queue_depths(ARRAY[1], $1)`, bus.CountLimit)
 	var byTable, byIndex int64
 	err := tx.QueryRow(w.t.Context(), `SELECT pg_stat_get_xact_tuples_returned($1::regclass),
-		sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) FROM pg_index i WHERE i.indrelid = $1::regclass`, table).Scan(&byTable, &byIndex)
+		sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) FROM pg_index i WHERE i.indrelid = $1::regclass`,
+		table).Scan(&byTable, &byIndex)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if most := int64(2*bus.CountLimit + 10_000 + 1); byTable > 0 || byIndex == 0 || byIndex > most {
-		w.t.Errorf("%s: a count reads %d rows of the table and %d of its index, want 0 and at most %d", state, byTable, byIndex, most)
+		w.t.Errorf("%s: a count reads %d rows of the table and %d of its index, want 0 and at most %d", state, byTable,
+			byIndex, most)
 	}
 }
 
@@ -173,7 +178,8 @@ func TestPeekReadsTheHead(t *testing.T) {
 	}
 	for n, want := range []saga.ID{first.ID, second.ID, later.ID} {
 		m := all[n]
-		if m.Info.ID != want || m.Info.Kind != "tally.add" || m.Info.Attempt != 1 || m.Ready != (n < 2) || m.Faulty != nil ||
+		if m.Info.ID != want || m.Info.Kind != "tally.add" || m.Info.Attempt != 1 || m.Ready != (n < 2) ||
+			m.Faulty != nil ||
 			m.Info.Sent.IsZero() || m.Info.Due.IsZero() || !m.FirstFailed.IsZero() {
 			t.Errorf("message %d: %+v", n, m)
 		}
@@ -211,7 +217,8 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 
 func TestPeekRefuses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "edda migrate install") {
+	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "edda migrate install") {
 		t.Errorf("an endpoint that is not there: %v", err)
 	}
 	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{Limit: -1}); err == nil {
@@ -238,7 +245,8 @@ func TestQueueIsInstalledWithoutItsHandlers(t *testing.T) {
 		t.Errorf("%d messages reached the queue, want 1", n)
 	}
 	for _, wrong := range [][]string{{"Orders"}, {"orders", "Kind"}, {"", ""}} {
-		if err := w.bus.InstallQueue(t.Context(), wrong[0], wrong[1:]...); err == nil || !strings.Contains(err.Error(), "install endpoint") {
+		if err := w.bus.InstallQueue(t.Context(), wrong[0], wrong[1:]...); err == nil ||
+			!strings.Contains(err.Error(), "install endpoint") {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
@@ -252,11 +260,13 @@ func TestInstancesAreListedAndShown(t *testing.T) {
 	}
 	w.until("they are there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 2 })
 	all, err := w.bus.Instances(t.Context(), persistence.ListOptions{})
-	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil || len(all[1].Instance.Pending) != 1 {
+	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil ||
+		len(all[1].Instance.Pending) != 1 {
 		t.Errorf("%+v %v", all, err)
 	}
 	shown, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "a")
-	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 || shown.Started.IsZero() {
+	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 ||
+		shown.Started.IsZero() {
 		t.Errorf("%+v %v %v", shown, ok, err)
 	}
 	if _, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {

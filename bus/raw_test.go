@@ -35,7 +35,8 @@ func (l *rawLog) String() string {
 
 func rawMessages(kind string, bodies ...string) (messages []bus.RawMessage) {
 	for _, body := range bodies {
-		messages = append(messages, bus.RawMessage{Raw: saga.Raw{Name: kind, Body: []byte(body)}, Header: map[string]string{"x": body}})
+		messages = append(messages, bus.RawMessage{Raw: saga.Raw{Name: kind, Body: []byte(body)},
+			Header: map[string]string{"x": body}})
 	}
 	return messages
 }
@@ -43,7 +44,8 @@ func rawMessages(kind string, bodies ...string) (messages []bus.RawMessage) {
 // sendRaw installs the endpoint of a relay and fills its queue.
 func (w *world) sendRaw(endpoint string, messages ...bus.RawMessage) {
 	w.t.Helper()
-	relay := w.endpoint(endpoint, bus.EndpointOptions{}, bus.HandleRaw(func(*bus.Context, *saga.Delivery) error { return nil }))
+	relay := w.endpoint(endpoint, bus.EndpointOptions{},
+		bus.HandleRaw(func(*bus.Context, *saga.Delivery) error { return nil }))
 	w.makeQueue(endpoint)
 	if err := relay.Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -82,7 +84,8 @@ func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 	}
 	w.untilEmpty("relay")
 	want := []string{"some.kind seen 1 x=1", "some.kind seen 2 x=2", "other.kind seen 3 x=3", "other.kind seen 4 x=4"}
-	if lines := strings.Split(got.String(), "\n"); len(lines) != 6 || strings.Join(lines[:4], "\n") != strings.Join(want, "\n") ||
+	if lines := strings.Split(got.String(), "\n"); len(lines) != 6 ||
+		strings.Join(lines[:4], "\n") != strings.Join(want, "\n") ||
 		!strings.Contains(got.String(), "yet.another seen 5") || !strings.Contains(got.String(), "event.kind seen 6") {
 		t.Errorf("the raw handler got\n%s", &got)
 	}
@@ -129,7 +132,8 @@ func TestRawHandlerFails(t *testing.T) {
 		return nil
 	}))
 	w.untilEmpty("relay")
-	if letters := w.text(`SELECT string_agg(convert_from(body, 'UTF8'), ' ' ORDER BY id) FROM edda.dead_letter`); letters != "bad worse" {
+	if letters := w.text(`SELECT string_agg(convert_from(body, 'UTF8'), ' ' ORDER BY id)
+		FROM edda.dead_letter`); letters != "bad worse" {
 		t.Errorf("dead letters %q, want bad worse", letters)
 	}
 }
@@ -147,7 +151,8 @@ func TestSendRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	misplaced := w.count(`SELECT count(*) FROM (
-		SELECT convert_from(body, 'UTF8')::int - row_number() OVER (ORDER BY due, id) + 1 AS off FROM ` + table + `) o WHERE off <> 0`)
+		SELECT convert_from(body, 'UTF8')::int - row_number() OVER (ORDER BY due, id) + 1 AS off FROM ` + table +
+		`) o WHERE off <> 0`)
 	if got := w.count(`SELECT count(*) FROM ` + table); got != len(many) || misplaced != 0 {
 		t.Errorf("%d messages, %d of them out of order; want %d", got, misplaced, len(many))
 	}
@@ -183,7 +188,8 @@ func TestSendRaw(t *testing.T) {
 func TestHandleRawIsChecked(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	f := func(*bus.Context, *saga.Delivery) error { return nil }
-	_, err := bus.NewEndpoint(w.bus, "relay", bus.EndpointOptions{}, bus.HandleRaw(nil), bus.HandleRaw(f, "Bad Kind"), bus.HandleRaw(f))
+	_, err := bus.NewEndpoint(w.bus, "relay", bus.EndpointOptions{}, bus.HandleRaw(nil), bus.HandleRaw(f, "Bad Kind"),
+		bus.HandleRaw(f))
 	for _, want := range []string{"handler is nil", "kind: name of 8 bytes", "given twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)

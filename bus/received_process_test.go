@@ -21,8 +21,8 @@ import (
 
 const receiverVariable = "EDDA_RECEIVER"
 
-// isReceiver takes messages with a handler of its own, when this process is to: a line of its input is an id, and a line of its output an ack.
-// It is killed between the commit and the ack of each message that is new to it.
+// isReceiver takes messages with a handler of its own, when this process is to: a line of its input is an id, and a
+// line of its output an ack. It is killed between the commit and the ack of each message that is new to it.
 func isReceiver() bool {
 	text := os.Getenv(receiverVariable)
 	if text == "" {
@@ -59,7 +59,8 @@ func (s workerSpec) receive(ctx context.Context) error {
 			if fresh, err = b.ReceivedTx(ctx, tx, "bank", lines.Text()); err != nil || !fresh {
 				return err
 			}
-			if _, err = tx.Exec(ctx, "UPDATE "+pgx.Identifier{s.Schema, "account"}.Sanitize()+" SET balance = balance - 1"); err != nil {
+			if _, err = tx.Exec(ctx, "UPDATE "+pgx.Identifier{s.Schema, "account"}.Sanitize()+
+				" SET balance = balance - 1"); err != nil {
 				return err
 			}
 			_, err = b.SendTx(ctx, tx, innocent{})
@@ -110,8 +111,8 @@ func (w *world) deliver(id string) (acked bool) {
 	return acked
 }
 
-// A handler of the user's own is killed between its commit and the ack. The broker delivers again, and the effect and what was sent
-// are there once.
+// A handler of the user's own is killed between its commit and the ack. The broker delivers again, and the effect and
+// what was sent are there once.
 func TestReceivedSurvivesAKillBeforeTheAck(t *testing.T) {
 	w := poisoned(t)
 	w.exec(`CREATE TABLE edda.account (balance int NOT NULL)`)

@@ -56,17 +56,20 @@ func TestReceivedOverDatabaseSQL(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for n, level := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			for n, level := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted,
+				sql.LevelRepeatableRead, sql.LevelSerializable} {
 				tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for m, id := range []string{"7", newID(t).String()} {
 					var fresh, again bool
-					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders", id).Scan(&fresh); err != nil || fresh != (n <= 1 || m == 1) {
+					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders",
+						id).Scan(&fresh); err != nil || fresh != (n <= 1 || m == 1) {
 						t.Errorf("%v: %s is fresh: %v, %v", level, id, fresh, err)
 					}
-					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders", id).Scan(&again); err != nil || again {
+					if err := tx.QueryRowContext(t.Context(), w.sql(`SELECT edda.received($1, $2)`), "orders",
+						id).Scan(&again); err != nil || again {
 						t.Errorf("%v: %s is fresh again: %v, %v", level, id, again, err)
 					}
 				}
@@ -113,9 +116,11 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("aä\"\\\n\t €☃z")), 1, 12, -1)
 	rapid.Check(t, func(r *rapid.T) {
 		info := saga.Info{
-			ID: id.Draw(r, "id"), Kind: "order.shipped", ConversationID: id.Draw(r, "conversation"), CorrelationID: id.Draw(r, "correlation"),
-			RelatedTo: id.Draw(r, "related"), Instance: maybe.Draw(r, "instance"), Origin: maybe.Draw(r, "origin"),
-			Intent: rapid.SampledFrom([]saga.Intent{saga.Command, saga.Event, saga.Answer}).Draw(r, "intent"), From: rapid.SampledFrom([]string{"", "orders"}).Draw(r, "from"),
+			ID: id.Draw(r, "id"), Kind: "order.shipped", ConversationID: id.Draw(r, "conversation"),
+			CorrelationID: id.Draw(r, "correlation"),
+			RelatedTo:     id.Draw(r, "related"), Instance: maybe.Draw(r, "instance"), Origin: maybe.Draw(r, "origin"),
+			Intent: rapid.SampledFrom([]saga.Intent{saga.Command, saga.Event, saga.Answer}).Draw(r, "intent"),
+			From:   rapid.SampledFrom([]string{"", "orders"}).Draw(r, "from"),
 		}
 		if rapid.Bool().Draw(r, "begins") {
 			info.ConversationID, info.CorrelationID, info.RelatedTo = info.ID, info.ID, saga.ID{}
@@ -123,7 +128,8 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 		info = info.WithHeaders(rapid.MapOfN(text, text, 0, 4).Draw(r, "headers"))
 		crossing := info
 		crossing.Fire = &saga.Fire{Manifest: "m", Run: info.ID, Attempt: 1}
-		if got := states(w.arrive("notes", bus.Arrival{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
+		if got := states(w.arrive("notes", bus.Arrival{ID: info.ID.String(), Kind: info.Kind,
+			Header: bus.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
 		}
 		messages, err := w.bus.Peek(t.Context(), "notes", bus.PeekOptions{Limit: 1})
@@ -141,8 +147,10 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 
 // flat is an Info to compare.
 func flat(i saga.Info) map[string]string {
-	all := map[string]string{"id": i.ID.String(), "kind": i.Kind, "intent": i.Intent.String(), "from": i.From, "conversation": i.ConversationID.String(),
-		"correlation": i.CorrelationID.String(), "related": i.RelatedTo.String(), "instance": i.Instance.String(), "origin": i.Origin.String()}
+	all := map[string]string{"id": i.ID.String(), "kind": i.Kind, "intent": i.Intent.String(), "from": i.From,
+		"conversation": i.ConversationID.String(),
+		"correlation":  i.CorrelationID.String(), "related": i.RelatedTo.String(), "instance": i.Instance.String(),
+		"origin": i.Origin.String()}
 	if i.Fire != nil {
 		all["fire"] = i.Fire.Manifest
 	}

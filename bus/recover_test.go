@@ -39,7 +39,8 @@ func TestAttemptsAreCountedInTheRow(t *testing.T) {
 	if n := ran.Load(); n != 24 {
 		t.Errorf("%d attempts, want 24", n)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 24 AND error = 'no' AND reason = 'given up by the policy' AND first_failed IS NOT NULL`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 24 AND error = 'no'
+		AND reason = 'given up by the policy' AND first_failed IS NOT NULL`)
 }
 
 func TestWhatAHandlerMayReturn(t *testing.T) {
@@ -48,13 +49,18 @@ func TestWhatAHandlerMayReturn(t *testing.T) {
 		err  error
 		ends string
 	}{
-		"permanent": {saga.Permanent(errNo), `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1 AND reason = 'permanent'`},
-		"discard":   {saga.Discard("not today\x00"), `SELECT count(*) FROM edda.discarded WHERE reason LIKE 'not today%'`},
+		"permanent": {saga.Permanent(errNo), `SELECT count(*) FROM edda.dead_letter WHERE attempts = 1
+			AND reason = 'permanent'`},
+		"discard": {saga.Discard("not today\x00"),
+			`SELECT count(*) FROM edda.discarded WHERE reason LIKE 'not today%'`},
 		"retry after": {saga.RetryAfter(time.Hour, errNo), `SELECT count(*) FROM edda.queue_1
 			WHERE attempt = 1 AND due BETWEEN now() + interval '59 minutes' AND now() + interval '61 minutes'`},
-		"unprintable":        {errors.New("no \x00 \xff\xfe"), `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'no %' AND attempts = 1`},
-		"a very long error":  {errors.New(strings.Repeat("é", 1<<20)), `SELECT count(*) FROM edda.dead_letter WHERE octet_length(error) <= 8192`},
-		"a message too many": {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND position('no endpoint consumes it' IN error) > 0`},
+		"unprintable": {errors.New("no \x00 \xff\xfe"),
+			`SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'no %' AND attempts = 1`},
+		"a very long error": {errors.New(strings.Repeat("é", 1<<20)),
+			`SELECT count(*) FROM edda.dead_letter WHERE octet_length(error) <= 8192`},
+		"a message too many": {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent'
+			AND position('no endpoint consumes it' IN error) > 0`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,13 +85,14 @@ func TestWhatAHandlerMayReturn(t *testing.T) {
 						return test.err
 					})
 					if kind == "saga" {
-						part = bus.Saga(saga.Define("tally", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key },
-							func(_ *tally, ctx *saga.Context, _ add) error {
-								if test.err == nil {
-									ctx.Send(overdue{})
-								}
-								return test.err
-							})))
+						part = bus.Saga(saga.Define("tally", saga.Options{},
+							saga.StartedBy(func(m add) string { return m.Key },
+								func(_ *tally, ctx *saga.Context, _ add) error {
+									if test.err == nil {
+										ctx.Send(overdue{})
+									}
+									return test.err
+								})))
 					}
 					w.start("ends", bus.EndpointOptions{Policy: policy}, part)
 					w.send(add{Key: "a", N: 1})
@@ -123,8 +130,8 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 	}
 }
 
-// FailNow of package testing ends the goroutine of its caller, and so does whoever calls runtime.Goexit. More messages do it than there are
-// workers, each as often as its policy tries it; those behind them are handled.
+// FailNow of package testing ends the goroutine of its caller, and so does whoever calls runtime.Goexit. More messages
+// do it than there are workers, each as often as its policy tries it; those behind them are handled.
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	t.Parallel()
 	const bad, all = 5, 25
@@ -152,13 +159,15 @@ func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 				w.send(add{Key: fmt.Sprint("k", n), N: n})
 			}
 			w.untilEmpty("exits")
-			w.want(bad, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 2 AND error LIKE 'the handler ended its goroutine%'`)
+			w.want(bad, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 2
+				AND error LIKE 'the handler ended its goroutine%'`)
 			w.want(bad, `SELECT count(*) FROM edda.dead_letter`)
 		})
 	}
 }
 
-// What a leased endpoint asks before a handler runs is the user's too: a function that ends its goroutine stops no claims.
+// What a leased endpoint asks before a handler runs is the user's too: a function that ends its goroutine stops no
+// claims.
 func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
 	t.Parallel()
 	exits := func(m add) add {
@@ -171,11 +180,13 @@ func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
 		o     bus.EndpointOptions
 		parts func(handle func(*bus.Context, add) error) []bus.Part
 	}{
-		"the key of an ordered endpoint": {bus.EndpointOptions{Ordered: bus.Strict}, func(handle func(*bus.Context, add) error) []bus.Part {
-			return []bus.Part{bus.Handle(handle, bus.KeyedBy(func(m add) string { return exits(m).Key }))}
-		}},
+		"the key of an ordered endpoint": {bus.EndpointOptions{Ordered: bus.Strict},
+			func(handle func(*bus.Context, add) error) []bus.Part {
+				return []bus.Part{bus.Handle(handle, bus.KeyedBy(func(m add) string { return exits(m).Key }))}
+			}},
 		"an Accept": {bus.EndpointOptions{}, func(handle func(*bus.Context, add) error) []bus.Part {
-			return []bus.Part{bus.Handle(handle), bus.Accept(func(m addV1) (add, error) { return exits(add{Key: "k", N: len(m.Name)}), nil })}
+			return []bus.Part{bus.Handle(handle),
+				bus.Accept(func(m addV1) (add, error) { return exits(add{Key: "k", N: len(m.Name)}), nil })}
 		}},
 	}
 	for name, c := range all {
@@ -192,7 +203,8 @@ func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
 				}
 			}
 			w.untilEmpty("exits")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND error LIKE '%ended its goroutine%'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent'
+				AND error LIKE '%ended its goroutine%'`)
 			if n := handled.Load(); n != 5 {
 				t.Errorf("%d messages were handled, want 5", n)
 			}
@@ -216,7 +228,8 @@ func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 			w.start("fails", bus.EndpointOptions{Policy: once}, part)
 			w.send(add{Key: "a", N: 1})
 			w.untilEmpty("fails")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position('panic: it goes off' IN error) > 0 AND attempts = 1`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position('panic: it goes off' IN error) > 0
+				AND attempts = 1`)
 		})
 	}
 }
@@ -231,10 +244,12 @@ func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
-			w.start("fails", bus.EndpointOptions{Policy: policy}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errNo }))
+			w.start("fails", bus.EndpointOptions{Policy: policy},
+				bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errNo }))
 			w.send(add{N: 1})
 			w.untilEmpty("fails")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed' AND position('recoverability policy' IN error) > 0`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'
+				AND position('recoverability policy' IN error) > 0`)
 		})
 	}
 }
@@ -278,14 +293,16 @@ func TestUnknownKindWaitsForAProgramThatKnowsIt(t *testing.T) {
 	stop := w.start("deploy", bus.EndpointOptions{Policy: once}, old)
 	w.send(add{N: 1}, saga.To("deploy"))
 	w.until("the old program has put it back", func() bool {
-		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND first_failed IS NOT NULL AND due > now()`) == 1
+		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+
+			` WHERE attempt = 0 AND first_failed IS NOT NULL AND due > now()`) == 1
 	})
 	stop()
 	done := make(chan int, 1)
-	w.start("deploy", bus.EndpointOptions{Policy: once}, old, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
-		done <- ctx.Info().Attempt
-		return nil
-	}))
+	w.start("deploy", bus.EndpointOptions{Policy: once}, old,
+		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+			done <- ctx.Info().Attempt
+			return nil
+		}))
 	w.hurry("deploy")
 	w.untilEmptyHurrying("deploy")
 	if n := await(w, "the new program", done); n != 1 {
@@ -304,22 +321,26 @@ func TestKindThatNobodyEverKnowsIsADeadLetter(t *testing.T) {
 		AND convert_from(body, 'UTF8') = '{"Key":"a","N":1}' AND position('card.paid' IN error) > 0`)
 }
 
-// A header from a newer program waits for a worker that can read it; one that is no header is dead at once, bytes intact.
+// A header from a newer program waits for a worker that can read it; one that is no header is dead at once, bytes
+// intact.
 func TestHeadersThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.newer("deploy", "tally.add")
 	w.until("it waits", func() bool {
-		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
+		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+
+			` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
 	})
 	w.exec(`DELETE FROM ` + w.queue("deploy"))
-	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', E'\\xff00', E'\\x00ff')`)
+	w.exec(`INSERT INTO ` + w.queue("deploy") +
+		` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'tally.add', E'\\xff00', E'\\x00ff')`)
 	w.untilEmpty("deploy")
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = E'\\xff00' AND body = E'\\x00ff'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND header = E'\\xff00'
+		AND body = E'\\x00ff'`)
 }
 
-// newer puts a message into a queue whose header says that a newer program wrote it. The function send refuses it, and a role that may insert
-// needs no function.
+// newer puts a message into a queue whose header says that a newer program wrote it. The function send refuses it, and
+// a role that may insert needs no function.
 func (w *world) newer(endpoint, kind string) saga.ID {
 	w.t.Helper()
 	id := newID(w.t)
@@ -327,18 +348,24 @@ func (w *world) newer(endpoint, kind string) saga.ID {
 	return id
 }
 
-// Each look at a message of an unknown kind writes its row anew. A hundred thousand of them must not keep the database busy.
+// Each look at a message of an unknown kind writes its row anew. A hundred thousand of them must not keep the database
+// busy.
 func TestUnknownKindIsLookedAtLessAndLess(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("deploy", bus.HandleTx(hears))
 	w.exec(`INSERT INTO ` + w.queue("deploy") + ` (due, id, kind, header, body, first_failed)
 		VALUES (now(), gen_random_uuid(), 'not.known', '{}', '{}', now() - interval '2 minutes')`)
 	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(hears))
-	w.until("it was put back", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("deploy")+` WHERE due > now()`) == 1 })
-	w.want(1, `SELECT count(*) FROM `+w.queue("deploy")+` WHERE due > now() + interval '10 seconds' AND due < now() + interval '1 minute'`)
+	w.until("it was put back", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("deploy")+
+			` WHERE due > now()`) == 1
+	})
+	w.want(1, `SELECT count(*) FROM `+w.queue("deploy")+
+		` WHERE due > now() + interval '10 seconds' AND due < now() + interval '1 minute'`)
 }
 
-// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownFor, and no longer.
+// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownFor, and no
+// longer.
 func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]bus.Part{
@@ -352,7 +379,8 @@ func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 			w.newer("deploy", "tally.add")
 			w.start("deploy", bus.EndpointOptions{UnknownFor: 20 * time.Millisecond}, part)
 			w.untilEmpty("deploy")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0 AND convert_from(header, 'UTF8') = '{"edda-version":"2"}'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0
+				AND convert_from(header, 'UTF8') = '{"edda-version":"2"}'`)
 		})
 	}
 }
@@ -405,7 +433,10 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	}
 	w.untilEmpty("fails")
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-	err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error { return w.bus.Resend(t.Context(), tx, deadletter.Letter{Endpoint: "nowhere"}) })
+	err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
+		return w.bus.Resend(t.Context(), tx,
+			deadletter.Letter{Endpoint: "nowhere"})
+	})
 	if !errors.Is(err, bus.ErrNoRoute) {
 		t.Errorf("%v, want ErrNoRoute", err)
 	}

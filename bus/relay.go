@@ -16,21 +16,22 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Forward gives messages to the other side of a border, in their order, and returns one error for each: nil where the message is
-// there, whatever became of those before it. A nil slice says that all are there. It runs with no transaction open.
+// Forward gives messages to the other side of a border, in their order, and returns one error for each: nil where the
+// message is there, whatever became of those before it. A nil slice says that all are there. It runs with no
+// transaction open.
 //
-// A message behind one that failed must not have been given to the other side, and has ErrBehind, unless the order of the two
-// means nothing to anybody: then it may be given, and has an error or none of its own. saga.Permanent says that no
-// attempt can succeed, saga.Discard that the message is not wanted, saga.RetryAfter how long to wait. Any other error is tried
-// again: as long as nothing else goes through either, for ever. The deliveries may be kept.
+// A message behind one that failed must not have been given to the other side, and has ErrBehind, unless the order of
+// the two means nothing to anybody: then it may be given, and has an error or none of its own. saga.Permanent says that
+// no attempt can succeed, saga.Discard that the message is not wanted, saga.RetryAfter how long to wait. Any other
+// error is tried again: as long as nothing else goes through either, for ever. The deliveries may be kept.
 //
-// A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is blamed for it. The
-// relay gives the same messages again, fewer at a time, until one of them fails alone.
+// A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
+// blamed for it. The relay gives the same messages again, fewer at a time, until one of them fails alone.
 type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 
-// Relay carries the messages of a queue over the border of this database, in their order, each at least once and with its id. The
-// queue is that of an endpoint: a relay named shop.events is saga.To("shop.events"), and what is sent or published to it is
-// written by the transaction that sends it. Methods are safe for concurrent use.
+// Relay carries the messages of a queue over the border of this database, in their order, each at least once and with
+// its id. The queue is that of an endpoint: a relay named shop.events is saga.To("shop.events"), and what is sent or
+// published to it is written by the transaction that sends it. Methods are safe for concurrent use.
 //
 // One process at a time relays, whoever has the lease; others stand by. See docs/outbox.md.
 type Relay struct {
@@ -51,7 +52,8 @@ type Relay struct {
 }
 
 // NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds go
-// there. Without kinds it receives what names it. It checks everything that needs no database, and reports every fault at once.
+// there. Without kinds it receives what names it. It checks everything that needs no database, and reports every fault
+// at once.
 func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
@@ -64,7 +66,8 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
 	}
-	r := &Relay{bus: b, name: name, options: o, calm: b.outage.Logger(o.Logger), forward: forward, fatal: make(chan error, 1)}
+	r := &Relay{bus: b, name: name, options: o, calm: b.outage.Logger(o.Logger), forward: forward,
+		fatal: make(chan error, 1)}
 	r.endpoint = b.newEndpoint(name, o.endpoint(), &handlers{subscribed: kinds})
 	r.endpoint.relay = true
 	var err error
@@ -96,8 +99,8 @@ func (r *Relay) leaseName() string { return "relay/" + r.name }
 // Name is the relay's name, and that of its queue.
 func (r *Relay) Name() string { return r.name }
 
-// Connections is how many connections Run opens beside those of the bus's pool: one for the queue and one for the lease. With
-// PollOnly it is 0, see Endpoint.Connections.
+// Connections is how many connections Run opens beside those of the bus's pool: one for the queue and one for the
+// lease. With PollOnly it is 0, see Endpoint.Connections.
 func (r *Relay) Connections() int {
 	if r.bus.wakeup == PollOnly {
 		return 0
@@ -105,14 +108,15 @@ func (r *Relay) Connections() int {
 	return relayConns + 1
 }
 
-// Holding tells whether this process is the one that relays now. It is for metrics; the next moment it may be otherwise.
+// Holding tells whether this process is the one that relays now. It is for metrics; the next moment it may be
+// otherwise.
 func (r *Relay) Holding() bool {
 	_, ok := r.keeper.Holding()
 	return ok
 }
 
-// Install creates the queue and subscribes it to the relay's kinds. It needs the right to create tables, and does nothing
-// when that was done before. When it returns, every message that is published from then on reaches the relay.
+// Install creates the queue and subscribes it to the relay's kinds. It needs the right to create tables, and does
+// nothing when that was done before. When it returns, every message that is published from then on reaches the relay.
 func (r *Relay) Install(ctx context.Context) error {
 	if err := r.endpoint.Install(ctx); err != nil {
 		return fmt.Errorf("install relay %s: %w", r.name, err)
@@ -128,8 +132,9 @@ func (r *Relay) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run relays, or stands by while another process does, until ctx ends. Then it takes nothing more, lets forward finish for
-// Drain, deletes what that has relayed, and gives the lease back, so that another goes on at once. Errors are those of Endpoint.Run.
+// Run relays, or stands by while another process does, until ctx ends. Then it takes nothing more, lets forward finish
+// for Drain, deletes what that has relayed, and gives the lease back, so that another goes on at once. Errors are those
+// of Endpoint.Run.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {
 		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
@@ -209,8 +214,8 @@ func (r *Relay) awaitFatal(ctx context.Context) error {
 	}
 }
 
-// work is one term of this process. life ends when Run is over, when somebody asked the holder to resign, and when the lease
-// is lost or in doubt. Only the last ends forward at once: others may be relaying then.
+// work is one term of this process. life ends when Run is over, when somebody asked the holder to resign, and when the
+// lease is lost or in doubt. Only the last ends forward at once: others may be relaying then.
 func (r *Relay) work(life context.Context, t lease.Term) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer cancel(nil)
@@ -233,8 +238,8 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	return err
 }
 
-// drain ends the work of a term that is over: at once when the lease was lost, else after Drain, or when the lease, which is renewed
-// until then, is lost meanwhile.
+// drain ends the work of a term that is over: at once when the lease was lost, else after Drain, or when the lease,
+// which is renewed until then, is lost meanwhile.
 func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-working.Done():

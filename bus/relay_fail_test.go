@@ -16,8 +16,8 @@ import (
 
 var errAway = errors.New("the broker is away")
 
-// An other side that is away for far longer than any message is tried, and comes back while the first is: nothing is given up, and all
-// arrives in order.
+// An other side that is away for far longer than any message is tried, and comes back while the first is: nothing is
+// given up, and all arrives in order.
 func TestAwayBrokerKillsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -50,7 +50,8 @@ func TestAwayBrokerKillsNothing(t *testing.T) {
 	}
 }
 
-// One message that the other side does not take: its neighbours arrive, it is a dead letter with its bytes, and a retry puts it back.
+// One message that the other side does not take: its neighbours arrive, it is a dead letter with its bytes, and a retry
+// puts it back.
 func TestPoisonIsDeadLettered(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -68,17 +69,20 @@ func TestPoisonIsDeadLettered(t *testing.T) {
 	if got := a.ids(); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND message_id = $1 AND attempts = 13 AND reason = 'stuck' AND error = 'a field is missing'
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND message_id = $1 AND attempts = 13
+		AND reason = 'stuck' AND error = 'a field is missing'
 		AND first_failed IS NOT NULL AND convert_from(body, 'UTF8') = '{"Key":"","N":7}'`, ids[7])
 	a.set(nil)
-	if err := w.bus.DeadLetters().Retry(t.Context(), w.owner, w.bus, int64(w.count(`SELECT id FROM edda.dead_letter`))); err != nil {
+	if err := w.bus.DeadLetters().Retry(t.Context(), w.owner, w.bus,
+		int64(w.count(`SELECT id FROM edda.dead_letter`))); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it arrives", func() bool { return slices.Contains(a.ids(), ids[7]) })
 	w.untilEmpty("border")
 }
 
-// A queue where the next message comes when the last has gone: poison blocks nothing for long, and does not stay for ever.
+// A queue where the next message comes when the last has gone: poison blocks nothing for long, and does not stay for
+// ever.
 func TestPoisonInASparseQueue(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -99,7 +103,8 @@ func TestPoisonInASparseQueue(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
 }
 
-// However many messages are refused, one behind the other, and however large they are, what is behind them arrives, and they do not stay.
+// However many messages are refused, one behind the other, and however large they are, what is behind them arrives, and
+// they do not stay.
 func TestManyPoisonsInASparseQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ poisons, batchMax, batchBytes int }{
@@ -130,14 +135,18 @@ func TestManyPoisonsInASparseQueue(t *testing.T) {
 				w.send(crossed{N: n})
 				w.until("it arrives", func() bool { return len(a.ids()) == n })
 				before := refused.Load()
-				w.until("they are tried alone", func() bool { return refused.Load() > before+int64(c.poisons) || left() == 0 })
+				w.until("they are tried alone", func() bool {
+					return refused.Load() > before+int64(c.poisons) ||
+						left() == 0
+				})
 			}
 			w.want(c.poisons, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
 		})
 	}
 }
 
-// An other side that comes back for a moment again and again, and never for the first message, has not refused that one.
+// An other side that comes back for a moment again and again, and never for the first message, has not refused that
+// one.
 func TestMomentsOfABrokerKillNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -164,8 +173,8 @@ func TestMomentsOfABrokerKillNothing(t *testing.T) {
 	}
 }
 
-// While the broker was away, messages far behind the first one were tried. The next message that is stuck is another matter: those right behind
-// it come first.
+// While the broker was away, messages far behind the first one were tried. The next message that is stuck is another
+// matter: those right behind it come first.
 func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -231,8 +240,10 @@ func TestRelayGivesUpAtOnce(t *testing.T) {
 	if got, want := a.ids(), []saga.ID{ids[0], ids[3], ids[5]}; !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
-	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND attempts = 1 AND reason = 'permanent'`)
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'header: %' AND body = E'\\xff00' AND header = 'no header'`)
+	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'border' AND attempts = 1
+		AND reason = 'permanent'`)
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'header: %' AND body = E'\\xff00'
+		AND header = 'no header'`)
 	w.want(1, `SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND reason = 'nobody wants it'`, ids[4])
 }
 
@@ -257,7 +268,8 @@ func TestForwardThatMisbehaves(t *testing.T) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
 	failed := eventsOf[bus.Retried](w)
-	if len(failed) != 2 || !strings.Contains(failed[0].Err.Error(), "panic: oh no") || !strings.Contains(failed[1].Err.Error(), "2 errors for 1 messages") {
+	if len(failed) != 2 || !strings.Contains(failed[0].Err.Error(), "panic: oh no") ||
+		!strings.Contains(failed[1].Err.Error(), "2 errors for 1 messages") {
 		t.Errorf("failures: %v", failed)
 	}
 }
@@ -285,7 +297,8 @@ func TestRelayPausesAndResumes(t *testing.T) {
 	}
 }
 
-// A shutdown lets forward finish what it has, deletes that, and gives the lease back. One that does not end in time is cancelled.
+// A shutdown lets forward finish what it has, deletes that, and gives the lease back. One that does not end in time is
+// cancelled.
 func TestRelayDrains(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -344,7 +357,8 @@ func TestRelayThatIsLostInItsDrain(t *testing.T) {
 	await(w, "forward runs", stand.came)
 	cancel()
 	stand.open()
-	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h' WHERE name = 'relay/border'`)
+	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h'
+		WHERE name = 'relay/border'`)
 	if err := await(w, "forward is cancelled", cause); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("the cause is %v, want %v", err, lease.ErrLost)
 	}
@@ -404,6 +418,7 @@ func TestRelayKeepsCopies(t *testing.T) {
 	o.Keep = 1000 * time.Hour
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	w.untilEmpty("border")
-	w.want(3, `SELECT count(*) FROM edda.outbox WHERE endpoint = 'border' AND kind = 'border.crossed' AND convert_from(body, 'UTF8') LIKE '{"Key":"","N":_}'`)
+	w.want(3, `SELECT count(*) FROM edda.outbox WHERE endpoint = 'border' AND kind = 'border.crossed'
+		AND convert_from(body, 'UTF8') LIKE '{"Key":"","N":_}'`)
 	w.want(0, `SELECT count(*) FROM edda.outbox WHERE id = $1`, ids[2])
 }

@@ -18,7 +18,8 @@ func TestRelayRecordsHostileErrors(t *testing.T) {
 	w.installRelay()
 	a := &abroad{}
 	hostile := "no\x00\xff\u202e" + strings.Repeat("x", 1<<20)
-	errs := []error{saga.Permanent(errors.New(hostile)), saga.Discard(hostile), saga.Discard(""), saga.Permanent(errors.New(""))}
+	errs := []error{saga.Permanent(errors.New(hostile)), saga.Discard(hostile), saga.Discard(""),
+		saga.Permanent(errors.New(""))}
 	ids := w.sendCrossed(len(errs) + 1)
 	a.set(func(d *saga.Delivery) error {
 		for n, err := range errs {
@@ -37,7 +38,8 @@ func TestRelayRecordsHostileErrors(t *testing.T) {
 	}
 }
 
-// An error whose methods panic, and a function that judges errors and panics: the message is one that fails, and its end is written.
+// An error whose methods panic, and a function that judges errors and panics: the message is one that fails, and its
+// end is written.
 func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -69,9 +71,12 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	if got, want := a.ids(), slices.Concat(ids[:1], ids[2:3], ids[4:5], ids[6:]); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'not taken%RelayOptions.Permanent%panic: no such code'`, ids[1])
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'a mine%panic: it goes off'`, ids[3])
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck' AND error LIKE 'no%RelayOptions.Permanent%ended its goroutine%'`, ids[5])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
+		AND error LIKE 'not taken%RelayOptions.Permanent%panic: no such code'`, ids[1])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
+		AND error LIKE 'a mine%panic: it goes off'`, ids[3])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
+		AND error LIKE 'no%RelayOptions.Permanent%ended its goroutine%'`, ids[5])
 }
 
 // mine is an error that panics when somebody looks into it.
@@ -87,9 +92,12 @@ func TestArriveSurvivesHostileMessages(t *testing.T) {
 	w.queueOf("notes")
 	long := strings.Repeat("x", 70<<10)
 	kinds := []string{"", "bad\x00kind", "bad\xffkind", "Bad Kind", long, "order.shipped"}
-	ids := []string{"", "a\x00b", "a\xff", long, "00000000-0000-0000-0000-000000000000", "0198C0DE-0000-7000-8000-000000000001"}
-	headers := []map[string]string{nil, {"a\x00": "b"}, {"a": "b\x00"}, {"\xff": "\xff"}, {"edda-intent": "\x00"}, {"edda-from": "\x00"}, {"edda-from": long}, {"edda-version": "9"},
-		{"EDDA-Instance": "x"}, {"edda-manifest": "m", "edda-run": "x"}, {"": ""}, {"a": long}, {"watermill-uuid": "mine"}}
+	ids := []string{"", "a\x00b", "a\xff", long, "00000000-0000-0000-0000-000000000000",
+		"0198C0DE-0000-7000-8000-000000000001"}
+	headers := []map[string]string{nil, {"a\x00": "b"}, {"a": "b\x00"}, {"\xff": "\xff"}, {"edda-intent": "\x00"},
+		{"edda-from": "\x00"}, {"edda-from": long}, {"edda-version": "9"},
+		{"EDDA-Instance": "x"}, {"edda-manifest": "m", "edda-run": "x"}, {"": ""}, {"a": long},
+		{"watermill-uuid": "mine"}}
 	for _, endpoint := range []string{"notes", ""} {
 		for _, kind := range kinds {
 			for _, id := range ids {
@@ -102,7 +110,8 @@ func TestArriveSurvivesHostileMessages(t *testing.T) {
 					all = append(all, m)
 				}
 				for range 2 {
-					if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: endpoint}, all...); err != nil {
+					if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: endpoint},
+						all...); err != nil {
 						t.Fatalf("kind %.20q, id %.20q, endpoint %q: %v", kind, id, endpoint, err)
 					}
 				}
@@ -110,7 +119,8 @@ func TestArriveSurvivesHostileMessages(t *testing.T) {
 		}
 	}
 	for _, body := range [][]byte{nil, make([]byte, 1<<20+1), make([]byte, 40<<20)} {
-		if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: "notes"}, bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
+		if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: "notes"},
+			bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
 			t.Fatalf("%d bytes: %v", len(body), err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Writers send in pairs: the second of a pair is written when the first is committed. Transactions stay open for different
-// times, so that commits come in another order than dues.
+// Writers send in pairs: the second of a pair is written when the first is committed. Transactions stay open for
+// different times, so that commits come in another order than dues.
 func TestRelayKeepsCausalOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -49,7 +49,8 @@ func TestRelayKeepsCausalOrder(t *testing.T) {
 	}
 	for _, c := range causes {
 		if place[c[0]] >= place[c[1]] {
-			t.Errorf("%s came at %d, and %s, which was committed before that was written, at %d", c[1], place[c[1]], c[0], place[c[0]])
+			t.Errorf("%s came at %d, and %s, which was committed before that was written, at %d", c[1], place[c[1]],
+				c[0], place[c[0]])
 		}
 	}
 }
@@ -85,7 +86,8 @@ func TestRelayMarkHidesNothing(t *testing.T) {
 	w.execTx(tx, w.sql(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
 		VALUES (now() - interval '10 s', '`+first.String()+`', 'border.crossed', '{}', '{}')`))
 	w.exec(`INSERT INTO ` + w.queue("border") + ` (due, id, kind, header, body)
-		SELECT now() - interval '2 s' + n * interval '1 us', gen_random_uuid(), 'border.crossed', '{}', '{}' FROM generate_series(1, 1200) n`)
+		SELECT now() - interval '2 s' + n * interval '1 us', gen_random_uuid(), 'border.crossed', '{}', '{}'
+		FROM generate_series(1, 1200) n`)
 	a, calls := &abroad{}, 0
 	var second saga.ID
 	w.runRelay(w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
@@ -99,12 +101,13 @@ func TestRelayMarkHidesNothing(t *testing.T) {
 	}))
 	w.until("all are relayed", func() bool { return len(a.ids()) == 1202 })
 	if got := a.ids(); got[1000] != first || got[1201] != second {
-		t.Errorf("%s came at %d, want at 1000, and %s at %d, want at the end", first, slices.Index(got, first), second, slices.Index(got, second))
+		t.Errorf("%s came at %d, want at 1000, and %s at %d, want at the end", first, slices.Index(got, first), second,
+			slices.Index(got, second))
 	}
 }
 
-// A crash between forward and the deletion: everything comes again, with the same ids and in the same order. The first relay can delete
-// nothing, and ends; what it knew is gone with it.
+// A crash between forward and the deletion: everything comes again, with the same ids and in the same order. The first
+// relay can delete nothing, and ends; what it knew is gone with it.
 func TestRelayRepeatsAfterACrash(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -195,11 +198,13 @@ func TestStaleRelayDeletesNothing(t *testing.T) {
 		return a.forward(ctx, m)
 	}))
 	await(w, "the messages are in hand", stand.came)
-	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h' WHERE name = 'relay/border'`)
+	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h'
+		WHERE name = 'relay/border'`)
 	stand.open()
 	w.until("they are given", func() bool { return len(a.ids()) == 5 })
 	w.until("the term is over", func() bool {
-		return w.count(`SELECT count(*) FROM pg_locks WHERE relation = '`+w.sql(w.queue("border"))+`'::regclass AND mode = 'RowExclusiveLock'`) == 0 &&
+		return w.count(`SELECT count(*) FROM pg_locks WHERE relation = '`+w.sql(w.queue("border"))+
+			`'::regclass AND mode = 'RowExclusiveLock'`) == 0 &&
 			len(eventsOf[bus.RelayHeld](w)) == 2
 	})
 	w.want(5, `SELECT count(*) FROM `+w.queue("border"))
@@ -215,17 +220,23 @@ func TestRelayForwardsOutsideOfTransactions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	stand := newGate(t)
-	w.runRelay(w.relay(w.bus, soonRelayed(), func(context.Context, []*saga.Delivery) []error { stand.pass(); return nil }))
+	w.runRelay(w.relay(w.bus, soonRelayed(), func(context.Context,
+		[]*saga.Delivery) []error {
+		stand.pass()
+		return nil
+	}))
 	w.sendCrossed(5)
 	await(w, "forward runs", stand.came)
 	open := func() int {
 		return w.count(`SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
-			WHERE a.xact_start IS NOT NULL AND l.relation = '` + w.sql(w.queue("border")) + `'::regclass AND a.pid <> pg_backend_pid()`)
+			WHERE a.xact_start IS NOT NULL AND l.relation = '` + w.sql(w.queue("border")) +
+			`'::regclass AND a.pid <> pg_backend_pid()`)
 	}
 	if n := open(); n > 0 {
 		t.Errorf("%d transactions hold the queue while forward runs", n)
 	}
-	w.want(0, `SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND query LIKE '%`+w.schema+`%'`)
+	w.want(0, `SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND query LIKE '%`+
+		w.schema+`%'`)
 	stand.open()
 	w.untilEmpty("border")
 }
@@ -248,7 +259,8 @@ func TestRelayDeletesWhatItRelayed(t *testing.T) {
 	o.Retry, o.RetryMost = time.Hour, time.Hour
 	stop := w.runRelay(w.relay(w.bus, o, a.forward))
 	w.until("the first are deleted", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 18 })
-	if first := w.text(`SELECT id::text FROM ` + w.queue("border") + ` ORDER BY due, id LIMIT 1`); first != want[12].String() {
+	if first := w.text(`SELECT id::text FROM ` + w.queue("border") +
+		` ORDER BY due, id LIMIT 1`); first != want[12].String() {
 		t.Errorf("%s is at the head, want the one that failed, %s", first, want[12])
 	}
 	stop()
@@ -308,7 +320,8 @@ func TestEverythingReachesTheRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A saga that sends, publishes and answers; one of its two messages fails after it has.
-	traveller := saga.Define("traveller", saga.Options{}, saga.StartedBy(func(m greet) string { return m.Key }, (*journey).go_))
+	traveller := saga.Define("traveller", saga.Options{},
+		saga.StartedBy(func(m greet) string { return m.Key }, (*journey).go_))
 	w.start("travellers", bus.EndpointOptions{Policy: giveUp}, bus.Saga(traveller))
 	w.send(greet{Key: "good"})
 	w.send(greet{Key: "bad"})
@@ -318,7 +331,8 @@ func TestEverythingReachesTheRelay(t *testing.T) {
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
 	w.untilEmpty("border")
 	if got := a.firsts(); len(got) != 8 {
-		t.Errorf("%d messages reached the other side, want 3 of a transaction, 2 of calls and 3 of a saga: %v", len(got), got)
+		t.Errorf("%d messages reached the other side, want 3 of a transaction, 2 of calls and 3 of a saga: %v",
+			len(got), got)
 	}
 	from := map[string]int{}
 	a.mu.Lock()

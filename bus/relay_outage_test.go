@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An other side that was away for longer than Stuck failures last has refused the first message and nobody else's fault: when it is back,
-// the first copies arrive in their order.
+// An other side that was away for longer than Stuck failures last has refused the first message and nobody else's
+// fault: when it is back, the first copies arrive in their order.
 func TestRelayKeepsOrderAcrossALongOutage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -41,10 +41,15 @@ func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
 	told, answers := make(chan string, 100), make(chan struct{})
 	o := soonRelayed()
 	o.Drain = 2 * time.Second
-	o.Logger = slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) { told <- string(b); return len(b), nil }), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Logger = slog.New(slog.NewTextHandler(writer(func(b []byte) (int, error) {
+		told <- string(b)
+		return len(b),
+			nil
+	}), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w.runRelay(w.relay(w.bus, o, func(context.Context, []*saga.Delivery) []error { <-answers; return nil }))
 	w.sendCrossed(3)
-	if got, want := <-told, "does not answer"; !strings.Contains(got, want) || !strings.Contains(got, "endpoint=border") {
+	if got, want := <-told, "does not answer"; !strings.Contains(got, want) ||
+		!strings.Contains(got, "endpoint=border") {
 		t.Errorf("%q, want %q", got, want)
 	}
 	close(answers)
@@ -65,12 +70,14 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	for n := range ids {
 		ids[n] = newID(t).String()
 	}
-	headers := []string{`{}`, `{"edda-intent":"publish"}`, `{"edda-intent":"reply","edda-from":"asks","edda-instance":"` + ids[0] + `"}`}
+	headers := []string{`{}`, `{"edda-intent":"publish"}`,
+		`{"edda-intent":"reply","edda-from":"asks","edda-instance":"` + ids[0] + `"}`}
 	for _, conversation := range []string{"", ids[1]} {
 		for _, correlation := range []string{"", ids[1], ids[2]} {
 			for _, related := range []string{"", ids[1], ids[3]} {
 				text := `{"who":"me"`
-				for name, id := range map[string]string{"conversation": conversation, "correlation": correlation, "related": related, "origin": ids[4]} {
+				for name, id := range map[string]string{"conversation": conversation, "correlation": correlation,
+					"related": related, "origin": ids[4]} {
 					if id != "" {
 						text += fmt.Sprintf(`,"edda-%s":"%s"`, name, id)
 					}
@@ -82,7 +89,9 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	left := map[saga.ID]saga.Info{}
 	for _, header := range headers {
 		id := newID(t)
-		w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) VALUES (now(), $1::text::uuid, $2, $3, '{}')`, id.String(), crossed{}.Kind(), []byte(header))
+		w.exec(`INSERT INTO `+w.queue("border")+
+			` (due, id, kind, header, body) VALUES (now(), $1::text::uuid, $2, $3, '{}')`, id.String(),
+			crossed{}.Kind(), []byte(header))
 		left[id] = saga.Info{}
 	}
 	a := &abroad{}
@@ -90,7 +99,8 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	w.untilEmpty("border")
 	for _, info := range a.infos {
 		left[info.ID] = info
-		_, err := other.bus.Arrive(t.Context(), bus.ArriveOptions{From: "w", Endpoint: "border"}, bus.Arrival{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
+		_, err := other.bus.Arrive(t.Context(), bus.ArriveOptions{From: "w", Endpoint: "border"},
+			bus.Arrival{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,8 +108,10 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	for range headers {
 		there := await(other, "a message", got)
 		here := left[there.ID]
-		if here.Intent != there.Intent || here.From != there.From || here.Instance != there.Instance || here.Origin != there.Origin || here.ConversationID != there.ConversationID ||
-			here.CorrelationID != there.CorrelationID || here.RelatedTo != there.RelatedTo || here.Header("who") != there.Header("who") {
+		if here.Intent != there.Intent || here.From != there.From || here.Instance != there.Instance ||
+			here.Origin != there.Origin || here.ConversationID != there.ConversationID ||
+			here.CorrelationID != there.CorrelationID || here.RelatedTo != there.RelatedTo ||
+			here.Header("who") != there.Header("who") {
 			t.Errorf("left as\n%+v, arrived as\n%+v", here, there)
 		}
 	}

@@ -42,8 +42,8 @@ func TestSendSQLReachesTheRelay(t *testing.T) {
 	}
 }
 
-// What came from the relay's name is answered through it: by a saga, by a handler in its transaction and by one outside, and the
-// answer says what it answers.
+// What came from the relay's name is answered through it: by a saga, by a handler in its transaction and by one
+// outside, and the answer says what it answers.
 func TestRepliesReachTheRelay(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -60,9 +60,10 @@ func TestRepliesReachTheRelay(t *testing.T) {
 	from, asked := map[string]saga.ID{}, newID(t)
 	for _, endpoint := range []string{"hosts", "porters", "guides"} {
 		id := newID(t)
-		w.arrive(endpoint, bus.Arrival{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`), Header: map[string]string{
-			"edda-from": "border", "edda-conversation": asked.String(), "edda-correlation": id.String(),
-		}})
+		w.arrive(endpoint, bus.Arrival{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`),
+			Header: map[string]string{
+				"edda-from": "border", "edda-conversation": asked.String(), "edda-correlation": id.String(),
+			}})
 		from[endpoint] = id
 	}
 	a := &abroad{}
@@ -72,7 +73,8 @@ func TestRepliesReachTheRelay(t *testing.T) {
 	defer a.mu.Unlock()
 	for _, info := range a.infos {
 		if info.Intent != saga.Answer || info.RelatedTo != from[info.From] || info.ConversationID != asked {
-			t.Errorf("%s answered with %+v, want an answer to %s in the conversation %s", info.From, info, from[info.From], asked)
+			t.Errorf("%s answered with %+v, want an answer to %s in the conversation %s", info.From, info,
+				from[info.From], asked)
 		}
 		delete(from, info.From)
 	}

@@ -12,17 +12,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// refuseMany has the server refuse statements that delete from the relay's queue, or write copies, of more than so many rows.
+// refuseMany has the server refuse statements that delete from the relay's queue, or write copies, of more than so many
+// rows.
 func (w *world) refuseMany(when, table, code string, most int) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION edda.refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
-		IF (SELECT count(*) FROM changed) > %d THEN RAISE EXCEPTION 'too many' USING ERRCODE = '%s'; END IF; RETURN NULL; END$$`, most, code))
+		IF (SELECT count(*) FROM changed) > %d THEN RAISE EXCEPTION 'too many'
+		USING ERRCODE = '%s'; END IF; RETURN NULL; END$$`, most, code))
 	rows := map[string]string{"DELETE": "OLD", "INSERT": "NEW"}[when]
-	w.exec(fmt.Sprintf(`CREATE TRIGGER refuse_many AFTER %s ON %s REFERENCING %s TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse_many()`,
+	w.exec(fmt.Sprintf(`CREATE TRIGGER refuse_many AFTER %s ON %s REFERENCING %s TABLE AS changed
+		FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse_many()`,
 		when, table, rows))
 }
 
-// A settle that fails as often as it is as large as it was: the relay settles less at a time, and gives the other side nothing again.
+// A settle that fails as often as it is as large as it was: the relay settles less at a time, and gives the other side
+// nothing again.
 func TestRelayWhoseSettleFailsGivesNothingAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		when, code string
@@ -53,7 +57,8 @@ func TestRelayWhoseSettleFailsGivesNothingAgain(t *testing.T) {
 			if got := a.ids(); !slices.Equal(got, slices.Delete(slices.Clone(want), 7, 8)) {
 				t.Errorf("the other side was given\n%v, want\n%v", got, want)
 			}
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND attempts = 1 AND error = 'no'`)
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND attempts = 1
+				AND error = 'no'`)
 			if c.keep {
 				w.want(59, `SELECT count(DISTINCT id) FROM edda.outbox`)
 			}
@@ -75,12 +80,14 @@ func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 		t.Errorf("the other side was given\n%v, want\n%v", got, want)
 	}
 	w.want(39, `SELECT count(*) FROM edda.outbox`)
-	if text := log.String(); strings.Count(text, "no copy of a relayed message is kept") != 1 || !strings.Contains(text, want[17].String()) {
+	if text := log.String(); strings.Count(text, "no copy of a relayed message is kept") != 1 ||
+		!strings.Contains(text, want[17].String()) {
 		t.Error(text)
 	}
 }
 
-// What says that a newer program wrote it holds up a relay for UnknownFor, once: then each such message is a dead letter, and the others go on.
+// What says that a newer program wrote it holds up a relay for UnknownFor, once: then each such message is a dead
+// letter, and the others go on.
 func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -115,8 +122,11 @@ func TestRelayTakesNoMoreThanBatchBytes(t *testing.T) {
 	scales := w.weigh()
 	const batchBytes = 200_000
 	put := func(rows, header, body int) {
-		w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) SELECT clock_timestamp(), gen_random_uuid(), $1, $2, $3 FROM generate_series(1, $4)`,
-			crossed{}.Kind(), []byte(`{"large":"`+strings.Repeat("x", header)+`"}`), []byte(strings.Repeat("y", body)), rows)
+		w.exec(`INSERT INTO `+w.queue("border")+
+			` (due, id, kind, header, body) SELECT clock_timestamp(), gen_random_uuid(), $1, $2, $3
+				FROM generate_series(1, $4)`,
+			crossed{}.Kind(), []byte(`{"large":"`+strings.Repeat("x", header)+`"}`), []byte(strings.Repeat("y", body)),
+			rows)
 	}
 	put(20, 30_000, 30_000)
 	put(1, 30_000, 3*batchBytes)

@@ -83,7 +83,8 @@ func (a *abroad) firsts() (ids []saga.ID) {
 }
 
 func soonRelayed() bus.RelayOptions {
-	return bus.RelayOptions{Poll: 100 * time.Millisecond, Lease: 2 * time.Second, Retry: 2 * time.Millisecond, RetryMost: 20 * time.Millisecond}
+	return bus.RelayOptions{Poll: 100 * time.Millisecond, Lease: 2 * time.Second, Retry: 2 * time.Millisecond,
+		RetryMost: 20 * time.Millisecond}
 }
 
 func (w *world) relay(b *bus.Bus, o bus.RelayOptions, f bus.Forward) *bus.Relay {
@@ -177,14 +178,16 @@ func TestRelaysAreRefused(t *testing.T) {
 		{"r", bus.RelayOptions{}, forward, []string{"a.b", "a.b"}, "kind a.b is given twice"},
 		{"r", bus.RelayOptions{}, nil, nil, "forward is nil"},
 	} {
-		if _, err := bus.NewRelay(w.bus, c.name, c.o, c.forward, c.kinds...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := bus.NewRelay(w.bus, c.name, c.o, c.forward, c.kinds...); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: %v, want %q", c.name, c.o, err, c.want)
 		}
 	}
 	if _, err := bus.NewRelay(nil, "r", bus.RelayOptions{}, forward); err == nil {
 		t.Error("no bus")
 	}
-	if err := w.relay(w.processWithoutInstall(), bus.RelayOptions{}, forward).Run(t.Context()); !errors.Is(err, bus.ErrNotInstalled) {
+	if err := w.relay(w.processWithoutInstall(), bus.RelayOptions{}, forward).Run(t.Context()); !errors.Is(err,
+		bus.ErrNotInstalled) {
 		t.Errorf("Run of what is not installed: %v", err)
 	}
 }
@@ -194,7 +197,10 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	w.start("orders", bus.EndpointOptions{}, bus.HandleTx(hears))
-	w.until("it has run", func() bool { return w.count(`SELECT count(*) FROM edda.knob WHERE endpoint = 'orders'`) == 1 })
+	w.until("it has run", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.knob WHERE endpoint = 'orders'`) == 1
+	})
 	e := w.endpoint("border", bus.EndpointOptions{}, bus.HandleTx(hears))
 	r, err := bus.NewRelay(w.bus, "orders", bus.RelayOptions{}, (&abroad{}).forward)
 	if err != nil {
@@ -208,11 +214,13 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 		err  error
 		want string
 	}{
-		"the endpoint's Run":      {e.Run(t.Context()), "this queue is a relay's"},
-		"the endpoint's Check":    {e.Check(t.Context()), "give the endpoint another name"},
-		"InstallQueue":            {w.ownersBus().InstallQueue(t.Context(), "border", "a.b"), "this queue is a relay's"},
-		"the relay's Run":         {r.Run(t.Context()), "run relay orders: "},
-		"the relay's Install":     {owner.Install(t.Context()), "an endpoint of this name has run here: give the relay another name"},
+		"the endpoint's Run":   {e.Run(t.Context()), "this queue is a relay's"},
+		"the endpoint's Check": {e.Check(t.Context()), "give the endpoint another name"},
+		"InstallQueue": {w.ownersBus().InstallQueue(t.Context(), "border", "a.b"),
+			"this queue is a relay's"},
+		"the relay's Run": {r.Run(t.Context()), "run relay orders: "},
+		"the relay's Install": {owner.Install(t.Context()), "an endpoint of this name has run here: give the " +
+			"relay another name"},
 		"SetConcurrency":          {w.bus.SetConcurrency(t.Context(), "border", 2), "it is a relay"},
 		"SetLimit":                {w.bus.SetLimit(t.Context(), "border", 2), "it is a relay"},
 		"InstallRelay of no name": {w.ownersBus().InstallRelay(t.Context(), "No Name"), "beginning with a letter"},
@@ -257,9 +265,10 @@ func TestPlansOfRelays(t *testing.T) {
 	const id = "00000000-0000-0000-0000-000000000007"
 	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
 	args := map[string][]string{
-		"relay_look":   {"10", "2026-01-01 01:00:00+00", id, "1000"},
-		"relay_delete": {`{"(0,7)","(0,8)"}`, `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`, "{" + id + "," + id + "}"},
-		"relay_mark":   {"border"}, "relay_marked": {"border"},
+		"relay_look": {"10", "2026-01-01 01:00:00+00", id, "1000"},
+		"relay_delete": {`{"(0,7)","(0,8)"}`, `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`, "{" + id + "," + id +
+			"}"},
+		"relay_mark": {"border"}, "relay_marked": {"border"},
 	}
 	for name, sql := range statements {
 		if _, known := most[name]; !known {
@@ -271,8 +280,10 @@ func TestPlansOfRelays(t *testing.T) {
 		pgtest.Explain(t, tx, name, args[name]...) // planned while the queue is empty
 	}
 	w.execTx(tx, w.sql(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
-		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
-		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}' FROM generate_series(1, 10000) n`))
+		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE
+		WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
+		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}' FROM generate_series(1,
+		10000) n`))
 	for name := range statements {
 		for _, scan := range pgtest.Explain(t, tx, name, args[name]...) {
 			if scan.Table != "" && (scan.Node == "Seq Scan" || scan.Rows+scan.Removed > most[name]) {

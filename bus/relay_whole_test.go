@@ -15,7 +15,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// brittle is an other side whose Forward fails as a whole: it hands messages over one after another, and at some of them does harm.
+// brittle is an other side whose Forward fails as a whole: it hands messages over one after another, and at some of
+// them does harm.
 type brittle struct {
 	abroad
 	harm  func() []error // what Forward answers in place of one error for each message, if it returns at all
@@ -52,17 +53,19 @@ func (b *brittle) repeats() (most int) {
 	return most
 }
 
-// Nobody knows at which message a Forward has failed as a whole. The relay finds out: each such message is a dead letter, the others
-// arrive in their order, and few of them are given again.
+// Nobody knows at which message a Forward has failed as a whole. The relay finds out: each such message is a dead
+// letter, the others arrive in their order, and few of them are given again.
 func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 	t.Parallel()
 	harms := map[string]struct {
 		do   func() []error
 		says string
 	}{
-		"a panic":                     {func() []error { panic("oh no") }, "panic: oh no"},
-		"an answer that is malformed": {func() []error { return make([]error, 777) }, "forward returned 777 errors for 1 messages%"},
-		"the end of the goroutine":    {func() []error { runtime.Goexit(); return nil }, "forward ended its goroutine%"},
+		"a panic": {func() []error { panic("oh no") }, "panic: oh no"},
+		"an answer that is malformed": {func() []error { return make([]error, 777) },
+			"forward returned 777 errors for 1 messages%"},
+		"the end of the goroutine": {func() []error { runtime.Goexit(); return nil },
+			"forward ended its goroutine%"},
 	}
 	for name, harm := range harms {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +85,8 @@ func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 			if got := b.firsts(); !slices.Equal(got, want) {
 				t.Errorf("arrived\n%v, want\n%v", got, want)
 			}
-			w.want(len(places), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck' AND attempts BETWEEN 12 AND 20 AND error LIKE $1`, harm.says)
+			w.want(len(places), `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck' AND attempts BETWEEN 12
+				AND 20 AND error LIKE $1`, harm.says)
 			w.want(len(places), `SELECT count(*) FROM edda.dead_letter`)
 			if n := b.repeats(); n > 10*len(places) { // a binary search of 300 for each
 				t.Errorf("a message that does no harm was given %d times", n)
@@ -96,8 +100,8 @@ func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 	}
 }
 
-// A Forward that fails at every message, such as one with a nil client, blames nobody. The relay asks with one message at a time, and
-// less and less often; when the program is well again everything arrives.
+// A Forward that fails at every message, such as one with a nil client, blames nobody. The relay asks with one message
+// at a time, and less and less often; when the program is well again everything arrives.
 func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -112,7 +116,8 @@ func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	if whole := slices.DeleteFunc(slices.Clone(calls), func(n int) bool { return n == 1 }); len(whole) > 7 {
 		t.Errorf("forward was given %v messages: only the first calls may be of many", calls)
 	}
-	if text := log.String(); strings.Count(text, "a relay's forward failed as a whole") != 1 || !strings.Contains(text, "panic: no client") {
+	if text := log.String(); strings.Count(text, "a relay's forward failed as a whole") != 1 ||
+		!strings.Contains(text, "panic: no client") {
 		t.Errorf("the log says\n%s", text)
 	}
 	well.Store(true)
@@ -123,7 +128,8 @@ func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A Forward that fails where it is given too many at a time has no culprit: it is given less, and more again after a while.
+// A Forward that fails where it is given too many at a time has no culprit: it is given less, and more again after a
+// while.
 func TestForwardIsGivenLessWhileItFailsAtMany(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -148,7 +154,8 @@ func TestForwardIsGivenLessWhileItFailsAtMany(t *testing.T) {
 		SELECT clock_timestamp(), gen_random_uuid(), 'border.crossed', '{}', '{}' FROM generate_series(1, 1500) n`)
 	w.untilEmpty("border")
 	if got := a.ids(); len(got) != 1900 || !slices.Equal(got[:400], want) {
-		t.Errorf("%d messages arrived, want 1900, and the first of them\n%v, want\n%v", len(got), got[:min(400, len(got))], want)
+		t.Errorf("%d messages arrived, want 1900, and the first of them\n%v, want\n%v", len(got),
+			got[:min(400, len(got))], want)
 	}
 	if largest < 60 {
 		t.Errorf("at most %d messages were given at a time when more were welcome again", largest)
@@ -164,7 +171,8 @@ func TestPermanentJudgesPanicsOfForward(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	ids := w.sendCrossed(50)
-	b := &brittle{harm: func() []error { panic("oh no") }, bad: func(d *saga.Delivery) bool { return d.Info.ID == ids[30] }}
+	b := &brittle{harm: func() []error { panic("oh no") },
+		bad: func(d *saga.Delivery) bool { return d.Info.ID == ids[30] }}
 	o := soonRelayed()
 	o.Permanent = func(err error) bool { return errors.As(err, new(*saga.PanicError)) }
 	w.runRelay(w.relay(w.bus, o, b.forward))
@@ -172,7 +180,8 @@ func TestPermanentJudgesPanicsOfForward(t *testing.T) {
 	if got := b.firsts(); !slices.Equal(got, slices.Delete(slices.Clone(ids), 30, 31)) {
 		t.Errorf("arrived\n%v, want all of\n%v but the one at 30", got, ids)
 	}
-	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND attempts = 1 AND reason = 'permanent'`, ids[30])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND attempts = 1 AND reason = 'permanent'`,
+		ids[30])
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 }
 

@@ -19,8 +19,9 @@ const (
 	kills     = 3
 )
 
-// relay is a worker process that relays into a table, which is the other side and tells the order in which messages came. The process
-// that gives one of the first few seven hundredths is gone right after it, with the rest of its batch in hand.
+// relay is a worker process that relays into a table, which is the other side and tells the order in which messages
+// came. The process that gives one of the first few seven hundredths is gone right after it, with the rest of its batch
+// in hand.
 func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 	o := soonRelayed()
 	o.BatchMax, o.Server = 300, fmt.Sprintf("relay-%d", os.Getpid())
@@ -42,18 +43,21 @@ func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 	}, crossed{}.Kind())
 }
 
-// Of three processes the one that relays is killed in the middle of a batch, three times. Another one takes over, and everything
-// arrives, with its id and bytes, in the order of first copies; only what a dead process had in hand comes twice.
+// Of three processes the one that relays is killed in the middle of a batch, three times. Another one takes over, and
+// everything arrives, with its id and bytes, in the order of first copies; only what a dead process had in hand comes
+// twice.
 func TestKilledRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
-	w.exec(`CREATE TABLE edda.abroad (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id uuid NOT NULL, body bytea NOT NULL)`)
+	w.exec(`CREATE TABLE edda.abroad (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id uuid NOT NULL,
+		body bytea NOT NULL)`)
 	if w.role != "" {
 		w.exec(`GRANT INSERT, SELECT ON edda.abroad TO "` + w.role + `"`)
 	}
 	const total = 3000
 	w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
-		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}', convert_to('{"N":' || n || '}', 'UTF8') FROM generate_series(1, $1) n`,
+		SELECT now() - interval '1 minute' + n * interval '1 microsecond', gen_random_uuid(), $2, '{}',
+		convert_to('{"N":' || n || '}', 'UTF8') FROM generate_series(1, $1) n`,
 		total, crossed{}.Kind())
 	all := func(sql string) (texts []string) {
 		rows, err := w.owner.Query(t.Context(), w.sql(sql))
@@ -68,7 +72,8 @@ func TestKilledRelayIsTakenOver(t *testing.T) {
 	want := all(`SELECT id || ' ' || convert_from(body, 'UTF8') FROM ` + w.queue("border") + ` ORDER BY due, id`)
 
 	s := w.supervise(3, workerSpec{Relay: true})
-	w.untilWithin(time.Minute, "everything is relayed", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 0 })
+	w.untilWithin(time.Minute, "everything is relayed",
+		func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 0 })
 	s.stop()
 	if n := s.died(); n != kills {
 		t.Errorf("%d processes died, want %d", n, kills)

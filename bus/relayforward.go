@@ -11,12 +11,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it failed. It counts
-// as no attempt.
+// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it
+// failed. It counts as no attempt.
 var ErrBehind = errors.New("not tried, because a message before it failed")
 
-// failing is what is known of a message that was tried in vain. It is in memory alone: a row is never updated, and whoever relays after
-// this process begins to count anew.
+// failing is what is known of a message that was tried in vain. It is in memory alone: a row is never updated, and
+// whoever relays after this process begins to count anew.
 type failing struct {
 	attempts int
 	first    time.Time // by the database's clock
@@ -48,8 +48,8 @@ func (r *relaying) carry(life, ctx context.Context, b *relayed) {
 // passFor is how long a turn goes on with further calls of forward before what went through is deleted.
 const passFor = time.Second
 
-// pass gives messages to forward, as many at a time as the search says, up to the first that is left. It reports whether one of them
-// went through. After passFor, or when life has ended, the call that is on its way is the last.
+// pass gives messages to forward, as many at a time as the search says, up to the first that is left. It reports
+// whether one of them went through. After passFor, or when life has ended, the call that is on its way is the last.
 func (r *relaying) pass(life, ctx context.Context, b *relayed, messages []*message) (through bool) {
 	for begun := time.Now(); len(messages) > 0; {
 		some := messages[:r.portion(messages)]
@@ -68,8 +68,8 @@ func (r *relaying) pass(life, ctx context.Context, b *relayed, messages []*messa
 	return through
 }
 
-// try forwards messages together. It reports whether one of them went through, and whether the call failed as a whole: then nothing is
-// known about any of them, unless there is only one, whose failure it is.
+// try forwards messages together. It reports whether one of them went through, and whether the call failed as a whole:
+// then nothing is known about any of them, unless there is only one, whose failure it is.
 func (r *relaying) try(ctx context.Context, b *relayed, messages []*message) (through, whole bool) {
 	errs, wrong := r.give(ctx, messages)
 	switch {
@@ -107,7 +107,8 @@ func (r *relaying) decide(ctx context.Context, b *relayed, messages []*message, 
 	if through {
 		r.patience.Reset()
 	}
-	if !failed && !ended && ctx.Err() == nil { // all are behind nothing: it is no attempt, but asking again at once would spin
+	// all are behind nothing: it is no attempt, but asking again at once would spin
+	if !failed && !ended && ctx.Err() == nil {
 		messages[0].err, failed = errs[0], true
 	}
 	if failed {
@@ -130,7 +131,8 @@ func (r *relaying) give(ctx context.Context, messages []*message) (errs []error,
 	case len(errs) == 0:
 		return make([]error, len(messages)), nil
 	case len(errs) != len(messages):
-		return nil, fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all", len(errs), len(messages))
+		return nil, fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all",
+			len(errs), len(messages))
 	}
 	return errs, nil
 }
@@ -140,8 +142,8 @@ var (
 	errJudgeExited   = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
 )
 
-// call is one call of a user's function, which may panic, or not return: then this process keeps the lease and relays nothing, and
-// only the log can say why.
+// call is one call of a user's function, which may panic, or not return: then this process keeps the lease and relays
+// nothing, and only the log can say why.
 func (r *relaying) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
 	defer recovered(&wrong)
 	silent := time.AfterFunc(r.options.Drain, func() { r.tellSilence(ctx, len(deliveries)) })
@@ -157,7 +159,8 @@ type judged struct {
 	after     time.Duration
 }
 
-// judge reads an error. Its methods are the user's, and so is Permanent: when one of them panics, it is an error like any other.
+// judge reads an error. Its methods are the user's, and so is Permanent: when one of them panics, it is an error like
+// any other.
 func (r *relaying) judge(err error) (j judged, wrong error) {
 	defer recovered(&wrong)
 	var permanent *saga.PermanentError

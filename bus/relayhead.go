@@ -7,13 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// head is where in its queue a relay looks. What was deleted leaves its entries in the index until a vacuum, and a look that begins at the
-// very front walks over all of them: after 200,000 messages that takes longer than all else. So looks begin behind a mark.
+// head is where in its queue a relay looks. What was deleted leaves its entries in the index until a vacuum, and a look
+// that begins at the very front walks over all of them: after 200,000 messages that takes longer than all else. So
+// looks begin behind a mark.
 //
-// A mark must not hide a message that is due earlier and was committed later, or the one that follows from it would be relayed first.
-// Whoever writes such a message had a transaction when the mark was made. So a mark holds from when all transactions of that
-// time have ended, and a look after that has found nothing before it. What is given a due of the past is
-// found by the look from the front that there is now and then; nothing but its order depends on the mark.
+// A mark must not hide a message that is due earlier and was committed later, or the one that follows from it would be
+// relayed first. Whoever writes such a message had a transaction when the mark was made. So a mark holds from when all
+// transactions of that time have ended, and a look after that has found nothing before it. What is given a due of the
+// past is found by the look from the front that there is now and then; nothing but its order depends on the mark.
 type head struct {
 	mark  position // everything before it has been relayed; zero: nothing is known
 	next  position // becomes the mark
@@ -49,7 +50,8 @@ func (h *head) again(now time.Time) time.Duration {
 // fromFront makes the next look one from the front.
 func (h *head) fromFront() { h.front = time.Time{} }
 
-// looked takes over what a look has found: its first message, zero when there was none, and the oldest transaction that ran before it.
+// looked takes over what a look has found: its first message, zero when there was none, and the oldest transaction that
+// ran before it.
 func (h *head) looked(first position, xmin uint64) {
 	if first != (position{}) && !first.after(h.mark) {
 		h.mark = position{}
@@ -59,7 +61,8 @@ func (h *head) looked(first position, xmin uint64) {
 	}
 }
 
-// settled takes over that everything up to last is gone, and the transaction that comes next. now is by the database's clock.
+// settled takes over that everything up to last is gone, and the transaction that comes next. now is by the database's
+// clock.
 func (h *head) settled(last position, xmax uint64, now time.Time) {
 	if h.xmax == 0 && last.after(h.mark) && now.Sub(last.due) > markSlack {
 		h.next, h.xmax = last, xmax

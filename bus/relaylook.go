@@ -91,13 +91,14 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 
 // queueLook queues the statement that reads at most so many messages behind a position.
 func (r *relaying) queueLook(pipeline *pgx.Batch, batch *relayed, from position, most int) {
-	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), smallUpTo(r.options.BatchBytes, most)).Query(func(rows pgx.Rows) error {
-		return batch.collect(rows, most, r.options.BatchBytes)
-	})
+	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), smallUpTo(r.options.BatchBytes, most)).Query(
+		func(rows pgx.Rows) error {
+			return batch.collect(rows, most, r.options.BatchBytes)
+		})
 }
 
-// readLarge reads the headers and bodies that a look has left behind. A message that was taken out of the queue since then is none of the
-// batch's.
+// readLarge reads the headers and bodies that a look has left behind. A message that was taken out of the queue since
+// then is none of the batch's.
 func (r *relaying) readLarge(ctx context.Context, conn interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }, batch *relayed) error {
@@ -150,8 +151,8 @@ func (b *relayed) collect(rows pgx.Rows, most, mostBytes int) error {
 // newerForgotten is how long a relay that has waited for a newer program in vain waits for none.
 const newerForgotten = 24 * time.Hour
 
-// awaitedNewer is since when a relay has seen messages that a newer program wrote. It waits once for all of them: anybody who may write to
-// its queue can say that a newer program did, again and again.
+// awaitedNewer is since when a relay has seen messages that a newer program wrote. It waits once for all of them:
+// anybody who may write to its queue can say that a newer program did, again and again.
 type awaitedNewer struct{ since, last time.Time }
 
 // waits is called for each such message. It tells whether to go on waiting.
@@ -164,12 +165,13 @@ func (a *awaitedNewer) waits(most time.Duration) bool {
 	return now.Sub(a.since) < most
 }
 
-// decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote waits for one,
-// and so does everything behind it, for as long as UnknownFor.
+// decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote
+// waits for one, and so does everything behind it, for as long as UnknownFor.
 func (r *relaying) decode(b *relayed) {
 	for n, m := range b.messages {
 		m.delivery = saga.Delivery{
-			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1 + r.triedBefore(m), Sent: m.sent, Due: m.due},
+			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1 + r.triedBefore(m), Sent: m.sent,
+				Due: m.due},
 			Body: m.body,
 		}
 		err := readHeader(m.header, &m.delivery.Info)
@@ -180,7 +182,8 @@ func (r *relaying) decode(b *relayed) {
 		switch newer := errors.Is(err, errNewerEnvelope); {
 		case newer && r.newer.waits(r.options.UnknownFor):
 			if r.endpoint.memory.newerSeen() {
-				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
+				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id",
+					m.id.String(), "kind", shownKind(m.kind), "error", err)
 			}
 			if n > 0 {
 				b.messages = b.messages[:n]

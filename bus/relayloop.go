@@ -39,7 +39,8 @@ type relaying struct {
 func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 	return &relaying{
 		Relay: r, queue: r.endpoint.queue, sql: relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
-		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax), decided: map[position]verdict{}, search: newSearch(r.options.BatchMax),
+		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax),
+		decided: map[position]verdict{}, search: newSearch(r.options.BatchMax),
 		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
 			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 )
 
-// A queue is an endpoint's or a relay's, and not both in turn: an endpoint that runs under a relay's name would handle what is
-// meant for the other side. So a relay is marked in the table settings when it is installed.
+// A queue is an endpoint's or a relay's, and not both in turn: an endpoint that runs under a relay's name would handle
+// what is meant for the other side. So a relay is marked in the table settings when it is installed.
 
 var (
-	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: give the endpoint another name")
+	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: " +
+		"give the endpoint another name")
 	errNoRelay = errors.New("an endpoint of this name has run here: give the relay another name")
 )
 
@@ -67,11 +68,13 @@ func (r *Relay) prepare(ctx context.Context) error {
 		return err
 	}
 	if !b.autoInstall {
-		return fmt.Errorf("%w: call Relay.Install, or run the command \"edda migrate install --relay %s\", or set bus.Options.AutoInstall", ErrNotInstalled, r.name)
+		return fmt.Errorf("%w: call Relay.Install, or run the command \"edda migrate install --relay %s\", or set "+
+			"bus.Options.AutoInstall", ErrNotInstalled, r.name)
 	}
 	if err := b.markRelay(ctx, r.name); err != nil {
 		if pg.ClassOf(err) == pg.Denied {
-			return fmt.Errorf("%w: %w (let the owner of the schema install it once, with Relay.Install or the command \"edda migrate install --relay %s\")", ErrNotInstalled, err, r.name)
+			return fmt.Errorf("%w: %w (let the owner of the schema install it once, with Relay.Install or the "+
+				"command \"edda migrate install --relay %s\")", ErrNotInstalled, err, r.name)
 		}
 		return err
 	}
@@ -90,8 +93,9 @@ func (b *Bus) refuseForRelays(ctx context.Context, doing, name string) error {
 	return nil
 }
 
-// InstallRelay is InstallQueue for a relay: Relay.Install for programs that do not have it, such as those that run with the
-// right to create tables. It does nothing when all of it was done before. It fails when an endpoint of that name has run.
+// InstallRelay is InstallQueue for a relay: Relay.Install for programs that do not have it, such as those that run with
+// the right to create tables. It does nothing when all of it was done before. It fails when an endpoint of that name
+// has run.
 func (b *Bus) InstallRelay(ctx context.Context, name string, kinds ...string) error {
 	if err := checkNames(name, kinds); err != nil {
 		return err

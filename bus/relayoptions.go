@@ -17,24 +17,26 @@ type RelayOptions struct {
 	Server     string        // the name of this process in the table lease, for people who look; "" is the host's name
 	Drain      time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
 
-	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps none. All relays
-	// of a database keep theirs as long as the one that wants it longest.
+	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps
+	// none. All relays of a database keep theirs as long as the one that wants it longest.
 	Keep time.Duration
 
 	// A message that fails is tried again after Retry, which grows up to RetryMost. What is behind it waits.
 	Retry     time.Duration // 0 is 100 ms
 	RetryMost time.Duration // 0 is 30 s, at most 1 h
 
-	// Stuck is after how many failures of a message those behind it are tried, to tell one that the other side does not take from another
-	// side that is away; 0 is 10. A message is given up only while others go through: see docs/outbox.md.
+	// Stuck is after how many failures of a message those behind it are tried, to tell one that the other side does not
+	// take from another side that is away; 0 is 10. A message is given up only while others go through: see
+	// docs/outbox.md.
 	Stuck int
 
-	// Permanent tells of an error of forward whether no attempt can succeed, such as a message that is too large for the
-	// broker. The message is then a dead letter at once. saga.Permanent says the same; nil is never.
+	// Permanent tells of an error of forward whether no attempt can succeed, such as a message that is too large for
+	// the broker. The message is then a dead letter at once. saga.Permanent says the same; nil is never.
 	Permanent func(error) bool
 
-	// UnknownFor is how long a message in a form that this program does not read holds up the relay, for a newer program to take over; 0 is
-	// 10 min. After that it is a dead letter, and for a day so is at once every other such message.
+	// UnknownFor is how long a message in a form that this program does not read holds up the relay, for a newer
+	// program to take over; 0 is 10 min. After that it is a dead letter, and for a day so is at once every other such
+	// message.
 	UnknownFor time.Duration
 
 	Logger *slog.Logger // nil is the bus's
@@ -72,7 +74,8 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	setDefault(&o.Retry, min(100*time.Millisecond, o.RetryMost))
 	setDefault(&o.UnknownFor, 10*time.Minute)
 	if o.Retry > o.RetryMost {
-		faults = append(faults, fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry, o.RetryMost))
+		faults = append(faults, fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry,
+			o.RetryMost))
 	}
 	if o.Permanent == nil {
 		o.Permanent = func(error) bool { return false }
@@ -85,5 +88,6 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 
 // endpoint are the options of the endpoint whose queue is relayed.
 func (o RelayOptions) endpoint() EndpointOptions {
-	return EndpointOptions{Concurrency: 1, BatchMax: o.BatchMax, BatchBytes: o.BatchBytes, Poll: o.Poll, Drain: o.Drain, StepTimeout: relayTimeout}
+	return EndpointOptions{Concurrency: 1, BatchMax: o.BatchMax, BatchBytes: o.BatchBytes, Poll: o.Poll, Drain: o.Drain,
+		StepTimeout: relayTimeout}
 }

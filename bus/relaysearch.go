@@ -1,10 +1,10 @@
 package bus
 
-// A call of forward fails as a whole when forward panics, ends its goroutine, or answers with neither no errors nor one for each
-// message. Then nobody knows which message was the cause, or which of them the other side has. No message is blamed. The relay
-// searches: it gives half of these messages to forward, in their order, and goes on with half of what remains, until one
-// message fails by itself. That is a failure like any other, and the message is given by itself from then on. All others of
-// that call come again about log2(n) times at most.
+// A call of forward fails as a whole when forward panics, ends its goroutine, or answers with neither no errors nor one
+// for each message. Then nobody knows which message was the cause, or which of them the other side has. No message is
+// blamed. The relay searches: it gives half of these messages to forward, in their order, and goes on with half of what
+// remains, until one message fails by itself. That is a failure like any other, and the message is given by itself from
+// then on. All others of that call come again about log2(n) times at most.
 
 // search says how many messages the next call of forward is given. It is in memory alone, and belongs to the loop.
 type search struct {
@@ -24,7 +24,8 @@ func (s *search) next() int {
 	return max(1, int(s.size))
 }
 
-// failed is called when a call of so many messages has failed as a whole. One message that fails so explains the calls before.
+// failed is called when a call of so many messages has failed as a whole. One message that fails so explains the calls
+// before.
 func (s *search) failed(messages int) {
 	if s.failedAt = messages; messages > 1 {
 		s.suspects = messages
@@ -33,8 +34,8 @@ func (s *search) failed(messages int) {
 	s.suspects = 0
 }
 
-// passed is called when forward has answered for so many messages. A search in which no message fails by itself says that
-// there were too many at a time, or that nothing is wrong any more: calls become smaller, and grow again.
+// passed is called when forward has answered for so many messages. A search in which no message fails by itself says
+// that there were too many at a time, or that nothing is wrong any more: calls become smaller, and grow again.
 func (s *search) passed(messages int) {
 	if s.suspects == 0 {
 		s.size = min(s.size*growOnGood+0.1, float64(s.most))
@@ -45,7 +46,8 @@ func (s *search) passed(messages int) {
 	}
 }
 
-// portion is how many of messages the next call of forward is given. A message that has failed by itself stays by itself.
+// portion is how many of messages the next call of forward is given. A message that has failed by itself stays by
+// itself.
 func (r *relaying) portion(messages []*message) int {
 	most := min(r.search.next(), len(messages))
 	if len(r.failing) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// settle deletes the messages that have met their fate, and records what there is to record, in one transaction that commits only
-// while nobody else has the lease.
+// settle deletes the messages that have met their fate, and records what there is to record, in one transaction that
+// commits only while nobody else has the lease.
 func (r *relaying) settle(ctx context.Context, b *relayed) error {
 	var settled []*message
 	for _, m := range b.messages {
@@ -33,10 +33,11 @@ func (r *relaying) settle(ctx context.Context, b *relayed) error {
 	return nil
 }
 
-// write returns the messages that were there to be deleted: somebody may have taken one out meanwhile. On an error the connection
-// is closed with its transaction, since the pool takes none back that has one open.
+// write returns the messages that were there to be deleted: somebody may have taken one out meanwhile. On an error the
+// connection is closed with its transaction, since the pool takes none back that has one open.
 func (r *relaying) write(ctx context.Context, settled []*message) (ended []*message, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout) // what is relayed is to be deleted, also after the drain
+	// what is relayed is to be deleted, also after the drain
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
 	defer cancel()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
@@ -74,7 +75,8 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 		return nil, err
 	}
 	if ended = settled; len(gone) < len(settled) {
-		ended = slices.DeleteFunc(slices.Clone(settled), func(m *message) bool { return !slices.Contains(gone, [16]byte(m.id)) })
+		ended = slices.DeleteFunc(slices.Clone(settled),
+			func(m *message) bool { return !slices.Contains(gone, [16]byte(m.id)) })
 	}
 	if plain {
 		return ended, nil
@@ -85,9 +87,13 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	return ended, conn.SendBatch(ctx, second).Close()
 }
 
-// recordsNothing tells of messages that all there is to do is to delete them, which is one way to the database and back.
+// recordsNothing tells of messages that all there is to do is to delete them, which is one way to the database and
+// back.
 func (r *relaying) recordsNothing(settled []*message) bool {
-	return r.options.Keep == 0 && !slices.ContainsFunc(settled, func(m *message) bool { return m.fate != done || m.run != nil })
+	return r.options.Keep == 0 && !slices.ContainsFunc(settled, func(m *message) bool {
+		return m.fate != done ||
+			m.run != nil
+	})
 }
 
 // queueRecords queues what is kept of messages that ended otherwise than on the other side, and the ends of runs.
@@ -102,13 +108,16 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 		}
 		switch {
 		case r.copies(m):
-			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.id, Kind: m.kind, Header: m.header, Body: m.body, Sent: m.sent})
+			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
+				Sent: m.sent})
 		case m.fate == dropped:
-			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind, Reason: m.reason})
+			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind,
+				Reason: m.reason})
 		case m.fate == dead && m.run == nil:
 			letters = append(letters, deadletter.Letter{
 				Endpoint: r.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
-				Attempts: m.attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.sent, FirstFailed: m.firstFailed,
+				Attempts: m.attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.sent,
+				FirstFailed: m.firstFailed,
 			})
 		}
 	}
@@ -119,7 +128,8 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	r.bus.queueRunEnd(pipeline, ends)
 }
 
-// checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that lasts.
+// checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that
+// lasts.
 func (r *relaying) checkRuns(ctx context.Context, b *relayed) error {
 	if !b.fired {
 		return nil

@@ -9,21 +9,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a message that keeps failing says of the other side: nothing, as long as it is alone. So after each Stuck failures in a row the messages
-// behind it are tried one after another. If one goes through, the other side is well at that moment, and the stuck one is tried
-// right behind it. When it has failed so three times it is the message that is not taken, and it is a dead letter. An other side that is
-// away, or comes back at any moment, gives no such evidence, however long it lasts.
+// What a message that keeps failing says of the other side: nothing, as long as it is alone. So after each Stuck
+// failures in a row the messages behind it are tried one after another. If one goes through, the other side is well at
+// that moment, and the stuck one is tried right behind it. When it has failed so three times it is the message that is
+// not taken, and it is a dead letter. An other side that is away, or comes back at any moment, gives no such evidence,
+// however long it lasts.
 //
-// Evidence is void when the other side may have been away: when nothing goes through and a message fails that is not suspected, or when one
-// goes through that failed before. Suspected is what has failed right behind a success. So the failures of many messages that are not
-// taken do not speak for each other.
+// Evidence is void when the other side may have been away: when nothing goes through and a message fails that is not
+// suspected, or when one goes through that failed before. Suspected is what has failed right behind a success. So the
+// failures of many messages that are not taken do not speak for each other.
 //
-// A round tries ten messages, and the next one those behind them, as long as nothing goes through: however many messages are not taken, and
-// however large they are, what is behind them is reached. After a success, at the end of the queue, and behind another stuck message the
-// rounds begin anew, or they would pass over messages that nobody has tried.
+// A round tries ten messages, and the next one those behind them, as long as nothing goes through: however many
+// messages are not taken, and however large they are, what is behind them is reached. After a success, at the end of
+// the queue, and behind another stuck message the rounds begin anew, or they would pass over messages that nobody has
+// tried.
 //
-// Nothing overtakes a message that has failed less often than Stuck, unless it failed between a stuck one and what went through.
-// Those are tried again at once.
+// Nothing overtakes a message that has failed less often than Stuck, unless it failed between a stuck one and what went
+// through. Those are tried again at once.
 
 const (
 	stuckProbes  = 10 // messages behind a stuck one that a round tries
@@ -37,8 +39,8 @@ type probing struct {
 	failed []position // in the rounds since they began behind the stuck one
 }
 
-// stuck finds the first message that has failed so often that those behind it are asked. through reports whether something
-// went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
+// stuck finds the first message that has failed so often that those behind it are asked. through reports whether
+// something went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
 func (r *relaying) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
 		f := r.failing[m.id]
@@ -95,8 +97,8 @@ func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, 
 	}
 }
 
-// confirm is called right behind a success. It tries m, and then those that have failed since the rounds began behind m, and are not
-// suspected yet. It reports whether the fate of m is known, or nothing more is to be asked.
+// confirm is called right behind a success. It tries m, and then those that have failed since the rounds began behind
+// m, and are not suspected yet. It reports whether the fate of m is known, or nothing more is to be asked.
 func (r *relaying) confirm(ctx context.Context, b *relayed, m *message) (over bool) {
 	if !r.refuses(ctx, b, m) {
 		return true
@@ -171,7 +173,8 @@ func (r *relaying) believeAll() {
 	}
 }
 
-// behind is what the next round tries: messages that are behind m and those that were tried before, or else, at the end of the queue, behind m.
+// behind is what the next round tries: messages that are behind m and those that were tried before, or else, at the end
+// of the queue, behind m.
 func (r *relaying) behind(ctx context.Context, b *relayed, m *message) []*message {
 	if last := r.probing.last; last.after(m.position()) {
 		if found := r.leftBehind(ctx, b, last); len(found) > 0 {
@@ -199,7 +202,8 @@ func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position) (f
 	}
 	more, err := r.lookBehind(ctx, from, stuckProbes)
 	if err != nil {
-		r.options.Logger.Debug("edda: look behind a stuck message", "endpoint", r.name, "error", err) // the next round does
+		// the next round does
+		r.options.Logger.Debug("edda: look behind a stuck message", "endpoint", r.name, "error", err)
 		return nil
 	}
 	b.messages, b.beyond = append(b.messages, more.messages...), b.beyond+len(more.messages)

@@ -17,9 +17,11 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 		info := shownInfo(m.delivery.Info)
 		switch m.fate {
 		case dead:
-			event, text := Event(DeadLettered{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason}), "edda: message dead-lettered"
+			event, text := Event(DeadLettered{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason}),
+				"edda: message dead-lettered"
 			if m.run != nil {
-				event, text = RunFailed{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason, Final: m.hopeless()}, "edda: run failed"
+				event, text = RunFailed{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason,
+					Final: m.hopeless()}, "edda: run failed"
 			}
 			r.logMessage(ctx, slog.LevelWarn, text, m, "reason", m.reason, "error", m.err)
 			r.bus.emit(event)
@@ -63,12 +65,14 @@ func (r *relaying) tellWhole(ctx context.Context, messages int, err error) {
 	if time.Since(r.warnedOf) >= relayWarns {
 		level, r.warnedOf = slog.LevelWarn, time.Now()
 	}
-	r.options.Logger.Log(ctx, level, "edda: a relay's forward failed as a whole, and is given fewer messages at a time", "endpoint", r.name, "messages", messages, "error", err)
+	r.options.Logger.Log(ctx, level, "edda: a relay's forward failed as a whole, and is given fewer messages at a time",
+		"endpoint", r.name, "messages", messages, "error", err)
 }
 
 // tellSilence is of a forward that has taken longer than a shutdown would let it.
 func (r *relaying) tellSilence(ctx context.Context, messages int) {
-	r.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer", "endpoint", r.name, "messages", messages, "waited", r.options.Drain)
+	r.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer", "endpoint", r.name, "messages",
+		messages, "waited", r.options.Drain)
 }
 
 func (r *relaying) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
@@ -77,7 +81,8 @@ func (r *relaying) logMessage(ctx context.Context, level slog.Level, text string
 		return
 	}
 	info := m.delivery.Info
-	about := []any{"endpoint", r.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt", info.Attempt}
+	about := []any{"endpoint", r.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt",
+		info.Attempt}
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 		if text == "edda: run failed" {

@@ -8,10 +8,11 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 )
 
-// When a settle fails, the other side has messages that are still in the queue. A relay that took the same turn again would give them
-// to it again, as often as the settle fails: for ever, where the settle is too large for a statement_timeout. So the loop remembers
-// what became of them, and forwards none of them a second time; and its next turns are smaller by half, until one message stands
-// alone. All of it is in memory: whoever relays after this process repeats what was not deleted.
+// When a settle fails, the other side has messages that are still in the queue. A relay that took the same turn again
+// would give them to it again, as often as the settle fails: for ever, where the settle is too large for a
+// statement_timeout. So the loop remembers what became of them, and forwards none of them a second time; and its next
+// turns are smaller by half, until one message stands alone. All of it is in memory: whoever relays after this process
+// repeats what was not deleted.
 
 // verdict is what a turn has decided about a message.
 type verdict struct {
@@ -46,11 +47,13 @@ func (r *relaying) unsettled(b *relayed, err error) {
 	for _, m := range b.messages {
 		if m.fate != left {
 			bounded(r.decided)
-			r.decided[m.position()] = verdict{fate: m.fate, err: m.err, reason: m.reason, attempt: m.attempt, firstFailed: m.firstFailed}
+			r.decided[m.position()] = verdict{fate: m.fate, err: m.err, reason: m.reason, attempt: m.attempt,
+				firstFailed: m.firstFailed}
 		}
 	}
 	r.alone++
-	if len(b.messages) > 1 || pg.Code(err) == "" || pg.ClassOf(err) != pg.Other && pg.ClassOf(err) != pg.AbortedAlready {
+	if len(b.messages) > 1 || pg.Code(err) == "" || pg.ClassOf(err) != pg.Other &&
+		pg.ClassOf(err) != pg.AbortedAlready {
 		r.alone = 0 // it may be anybody's fault
 	}
 }
@@ -77,8 +80,8 @@ func (r *relaying) forgetDecided(settled []*message) {
 	}
 }
 
-// copies tells whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it would hold up all that is
-// behind it, and the other side has the message.
+// copies tells whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it
+// would hold up all that is behind it, and the other side has the message.
 func (r *relaying) copies(m *message) bool {
 	return m.fate == done && r.options.Keep > 0 && r.alone < uncopiedAfter
 }

@@ -30,15 +30,18 @@ const (
 	mostReplay     = 8 << 20 // bytes of bodies in one transaction
 )
 
-// Replay puts copies of relayed messages back into the queue of their relay, in the order in which they were relayed, with their ids, headers and
-// bodies. It is for another side that has lost what it had. One call is one transaction of bounded size: call it until there
-// is no More, and after an interruption with the last Place. A receiver that knows the ids still takes none of them twice.
+// Replay puts copies of relayed messages back into the queue of their relay, in the order in which they were relayed,
+// with their ids, headers and bodies. It is for another side that has lost what it had. One call is one transaction of
+// bounded size: call it until there is no More, and after an interruption with the last Place. A receiver that knows
+// the ids still takes none of them twice.
 //
-// Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the database.
+// Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the
+// database.
 func (b *Bus) Replay(ctx context.Context, o ReplayOptions) (Replayed, error) {
 	done, err := b.replay(ctx, o)
 	if err != nil {
-		return Replayed{Place: o.After, More: true}, fmt.Errorf("replay messages of relay %.80q: %w", o.Filter.Endpoint, err)
+		return Replayed{Place: o.After, More: true},
+			fmt.Errorf("replay messages of relay %.80q: %w", o.Filter.Endpoint, err)
 	}
 	if done.Messages > 0 {
 		b.Wake(ctx, o.Filter.Endpoint)
@@ -93,7 +96,8 @@ func affordable(found []outbox.Kept) int {
 	return len(found)
 }
 
-// putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is left out.
+// putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is
+// left out.
 func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue, found []outbox.Kept) error {
 	if len(found) == 0 {
 		return nil

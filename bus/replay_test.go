@@ -8,19 +8,23 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// A sender writes what it likes into its headers. Put back without its run, a copy says the same as before, and is still a header.
+// A sender writes what it likes into its headers. Put back without its run, a copy says the same as before, and is
+// still a header.
 func TestReplayedHeaderSaysWhatItSaid(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	const fire = `"edda-manifest":"m","edda-run":"0198c0de-0000-7000-8000-000000000001","edda-fire-due":"2026-01-01T00:00:00Z"`
 	w.exec(`INSERT INTO edda.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
-		SELECT r.slot, 'border', now() - interval '1 minute', gen_random_uuid(), now(), $1, $2, '{}' FROM edda.ring r WHERE r.name = 'outbox'`,
+		SELECT r.slot, 'border', now() - interval '1 minute', gen_random_uuid(), now(), $1, $2, '{}' FROM edda.ring r
+		WHERE r.name = 'outbox'`,
 		crossed{}.Kind(), []byte(`{"edda-from":"a\",\"edda-intent\":\"timeout","mine":"\"",`+fire+`}`))
-	done, err := w.bus.Replay(t.Context(), bus.ReplayOptions{Filter: outbox.KeptFilter{Endpoint: "border", Until: time.Now()}})
+	done, err := w.bus.Replay(t.Context(), bus.ReplayOptions{Filter: outbox.KeptFilter{Endpoint: "border",
+		Until: time.Now()}})
 	if err != nil || done.Messages != 1 {
 		t.Fatalf("%+v: %v", done, err)
 	}
-	if got, want := w.text(`SELECT convert_from(header, 'UTF8') FROM `+w.queue("border")), `{"edda-from":"a\",\"edda-intent\":\"timeout","mine":"\""}`; got != want {
+	if got, want := w.text(`SELECT convert_from(header, 'UTF8') FROM `+w.queue("border")),
+		`{"edda-from":"a\",\"edda-intent\":\"timeout","mine":"\""}`; got != want {
 		t.Errorf("the header is\n%s, want\n%s", got, want)
 	}
 }

@@ -24,7 +24,8 @@ func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Lette
 	for _, l := range letters {
 		q := known.endpoints[l.Endpoint]
 		if q == nil {
-			return fmt.Errorf("resend message %s to endpoint %q: %w: %w", l.MessageID, l.Endpoint, ErrNoRoute, deadletter.ErrUndeliverable)
+			return fmt.Errorf("resend message %s to endpoint %q: %w: %w", l.MessageID, l.Endpoint, ErrNoRoute,
+				deadletter.ErrUndeliverable)
 		}
 		if byQueue[q] == nil {
 			order = append(order, q)
@@ -54,7 +55,8 @@ func resends(q *queue, letters []deadletter.Letter) *pgx.Batch {
 		ids, kinds = append(ids, l.MessageID.String()), append(kinds, l.Kind)
 		headers, bodies = append(headers, nonNil(l.Header)), append(bodies, nonNil(l.Body))
 		if bytes += len(l.Header) + len(l.Body) + 64; bytes > mostInsert || n == len(letters)-1 {
-			pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
+			pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers),
+				slices.Clone(bodies))
 			ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
 		}
 	}
@@ -62,8 +64,8 @@ func resends(q *queue, letters []deadletter.Letter) *pgx.Batch {
 }
 
 // Wake tells the workers of endpoints, in all processes, that messages are there for them, and returns when it has: for
-// programs that end soon after they have committed, and for messages that others have written. Names that no endpoint has
-// are left out. Workers that do not hear of it find the messages at their next poll.
+// programs that end soon after they have committed, and for messages that others have written. Names that no endpoint
+// has are left out. Workers that do not hear of it find the messages at their next poll.
 func (b *Bus) Wake(ctx context.Context, endpoints ...string) {
 	known, err := b.routes.get(ctx, b.pool)
 	if err != nil {

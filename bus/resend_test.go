@@ -18,7 +18,10 @@ import (
 func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(ctx context.Context, w *world, b *bus.Bus) error{
-		"one": func(ctx context.Context, w *world, b *bus.Bus) error { return b.DeadLetters().Retry(ctx, w.pool, b, 1) },
+		"one": func(ctx context.Context, w *world,
+			b *bus.Bus) error {
+			return b.DeadLetters().Retry(ctx, w.pool, b, 1)
+		},
 		"edited": func(ctx context.Context, w *world, b *bus.Bus) error {
 			return b.DeadLetters().Edit(ctx, w.pool, b, 1, deadletter.Edit{Body: []byte(`{"N":2}`)})
 		},
@@ -35,13 +38,14 @@ func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			var fixed atomic.Bool
 			got := make(chan saga.Info, 10)
-			w.start("fails", bus.EndpointOptions{Policy: once, Poll: time.Hour}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
-				if !fixed.Load() {
-					return errNo
-				}
-				got <- ctx.Info()
-				return nil
-			}))
+			w.start("fails", bus.EndpointOptions{Policy: once, Poll: time.Hour},
+				bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+					if !fixed.Load() {
+						return errNo
+					}
+					got <- ctx.Info()
+					return nil
+				}))
 			w.untilListening(1)
 			w.send(add{N: 1})
 			w.untilEmpty("fails")
@@ -71,7 +75,8 @@ func TestResendIsAllOrNothing(t *testing.T) {
 	w.install("b", ignore)
 	var letters []deadletter.Letter
 	for n := range 5 {
-		letters = append(letters, deadletter.Letter{Endpoint: []string{"a", "b"}[n%2], MessageID: saga.ID{byte(n + 1)}, Kind: "tally.add", Header: []byte("{}")})
+		letters = append(letters, deadletter.Letter{Endpoint: []string{"a", "b"}[n%2], MessageID: saga.ID{byte(n + 1)},
+			Kind: "tally.add", Header: []byte("{}")})
 	}
 	err := w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
 		err := w.bus.Resend(t.Context(), tx, append(letters, deadletter.Letter{Endpoint: "nowhere"})...)

@@ -14,11 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A process that dies, or stands still for longer than its leases, leaves lanes behind, and messages that it has claimed in them. These
-// are due when its leases end, behind everything that was due before: their followers are claimed first. So a lane of a dead process is not
-// entered, it is revived. What the process had claimed in it is parked, where the followers are, in the order of their turns; the first
-// of all goes back to its turn at the head of the queue, and the lane waits for it as it waits for the retry of a message that failed. From
-// there everything goes its usual way. Each process looks for such lanes once a poll.
+// A process that dies, or stands still for longer than its leases, leaves lanes behind, and messages that it has
+// claimed in them. These are due when its leases end, behind everything that was due before: their followers are
+// claimed first. So a lane of a dead process is not entered, it is revived. What the process had claimed in it is
+// parked, where the followers are, in the order of their turns; the first of all goes back to its turn at the head of
+// the queue, and the lane waits for it as it waits for the retry of a message that failed. From there everything goes
+// its usual way. Each process looks for such lanes once a poll.
 
 const (
 	sweepWindow = 1000 // lanes that are looked at together
@@ -58,7 +59,8 @@ func (l *leased) sweepOnce(ctx context.Context) error {
 }
 
 // staleLanes looks at a window of lanes, with no lock. It returns where the next window begins, "" after the last one.
-func (l *leased) staleLanes(ctx context.Context, conn *pgxpool.Conn, after string) (stale []string, last string, err error) {
+func (l *leased) staleLanes(ctx context.Context, conn *pgxpool.Conn, after string) (stale []string, last string,
+	err error) {
 	b := &batch{Endpoint: l.Endpoint, conn: conn.Conn()}
 	defer b.abandon(ctx)
 	pipeline := &pgx.Batch{}
@@ -154,7 +156,8 @@ func (l *leased) lockDead(ctx context.Context, conn *pgxpool.Conn, keys []string
 }
 
 // inDeadHands reads what the sessions have claimed in dead lanes, by session. What has no key comes back by itself.
-func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, d orphans) (map[saga.ID][]*claimed, error) {
+func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, d orphans) (map[saga.ID][]*claimed,
+	error) {
 	if len(d.sessions) == 0 {
 		return nil, nil
 	}
@@ -166,8 +169,10 @@ func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, 
 	pipeline := &pgx.Batch{}
 	var claims []*claimed
 	parked := map[string]time.Time{}
-	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).Query(collectTurns(parked))
-	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds(), [16]byte(l.session()), l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).Query(
+		collectTurns(parked))
+	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds(), [16]byte(l.session()),
+		l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
 		claims = collectClaims(rows, b)
 		return rows.Err()
 	})

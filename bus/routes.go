@@ -32,12 +32,13 @@ type queue struct {
 
 func (b *Bus) newQueue(id int, endpoint string, relay bool) *queue {
 	return &queue{
-		id: id, endpoint: endpoint, table: b.schema.Render(":schema.queue_" + strconv.Itoa(id)), relay: relay, schema: b.schema, templates: b.templates,
+		id: id, endpoint: endpoint, table: b.schema.Render(":schema.queue_" + strconv.Itoa(id)), relay: relay,
+		schema: b.schema, templates: b.templates,
 	}
 }
 
-// sql returns a statement for this queue. It is rendered at its first use: a process knows every queue of the schema and has
-// something to do with a few of them.
+// sql returns a statement for this queue. It is rendered at its first use: a process knows every queue of the schema
+// and has something to do with a few of them.
 func (q *queue) sql(name string) string {
 	known := q.rendered.Load()
 	if known != nil {
@@ -91,9 +92,9 @@ func (r *router) get(ctx context.Context, q rowQueryer) (*routes, error) {
 	return r.reload(ctx, q)
 }
 
-// within returns the routes for whoever has a transaction open: those that are known, or those that the transaction sees when it is of the
-// bus's own database. To wait for another connection meanwhile would never end where all connections, or all sessions of a pooler, belong to
-// those who wait so.
+// within returns the routes for whoever has a transaction open: those that are known, or those that the transaction
+// sees when it is of the bus's own database. To wait for another connection meanwhile would never end where all
+// connections, or all sessions of a pooler, belong to those who wait so.
 func (r *router) within(ctx context.Context, tx pipeliner) (*routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
@@ -114,8 +115,8 @@ func (r *router) isOurs(tx pipeliner) bool {
 	return theirs.Host == ours.Host && theirs.Port == ours.Port && theirs.Database == ours.Database
 }
 
-// seenBy returns the routes as a transaction sees them. That may be old, or never be committed, so it is for this transaction only; the
-// rest of the process gets what is committed, in a moment.
+// seenBy returns the routes as a transaction sees them. That may be old, or never be committed, so it is for this
+// transaction only; the rest of the process gets what is committed, in a moment.
 func (r *router) seenBy(ctx context.Context, tx rowQueryer) (*routes, error) {
 	seen, err := r.read(ctx, tx)
 	if err != nil {
@@ -127,7 +128,8 @@ func (r *router) seenBy(ctx context.Context, tx rowQueryer) (*routes, error) {
 	return seen, nil
 }
 
-// refresh reads the routes beside the caller, on a connection of its own, unless somebody does that. The channel is closed when it has ended.
+// refresh reads the routes beside the caller, on a connection of its own, unless somebody does that. The channel is
+// closed when it has ended.
 func (r *router) refresh(ctx context.Context) (done <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,8 +167,9 @@ func (r *router) reloadAside(ctx context.Context) error {
 
 var errNoConnection = errors.New("read the subscriptions: no other connection was to be had in time")
 
-// aside returns the routes for whoever has a transaction open that may be of another database. It waits for a moment only: the
-// connection that it asked for goes on waiting, and gets its turn at the latest when the transactions of those who gave up have ended.
+// aside returns the routes for whoever has a transaction open that may be of another database. It waits for a moment
+// only: the connection that it asked for goes on waiting, and gets its turn at the latest when the transactions of
+// those who gave up have ended.
 func (r *router) aside(ctx context.Context) (*routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
@@ -212,20 +215,21 @@ func (r *router) read(ctx context.Context, q rowQueryer) (*routes, error) {
 		relay    bool
 		kind     *string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&fresh.generation, &fresh.schemaID, &id, &endpoint, &relay, &kind}, func() error {
-		if id == nil {
+	_, err = pgx.ForEachRow(rows, []any{&fresh.generation, &fresh.schemaID, &id, &endpoint, &relay, &kind},
+		func() error {
+			if id == nil {
+				return nil
+			}
+			q := fresh.byID[*id]
+			if q == nil {
+				q = r.known(*id, *endpoint, relay)
+				fresh.byID[q.id], fresh.endpoints[q.endpoint] = q, q
+			}
+			if kind != nil {
+				fresh.kinds[*kind] = append(fresh.kinds[*kind], q)
+			}
 			return nil
-		}
-		q := fresh.byID[*id]
-		if q == nil {
-			q = r.known(*id, *endpoint, relay)
-			fresh.byID[q.id], fresh.endpoints[q.endpoint] = q, q
-		}
-		if kind != nil {
-			fresh.kinds[*kind] = append(fresh.kinds[*kind], q)
-		}
-		return nil
-	})
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", explain(err))
 	}
@@ -254,13 +258,15 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 		if q := t.endpoints[to]; q != nil {
 			return q, nil
 		}
-		return nil, fmt.Errorf("send %s to endpoint %.80q: %w: run that endpoint once, or install it (the command is \"edda migrate install\")", kind, to, ErrNoRoute)
+		return nil, fmt.Errorf("send %s to endpoint %.80q: %w: run that endpoint once, or install it (the command "+
+			"is \"edda migrate install\")", kind, to, ErrNoRoute)
 	}
 	switch queues := t.kinds[kind]; len(queues) {
 	case 1:
 		return queues[0], nil
 	case 0:
-		return nil, fmt.Errorf("send %s: %w: run the endpoint that handles it once, or install it, or name one with bus.Route or saga.To", kind, ErrNoRoute)
+		return nil, fmt.Errorf("send %s: %w: run the endpoint that handles it once, or install it, or name one "+
+			"with bus.Route or saga.To", kind, ErrNoRoute)
 	default:
 		names := make([]string, len(queues))
 		for i, q := range queues {
@@ -270,7 +276,8 @@ func (r *router) command(t *routes, kind, to string) (*queue, error) {
 		if more := len(names) - namedMost; more > 0 {
 			names = append(names[:namedMost], fmt.Sprint(more, " more"))
 		}
-		return nil, fmt.Errorf("send %s: %w (%s): name one with bus.Route or saga.To, or publish it", kind, ErrAmbiguous, strings.Join(names, ", "))
+		return nil, fmt.Errorf("send %s: %w (%s): name one with bus.Route or saga.To, or publish it", kind,
+			ErrAmbiguous, strings.Join(names, ", "))
 	}
 }
 
@@ -303,9 +310,11 @@ func (r *router) consumes(queueID int, d *saga.Definition) bool {
 func explain(err error) error {
 	switch pg.ClassOf(err) {
 	case pg.Unprepared:
-		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, or run the command \"edda migrate up\")", err)
+		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, or run the command \"edda "+
+			"migrate up\")", err)
 	case pg.Denied:
-		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: the command \"edda migrate grants\" prints what roles need)", err)
+		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: the command \"edda migrate "+
+			"grants\" prints what roles need)", err)
 	}
 	return pg.ExplainPooler(err)
 }

@@ -34,7 +34,8 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 		name := pgdev.Schema(t) + mark
 		quoted := pgx.Identifier{name}.Sanitize()
 		t.Cleanup(func() {
-			if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+quoted+" CASCADE"); err != nil {
+			if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+quoted+
+				" CASCADE"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -44,10 +45,11 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		handled := make(chan call, 1)
-		e, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m call) error {
-			handled <- m
-			return nil
-		}))
+		e, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{},
+			bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m call) error {
+				handled <- m
+				return nil
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +72,8 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var left int
-		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+quoted+".queue_1").Scan(&left); err != nil || left != 0 {
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+quoted+".queue_1").Scan(&left); err != nil ||
+			left != 0 {
 			t.Errorf("%s: %d messages are in the queue: %v", name, left, err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A leased handler whose message has a run gives signs of life for it, since a run of which nothing is heard is sent again. Its run is checked when
-// the handler begins, with every extension of the lease, and in the transaction that ends the message. A run that is over
-// cancels the handler, and what that sent is not written.
+// A leased handler whose message has a run gives signs of life for it, since a run of which nothing is heard is sent
+// again. Its run is checked when the handler begins, with every extension of the lease, and in the transaction that
+// ends the message. A run that is over cancels the handler, and what that sent is not written.
 
 // mostSilence is how long a handler with a run is silent at most, however long its lease is.
 const mostSilence = 10 * time.Second
@@ -21,9 +21,9 @@ const mostSilence = 10 * time.Second
 // worker is how this process is called in the attempts of runs.
 func (l *leased) worker() string { return fmt.Sprintf("%s/%d", l.bus.session.host, os.Getpid()) }
 
-// beginRun notes that the handler of c begins, and tells whether it may: not when the run is over, or cannot be asked. As many handlers as
-// Concurrency allows may ask at once, and somebody may have their runs locked: the connections that claim, finish and extend are not
-// for them.
+// beginRun notes that the handler of c begins, and tells whether it may: not when the run is over, or cannot be asked.
+// As many handlers as Concurrency allows may ask at once, and somebody may have their runs locked: the connections that
+// claim, finish and extend are not for them.
 func (l *leased) beginRun(ctx context.Context, c *claimed) bool {
 	var a attempts
 	a.add(c.delivery.Info.Fire)
@@ -47,7 +47,8 @@ func (l *leased) beginRun(ctx context.Context, c *claimed) bool {
 	case context.Cause(ctx) != nil:
 		l.judge(ctx, c, saga.Outcome{Err: err})
 	default: // the database is away, or somebody has the run locked: this says nothing about the message
-		l.bus.calm.Warn("edda: a batch was rolled back", "endpoint", l.name, "error", fmt.Errorf("check a run: %w", explain(err)))
+		l.bus.calm.Warn("edda: a batch was rolled back", "endpoint", l.name, "error",
+			fmt.Errorf("check a run: %w", explain(err)))
 		c.putBack(absentWait, err)
 		l.end(c)
 	}
@@ -70,7 +71,8 @@ func (l *leased) interval() time.Duration {
 	return every
 }
 
-// queueBeats queues the signs of life of those whose handlers have begun. Handlers whose runs are over are told to stop.
+// queueBeats queues the signs of life of those whose handlers have begun. Handlers whose runs are over are told to
+// stop.
 func (l *leased) queueBeats(pipeline *pgx.Batch, claims []*claimed) {
 	var beating []*claimed
 	var a attempts
@@ -103,8 +105,8 @@ func (l *leased) queueBeats(pipeline *pgx.Batch, claims []*claimed) {
 	})
 }
 
-// queueRunCheck is that of a batch, for what a finish has. It asks about every claim, for nobody knows yet which of them stand. One
-// that does not settles nothing: another claim of the same message may stand in the same finish.
+// queueRunCheck is that of a batch, for what a finish has. It asks about every claim, for nobody knows yet which of
+// them stand. One that does not settles nothing: another claim of the same message may stand in the same finish.
 func (f *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	if !f.batch.fired {
 		return func() {}

@@ -12,10 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A message that a manifest emitted names its run, and which attempt of the run it is (saga.Info.Fire). The transaction that
-// consumes such a message also ends the run, by functions of SQL whose contract is in the migration named scheduler:
-// this package knows none of the scheduler's tables. A transaction first checks the runs of its messages, which holds those
-// that are current; a message whose run was cancelled, timed out or sent again meanwhile is discarded without a handler.
+// A message that a manifest emitted names its run, and which attempt of the run it is (saga.Info.Fire). The transaction
+// that consumes such a message also ends the run, by functions of SQL whose contract is in the migration named
+// scheduler: this package knows none of the scheduler's tables. A transaction first checks the runs of its messages,
+// which holds those that are current; a message whose run was cancelled, timed out or sent again meanwhile is discarded
+// without a handler.
 
 //go:embed runs.sql
 var runStatements string
@@ -49,8 +50,8 @@ func checkFire(f *saga.Fire) error {
 	return nil
 }
 
-// readFiring notes whether m was emitted by a manifest. err is what is wrong with its header so far. Of a header that is cut off nothing
-// is believed: the attempt may be missing.
+// readFiring notes whether m was emitted by a manifest. err is what is wrong with its header so far. Of a header that
+// is cut off nothing is believed: the attempt may be missing.
 func (m *message) readFiring(err error) error {
 	f := m.delivery.Info.Fire
 	if f == nil || errors.Is(err, errNewerEnvelope) {
@@ -79,12 +80,13 @@ func (a *attempts) len() int { return len(a.runs) }
 // queueCheck queues the check. The answers are there, one for each attempt, when the pipeline was sent.
 func (b *Bus) queueCheck(pipeline *pgx.Batch, a attempts, worker *string) *[]int32 {
 	answers := new([]int32)
-	pipeline.Queue(b.runs.Get("run_check"), a.runs, a.attempts, worker).QueryRow(func(row pgx.Row) error { return row.Scan(answers) })
+	pipeline.Queue(b.runs.Get("run_check"), a.runs, a.attempts,
+		worker).QueryRow(func(row pgx.Row) error { return row.Scan(answers) })
 	return answers
 }
 
-// checkRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not current. What
-// moves on to a partition is checked there.
+// checkRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
+// current. What moves on to a partition is checked there.
 func (b *batch) checkRuns(ctx context.Context) error {
 	if !b.fired {
 		return nil
@@ -101,8 +103,9 @@ func (b *batch) checkRuns(ctx context.Context) error {
 	return nil
 }
 
-// queueRunCheck queues the check of those messages that have a run. settle is to be called when the pipeline was sent. lost reports
-// whether somebody else has a message by then: what became of its run is not ours to settle. nil is that nobody has.
+// queueRunCheck queues the check of those messages that have a run. settle is to be called when the pipeline was sent.
+// lost reports whether somebody else has a message by then: what became of its run is not ours to settle. nil is that
+// nobody has.
 func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message, lost func(*message) bool) (settle func()) {
 	var fired []*message
 	var a attempts
@@ -149,8 +152,8 @@ func (m *message) settleRun(answer int32) {
 	}
 }
 
-// queueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait for another
-// batch: whoever waits there must not be waited for here.
+// queueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait
+// for another batch: whoever waits there must not be waited for here.
 func (b *batch) queueRunLocks(pipeline *pgx.Batch) {
 	var a attempts
 	for _, i := range b.ending {
@@ -199,7 +202,8 @@ func (b *Bus) queueRunEnd(pipeline *pgx.Batch, e *runEnds) {
 	}
 }
 
-// queueRunEnds reports the runs that end in this transaction. It waits for their manifests, so nothing that waits stands behind it.
+// queueRunEnds reports the runs that end in this transaction. It waits for their manifests, so nothing that waits
+// stands behind it.
 func (b *batch) queueRunEnds(pipeline *pgx.Batch) {
 	if !b.fired && len(b.ending) == 0 {
 		return
@@ -223,8 +227,8 @@ func (b *batch) queueRunEnds(pipeline *pgx.Batch) {
 	b.bus.queueRunEnd(pipeline, ends)
 }
 
-// reportRun adds how m's run ended. A message that is written back or left ends nothing, and one that started an instance leaves the
-// run open for as long as that lives.
+// reportRun adds how m's run ended. A message that is written back or left ends nothing, and one that started an
+// instance leaves the run open for as long as that lives.
 func (m *message) reportRun(ends *runEnds) {
 	switch m.fate {
 	case done:

@@ -35,8 +35,8 @@ var emitters = map[string]struct {
 	}, []string{"claim", "run_check", "run_beat", "finish", "insert", "run_end", "commit"}},
 }
 
-// Whatever statement a connection breaks at, before it or after the server has completed it: the run ends once, together with the
-// effects of its message, which are there once.
+// Whatever statement a connection breaks at, before it or after the server has completed it: the run ends once,
+// together with the effects of its message, which are there once.
 func TestRunEndsOnceAtEveryBreak(t *testing.T) {
 	t.Parallel()
 	for name, e := range emitters {
@@ -49,10 +49,12 @@ func TestRunEndsOnceAtEveryBreak(t *testing.T) {
 					slow = 900 * time.Millisecond
 				}
 				process, proxy := w.proxied()
-				w.startOn(process, "callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond}, e.part(slow))
+				w.startOn(process, "callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond},
+					e.part(slow))
 				sent := 0
 				for _, fault := range []faultproxy.Fault{
-					{When: faultproxy.Before}, {When: faultproxy.After}, {Do: faultproxy.DropReply}, {Do: faultproxy.Swallow},
+					{When: faultproxy.Before}, {When: faultproxy.After}, {Do: faultproxy.DropReply},
+					{Do: faultproxy.Swallow},
 				} {
 					for n := range 2 {
 						fault.Statement, fault.N = statement, n+1

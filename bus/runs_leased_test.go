@@ -62,17 +62,21 @@ func TestRunThatIsOverStopsItsHandler(t *testing.T) {
 			if ordering != bus.Unordered {
 				keyed = append(keyed, bus.KeyedBy(func(job) string { return "a" }))
 			}
-			w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "workers", o, bus.Handle(func(ctx *bus.Context, m job) error {
-				if m.N > 0 {
-					return nil
-				}
-				ctx.Send(called{})
-				<-ctx.Done()
-				stopped <- context.Cause(ctx)
-				return ctx.Err()
-			}, keyed...))
+			w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "workers", o,
+				bus.Handle(func(ctx *bus.Context, m job) error {
+					if m.N > 0 {
+						return nil
+					}
+					ctx.Send(called{})
+					<-ctx.Done()
+					stopped <- context.Cause(ctx)
+					return ctx.Err()
+				}, keyed...))
 			f := w.fire(job{})
-			w.until("it is at work", func() bool { return w.count(`SELECT count(*) FROM edda.run_attempt WHERE began IS NOT NULL`) == 1 })
+			w.until("it is at work", func() bool {
+				return w.count(
+					`SELECT count(*) FROM edda.run_attempt WHERE began IS NOT NULL`) == 1
+			})
 			next := w.fire(job{N: 1})
 			w.exec(`UPDATE edda.run SET state = 'timed_out', ended = now() WHERE id = $1`, [16]byte(f.Run))
 			if cause := await(w, "the end of the handler", stopped); !errors.Is(cause, bus.ErrCancelled) {
@@ -95,11 +99,12 @@ func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			keep(w)
 			g := newGate(t)
-			w.start("workers", bus.EndpointOptions{Lease: time.Minute, ClusterConcurrency: limit}, bus.Handle(func(ctx *bus.Context, m job) error {
-				g.pass()
-				ctx.Send(called{N: m.N})
-				return nil
-			}))
+			w.start("workers", bus.EndpointOptions{Lease: time.Minute, ClusterConcurrency: limit},
+				bus.Handle(func(ctx *bus.Context, m job) error {
+					g.pass()
+					ctx.Send(called{N: m.N})
+					return nil
+				}))
 			f := w.fire(job{N: 1})
 			<-g.came
 			next := w.again(f)
@@ -136,11 +141,12 @@ func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 func TestDrainLeavesTheRunOpen(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	began := make(chan struct{}, 1)
-	e := w.endpoint("workers", bus.EndpointOptions{Drain: 10 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, _ job) error {
-		began <- struct{}{}
-		<-ctx.Done()
-		return ctx.Err()
-	}))
+	e := w.endpoint("workers", bus.EndpointOptions{Drain: 10 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, _ job) error {
+			began <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
 	w.makeQueue("workers")
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -184,13 +190,16 @@ func TestRunsOfAnOrderedEndpoint(t *testing.T) {
 	for i := range n {
 		w.fire(job{Key: fmt.Sprint("k", i%3), N: i})
 	}
-	w.until("every run has ended", func() bool { return w.count(`SELECT count(*) FROM edda.run WHERE state = 'succeeded'`) == n })
+	w.until("every run has ended", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.run WHERE state = 'succeeded'`) == n
+	})
 	w.want(n, `SELECT successes FROM edda.manifest`)
 	w.untilEmpty("workers")
 }
 
-// A lost claim was asked about its run beside one that stood, and took the answer: the message whose claim stood was deleted
-// without its effects, and its run stayed active.
+// A lost claim was asked about its run beside one that stood, and took the answer: the message whose claim stood was
+// deleted without its effects, and its run stayed active.
 func TestLostClaimSettlesNoRun(t *testing.T) {
 	w, handled, release := newBlocked(t)
 	w.manifest("nightly", 2)
@@ -199,7 +208,8 @@ func TestLostClaimSettlesNoRun(t *testing.T) {
 	w.until("the first is handled", func() bool { return handled() == 2 })
 	w.send(job{N: 2}, saga.WithFire(f))
 	w.until("both are handled", func() bool { return handled() == 3 })
-	w.exec("UPDATE "+w.queue("workers")+" SET owner = gen_random_uuid(), claim = claim + 1, due = now() + interval '1 hour' WHERE id = $1", [16]byte(stolen.ID))
+	w.exec("UPDATE "+w.queue("workers")+" SET owner = gen_random_uuid(), claim = claim + 1, due = now() + interval "+
+		"'1 hour' WHERE id = $1", [16]byte(stolen.ID))
 	release()
 	w.untilRun(f, "succeeded/succeeded")
 	w.until("its effect is there", func() bool { return w.count("SELECT count(*) FROM edda.kept") == 1 })
@@ -221,21 +231,22 @@ func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
 	w.wantText("2", "SELECT string_agg(n::text, ',') FROM edda.kept")
 }
 
-// Handlers that wait for runs which somebody has locked had all connections of their endpoint: nothing else was extended, finished or
-// claimed.
+// Handlers that wait for runs which somebody has locked had all connections of their endpoint: nothing else was
+// extended, finished or claimed.
 func TestLockedRunsKeepNobodyElseWaiting(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	keep(w)
 	h := newHands()
 	end, release := ended(t)
-	w.start("workers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16}, bus.Handle(func(ctx *bus.Context, m call) error {
-		defer h.take(ctx, "", m.N)()
-		if m.N == 0 {
-			until(ctx, end)
-		}
-		ctx.Send(called(m))
-		return context.Cause(ctx)
-	}), bus.Handle(func(*bus.Context, job) error { return nil }))
+	w.start("workers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Concurrency: 16},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			defer h.take(ctx, "", m.N)()
+			if m.N == 0 {
+				until(ctx, end)
+			}
+			ctx.Send(called(m))
+			return context.Cause(ctx)
+		}), bus.Handle(func(*bus.Context, job) error { return nil }))
 	long := w.send(call{N: 0})
 	w.until("it runs", func() bool { return h.number() == 1 })
 	w.manifest("nightly", 2)
@@ -277,15 +288,16 @@ func newBlocked(t *testing.T) (w *world, handled func() int, release func()) {
 	keep(w)
 	var calls atomic.Int32
 	gate := make(chan struct{})
-	w.start("workers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m job) error {
-		calls.Add(1)
-		ctx.Send(called{N: m.N})
-		return nil
-	}), bus.Handle(func(*bus.Context, call) error {
-		calls.Add(1)
-		<-gate
-		return nil
-	}))
+	w.start("workers", bus.EndpointOptions{Lease: time.Hour, Poll: 20 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m job) error {
+			calls.Add(1)
+			ctx.Send(called{N: m.N})
+			return nil
+		}), bus.Handle(func(*bus.Context, call) error {
+			calls.Add(1)
+			<-gate
+			return nil
+		}))
 	handled = func() int { return int(calls.Load()) }
 	sent := w.send(call{N: -1})
 	w.until("it has begun", func() bool { return handled() == 1 })

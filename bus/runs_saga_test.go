@@ -31,13 +31,14 @@ func longJobs(store saga.Store, late time.Duration) *saga.Definition {
 			}
 			return nil
 		}),
-		saga.Handles(func(m jobDone) string { return key(m.Key) }, func(_ *nothing, ctx *saga.Context, m jobDone) error {
-			ctx.Complete()
-			if m.Fail {
-				return errNo
-			}
-			return nil
-		}),
+		saga.Handles(func(m jobDone) string { return key(m.Key) },
+			func(_ *nothing, ctx *saga.Context, m jobDone) error {
+				ctx.Complete()
+				if m.Fail {
+					return errNo
+				}
+				return nil
+			}),
 		saga.OnTimeout(func(_ *nothing, ctx *saga.Context, _ jobLate) error { ctx.Complete(); return nil }))
 }
 
@@ -72,20 +73,25 @@ func TestRunEndsWithTheSagaThatItStarted(t *testing.T) {
 func (w *world) untilEmptyOfJobs(endpoint string) {
 	w.t.Helper()
 	table := w.queue(endpoint)
-	w.until("no message waits", func() bool { return w.count(`SELECT count(*) FROM `+table+` WHERE due <= now()`) == 0 })
+	w.until("no message waits", func() bool {
+		return w.count(`SELECT count(*) FROM `+table+
+			` WHERE due <= now()`) == 0
+	})
 }
 
 func TestRunEndsWithTheTimeoutOfItsSaga(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
-		w.start("long", bus.EndpointOptions{Poll: 20 * time.Millisecond}, bus.Saga(longJobs(store, 50*time.Millisecond)))
+		w.start("long", bus.EndpointOptions{Poll: 20 * time.Millisecond},
+			bus.Saga(longJobs(store, 50*time.Millisecond)))
 		f := w.fire(job{Key: "a"})
 		w.untilRun(f, "succeeded/succeeded")
 		w.untilInstances(0)
 	})
 }
 
-// Started and completed by two messages of one batch: the instance never was in the table, and the run ends all the same.
+// Started and completed by two messages of one batch: the instance never was in the table, and the run ends all the
+// same.
 func TestRunOfASagaOfOneBatch(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -197,7 +203,8 @@ func TestRunsOfContendedSagas(t *testing.T) {
 	})
 }
 
-// A batch that waits for the run of a saga which it completes holds no start that others wait for: the run is locked first.
+// A batch that waits for the run of a saga which it completes holds no start that others wait for: the run is locked
+// first.
 func TestCompletionLocksItsRunBeforeStarts(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	d := longJobs(saga.Optimistic, time.Hour)
@@ -214,9 +221,11 @@ func TestCompletionLocksItsRunBeforeStarts(t *testing.T) {
 	}
 	w.start("long", bus.EndpointOptions{Concurrency: 1}, bus.Saga(d))
 	w.until("the batch waits for the run", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`, int32(tx.Conn().PgConn().PID())) == 1
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`,
+			int32(tx.Conn().PgConn().PID())) == 1
 	})
-	_, err := tx.Exec(t.Context(), w.sql(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'long', 'kz', 1, 1, '{}')`))
+	_, err := tx.Exec(t.Context(), w.sql(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		VALUES (gen_random_uuid(), 'long', 'kz', 1, 1, '{}')`))
 	if err == nil {
 		err = tx.Commit(t.Context())
 	}

@@ -31,7 +31,8 @@ func giveUp(recoverability.Failure) recoverability.Decision { return recoverabil
 // manifest makes one that sends jobs.
 func (w *world) manifest(name string, retries int) {
 	w.t.Helper()
-	w.exec(`INSERT INTO edda.manifest (name, definition, retries, kind, body) VALUES ($1, '{}', $2, 'run.job', '{}') ON CONFLICT DO NOTHING`, name, retries)
+	w.exec(`INSERT INTO edda.manifest (name, definition, retries, kind, body) VALUES ($1, '{}', $2, 'run.job', '{}')
+		ON CONFLICT DO NOTHING`, name, retries)
 }
 
 // dispatched makes a run as the scheduler does, but for its message.
@@ -39,14 +40,16 @@ func (w *world) dispatched(manifest string) saga.Fire {
 	w.t.Helper()
 	f := saga.Fire{Manifest: manifest, Run: newID(w.t), Attempt: 1, Due: time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)}
 	w.exec(`INSERT INTO edda.run (id, manifest_id, origin, state, due, ready, attempt)
-		SELECT $1, id, 'manual', 'active', now(), now(), 1 FROM edda.manifest WHERE name = $2`, [16]byte(f.Run), manifest)
+		SELECT $1, id, 'manual', 'active', now(), now(), 1 FROM edda.manifest WHERE name = $2`, [16]byte(f.Run),
+		manifest)
 	w.attempt(f)
 	return f
 }
 
 func (w *world) attempt(f saga.Fire) {
 	w.t.Helper()
-	w.exec(`INSERT INTO edda.run_attempt (run, attempt, message_id) VALUES ($1, $2, gen_random_uuid())`, [16]byte(f.Run), f.Attempt)
+	w.exec(`INSERT INTO edda.run_attempt (run, attempt, message_id) VALUES ($1, $2, gen_random_uuid())`,
+		[16]byte(f.Run), f.Attempt)
 }
 
 // fire makes a run of a manifest with two retries, and sends its message.
@@ -76,7 +79,8 @@ func (w *world) cancelRunInSQL(f saga.Fire) {
 // runOf describes a run and its last attempt: "state/outcome".
 func (w *world) runOf(f saga.Fire) string {
 	w.t.Helper()
-	return w.text(`SELECT r.state || '/' || coalesce(a.outcome, 'open') FROM edda.run r JOIN edda.run_attempt a ON a.run = r.id AND a.attempt = $2
+	return w.text(`SELECT r.state || '/' || coalesce(a.outcome, 'open') FROM edda.run r
+		JOIN edda.run_attempt a ON a.run = r.id AND a.attempt = $2
 		WHERE r.id = $1`, [16]byte(f.Run), f.Attempt)
 }
 
@@ -154,7 +158,8 @@ func TestRunEndsAsItsMessage(t *testing.T) {
 				}
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 				failed := eventsOf[bus.RunFailed](w)
-				if told := strings.HasSuffix(ending.want, "failed"); told != (len(failed) == 1) || told && failed[0].Final != (name == "permanent") {
+				if told := strings.HasSuffix(ending.want, "failed"); told != (len(failed) == 1) || told &&
+					failed[0].Final != (name == "permanent") {
 					t.Errorf("told: %+v", failed)
 				}
 				if n := len(eventsOf[bus.DeadLettered](w)); n > 0 {
@@ -176,7 +181,8 @@ func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyWay(t, func(t *testing.T, part func(func(job) error) bus.Part) {
 				w := newWorld(t, bus.Options{})
-				w.start("workers", bus.EndpointOptions{UnknownFor: time.Millisecond}, part(func(job) error { return nil }))
+				w.start("workers", bus.EndpointOptions{UnknownFor: time.Millisecond},
+					part(func(job) error { return nil }))
 				w.manifest("nightly", 5)
 				f := w.dispatched("nightly")
 				w.raw(test.kind, test.body, fmt.Sprintf(`{"edda-run":"%s"}`, f.Run), "workers")
@@ -188,7 +194,8 @@ func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
 	}
 }
 
-// A header that names no run properly, or a run that is gone: the message is kept as a dead letter, for nobody else has it.
+// A header that names no run properly, or a run that is gone: the message is kept as a dead letter, for nobody else has
+// it.
 func TestMessageOfNoRunIsADeadLetter(t *testing.T) {
 	run := "0197f3b0-0000-7000-8000-000000000001"
 	tests := map[string]struct{ header, reason, text string }{
@@ -241,7 +248,8 @@ func TestMessageOfARunThatIsOverIsDropped(t *testing.T) {
 		}
 		w.wantRun(cancelled, "cancelled/open")
 		w.wantRun(current, "succeeded/succeeded")
-		w.wantText("open", `SELECT coalesce(outcome, 'open') FROM edda.run_attempt WHERE run = $1 AND attempt = 1`, [16]byte(stale.Run))
+		w.wantText("open", `SELECT coalesce(outcome, 'open') FROM edda.run_attempt WHERE run = $1 AND attempt = 1`,
+			[16]byte(stale.Run))
 		w.want(2, `SELECT count(*) FROM edda.discarded WHERE reason = 'its run is over'`)
 	})
 }
@@ -259,7 +267,8 @@ func TestTwoMessagesOfOneAttempt(t *testing.T) {
 		w.untilEmpty("workers")
 		w.wantRun(f, "succeeded/succeeded")
 		if len(handled) == 2 && strings.HasSuffix(t.Name(), "leased") {
-			w.want(1, `SELECT count(*) FROM edda.discarded`) // the handlers ran side by side; one of them has written nothing
+			// the handlers ran side by side; one of them has written nothing
+			w.want(1, `SELECT count(*) FROM edda.discarded`)
 		} else if len(handled) != 1 {
 			t.Errorf("%d were handled", len(handled))
 		}
@@ -327,7 +336,8 @@ func TestCancelOfARunWaitsForItsBatch(t *testing.T) {
 	conn := w.begin().Conn()
 	cancelled := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(context.WithoutCancel(t.Context()), w.sql(`UPDATE edda.run SET state = 'cancelled' WHERE state = 'active'`))
+		_, err := conn.Exec(context.WithoutCancel(t.Context()),
+			w.sql(`UPDATE edda.run SET state = 'cancelled' WHERE state = 'active'`))
 		cancelled <- err
 	}()
 	pgtest.AwaitBlocked(t, w.owner, conn)
@@ -345,13 +355,15 @@ func TestHandlerDoesNotEndItsOwnRun(t *testing.T) {
 		w.exec(`GRANT UPDATE ON edda.run TO "` + w.role + `"`)
 	}
 	var tries atomic.Int32
-	w.start("workers", bus.EndpointOptions{Poll: 10 * time.Millisecond}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ job) error {
-		if tries.Add(1) > 1 {
-			return nil
-		}
-		_, err := tx.Exec(ctx, w.sql(`UPDATE edda.run SET state = 'cancelled' WHERE id = $1`), [16]byte(ctx.Info().Fire.Run))
-		return err
-	}))
+	w.start("workers", bus.EndpointOptions{Poll: 10 * time.Millisecond},
+		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ job) error {
+			if tries.Add(1) > 1 {
+				return nil
+			}
+			_, err := tx.Exec(ctx, w.sql(`UPDATE edda.run SET state = 'cancelled' WHERE id = $1`),
+				[16]byte(ctx.Info().Fire.Run))
+			return err
+		}))
 	f := w.fire(job{})
 	w.untilEmpty("workers")
 	w.wantRun(f, "succeeded/succeeded")
@@ -368,7 +380,8 @@ func TestLogOfARunThatFailed(t *testing.T) {
 	f := w.fire(job{})
 	w.untilRun(f, "dead/failed")
 	w.until("it is logged", func() bool { return strings.Contains(texts.String(), "edda: run failed") })
-	for _, want := range []string{"level=WARN", "manifest=nightly", "run=" + f.Run.String(), "run_attempt=1", "final=true", "reason=permanent", "error="} {
+	for _, want := range []string{"level=WARN", "manifest=nightly", "run=" + f.Run.String(), "run_attempt=1",
+		"final=true", "reason=permanent", "error="} {
 		if !strings.Contains(texts.String(), want) {
 			t.Errorf("no %s in %s", want, texts.String())
 		}
@@ -379,21 +392,23 @@ func TestLogOfARunThatFailed(t *testing.T) {
 func TestRunsOfARawHandler(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var left atomic.Bool
-	w.start("bridge", bus.EndpointOptions{Policy: giveUp, Poll: 10 * time.Millisecond}, bus.HandleRaw(func(_ *bus.Context, d *saga.Delivery) error {
-		switch {
-		case strings.Contains(string(d.Body), `"bad"`):
-			return errNo
-		case left.CompareAndSwap(false, true):
-			return bus.ErrLeave
-		}
-		return nil
-	}))
+	w.start("bridge", bus.EndpointOptions{Policy: giveUp, Poll: 10 * time.Millisecond},
+		bus.HandleRaw(func(_ *bus.Context, d *saga.Delivery) error {
+			switch {
+			case strings.Contains(string(d.Body), `"bad"`):
+				return errNo
+			case left.CompareAndSwap(false, true):
+				return bus.ErrLeave
+			}
+			return nil
+		}))
 	good, bad := w.fire(job{Key: "good"}, saga.To("bridge")), w.fire(job{Key: "bad"}, saga.To("bridge"))
 	w.untilRun(good, "succeeded/succeeded")
 	w.untilRun(bad, "waiting/failed")
 }
 
-// The distributor of a partitioned endpoint moves the message of a run untouched, and ends the run of one that it cannot move.
+// The distributor of a partitioned endpoint moves the message of a run untouched, and ends the run of one that it
+// cannot move.
 func TestRunsOfAPartitionedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	o := bus.PartitionOptions{Partitions: 2}

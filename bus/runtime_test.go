@@ -20,7 +20,8 @@ import (
 func TestRuntimeRoleIsToldToInstall(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, pgtest.Runtime)
 	e := w.endpoint("notes", bus.EndpointOptions{}, bus.HandleTx(hears))
-	for call, err := range map[string]error{"Install": e.Install(t.Context()), "Run with AutoInstall": e.Run(t.Context())} {
+	for call, err := range map[string]error{"Install": e.Install(t.Context()),
+		"Run with AutoInstall": e.Run(t.Context())} {
 		if pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), `edda migrate install notes`) {
 			t.Errorf("%s: %v", call, err)
 		}
@@ -32,7 +33,8 @@ func TestRuntimeRoleIsToldToInstall(t *testing.T) {
 		t.Errorf("the runtime role created a table: %v", err)
 	}
 	var role string
-	if err := w.pool.QueryRow(t.Context(), `SELECT current_user`).Scan(&role); err != nil || role != w.role || role == "" {
+	if err := w.pool.QueryRow(t.Context(), `SELECT current_user`).Scan(&role); err != nil || role != w.role ||
+		role == "" {
 		t.Errorf("the engine runs as %q, want %q: %v", role, w.role, err)
 	}
 	w.makeQueue("notes")
@@ -47,14 +49,16 @@ func TestRuntimeRoleIsToldToInstall(t *testing.T) {
 func (w *world) untilSubscribed(endpoint string) {
 	w.t.Helper()
 	w.until(endpoint+" is subscribed", func() bool {
-		return w.count(`SELECT count(*) FROM edda.subscription s JOIN edda.queue q ON q.id = s.queue WHERE q.endpoint = $1`, endpoint) > 0
+		return w.count(`SELECT count(*) FROM edda.subscription s JOIN edda.queue q ON q.id = s.queue
+			WHERE q.endpoint = $1`, endpoint) > 0
 	})
 }
 
 // Old ids and records are deleted under the role that runs endpoints.
 func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), '', now() - n * interval '1 day' FROM generate_series(1, 10) n`)
+	w.exec(`INSERT INTO edda.sent_id (id, sum, at) SELECT gen_random_uuid(), '', now() - n * interval '1 day'
+		FROM generate_series(1, 10) n`)
 	w.exec(`INSERT INTO edda.discarded (endpoint, message_id, kind, saga, key, reason, at)
 		SELECT 'e', gen_random_uuid(), 'k', '', '', 'r', now() - n * interval '4 days' FROM generate_series(1, 10) n`)
 	bus.CleanNow(t.Context(), w.bus)
@@ -65,7 +69,8 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	}
 }
 
-// Every way to send works for a role that may only send, in every isolation, under ids of its own too; and it reads nothing.
+// Every way to send works for a role that may only send, in every isolation, under ids of its own too; and it reads
+// nothing.
 func TestSenderRoleSends(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, pgtest.Sender)
 	w.makeQueue("listener")
@@ -107,7 +112,8 @@ func TestSenderRoleSends(t *testing.T) {
 		sent += 4
 	}
 	w.want(sent, `SELECT count(*) FROM edda.queue_1`)
-	if _, err := w.bus.Peek(t.Context(), "listener", bus.PeekOptions{}); pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), "edda migrate grants") {
+	if _, err := w.bus.Peek(t.Context(), "listener", bus.PeekOptions{}); pg.ClassOf(err) != pg.Denied ||
+		!strings.Contains(err.Error(), "edda migrate grants") {
 		t.Errorf("a sender looked into a queue: %v", err)
 	}
 	e := w.endpoint("listener", bus.EndpointOptions{}, bus.HandleTx(hears))

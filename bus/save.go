@@ -133,8 +133,8 @@ func (b *batch) givenIDs() (ids []outbox.Given, senders []*message) {
 	return ids, senders
 }
 
-// sortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its effects
-// are already part of this transaction, so the batch starts over and the step then fails.
+// sortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its
+// effects are already part of this transaction, so the batch starts over and the step then fails.
 //
 // When several messages of the batch give one id, the first that has not lost its instance sends it. An id that is
 // sent by none is given back.

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A batch of a limited endpoint has a seat: a slot of the limit that it holds by a row lock in its own transaction. Nothing is
-// written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
+// A batch of a limited endpoint has a seat: a slot of the limit that it holds by a row lock in its own transaction.
+// Nothing is written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
 
 // queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
 func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
@@ -27,9 +27,9 @@ func (r report) unseated() bool { return r.seat != nil && !r.seat.Taken }
 
 const seekEvery = 50 * time.Millisecond
 
-// awaitSeat makes a worker wait that has found no seat: a little while, or, when the limit is paused, until the next poll.
-// A change of the limit ends the wait. One worker of a process does that, and tries again; it tells whether this is the one. The
-// others are idle, and are called when that one has found more than it can take.
+// awaitSeat makes a worker wait that has found no seat: a little while, or, when the limit is paused, until the next
+// poll. A change of the limit ends the wait. One worker of a process does that, and tries again; it tells whether this
+// is the one. The others are idle, and are called when that one has found more than it can take.
 func (w *worker) awaitSeat(ctx context.Context, closed bool) (again bool) {
 	if !w.pump.seek() {
 		return false
@@ -104,7 +104,8 @@ func (e *Endpoint) compareLimit(inForce int) {
 	if inForce == ours || e.otherLimit.Swap(int64(inForce)) == int64(inForce) {
 		return
 	}
-	e.bus.log.Warn("edda: the endpoint's limit is another than its program's", "endpoint", e.name, "limit", inForce, "cluster_concurrency", ours,
+	e.bus.log.Warn("edda: the endpoint's limit is another than its program's", "endpoint", e.name, "limit", inForce,
+		"cluster_concurrency", ours,
 		"remedy", fmt.Sprintf("edda limit set %s %d", e.name, ours))
 }
 
@@ -122,8 +123,8 @@ func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 // lookEvery bounds how long an endpoint that had no limit works on without one after its first was set.
 const lookEvery = time.Second
 
-// awaitLimit looks for a first limit now and then, so that no batch need look. An endpoint that has one keeps one, so that is
-// the end of it.
+// awaitLimit looks for a first limit now and then, so that no batch need look. An endpoint that has one keeps one, so
+// that is the end of it.
 func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
 	for !e.limited.Load() {
 		timer := time.NewTimer(run.Jitter(lookEvery))

@@ -72,7 +72,10 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 		w.setLimit(n)
 		c.most.Store(0)
 		from := c.done.Load()
-		w.until(fmt.Sprintf("it was busy under the limit %d", n), func() bool { return c.done.Load() > from+40 && c.most.Load() >= int64(n) })
+		w.until(fmt.Sprintf("it was busy under the limit %d", n), func() bool {
+			return c.done.Load() > from+40 &&
+				c.most.Load() >= int64(n)
+		})
 		if most := c.most.Load(); most > int64(n) {
 			t.Errorf("%d batches at once, and the limit is %d", most, n)
 		}
@@ -162,7 +165,8 @@ func TestDeployLeavesTheOperatorsLimitAlone(t *testing.T) {
 // A deploy with another number changes nothing, which somebody should know.
 func TestCheckWarnsOfAnotherLimit(t *testing.T) {
 	var text bytes.Buffer // read when nothing runs
-	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	w := newWorld(t, bus.Options{Logger: slog.New(
+		slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	w.makeQueue("errands")
 	for _, deploy := range []struct {
 		number int
@@ -173,13 +177,16 @@ func TestCheckWarnsOfAnotherLimit(t *testing.T) {
 		{8, `limit=3 cluster_concurrency=8 remedy="edda limit set errands 8"`},
 	} {
 		text.Reset()
-		e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: deploy.number}, bus.HandleTx((&crowd{}).handle))
+		e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: deploy.number},
+			bus.HandleTx((&crowd{}).handle))
 		if err := errors.Join(e.Install(t.Context()), e.Check(t.Context()), e.Check(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Count(text.String(), "\n")
-		if deploy.warns == "" && lines > 0 || deploy.warns != "" && (lines != 1 || !strings.Contains(text.String(), deploy.warns)) {
-			t.Errorf("deployed with %d, the log says %q, want one line with %q", deploy.number, text.String(), deploy.warns)
+		if deploy.warns == "" && lines > 0 || deploy.warns != "" &&
+			(lines != 1 || !strings.Contains(text.String(), deploy.warns)) {
+			t.Errorf("deployed with %d, the log says %q, want one line with %q", deploy.number, text.String(),
+				deploy.warns)
 		}
 	}
 }
@@ -193,7 +200,8 @@ func TestLimitErrors(t *testing.T) {
 	}
 	_, get := w.bus.Limit(t.Context(), "errands")
 	for name, err := range map[string]error{
-		"get": get, "pause": w.bus.PauseLimit(t.Context(), "errands", ""), "resume": w.bus.ResumeLimit(t.Context(), "errands"),
+		"get": get, "pause": w.bus.PauseLimit(t.Context(), "errands", ""),
+		"resume": w.bus.ResumeLimit(t.Context(), "errands"),
 	} {
 		if !errors.Is(err, bus.ErrNoLimit) {
 			t.Errorf("%s without a limit: %v", name, err)
@@ -208,7 +216,8 @@ func TestLimitErrors(t *testing.T) {
 		}
 	}
 	for _, n := range []int{-1, 10_001} {
-		_, err := bus.NewEndpoint(w.bus, "errands", bus.EndpointOptions{ClusterConcurrency: n}, bus.HandleTx((&crowd{}).handle))
+		_, err := bus.NewEndpoint(w.bus, "errands", bus.EndpointOptions{ClusterConcurrency: n},
+			bus.HandleTx((&crowd{}).handle))
 		if err == nil || !strings.Contains(err.Error(), "ClusterConcurrency") {
 			t.Errorf("ClusterConcurrency %d: %v", n, err)
 		}

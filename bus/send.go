@@ -85,7 +85,8 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 }
 
 // sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
-func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue, err error) {
+func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue,
+	err error) {
 	if _, err := b.routes.get(ctx, conn); err != nil { // while no transaction is open
 		return saga.Sent{}, nil, sendError(out, err)
 	}
@@ -295,7 +296,8 @@ func insertArgs(out saga.Outgoing) []any {
 	if !out.Info.Due.IsZero() {
 		due = &out.Info.Due
 	}
-	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body), micros(out.Delay)}
+	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body),
+		micros(out.Delay)}
 }
 
 // micros rounds up, so that nothing is early.

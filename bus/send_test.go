@@ -21,7 +21,8 @@ import (
 // way is one way to send a command or to publish an event, in a transaction that ends as told or alone.
 type way func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 
-func inTx(send func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error)) way {
+func inTx(send func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+	error)) way {
 	return func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 		tx := w.begin()
 		sent, err := send(w.bus)(ctx, tx, m, o...)
@@ -32,7 +33,8 @@ func inTx(send func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...s
 	}
 }
 
-func inSQL(send func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error)) way {
+func inSQL(send func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+	error)) way {
 	return func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 		db := stdlib.OpenDBFromPool(w.pool)
 		defer func() { _ = db.Close() }()
@@ -55,7 +57,8 @@ var sends = map[string]way{
 	"SendTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
 		return b.SendTx
 	}),
-	"SendAllTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+	"SendAllTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+		error) {
 		return func(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 			sent, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: m, Options: o}})
 			if err != nil {
@@ -64,7 +67,8 @@ var sends = map[string]way{
 			return sent[0], nil
 		}
 	}),
-	"SendSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+	"SendSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+		error) {
 		return b.SendSQL
 	}),
 }
@@ -73,10 +77,12 @@ var publishes = map[string]way{
 	"Publish": func(ctx context.Context, w *world, _ bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 		return w.bus.Publish(ctx, m, o...)
 	},
-	"PublishTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+	"PublishTx": inTx(func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+		error) {
 		return b.PublishTx
 	}),
-	"PublishSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+	"PublishSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
+		error) {
 		return b.PublishSQL
 	}),
 }
@@ -88,21 +94,24 @@ func TestEveryWayToSendIsTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			got := make(chan saga.Info, 10)
-			w.start("gets", bus.EndpointOptions{Poll: 20 * time.Millisecond}, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m told) error {
-				if m.Sum != 7 {
-					return fmt.Errorf("%+v", m)
-				}
-				got <- ctx.Info()
-				return nil
-			}))
+			w.start("gets", bus.EndpointOptions{Poll: 20 * time.Millisecond},
+				bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m told) error {
+					if m.Sum != 7 {
+						return fmt.Errorf("%+v", m)
+					}
+					got <- ctx.Info()
+					return nil
+				}))
 			id := newID(t)
 			begun := time.Now()
-			sent, err := send(t.Context(), w, true, told{Sum: 7}, saga.WithHeader("who", `"me" & ü`), saga.Delay(50*time.Millisecond), saga.WithID(id))
+			sent, err := send(t.Context(), w, true, told{Sum: 7}, saga.WithHeader("who", `"me" & ü`),
+				saga.Delay(50*time.Millisecond), saga.WithID(id))
 			if err != nil || sent.ID != id || sent.Copies != 1 || sent.Duplicate {
 				t.Fatalf("%+v %v", sent, err)
 			}
 			info := await(w, "the message", got)
-			if info.ID != id || info.Header("who") != `"me" & ü` || info.Intent != saga.Command || info.From != "" || info.Attempt != 1 ||
+			if info.ID != id || info.Header("who") != `"me" & ü` || info.Intent != saga.Command || info.From != "" ||
+				info.Attempt != 1 ||
 				info.CorrelationID != id || info.ConversationID != id {
 				t.Errorf("%+v", info)
 			}
@@ -119,7 +128,8 @@ func TestEveryWayToSendIsTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info := await(w, "a message of the past", got); info.ID != past.ID || info.Due.Before(begun.Add(-time.Minute)) {
+			if info := await(w, "a message of the past", got); info.ID != past.ID ||
+				info.Due.Before(begun.Add(-time.Minute)) {
 				t.Errorf("%+v: what is due in the past is due now", info)
 			}
 		})
@@ -128,7 +138,8 @@ func TestEveryWayToSendIsTheSame(t *testing.T) {
 
 func TestMessageOfATransactionThatRolledBackIsNotSent(t *testing.T) {
 	t.Parallel()
-	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendAllTx": sends["SendAllTx"], "SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
+	for name, send := range map[string]way{"SendTx": sends["SendTx"], "SendAllTx": sends["SendAllTx"],
+		"SendSQL": sends["SendSQL"], "PublishTx": publishes["PublishTx"], "PublishSQL": publishes["PublishSQL"]} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
@@ -159,7 +170,8 @@ func TestPublishGoesToEverySubscriber(t *testing.T) {
 				t.Errorf("%+v %v", sent, err)
 			}
 			for _, name := range []string{"one", "two"} {
-				w.want(1, `SELECT count(*) FROM `+w.queue(name)+` WHERE id = $1::text::uuid AND position('"edda-intent":"publish"' IN convert_from(header, 'UTF8')) > 0`, sent.ID.String())
+				w.want(1, `SELECT count(*) FROM `+w.queue(name)+
+					` WHERE id = $1::text::uuid AND position('"edda-intent":"publish"' IN convert_from(header, 'UTF8')) > 0`, sent.ID.String())
 			}
 		})
 	}
@@ -183,16 +195,19 @@ func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 	for name, send := range sends {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{Routes: []bus.Routing{bus.Route[paid]("one")}})
-			if _, err := send(t.Context(), w, true, shipped{}); !errors.Is(err, bus.ErrNoRoute) || !strings.Contains(err.Error(), "order.shipped") {
+			if _, err := send(t.Context(), w, true, shipped{}); !errors.Is(err, bus.ErrNoRoute) ||
+				!strings.Contains(err.Error(), "order.shipped") {
 				t.Errorf("%v", err)
 			}
-			if _, err := send(t.Context(), w, true, shipped{}, saga.To("nowhere")); !errors.Is(err, bus.ErrNoRoute) || !strings.Contains(err.Error(), "nowhere") {
+			if _, err := send(t.Context(), w, true, shipped{}, saga.To("nowhere")); !errors.Is(err, bus.ErrNoRoute) ||
+				!strings.Contains(err.Error(), "nowhere") {
 				t.Errorf("%v", err)
 			}
 			w.install("one", bus.HandleTx(hears))
 			w.install("two", bus.HandleTx(hears))
 			_, err := send(t.Context(), w, true, shipped{})
-			if !errors.Is(err, bus.ErrAmbiguous) || !strings.Contains(err.Error(), "one, two") || strings.Count(err.Error(), "send order.shipped") > 1 {
+			if !errors.Is(err, bus.ErrAmbiguous) || !strings.Contains(err.Error(), "one, two") ||
+				strings.Count(err.Error(), "send order.shipped") > 1 {
 				t.Errorf("%v", err)
 			}
 			if sent, err := send(t.Context(), w, true, shipped{}, saga.To("two")); err != nil || sent.Copies != 1 {
@@ -204,7 +219,8 @@ func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one"))
 			var permanent *saga.PermanentError
-			if _, err := send(t.Context(), w, true, place{Order: strings.Repeat("x", 2<<20)}); !errors.As(err, &permanent) || !errors.Is(err, saga.ErrTooLarge) {
+			if _, err := send(t.Context(), w, true, place{Order: strings.Repeat("x", 2<<20)}); !errors.As(err,
+				&permanent) || !errors.Is(err, saga.ErrTooLarge) {
 				t.Errorf("%v, want a permanent ErrTooLarge", err)
 			}
 		})
@@ -268,15 +284,16 @@ func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
 		w.start("asks", bus.EndpointOptions{}, bus.Saga(asks))
 		w.send(place{Order: "7", Total: 21})
 		w.until("the answer is there", func() bool {
-			return w.count(`SELECT count(*) FROM edda.saga WHERE saga = 'asks' AND key = '7' AND (state ->> 'Sum')::int = 42`) == 1
+			return w.count(`SELECT count(*) FROM edda.saga WHERE saga = 'asks' AND key = '7'
+				AND (state ->> 'Sum')::int = 42`) == 1
 		})
 		w.untilEmpty("answers")
 		w.want(0, `SELECT count(*) FROM edda.saga WHERE saga = 'answers'`)
 	})
 }
 
-// Many at once are as many alone: each in its own queue, in the order given, with what was asked for it; and nothing is left of them
-// when one cannot be sent and the transaction ends with that.
+// Many at once are as many alone: each in its own queue, in the order given, with what was asked for it; and nothing is
+// left of them when one cannot be sent and the transaction ends with that.
 func TestManyCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, notify := range []bool{false, true} {
@@ -304,14 +321,18 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				}
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one")+` WHERE id = $1::text::uuid`, sent[0].ID.String())
-			for n, at := range []int{1, 4, 3, 2} { // what needs a statement of its own comes behind, and the delayed one last
-				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())
+			// what needs a statement of its own comes behind, and the delayed one last
+			for n, at := range []int{1, 4, 3, 2} {
+				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+
+					fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())
 			}
-			w.want(1, `SELECT count(*) FROM `+w.queue("listener")+` WHERE position('"who":"me"' IN convert_from(header, 'UTF8')) > 0`)
+			w.want(1, `SELECT count(*) FROM `+w.queue("listener")+
+				` WHERE position('"who":"me"' IN convert_from(header, 'UTF8')) > 0`)
 
 			for story, bad := range map[string]saga.Posting{"no route": {Message: paid{}}, "no message": {}} {
 				tx = w.begin()
-				if _, err := w.bus.SendAllTx(t.Context(), tx, []saga.Posting{{Message: told{Sum: 5}}, bad}); err == nil {
+				if _, err := w.bus.SendAllTx(t.Context(), tx,
+					[]saga.Posting{{Message: told{Sum: 5}}, bad}); err == nil {
 					t.Errorf("%s: no error", story)
 				}
 				_ = tx.Rollback(t.Context())

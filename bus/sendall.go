@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SendAllTx is SendTx for many commands: what two round trips can write goes in two, however many it is. Those to one endpoint are
-// due in the order given, as far as they are due at once. Commands with WithID, At or Delay go one by one behind the others.
-// After an error the transaction has to be rolled back: some of them may have been written.
+// SendAllTx is SendTx for many commands: what two round trips can write goes in two, however many it is. Those to one
+// endpoint are due in the order given, as far as they are due at once. Commands with WithID, At or Delay go one by one
+// behind the others. After an error the transaction has to be rolled back: some of them may have been written.
 func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error) {
 	if len(all) == 0 {
 		return nil, nil

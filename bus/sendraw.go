@@ -15,7 +15,8 @@ import (
 // RawMessage is a message of SendRaw and PublishRaw: bytes that somebody else has encoded.
 type RawMessage struct {
 	saga.Raw
-	ID     saga.ID           // zero is a new one. It is not remembered, other than that of saga.WithID: the same may be sent again
+	// zero is a new one. It is not remembered, other than that of saga.WithID: the same may be sent again
+	ID     saga.ID
 	Header map[string]string // limits are those of saga.WithHeader
 }
 
@@ -191,7 +192,8 @@ func queueInserts(pipeline *pgx.Batch, q *queue, out []saga.Outgoing) {
 		bytes           int
 	)
 	flush := func() {
-		pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers), slices.Clone(bodies))
+		pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers),
+			slices.Clone(bodies))
 		ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
 	}
 	for n := range out {

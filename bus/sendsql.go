@@ -11,9 +11,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so
-// that it works under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another connection,
-// since tx may be of another database, and fails after two seconds when there is none to be had: call it again, or use InSQL.
+// SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so that it works
+// under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another
+// connection, since tx may be of another database, and fails after two seconds when there is none to be had: call it
+// again, or use InSQL.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.callSend(ctx, tx, saga.Command, m, o)
 }
@@ -23,7 +24,8 @@ func (b *Bus) PublishSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...s
 	return b.callSend(ctx, tx, saga.Event, m, o)
 }
 
-func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Sent, error) {
+func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message,
+	o []saga.SendOption) (saga.Sent, error) {
 	out, err := b.compose(intent, m, o)
 	if err != nil {
 		return saga.Sent{}, err
@@ -46,7 +48,8 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		sent saga.Sent
 		text string
 	)
-	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body), string(appendHeader(nil, &out.Info)),
+	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body),
+		string(appendHeader(nil, &out.Info)),
 		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), micros(out.Delay), known.schemaID)
 	err = row.Scan(&text, &sent.Copies, &sent.Duplicate)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -36,7 +36,8 @@ type session struct {
 	looking sync.Mutex // guards looked: one worker asks for all
 	looked  time.Time
 
-	writing chan struct{} // of capacity 1: whoever has put something in writes the row, so that an end and a beginning do not cross
+	// of capacity 1: whoever has put something in writes the row, so that an end and a beginning do not cross
+	writing chan struct{}
 
 	mu      sync.Mutex    // guards all below
 	running map[int]int   // endpoints that run, by queue
@@ -65,13 +66,14 @@ func newSession(b *Bus) *session {
 		host = "unknown" // it is for people who read the log
 	}
 	return &session{
-		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: make(chan struct{}, 1), writing: make(chan struct{}, 1),
+		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		writing: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
 }
 
-// join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that could
-// be seen are known.
+// join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that
+// could be seen are known.
 func (s *session) join(ctx context.Context, queue int) (leave func(), err error) {
 	s.mu.Lock()
 	s.running[queue]++
@@ -102,7 +104,8 @@ func (s *session) leave(ctx context.Context, queue int) {
 	s.queueOver(pipeline)
 	pipeline.Queue(s.bus.sql.Get("end_session"), s.id)
 	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		s.bus.log.Warn("edda: the session was not ended, which will look like a death", "session", s.id.String(), "error", err)
+		s.bus.log.Warn("edda: the session was not ended, which will look like a death", "session", s.id.String(),
+			"error", err)
 	}
 }
 
@@ -254,11 +257,13 @@ func (s *session) learn(ctx context.Context, found sighting) {
 	}
 	log := s.bus.log
 	for _, d := range found.dead {
-		log.Warn("edda: a process died", "session", d.id.String(), "host", d.host, "pid", d.pid, "endpoints", s.names(d.queues))
+		log.Warn("edda: a process died", "session", d.id.String(), "host", d.host, "pid", d.pid, "endpoints",
+			s.names(d.queues))
 	}
 	for queue, remaining := range found.careful {
 		if _, was := old[queue]; !was {
-			log.Warn("edda: careful mode", "endpoint", s.names([]int{queue})[0], "until", time.Now().Add(remaining).UTC())
+			log.Warn("edda: careful mode", "endpoint", s.names([]int{queue})[0], "until",
+				time.Now().Add(remaining).UTC())
 		}
 	}
 	for queue := range old {
@@ -354,11 +359,12 @@ func (s *session) awaitLock(ctx context.Context) {
 	}
 }
 
-// lookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that somebody
-// had in hand before: that may have been a process which is gone since a millisecond.
+// lookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that
+// somebody had in hand before: that may have been a process which is gone since a millisecond.
 //
-// The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a session while it
-// has one, and a death is not seen before the time of its session is over, which the renewals find out.
+// The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a
+// session while it has one, and a death is not seen before the time of its session is over, which the renewals find
+// out.
 func (s *session) lookAround(ctx context.Context) {
 	if !s.peers.Load() || s.bus.wakeup == PollOnly {
 		return
@@ -381,8 +387,9 @@ type owner struct {
 }
 
 // dead tells which of the sessions belong to processes that died: their rows say so, or their lock is free, or their
-// time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server process is gone that
-// ran its batch. Our own session never is dead. While this process doubts its own connection it believes only what others saw.
+// time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server
+// process is gone that ran its batch. Our own session never is dead. While this process doubts its own connection it
+// believes only what others saw.
 func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[saga.ID]bool, error) {
 	var ids []saga.ID
 	var backends []int

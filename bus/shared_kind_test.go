@@ -41,11 +41,12 @@ func twoSagas(l, r saga.Store) []bus.Part {
 			saga.OnTimeout(func(s *left, _ *saga.Context, _ rung) error { s.Rung++; return nil }),
 			saga.OnReply(func(s *left, _ *saga.Context, _ comfort) error { s.Told++; return nil }))),
 		bus.Saga(saga.Define("right", saga.Options{Store: r},
-			saga.StartedBy(func(m openRight) string { return m.Key }, func(_ *right, c *saga.Context, _ openRight) error {
-				c.Timeout(10*time.Millisecond, rung{})
-				c.Send(doubt{})
-				return nil
-			}),
+			saga.StartedBy(func(m openRight) string { return m.Key },
+				func(_ *right, c *saga.Context, _ openRight) error {
+					c.Timeout(10*time.Millisecond, rung{})
+					c.Send(doubt{})
+					return nil
+				}),
 			saga.OnTimeout(func(s *right, _ *saga.Context, _ rung) error { s.Rung++; return nil }),
 			saga.OnReply(func(s *right, _ *saga.Context, _ comfort) error { s.Told++; return nil }))),
 	}
@@ -66,7 +67,8 @@ func TestSagasShareTimeoutsAndAnswers(t *testing.T) {
 			w.send(openRight{Key: fmt.Sprint(i)})
 		}
 		w.until("all have heard both", func() bool {
-			return w.count(`SELECT count(*) FROM edda.saga WHERE state ->> 'Rung' = '1' AND state ->> 'Told' = '1'`) == 2*n
+			return w.count(`SELECT count(*) FROM edda.saga WHERE state ->> 'Rung' = '1'
+				AND state ->> 'Told' = '1'`) == 2*n
 		})
 		w.want(0, `SELECT (SELECT count(*) FROM edda.dead_letter) + (SELECT count(*) FROM edda.discarded)`)
 	})
@@ -97,8 +99,10 @@ func TestMessageForAnInstanceOfAnotherSaga(t *testing.T) {
 }
 
 func TestSagasThatCannotShareAKind(t *testing.T) {
-	opens := saga.StartedBy(func(m openLeft) string { return m.Key }, func(*left, *saga.Context, openLeft) error { return nil })
-	other := saga.StartedBy(func(m openRight) string { return m.Key }, func(*left, *saga.Context, openRight) error { return nil })
+	opens := saga.StartedBy(func(m openLeft) string { return m.Key },
+		func(*left, *saga.Context, openLeft) error { return nil })
+	other := saga.StartedBy(func(m openRight) string { return m.Key },
+		func(*left, *saga.Context, openRight) error { return nil })
 	hears := func(o ...saga.HandleOption) saga.Part[left] {
 		return saga.OnReply(func(*left, *saga.Context, comfort) error { return nil }, o...)
 	}

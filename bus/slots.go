@@ -13,11 +13,12 @@ import (
 )
 
 // A handler of a leased endpoint that has a limit holds one of its slots for as long as it has its message: the slot is
-// granted in the transaction that claims the message, renewed with its lease, and given back in the transaction that ends it. Who
-// has lost his slot can do none of the three.
+// granted in the transaction that claims the message, renewed with its lease, and given back in the transaction that
+// ends it. Who has lost his slot can do none of the three.
 
-// Slot is which slot of the endpoint's limit the handler holds, and its epoch, which grows with each grant of the slot: give
-// it to a system outside that can refuse smaller ones. Both are 0 where the endpoint has no limit, or is not leased.
+// Slot is which slot of the endpoint's limit the handler holds, and its epoch, which grows with each grant of the slot:
+// give it to a system outside that can refuse smaller ones. Both are 0 where the endpoint has no limit, or is not
+// leased.
 func (c *Context) Slot() (no int, epoch int64) {
 	if c.slot == nil {
 		return 0, 0
@@ -33,7 +34,8 @@ func (l *leased) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int)
 	pipeline := &pgx.Batch{}
 	b.begun = time.Now()
 	l.queueOpen(pipeline)
-	granted := l.bus.limits.QueueGrant(pipeline, limit.Request{Name: l.name, Holder: l.holder(), Want: want, TTL: l.options.Lease})
+	granted := l.bus.limits.QueueGrant(pipeline,
+		limit.Request{Name: l.name, Holder: l.holder(), Want: want, TTL: l.options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return 0, false, fmt.Errorf("ask for slots: %w", explain(err))
 	}
@@ -101,7 +103,8 @@ func slotsOf(claims []*claimed) (slots []limit.Slot) {
 }
 
 // renewSlots renews the slots of claims, and tells which of them are lost and which were not renewed for now.
-func (l *leased) renewSlots(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (lost, busy map[limit.Slot]bool, err error) {
+func (l *leased) renewSlots(ctx context.Context, conn *pgxpool.Conn, claims []*claimed) (lost, busy map[limit.Slot]bool,
+	err error) {
 	slots := slotsOf(claims)
 	if len(slots) == 0 {
 		return nil, nil, nil

@@ -75,7 +75,10 @@ func TestNoMoreLeasedHandlersThanTheLimit(t *testing.T) {
 	if g.most.Load() > 3 {
 		t.Errorf("%d handlers ran at a time", g.most.Load())
 	}
-	w.until("every slot is free", func() bool { return w.count("SELECT count(*) FROM edda.slot WHERE holder IS NOT NULL") == 0 })
+	w.until("every slot is free", func() bool {
+		return w.count(
+			"SELECT count(*) FROM edda.slot WHERE holder IS NOT NULL") == 0
+	})
 }
 
 // A limit is a knob: the one that is set while handlers run counts for those that begin after it.
@@ -84,12 +87,13 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	w.listener()
 	var g gauge
 	gate := make(chan struct{})
-	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Poll: 50 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
-		g.enter()
-		defer g.leave()
-		<-gate
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Poll: 50 * time.Millisecond},
+		bus.Handle(func(*bus.Context, call) error {
+			g.enter()
+			defer g.leave()
+			<-gate
+			return nil
+		}))
 	w.sendMany(8)
 	w.until("one runs", func() bool { return g.now.Load() == 1 })
 	if err := w.bus.SetLimit(t.Context(), "callers", 4); err != nil {
@@ -122,16 +126,18 @@ func TestSlotOfAnotherEndsNothing(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	var runs atomic.Int32
-	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: 30 * time.Second, Poll: 50 * time.Millisecond}, bus.Handle(func(ctx *bus.Context, m call) error {
-		runs.Add(1)
-		once.Do(func() { close(began) })
-		<-end
-		ctx.Send(called(m))
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: 30 * time.Second, Poll: 50 * time.Millisecond},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			runs.Add(1)
+			once.Do(func() { close(began) })
+			<-end
+			ctx.Send(called(m))
+			return nil
+		}))
 	w.send(call{})
 	<-began
-	w.exec("UPDATE edda.slot SET epoch = epoch + 1, holder = 'somebody else', expires = clock_timestamp() + interval '1 hour'")
+	w.exec("UPDATE edda.slot SET epoch = epoch + 1, holder = 'somebody else', expires = clock_timestamp() + " +
+		"interval '1 hour'")
 	close(end)
 	w.until("the claim was lost", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 	w.want(0, "SELECT count(*) FROM edda.kept")
@@ -146,12 +152,13 @@ func TestSlotIsKeptWhileTheHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var g gauge
-	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: 3 * time.Second, Poll: 20 * time.Millisecond}, bus.Handle(func(*bus.Context, call) error {
-		g.enter()
-		defer g.leave()
-		<-time.After(4 * time.Second)
-		return nil
-	}))
+	w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: 3 * time.Second, Poll: 20 * time.Millisecond},
+		bus.Handle(func(*bus.Context, call) error {
+			g.enter()
+			defer g.leave()
+			<-time.After(4 * time.Second)
+			return nil
+		}))
 	w.sendMany(2)
 	w.untilEmpty("callers")
 	if lost := eventsOf[bus.ClaimLost](w); g.most.Load() != 1 || len(lost) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// While nothing succeeds an endpoint tries one message at a time, once in a while, and no message twice in a batch. The first
-// success ends that.
+// While nothing succeeds an endpoint tries one message at a time, once in a while, and no message twice in a batch. The
+// first success ends that.
 func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var broken, attempts, at, most atomic.Int64
@@ -40,8 +40,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	if e := eventsOf[bus.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
 		t.Errorf("%+v", e)
 	}
-	// Each of the three other workers may have been admitted before that. When it has its one batch done is the machine's affair, and the
-	// time in which it does that says nothing: three batches spoil six looks at most.
+	// Each of the three other workers may have been admitted before that. When it has its one batch done is the
+	// machine's affair, and the time in which it does that says nothing: three batches spoil six looks at most.
 	looks := 0
 	for story := "none"; story != ""; looks++ {
 		if looks > 6 {
@@ -56,7 +56,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 		}
 		story = ""
 		if most.Load() != 1 || time.Duration(n-2)*pause > took || taken > 1 {
-			story = fmt.Sprintf("%d attempts in %v, up to %d at once, and up to %d messages taken together", n, took, most.Load(), taken)
+			story = fmt.Sprintf("%d attempts in %v, up to %d at once, and up to %d messages taken together", n, took,
+				most.Load(), taken)
 		}
 	}
 	broken.Store(0)
@@ -70,8 +71,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	}
 }
 
-// Half of all messages are poison, and healthy ones are among them: nobody slows down, however many fail in a row by the
-// clock of one batch.
+// Half of all messages are poison, and healthy ones are among them: nobody slows down, however many fail in a row by
+// the clock of one batch.
 func TestPoisonAmongHealthyMessagesSlowsNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error {
@@ -85,7 +86,8 @@ func TestPoisonAmongHealthyMessagesSlowsNobody(t *testing.T) {
 		numbers = append(numbers, n)
 	}
 	w.fill("poisoned", part, numbers...)
-	w.start("poisoned", bus.EndpointOptions{SlowAfter: 15, SlowPause: time.Nanosecond, BatchMax: 20, Concurrency: 1, Policy: once}, part)
+	w.start("poisoned", bus.EndpointOptions{SlowAfter: 15, SlowPause: time.Nanosecond, BatchMax: 20, Concurrency: 1,
+		Policy: once}, part)
 	w.untilEmpty("poisoned")
 	w.want(270, `SELECT count(*) FROM edda.dead_letter`)
 	if n := len(eventsOf[bus.Slowed](w)); n > 0 {

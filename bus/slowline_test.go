@@ -40,13 +40,15 @@ func (w *world) onASlowLine() {
 // large is a body that is on its way for longer than a transaction may stand still.
 var large = []byte(`"` + strings.Repeat("x", 9<<20) + `"`)
 
-// The server counts the time in which it reads a statement as one in which the transaction stands still. It ended those that brought
-// something large over a slow line, again and again.
+// The server counts the time in which it reads a statement as one in which the transaction stands still. It ended those
+// that brought something large over a slow line, again and again.
 func TestLargeMessageArrivesOverASlowLine(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	w.onASlowLine()
-	if got := states(w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: large})); got != "dead" { // it is larger than a message may be
+	// it is larger than a message may be
+	if got := states(w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped",
+		Body: large})); got != "dead" {
 		t.Error(got)
 	}
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE body = $1`, large)

@@ -168,9 +168,12 @@ func TestMessageWithoutAnInstance(t *testing.T) {
 		options []saga.HandleOption
 		ends    string // where it is found
 	}{
-		"discard":     {nil, `SELECT count(*) FROM edda.discarded WHERE reason = 'no instance' AND saga = 'tally' AND key = 'a'`},
-		"dead letter": {[]saga.HandleOption{saga.IfMissing(saga.MissingDeadLetter)}, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'no instance' AND attempts = 0`},
-		"retry":       {[]saga.HandleOption{saga.IfMissing(saga.MissingRetry)}, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 3 AND position('no saga instance' IN error) > 0`},
+		"discard": {nil, `SELECT count(*) FROM edda.discarded WHERE reason = 'no instance' AND saga = 'tally'
+			AND key = 'a'`},
+		"dead letter": {[]saga.HandleOption{saga.IfMissing(saga.MissingDeadLetter)},
+			`SELECT count(*) FROM edda.dead_letter WHERE reason = 'no instance' AND attempts = 0`},
+		"retry": {[]saga.HandleOption{saga.IfMissing(saga.MissingRetry)},
+			`SELECT count(*) FROM edda.dead_letter WHERE attempts = 3 AND position('no saga instance' IN error) > 0`},
 		"do": {[]saga.HandleOption{saga.IfMissingDo(func(ctx *saga.Context, m ask) error {
 			ctx.Send(told{Key: m.Key, Sum: -1})
 			return nil
@@ -181,8 +184,10 @@ func TestMessageWithoutAnInstance(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
 			def := saga.Define("tally", saga.Options{},
-				saga.StartedBy(func(m add) string { return m.Key }, func(*tally, *saga.Context, add) error { return nil }),
-				saga.Handles(func(m ask) string { return m.Key }, func(*tally, *saga.Context, ask) error { return nil }, test.options...))
+				saga.StartedBy(func(m add) string { return m.Key },
+					func(*tally, *saga.Context, add) error { return nil }),
+				saga.Handles(func(m ask) string { return m.Key }, func(*tally, *saga.Context, ask) error { return nil },
+					test.options...))
 			policy, err := recoverability.Retries{Delayed: 2, Step: time.Minute}.Policy()
 			if err != nil {
 				t.Fatal(err)

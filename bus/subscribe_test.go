@@ -26,7 +26,8 @@ func relay() bus.Part {
 // subscribers was read again. Every way to publish is tried here, each from a process of its own whose list is old.
 func TestSubscriberMissesNothingAfterInstall(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	alone, inTx, relays := w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{})
+	alone, inTx, relays := w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{}),
+		w.process(pgdev.DSN(t), bus.Options{})
 	w.install("first", bus.HandleTx(hears))
 	w.startOn(relays, "relay", bus.EndpointOptions{}, relay())
 	published := func(n int) { // by processes of which each read its list before the second subscriber came
@@ -76,7 +77,8 @@ func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 	after := map[string]int64{}
 	for n := range 4 {
 		name := fmt.Sprint("late-", n)
-		e, err := bus.NewEndpoint(w.process(pgdev.DSN(t), bus.Options{}), name, bus.EndpointOptions{}, bus.HandleTx(hears))
+		e, err := bus.NewEndpoint(w.process(pgdev.DSN(t), bus.Options{}), name, bus.EndpointOptions{},
+			bus.HandleTx(hears))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +95,8 @@ func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 	last := next.Load()
 	for name, begin := range after {
 		// begin itself may have been on its way when the install returned; every later one must be there.
-		got := w.count(`SELECT count(*) FROM `+w.queue(name)+` WHERE (convert_from(body, 'UTF8')::json ->> 'Order')::int > $1`, begin)
+		got := w.count(`SELECT count(*) FROM `+w.queue(name)+
+			` WHERE (convert_from(body, 'UTF8')::json ->> 'Order')::int > $1`, begin)
 		if want := int(last - begin); got != want {
 			t.Errorf("%s has %d of the %d events after its install", name, got, want)
 		}

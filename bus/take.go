@@ -68,7 +68,8 @@ func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
 	if b.fence != nil {
 		b.fence(pipeline)
 	}
-	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id), smallUpTo(b.options.BatchBytes, o.limit)).Query(b.collect)
+	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id),
+		smallUpTo(b.options.BatchBytes, o.limit)).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
@@ -140,8 +141,9 @@ func (k *internKinds) text(b []byte) string {
 }
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
-// attempt, what this program does not know yet waits for one that does. Users' functions run in it while the transaction stands
-// still, so it has the time of a batch: what is not decoded by then is left. Claims have no transaction: see decodeClaimed.
+// attempt, what this program does not know yet waits for one that does. Users' functions run in it while the
+// transaction stands still, so it has the time of a batch: what is not decoded by then is left. Claims have no
+// transaction: see decodeClaimed.
 func (b *batch) decode() {
 	now := time.Now()
 	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
@@ -155,8 +157,8 @@ func (b *batch) decode() {
 	}
 }
 
-// decodeClaimed is decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with a function of the
-// user's that ends its goroutine.
+// decodeClaimed is decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with
+// a function of the user's that ends its goroutine.
 func (b *batch) decodeClaimed() {
 	run.Each(len(b.messages), func(n int) {
 		begun := time.Now()
@@ -167,11 +169,13 @@ func (b *batch) decodeClaimed() {
 
 var errReadExited = errors.New("a function ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
-// mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler may.
+// mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler
+// may.
 const mostDecoding = 5 * time.Second
 
-// readBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the transaction
-// meanwhile; so the failure is also remembered for when the message is taken again, and then it is not decoded.
+// readBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the
+// transaction meanwhile; so the failure is also remembered for when the message is taken again, and then it is not
+// decoded.
 func (b *batch) readBy(m *message, begun time.Time) time.Time {
 	now := time.Now()
 	most := min(mostDecoding, b.options.StepTimeout)
@@ -191,7 +195,8 @@ func (b *batch) readBy(m *message, begun time.Time) time.Time {
 // read reads the header of a message, and what follows from it.
 func (b *batch) read(m *message) {
 	b.inHand = m
-	if m.firstFailed.After(b.now) { // a sender has written that, or the clock went back: what waits for a time would wait for ever
+	// a sender has written that, or the clock went back: what waits for a time would wait for ever
+	if m.firstFailed.After(b.now) {
 		m.firstFailed = b.now
 	}
 	m.delivery = saga.Delivery{
@@ -278,8 +283,8 @@ const (
 	newerWait   = time.Minute
 )
 
-// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row anew, and what
-// nobody has known for minutes may wait for one more.
+// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
+// anew, and what nobody has known for minutes may wait for one more.
 func (b *batch) unknownPause(m *message) time.Duration {
 	if m.firstFailed.IsZero() {
 		return unknownWait
@@ -306,8 +311,8 @@ func (b *batch) waitedLong(m *message) bool {
 	return b.now.Sub(m.firstFailed) >= b.options.UnknownFor
 }
 
-// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may write to the
-// queue can say that a newer program did.
+// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
+// write to the queue can say that a newer program did.
 func (b *batch) newerHeader(m *message, err error) {
 	if b.waitedLong(m) {
 		m.die(newerProgram, err)
@@ -322,6 +327,7 @@ const newerProgram = "newer program" // the reason of such a dead letter
 func (b *batch) awaitNewerProgram(m *message, wait time.Duration, err error) {
 	m.putBack(wait, err)
 	if b.memory.newerSeen() {
-		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(), "kind", shownKind(m.kind), "error", err)
+		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(),
+			"kind", shownKind(m.kind), "error", err)
 	}
 }

@@ -50,7 +50,10 @@ func TestCancelledTimeoutNeverFires(t *testing.T) {
 		w := newWorld(t, bus.Options{})
 		w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(store)))
 		w.send(remind{Key: "a", In: time.Hour})
-		w.until("it is pending", func() bool { return w.count(`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1 })
+		w.until("it is pending", func() bool {
+			return w.count(
+				`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
+		})
 		w.send(calm{Key: "a"})
 		w.untilEmpty("alarms") // the row of the timeout goes with the cancel
 		w.want(0, rangs)
@@ -68,19 +71,26 @@ func TestTimeoutCancelledWhileFiringNeverFires(t *testing.T) {
 			e := w.install("alarms", bus.Saga(alarms(store)))
 			w.send(remind{Key: "a", In: time.Hour})
 			stop := w.run(e)
-			w.until("it is pending", func() bool { return w.count(`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1 })
+			w.until("it is pending", func() bool {
+				return w.count(
+					`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
+			})
 			stop()
 			// One moment for both: the row's due, and the pending timeout's, which a cancel looks for.
-			w.exec(`UPDATE edda.saga SET timeouts = json_build_array(json_build_object('name', 'ring', 'kind', 'alarm.rang',
-				'due', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'id', timeouts -> 0 ->> 'id'))`)
-			w.exec(`UPDATE ` + w.queue("alarms") + ` SET due = (SELECT (timeouts -> 0 ->> 'due')::timestamptz FROM edda.saga)`)
+			w.exec(`UPDATE edda.saga SET timeouts = json_build_array(json_build_object('name', 'ring', 'kind',
+				'alarm.rang',
+				'due', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'id',
+				timeouts -> 0 ->> 'id'))`)
+			w.exec(`UPDATE ` + w.queue("alarms") +
+				` SET due = (SELECT (timeouts -> 0 ->> 'due')::timestamptz FROM edda.saga)`)
 
 			firing, goOn := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			release := func() { once.Do(func() { close(goOn) }) }
 			t.Cleanup(release)
 			b, proxy := w.proxied()
-			proxy.Set(faultproxy.Fault{Statement: statement, N: 1, Do: faultproxy.Pause(func() { close(firing); <-goOn })})
+			proxy.Set(faultproxy.Fault{Statement: statement, N: 1,
+				Do: faultproxy.Pause(func() { close(firing); <-goOn })})
 			w.startOn(b, "alarms", bus.EndpointOptions{Concurrency: 1}, bus.Saga(alarms(store)))
 			await(w, "the timeout to fire", firing)
 			w.run(e)
@@ -100,7 +110,10 @@ func TestMovedTimeoutFiresOnce(t *testing.T) {
 		w := newWorld(t, bus.Options{})
 		w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(store)))
 		w.send(remind{Key: "a", In: time.Hour})
-		w.until("it is pending", func() bool { return w.count(`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1 })
+		w.until("it is pending", func() bool {
+			return w.count(
+				`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
+		})
 		w.send(remind{Key: "a", In: time.Millisecond})
 		w.untilEmpty("alarms")
 		w.want(1, rangs)
@@ -113,7 +126,10 @@ func TestTimeoutOfAnEndedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	def := alarms(saga.Pessimistic)
 	stop := w.start("alarms", bus.EndpointOptions{}, bus.Saga(def))
 	w.send(remind{Key: "a", In: time.Hour})
-	w.until("it is pending", func() bool { return w.count(`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1 })
+	w.until("it is pending", func() bool {
+		return w.count(
+			`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
+	})
 	stop()
 	w.exec(`DELETE FROM edda.saga`) // completed by a worker that could not delete the row of the timeout
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
@@ -178,7 +194,10 @@ func TestCompletedInstanceLeavesNoTimeout(t *testing.T) {
 		w := newWorld(t, bus.Options{})
 		w.start("alarms", bus.EndpointOptions{}, bus.Saga(alarms(store)))
 		w.send(remind{Key: "a", In: time.Hour})
-		w.until("it is pending", func() bool { return w.count(`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1 })
+		w.until("it is pending", func() bool {
+			return w.count(
+				`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
+		})
 		w.send(finish{Key: "a"})
 		w.untilEmpty("alarms")
 		w.want(0, `SELECT count(*) FROM edda.saga`)

@@ -9,11 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Whoever may insert into a queue chooses the times of a row, also the one that is Go's zero time, and those without an end. Such a message
-// is handled, tried again and written down like any other, and its neighbours go on.
+// Whoever may insert into a queue chooses the times of a row, also the one that is Go's zero time, and those without an
+// end. Such a message is handled, tried again and written down like any other, and its neighbours go on.
 func TestMessagesOfAnyTimeEnd(t *testing.T) {
 	t.Parallel()
-	times := []string{"0001-01-01 00:00:00+00", "0001-01-01 00:00:00.000001+00", "4713-01-01 00:00:00+00 BC", "-infinity", "infinity", "294276-12-31 00:00:00+00"}
+	times := []string{"0001-01-01 00:00:00+00", "0001-01-01 00:00:00.000001+00", "4713-01-01 00:00:00+00 BC",
+		"-infinity", "infinity", "294276-12-31 00:00:00+00"}
 	policy, err := recoverability.Retries{Immediate: 1, Delayed: 1, Step: time.Millisecond}.Policy()
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +25,8 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 			if n >= 3 { // what has no end is refused, and what is of the future is not due
 				due = "now"
 			}
-			w.exec(`INSERT INTO `+w.queue(queue)+` (due, id, kind, header, body, sent, first_failed) VALUES ($1::timestamptz, $2, $3, '{}', '{}', $4::timestamptz, $4::timestamptz)`,
+			w.exec(`INSERT INTO `+w.queue(queue)+
+				` (due, id, kind, header, body, sent, first_failed) VALUES ($1::timestamptz, $2, $3, '{}', '{}', $4::timestamptz, $4::timestamptz)`,
 				due, newID(t), kind, at)
 		}
 		return len(times)

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A process believes in a claim for nine tenths of a lease, counted from before the last statement that is known to have
-// extended it. Then it gives the claim up, and the handler's context ends, before the database gives the message to
-// anybody else. That needs neither the database nor a lock that somebody holds who waits for the database: what keeps a process
-// from extending its leases must not keep it from giving them up.
+// A process believes in a claim for nine tenths of a lease, counted from before the last statement that is known to
+// have extended it. Then it gives the claim up, and the handler's context ends, before the database gives the message
+// to anybody else. That needs neither the database nor a lock that somebody holds who waits for the database: what
+// keeps a process from extending its leases must not keep it from giving them up.
 
 const trustMargin = 10 // a lease is trusted for all but this part of it
 
@@ -27,8 +27,8 @@ func (l *leased) queueOpen(pipeline *pgx.Batch) {
 	pipeline.Queue(l.bus.sql.Get("open_leased"), l.bound)
 }
 
-// trusted is until when the claim is surely ours, and its lane with it: the database counts from a later moment than we do.
-// The caller holds mu.
+// trusted is until when the claim is surely ours, and its lane with it: the database counts from a later moment than we
+// do. The caller holds mu.
 func (l *leased) trusted(c *claimed) time.Time { return l.sure(c).Add(l.trustedFor()) }
 
 // sure is the moment before the last statement that extended both the claim and its lane. The caller holds mu.
@@ -54,8 +54,8 @@ func (l *leased) distrustAll(context.Context) error {
 	}
 }
 
-// distrust gives up the claims whose lease may be over at now, and returns when to look again. A message that a finish has in
-// hand stays: its handler has returned, and the database knows whether the claim stands.
+// distrust gives up the claims whose lease may be over at now, and returns when to look again. A message that a finish
+// has in hand stays: its handler has returned, and the database knows whether the claim stands.
 func (l *leased) distrust(now time.Time) (next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +80,8 @@ func (l *leased) watch(c *claimed) {
 	}
 }
 
-// keepStill keeps extensions away from the rows of claims until release is called, and waits for the one that is on its way. So a
-// statement finds a row where its claim says.
+// keepStill keeps extensions away from the rows of claims until release is called, and waits for the one that is on its
+// way. So a statement finds a row where its claim says.
 func (l *leased) keepStill(claims []*claimed) (release func()) {
 	l.extending.Lock()
 	defer l.extending.Unlock()

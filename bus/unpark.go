@@ -10,9 +10,9 @@ import (
 
 const unparkRows = 1000 // moved by one transaction
 
-// unpark is for an endpoint that is not ordered, whose queue an ordered program may have had before it, or has beside it during a deploy.
-// It moves what that has parked back into the queue, where nobody has the lane any more. It looks at the beginning, and then more and
-// more seldom.
+// unpark is for an endpoint that is not ordered, whose queue an ordered program may have had before it, or has beside
+// it during a deploy. It moves what that has parked back into the queue, where nobody has the lane any more. It looks
+// at the beginning, and then more and more seldom.
 func (e *Endpoint) unpark(ctx context.Context) error {
 	for pause := e.options.Poll; ; pause = min(2*pause, cleanEvery) {
 		if err := e.unparkOnce(ctx); err != nil && ctx.Err() == nil {
@@ -30,7 +30,8 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 		pipeline := &pgx.Batch{}
 		pipeline.Queue(begin)
 		pipeline.Queue(e.bus.sql.Get("open"))
-		pipeline.Queue(e.queue.sql("unpark"), e.queue.id, unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
+		pipeline.Queue(e.queue.sql("unpark"), e.queue.id,
+			unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
 		pipeline.Queue("commit")
 		if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 			return fmt.Errorf("move parked messages: %w", explain(err))

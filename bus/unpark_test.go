@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An endpoint was ordered until a deploy, whose last process gave up its lanes, or died, or still has one. What it has parked is
-// handled by whatever consumes the queue now.
+// An endpoint was ordered until a deploy, whose last process gave up its lanes, or died, or still has one. What it has
+// parked is handled by whatever consumes the queue now.
 func TestParkedMessagesAreHandledByAnEndpointWithoutOrder(t *testing.T) {
 	t.Parallel()
 	const gone, alive = `clock_timestamp()`, `clock_timestamp() + interval '1 second'`
@@ -31,12 +31,15 @@ func TestParkedMessagesAreHandledByAnEndpointWithoutOrder(t *testing.T) {
 			if err := e.Install(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.exec(`SELECT edda.send('turn.take', convert_to(json_build_object('Key', 'key-0', 'N', n)::text, 'UTF8')) FROM generate_series(1, 1500) n`)
+			w.exec(`SELECT edda.send('turn.take', convert_to(json_build_object('Key', 'key-0', 'N', n)::text, 'UTF8'))
+				FROM generate_series(1, 1500) n`)
 			table, queue := w.queue("turns"), w.count("SELECT id FROM edda.queue")
-			w.exec(`INSERT INTO edda.parked SELECT $1, 'key-0', due, id, sent, first_failed, attempt, conflict, kind, header, body FROM `+table, queue)
+			w.exec(`INSERT INTO edda.parked SELECT $1, 'key-0', due, id, sent, first_failed, attempt, conflict, kind,
+				header, body FROM `+table, queue)
 			w.exec(`DELETE FROM ` + table)
 			if c.lease != "" {
-				w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(), `+c.lease+`)`, queue)
+				w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(), `+
+					c.lease+`)`, queue)
 			}
 			w.run(e)
 			w.until("all are handled", func() bool {

@@ -111,7 +111,8 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 				_, err := b.SendTx(w.t.Context(), tx, told{})
 				begun := w.text(`SELECT clock_timestamp()::text`)
 				w.until("all wake-ups that SendTx has planned are over", func() bool {
-					return w.count(`SELECT count(*) WHERE clock_timestamp() > $1::text::timestamptz + interval '150 ms'`, begun) == 1
+					return w.count(`SELECT count(*)
+						WHERE clock_timestamp() > $1::text::timestamptz + interval '150 ms'`, begun) == 1
 				})
 				return err
 			})
@@ -134,7 +135,8 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 				// The worker is idle, and listens, when it has handled one message of the other process.
 				other := w.process(pgdev.DSN(t), bus.Options{})
 				w.until("the worker listens", func() bool {
-					return w.count(`SELECT count(*) FROM pg_stat_activity WHERE state = 'idle' AND query = 'listen "' || $1 || '"'`, w.channel()) == 1
+					return w.count(`SELECT count(*) FROM pg_stat_activity WHERE state = 'idle'
+						AND query = 'listen "' || $1 || '"'`, w.channel()) == 1
 				})
 				if _, err := other.Send(t.Context(), told{}); err != nil {
 					t.Fatal(err)
@@ -217,7 +219,8 @@ func TestShutdownDuringABatchLosesNothing(t *testing.T) {
 	if err := await(w, "the end", ended); err != nil {
 		t.Errorf("%v, want a clean drain", err)
 	}
-	if handled, left := w.count(`SELECT count(*) FROM edda.ledger`), w.rows("notes"); handled+left != 5 || handled == 0 {
+	if handled, left := w.count(`SELECT count(*) FROM edda.ledger`), w.rows("notes"); handled+left != 5 ||
+		handled == 0 {
 		t.Errorf("%d handled and %d left, want 5 together and the batch done", handled, left)
 	}
 	w.run(e)
@@ -227,7 +230,8 @@ func TestShutdownDuringABatchLosesNothing(t *testing.T) {
 	}
 }
 
-// A handler that does not end is cancelled when the drain is over. Its message is where it was, with no attempt counted.
+// A handler that does not end is cancelled when the drain is over. Its message is where it was, with no attempt
+// counted.
 func TestDrainCancelsSlowHandlers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"handler", "saga"} {

@@ -29,7 +29,8 @@ type hub struct {
 }
 
 func newHub(w *watching) *hub {
-	return &hub{watching: w, pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{}, listening: make(chan struct{}, 1)}
+	return &hub{watching: w, pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{},
+		listening: make(chan struct{}, 1)}
 }
 
 func (h *hub) attach(queue int, p *pump, k *knobs) {
@@ -108,8 +109,8 @@ func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoin
 	}
 }
 
-// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is its connection, or
-// the *sql.Tx.
+// nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is its connection,
+// or the *sql.Tx.
 func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
@@ -143,7 +144,8 @@ type nudge struct {
 
 const notifyGap = 5 * time.Millisecond
 
-// notify asks for a nudge of every process that consumes q. The goroutine behind it ends as soon as nothing is left to do.
+// notify asks for a nudge of every process that consumes q. The goroutine behind it ends as soon as nothing is left to
+// do.
 func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
 	if n.bus.wakeup == PollOnly && in == 0 {
 		return
@@ -157,8 +159,8 @@ func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
 	}
 }
 
-// watch collects the queues that a transaction sends to, until watched takes them. tx is the connection of one of pgx, or a
-// *sql.Tx.
+// watch collects the queues that a transaction sends to, until watched takes them. tx is the connection of one of pgx,
+// or a *sql.Tx.
 func (n *notifier) watch(tx any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,8 +25,8 @@ const (
 
 func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
 
-// Seen is what a watch tells. When the instance is Complete it is as it was seen last: the state after its last step is gone
-// with it, so what outlives an instance belongs into a table or an event of its own.
+// Seen is what a watch tells. When the instance is Complete it is as it was seen last: the state after its last step is
+// gone with it, so what outlives an instance belongs into a table or an event of its own.
 type Seen struct {
 	Life     Life
 	Instance saga.Instance
@@ -39,7 +39,8 @@ type Seen struct {
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
 func (s Seen) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
-		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key, s.Life)
+		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key,
+			s.Life)
 	}
 	return readState(s.def, s.Instance, state)
 }
@@ -78,21 +79,23 @@ func ParseMark(text string) (m Mark, err error) {
 	return m, nil
 }
 
-// Watch follows the instance of d with this key: it yields what is there now, or what is newer than after, and then each
-// newer version, until the instance is Complete. A reader that is slow gets the newest version and not each, and versions
-// that follow each other at once are seen as one. A key that has no instance is told once as Absent, and waited for.
+// Watch follows the instance of d with this key: it yields what is there now, or what is newer than after, and then
+// each newer version, until the instance is Complete. A reader that is slow gets the newest version and not each, and
+// versions that follow each other at once are seen as one. A key that has no instance is told once as Absent, and
+// waited for.
 //
 //	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
 //
 // after continues an earlier watch: the version that the reader has already. If that instance is over the watch says
-// Complete, be there another one or none; with the zero Mark nobody can tell an instance that is over from one that never was.
+// Complete, be there another one or none; with the zero Mark nobody can tell an instance that is over from one that
+// never was.
 //
-// Watchers cost the database one query for all of them, which returns nothing while nothing changes, whatever their number.
-// They are told within milliseconds of what this process commits, and of other processes' commits after 250 ms to a second. They need no
-// endpoint, and no LISTEN. While the database is away they wait.
+// Watchers cost the database one query for all of them, which returns nothing while nothing changes, whatever their
+// number. They are told within milliseconds of what this process commits, and of other processes' commits after 250 ms
+// to a second. They need no endpoint, and no LISTEN. While the database is away they wait.
 //
-// The error, which is the last thing yielded, is the cause of ctx's end; or that d or the key cannot be, or that the schema
-// or a grant is missing.
+// The error, which is the last thing yielded, is the cause of ctx's end; or that d or the key cannot be, or that the
+// schema or a grant is missing.
 func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after Mark) iter.Seq2[Seen, error] {
 	return func(yield func(Seen, error) bool) {
 		if err := watchable(d, key); err != nil {
@@ -123,7 +126,8 @@ func watchable(d *saga.Definition, key string) error {
 		return errWatchNil
 	}
 	if key == "" || len(key) > persistence.MaxKey || !utf8.ValidString(key) || strings.ContainsRune(key, 0) {
-		return fmt.Errorf("watch saga %s: a key of %d bytes: want 1 to %d, in UTF-8 and without NUL", d.Name(), len(key), persistence.MaxKey)
+		return fmt.Errorf("watch saga %s: a key of %d bytes: want 1 to %d, in UTF-8 and without NUL", d.Name(),
+			len(key), persistence.MaxKey)
 	}
 	return nil
 }

@@ -20,8 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// watched reads a watch of a tally in a goroutine of its own, and says what it sees: "absent", "living 1: 5", "complete 3: 9".
-func (w *world) watched(ctx context.Context, b *bus.Bus, def *saga.Definition, key string, after bus.Mark) <-chan string {
+// watched reads a watch of a tally in a goroutine of its own, and says what it sees: "absent", "living 1: 5", "complete
+// 3: 9".
+func (w *world) watched(ctx context.Context, b *bus.Bus, def *saga.Definition, key string,
+	after bus.Mark) <-chan string {
 	w.t.Helper()
 	told := make(chan string, 100)
 	go func() {
@@ -61,14 +63,15 @@ func (w *world) expect(told <-chan string, want ...string) {
 
 // tallies that end when they are told a negative number.
 func endingTallies() *saga.Definition {
-	return saga.Define("tally", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, ctx *saga.Context, m add) error {
-		if m.N < 0 {
-			ctx.Complete()
+	return saga.Define("tally", saga.Options{},
+		saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, ctx *saga.Context, m add) error {
+			if m.N < 0 {
+				ctx.Complete()
+				return nil
+			}
+			s.Sum += m.N
 			return nil
-		}
-		s.Sum += m.N
-		return nil
-	}))
+		}))
 }
 
 // insertTally writes an instance as another process would.
@@ -128,7 +131,8 @@ func TestWatchTellsTheEndOfAnInstanceWhoseKeyLivesAgain(t *testing.T) {
 	w.expect(told, "living 1: 3")
 	tx := w.begin()
 	w.execTx(tx, `DELETE FROM edda.saga`)
-	w.execTx(tx, `INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'tally', 'a', 9, 1, '{"Sum":1}')`)
+	w.execTx(tx, `INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(),
+		'tally', 'a', 9, 1, '{"Sum":1}')`)
 	w.commit(tx)
 	w.expect(told, "complete 1: 3")
 	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{ID: first.ID, Version: 1}), "complete 1: ?")
@@ -300,7 +304,8 @@ func TestManyWatchersOfOneInstance(t *testing.T) {
 	}
 }
 
-// Watchers that come and go at once, so that the loop ends and begins again all the time, are each told of what is there.
+// Watchers that come and go at once, so that the loop ends and begins again all the time, are each told of what is
+// there.
 func TestWatchersThatComeAndGo(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	b := w.bus
@@ -334,29 +339,35 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	w.expect(told, "absent")
 	cancel(why)
 	w.expect(told, "watch saga tally/a: the page was closed")
-	w.expect(w.watched(ctx, w.bus, def, "a", bus.Mark{}), "watch saga tally/a: the page was closed") // ended before it began
+	// ended before it began
+	w.expect(w.watched(ctx, w.bus, def, "a", bus.Mark{}), "watch saga tally/a: the page was closed")
 }
 
 // What one caller asks must not spoil the query of the others.
 func TestWatchRefusesWhatCannotBe(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
-	for name, key := range map[string]string{"empty": "", "long": strings.Repeat("k", 513), "NUL": "a\x00", "not UTF-8": "\xff"} {
-		if got := await(w, name, w.watched(t.Context(), w.bus, def, key, bus.Mark{})); !strings.Contains(got, "want 1 to 512") {
+	for name, key := range map[string]string{"empty": "", "long": strings.Repeat("k", 513), "NUL": "a\x00",
+		"not UTF-8": "\xff"} {
+		if got := await(w, name, w.watched(t.Context(), w.bus, def, key, bus.Mark{})); !strings.Contains(got,
+			"want 1 to 512") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := await(w, "no saga", w.watched(t.Context(), w.bus, nil, "a", bus.Mark{})); got != "watch: the saga is nil" {
+	if got := await(w, "no saga", w.watched(t.Context(), w.bus, nil, "a",
+		bus.Mark{})); got != "watch: the saga is nil" {
 		t.Error(got)
 	}
 	nowhere, err := bus.New(w.pool, bus.Options{Schema: w.schema + "_not"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := await(w, "no schema", w.watched(t.Context(), nowhere, def, "a", bus.Mark{})); !strings.Contains(got, "edda migrate up") {
+	if got := await(w, "no schema", w.watched(t.Context(), nowhere, def, "a", bus.Mark{})); !strings.Contains(got,
+		"edda migrate up") {
 		t.Errorf("without a schema: %q", got)
 	}
-	for _, text := range []string{"7", "a.1", newID(t).String(), newID(t).String() + ".-1", saga.ID{}.String() + ".1", newID(t).String() + ".1 "} {
+	for _, text := range []string{"7", "a.1", newID(t).String(), newID(t).String() + ".-1", saga.ID{}.String() + ".1",
+		newID(t).String() + ".1 "} {
 		if m, err := bus.ParseMark(text); err == nil {
 			t.Errorf("mark %q was taken for %v", text, m)
 		}
@@ -381,11 +392,12 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 	w.expect(told, "living 2: 4")
 }
 
-// Nobody waits for the next poll who could know better: a commit of this process, and a message on its way to the saga, make
-// the instance urgent. No look can begin while one is held.
+// Nobody waits for the next poll who could know better: a commit of this process, and a message on its way to the saga,
+// make the instance urgent. No look can begin while one is held.
 func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 	t.Parallel()
-	for name, elsewhere := range map[string]bool{"a commit of this process": true, "a message that this process has sent": false} {
+	for name, elsewhere := range map[string]bool{"a commit of this process": true,
+		"a message that this process has sent": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			def := endingTallies()
@@ -419,7 +431,8 @@ func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 			if _, err := sender.Send(t.Context(), add{Key: "a", N: 1}); err != nil {
 				t.Fatal(err)
 			}
-			w.untilWithin(7*time.Second, "it is urgent, before the look that is held gives up", func() bool { return bus.Urgent(b, "tally", "a") })
+			w.untilWithin(7*time.Second, "it is urgent, before the look that is held gives up",
+				func() bool { return bus.Urgent(b, "tally", "a") })
 			if elsewhere && bus.Urgent(b, "tally", "b") {
 				t.Error("so is an instance that has not changed")
 			}

@@ -128,8 +128,8 @@ func (w *watching) committed(messages []*message) {
 	}
 }
 
-// called tells of messages in a queue. Whoever handles them may be about to change instances that are watched; those that have
-// rested for long are not looked at for it.
+// called tells of messages in a queue. Whoever handles them may be about to change instances that are watched; those
+// that have rested for long are not looked at for it.
 func (w *watching) called(queue int) {
 	if w.number.Load() == 0 {
 		return

@@ -72,8 +72,8 @@ func (w *world) throughConnections(others func(net.Conn) net.Conn) {
 	w.bus = w.newBus(bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// All headers of a take were in memory at once, however large, and so were all bodies of up to 64 KiB: 31 MiB by default, and
-// gigabytes of a sender who wanted that.
+// All headers of a take were in memory at once, however large, and so were all bodies of up to 64 KiB: 31 MiB by
+// default, and gigabytes of a sender who wanted that.
 func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 	const (
 		heavy, rows = 30_000, 32
@@ -82,21 +82,24 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 	)
 	inTx := bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { return nil })
 	leased := bus.Handle(func(*bus.Context, place) error { return nil })
-	keyed := bus.Handle(func(*bus.Context, place) error { return nil }, bus.KeyedBy(func(place) string { return "one" }))
+	keyed := bus.Handle(func(*bus.Context, place) error { return nil },
+		bus.KeyedBy(func(place) string { return "one" }))
 	for name, c := range map[string]struct {
 		options      bus.EndpointOptions
 		part         bus.Part
 		header, body int
 		parked       bool
 	}{
-		"bodies of a take":          {part: inTx, body: heavy},
-		"headers of a take":         {part: inTx, header: heavy},
-		"headers under a seat":      {options: bus.EndpointOptions{ClusterConcurrency: 1}, part: inTx, header: heavy},
-		"bodies of a claim":         {part: leased, body: heavy},
-		"headers of a claim":        {part: leased, header: heavy},
-		"headers of slotted claims": {options: bus.EndpointOptions{ClusterConcurrency: 50}, part: leased, header: heavy},
-		"headers in order":          {options: bus.EndpointOptions{Ordered: bus.Strict}, part: keyed, header: heavy},
-		"parked bodies":             {options: bus.EndpointOptions{Ordered: bus.Strict}, part: keyed, body: heavy, parked: true},
+		"bodies of a take":     {part: inTx, body: heavy},
+		"headers of a take":    {part: inTx, header: heavy},
+		"headers under a seat": {options: bus.EndpointOptions{ClusterConcurrency: 1}, part: inTx, header: heavy},
+		"bodies of a claim":    {part: leased, body: heavy},
+		"headers of a claim":   {part: leased, header: heavy},
+		"headers of slotted claims": {options: bus.EndpointOptions{ClusterConcurrency: 50}, part: leased,
+			header: heavy},
+		"headers in order": {options: bus.EndpointOptions{Ordered: bus.Strict}, part: keyed, header: heavy},
+		"parked bodies": {options: bus.EndpointOptions{Ordered: bus.Strict}, part: keyed, body: heavy,
+			parked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -109,7 +112,8 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 			}
 			into := w.queue("heavy") + ` (due, id, kind, header, body) SELECT now(), gen_random_uuid()`
 			if c.parked {
-				into = `edda.parked (queue, key, attempt, conflict, sent, due, id, kind, header, body) SELECT 1, 'one', 0, 0, now(), now(), gen_random_uuid()`
+				into = `edda.parked (queue, key, attempt, conflict, sent, due, id, kind, header, body) SELECT 1,
+					'one', 0, 0, now(), now(), gen_random_uuid()`
 			}
 			w.exec(`INSERT INTO `+into+`, 'order.place',
 				convert_to(json_build_object('pad', repeat('x', $1))::text, 'UTF8'), convert_to(json_build_object('Order', repeat('y', $2))::text, 'UTF8')
@@ -132,7 +136,8 @@ func TestClaimGoesOnWhereItsBytesEnded(t *testing.T) {
 	part := bus.Handle(func(*bus.Context, place) error { return nil })
 	w.install("heavy", part)
 	w.exec(`INSERT INTO ` + w.queue("heavy") + ` (due, id, kind, header, body)
-		SELECT now(), gen_random_uuid(), 'order.place', '{}', convert_to(json_build_object('Order', repeat('y', 60000))::text, 'UTF8') FROM generate_series(1, 32)`)
+		SELECT now(), gen_random_uuid(), 'order.place', '{}', convert_to(json_build_object('Order', repeat('y',
+		60000))::text, 'UTF8') FROM generate_series(1, 32)`)
 	w.start("heavy", bus.EndpointOptions{BatchBytes: 100_000, Poll: time.Minute}, part)
 	w.untilEmpty("heavy")
 }

@@ -33,7 +33,8 @@ func newWorker(e *Endpoint, pool *pg.Pool) *worker {
 	return &worker{Endpoint: e, pool: pool, portion: carefulFirst, retry: newPatience()}
 }
 
-// run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then another goes on.
+// run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then
+// another goes on.
 func (w *worker) run(taking, work context.Context) (err error) {
 	exited := false
 	for !run.Call(func() { err = w.takeAll(taking, work, exited) }) {
@@ -69,7 +70,8 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 	return nil
 }
 
-// rolledBack waits after a batch that was lost to err. It reports whether the worker goes on; if not, the error is the worker's.
+// rolledBack waits after a batch that was lost to err. It reports whether the worker goes on; if not, the error is the
+// worker's.
 func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn bool, _ error) {
 	if work.Err() != nil {
 		return false, nil // cancelled by the drain, which says so itself

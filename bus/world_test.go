@@ -65,13 +65,15 @@ func newWorld(t *testing.T, o bus.Options) *world {
 }
 
 // newWorldOf is newWorld for an engine that runs as the role that makeRole makes; "" is the owner of everything.
-func newWorldOf(t *testing.T, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
+func newWorldOf(t *testing.T, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool,
+	schema string) string) *world {
 	t.Helper()
 	return newWorldIn(t, pgdev.DSN(t), o, makeRole)
 }
 
 // newWorldIn is newWorldOf in a database of the shared server.
-func newWorldIn(t *testing.T, dsn string, o bus.Options, makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
+func newWorldIn(t *testing.T, dsn string, o bus.Options,
+	makeRole func(t testing.TB, owner *pgxpool.Pool, schema string) string) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{t: t, dsn: dsn, schema: pgdev.Schema(t)}
@@ -190,7 +192,8 @@ func (w *world) exec(sql string, args ...any) {
 // createDatabase makes a database beside that of the tests.
 func (w *world) createDatabase(name string) {
 	w.t.Helper()
-	if _, err := w.owner.Exec(w.t.Context(), `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()); err != nil { // in no transaction
+	// in no transaction
+	if _, err := w.owner.Exec(w.t.Context(), `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()); err != nil {
 		w.t.Fatal(err)
 	}
 }

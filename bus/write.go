@@ -15,7 +15,8 @@ import (
 // write is the second trip: everything that follows from who won, the deletion of exactly the messages it
 // answers for, and the COMMIT, in one pipeline. An error of any statement keeps the COMMIT from happening.
 func (b *batch) write(ctx context.Context) error {
-	known, err := b.bus.routes.get(ctx, b.conn) // one list for all that is sent and for its check, whoever forgets it meanwhile
+	// one list for all that is sent and for its check, whoever forgets it meanwhile
+	known, err := b.bus.routes.get(ctx, b.conn)
 	if err != nil {
 		return err
 	}
@@ -76,8 +77,8 @@ func (b *batch) queueEnd(pipeline *pgx.Batch) {
 	pipeline.Queue("rollback")
 }
 
-// ownLockTimeout takes back what handlers that share a transaction have: nothing of ours is waited for from here on, but
-// Postgres locks a table for the moment in which it grows, and on a busy disk that is no reason to lose a batch.
+// ownLockTimeout takes back what handlers that share a transaction have: nothing of ours is waited for from here on,
+// but Postgres locks a table for the moment in which it grows, and on a busy disk that is no reason to lose a batch.
 const ownLockTimeout = "set local lock_timeout to default"
 
 // rows collects what goes into one queue.
@@ -193,7 +194,8 @@ func (b *batch) queueAgain(pipeline *pgx.Batch) {
 		}
 	}
 	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(b.queue.sql("insert_again"), r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind, r.header, r.body)
+		pipeline.Queue(b.queue.sql("insert_again"), r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind,
+			r.header, r.body)
 	}
 }
 
@@ -223,7 +225,8 @@ func (b *batch) queueRecords(pipeline *pgx.Batch) {
 	b.bus.letters.QueueDiscarded(pipeline, discarded)
 }
 
-// errorText is for errors of handlers too, whose Error may panic: fmt says so then, where a call of ours would end the process.
+// errorText is for errors of handlers too, whose Error may panic: fmt says so then, where a call of ours would end the
+// process.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -313,7 +316,8 @@ func (b *batch) emitEvents() {
 			if m.sent.After(from) {
 				from = m.sent
 			}
-			b.bus.emit(Handled{Endpoint: b.name, Info: info, Saga: name, Key: key, Step: m.took, Critical: b.clock().Sub(from)})
+			b.bus.emit(Handled{Endpoint: b.name, Info: info, Saga: name, Key: key, Step: m.took,
+				Critical: b.clock().Sub(from)})
 		case again:
 			b.bus.emit(Retried{Endpoint: b.name, Info: info, Err: m.err, Delay: m.delay})
 		case dead:
@@ -329,5 +333,6 @@ func (b *batch) emitEvents() {
 			b.bus.emit(Conflicted{Endpoint: b.name, Info: info, Saga: name, Key: key})
 		}
 	}
-	b.bus.emit(BatchDone{Endpoint: b.name, Taken: len(b.messages), Handled: handled, Left: len(b.messages) - b.report(nil).handled, Took: time.Since(b.begun)})
+	b.bus.emit(BatchDone{Endpoint: b.name, Taken: len(b.messages), Handled: handled,
+		Left: len(b.messages) - b.report(nil).handled, Took: time.Since(b.begun)})
 }

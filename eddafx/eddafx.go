@@ -22,12 +22,12 @@ const (
 	slack = 5 * time.Second  // for what follows the last handler
 )
 
-// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus. It
-// runs the endpoints of Endpoint, Partitioned and EndpointFrom: OnStart returns once all have passed their checks, OnStop once all
-// have drained. A Run that fails in between shuts the app down with exit code 1.
+// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus.
+// It runs the endpoints of Endpoint, Partitioned and EndpointFrom: OnStart returns once all have passed their checks,
+// OnStop once all have drained. A Run that fails in between shuts the app down with exit code 1.
 //
-// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain; where several
-// differ, or where EndpointFrom has a longer one, put fx.StopTimeout behind them yourself.
+// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain;
+// where several differ, or where EndpointFrom has a longer one, put fx.StopTimeout behind them yourself.
 func Module(o bus.Options) fx.Option {
 	return fx.Options(
 		fx.StopTimeout(drain+slack),
@@ -64,7 +64,8 @@ func Endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) fx.Option {
 
 // Partitioned adds a partitioned endpoint whose handlers need nothing from the graph, see bus.NewPartitioned.
 func Partitioned(name string, o bus.PartitionOptions, parts ...bus.Part) fx.Option {
-	return drainedWithin(o.Endpoint, fx.Supply(fx.Annotate(Spec{Name: name, Partitions: &o, Parts: parts}, fx.ResultTags(specs))))
+	return drainedWithin(o.Endpoint, fx.Supply(
+		fx.Annotate(Spec{Name: name, Partitions: &o, Parts: parts}, fx.ResultTags(specs))))
 }
 
 // drainedWithin raises fx.StopTimeout for a longer Drain.
@@ -139,6 +140,7 @@ func (r *running) stop(ctx context.Context) error {
 	case err := <-r.ended:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("handlers are still running: raise fx.StopTimeout above the longest Drain: %w", context.Cause(ctx))
+		return fmt.Errorf("handlers are still running: raise fx.StopTimeout above the longest Drain: %w",
+			context.Cause(ctx))
 	}
 }

@@ -48,7 +48,8 @@ func (o *order) place(ctx *saga.Context, m placeOrder) error {
 	return nil
 }
 
-var orders = saga.Define("order", saga.Options{}, saga.StartedBy(func(m placeOrder) string { return m.ID }, (*order).place))
+var orders = saga.Define("order", saga.Options{},
+	saga.StartedBy(func(m placeOrder) string { return m.ID }, (*order).place))
 
 // stock is a handler with a dependency.
 type stock struct{ reserved chan<- string }
@@ -80,7 +81,8 @@ func TestAppRunsItsEndpoints(t *testing.T) {
 		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
 		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
 		eddafx.EndpointFrom(func(s *stock) (eddafx.Spec, error) {
-			return eddafx.Spec{Name: "stock", Options: bus.EndpointOptions{Concurrency: 1}, Parts: []bus.Part{bus.HandleTx(s.reserve)}}, nil
+			return eddafx.Spec{Name: "stock", Options: bus.EndpointOptions{Concurrency: 1},
+				Parts: []bus.Part{bus.HandleTx(s.reserve)}}, nil
 		}),
 		fx.Populate(&b),
 	)
@@ -107,7 +109,8 @@ func TestAppRunsPartitions(t *testing.T) {
 		fx.Supply(slog.New(slog.NewTextHandler(io.Discard, nil))),
 		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
 		eddafx.Partitioned("orders", bus.PartitionOptions{Partitions: 2}, bus.Saga(orders)),
-		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx((&stock{reserved: reserved}).reserve)),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1},
+			bus.HandleTx((&stock{reserved: reserved}).reserve)),
 		fx.Populate(&b),
 	)
 	if err := app.Start(t.Context()); err != nil {
@@ -156,7 +159,8 @@ func TestFailingRunStopsTheAppWithCodeOne(t *testing.T) {
 	schema := migrated(t, pool)
 	var b *bus.Bus
 	app := build(pool,
-		eddafx.Module(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}),
+		eddafx.Module(bus.Options{Schema: schema, AutoInstall: true,
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}),
 		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond}, bus.Saga(orders)),
 		fx.Populate(&b),
 	)
@@ -254,11 +258,12 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	app := build(pool,
 		eddafx.Module(bus.Options{Schema: migrated(t, pool), AutoInstall: true}),
-		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(func(*bus.Context, pgx.Tx, reserve) error {
-			close(entered)
-			<-leave
-			return nil
-		})),
+		eddafx.Endpoint("stock", bus.EndpointOptions{Concurrency: 1},
+			bus.HandleTx(func(*bus.Context, pgx.Tx, reserve) error {
+				close(entered)
+				<-leave
+				return nil
+			})),
 		fx.Populate(&b),
 	)
 	if err := app.Start(t.Context()); err != nil {
@@ -270,7 +275,8 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := app.Stop(ctx); err == nil || !strings.Contains(err.Error(), "fx.StopTimeout") && !errors.Is(err, context.DeadlineExceeded) {
+	if err := app.Stop(ctx); err == nil || !strings.Contains(err.Error(), "fx.StopTimeout") &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Stop says %v, want the time it had", err)
 	}
 	close(leave)

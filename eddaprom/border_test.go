@@ -44,7 +44,8 @@ func TestMetricsTellOfRelays(t *testing.T) {
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
 	l.metrics.Observe(bus.RelayHeld{Endpoint: "border", Holding: true})
 	for n := range 2 {
-		l.metrics.Observe(bus.Relayed{Endpoint: "border", Messages: 3 + n, Bytes: 100, Lag: time.Second, Forward: time.Millisecond})
+		l.metrics.Observe(bus.Relayed{Endpoint: "border", Messages: 3 + n, Bytes: 100, Lag: time.Second,
+			Forward: time.Millisecond})
 	}
 	l.expect(t, `
 # HELP edda_messages_relayed_total Messages that a relay gave to the other side and deleted.

@@ -53,16 +53,18 @@
 //	edda_schedule_runs                   gauge      state                runs that have not ended: waiting, queued, active, dead
 //	edda_schedule_read_errors_total      counter                         scrapes that could not read the schedule
 //
-// Every process counts what it did itself: add the counters up over processes. The queues and the schedule are the
-// same for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1. A relay's failures are attempts that failed. The endpoint of what arrives is empty where it is published. The gauges of an endpoint come with the first time that it is slow or paused.
+// Every process counts what it did itself: add the counters up over processes. The queues and the schedule are the same
+// for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1.
+// A relay's failures are attempts that failed. The endpoint of what arrives is empty where it is published. The gauges
+// of an endpoint come with the first time that it is slow or paused.
 //
 // # Failures
 //
-// Kinds come from messages, and anybody may send any kind. What is no name (saga.CheckName) is counted as "other", and so is every
-// kind after the first Options.Kinds. Kinds of which no message was handled yet get at most half of those labels, so strangers who
-// invent kinds take none from yours. Only an endpoint that handles whatever comes (bus.HandleRaw) lets them.
-// When the queues or the schedule cannot be read, their gauges are missing from the scrape and the error is counted; nothing else is
-// affected.
+// Kinds come from messages, and anybody may send any kind. What is no name (saga.CheckName) is counted as "other", and
+// so is every kind after the first Options.Kinds. Kinds of which no message was handled yet get at most half of those
+// labels, so strangers who invent kinds take none from yours. Only an endpoint that handles whatever comes
+// (bus.HandleRaw) lets them. When the queues or the schedule cannot be read, their gauges are missing from the scrape
+// and the error is counted; nothing else is affected.
 //
 // Reading order: metrics.go, queues.go, schedule.go.
 package eddaprom

@@ -11,8 +11,9 @@ import (
 
 // Options of Metrics. Every zero is a default.
 type Options struct {
-	Namespace    string        // the first word of every name; "" is "edda"
-	Kinds        int           // different kinds that get a label of their own, at most half of them before one was handled; 0 or less is 1,000
+	Namespace string // the first word of every name; "" is "edda"
+	// different kinds that get a label of their own, at most half of them before one was handled; 0 or less is 1,000
+	Kinds        int
 	QueueEvery   time.Duration // how long a reading of the queues, or of the schedule, is shown again; 0 or less is 5 s
 	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
 }
@@ -59,34 +60,49 @@ func New(o Options) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: o.Namespace, Name: name, Help: help}, labels)
 	}
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: o.Namespace, Name: name, Help: help, Buckets: buckets}, []string{"endpoint"})
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: o.Namespace, Name: name, Help: help,
+			Buckets: buckets}, []string{"endpoint"})
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: o.Namespace, Name: name, Help: help}, []string{"endpoint"})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: o.Namespace, Name: name, Help: help},
+			[]string{"endpoint"})
 	}
 	return &Metrics{
 		slow:     gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
 		paused:   gauge("endpoint_paused", "1 while the endpoint is paused."),
 		relaying: gauge("relay_holding", "1 while this process is the one that relays."),
 		options:  o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
-		handled:      counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga", "kind"),
-		failed:       counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
-		retried:      counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
-		dead:         counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint", "kind"),
-		runsFailed:   counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.", "endpoint", "kind", "outcome"),
-		discarded:    counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.", "endpoint", "kind"),
-		conflicts:    counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint", "saga"),
-		lost:         counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.", "endpoint"),
-		relayed:      counter("messages_relayed_total", "Messages that a relay gave to the other side and deleted.", "endpoint"),
+		handled: counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga",
+			"kind"),
+		failed:  counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
+		retried: counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
+		dead: counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint",
+			"kind"),
+		runsFailed: counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones "+
+			"are sent again while there are retries.", "endpoint", "kind", "outcome"),
+		discarded: counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.",
+			"endpoint", "kind"),
+		conflicts: counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint",
+			"saga"),
+		lost: counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.",
+			"endpoint"),
+		relayed: counter("messages_relayed_total", "Messages that a relay gave to the other side and deleted.",
+			"endpoint"),
 		relayedBytes: counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
-		arrived:      counter("messages_arrived_total", "Messages from other systems, by what became of them.", "source", "endpoint", "state"),
-		unnamed:      counter("arrived_unnamed_total", "Messages from other systems that had no id, so that a second delivery is another message.", "source", "endpoint"),
-		relayLag: histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when it was sent, or due, to the commit.",
+		arrived: counter("messages_arrived_total", "Messages from other systems, by what became of them.",
+			"source", "endpoint", "state"),
+		unnamed: counter("arrived_unnamed_total", "Messages from other systems that had no id, so that a "+
+			"second delivery is another message.", "source", "endpoint"),
+		relayLag: histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when "+
+			"it was sent, or due, to the commit.",
 			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
-		forward: histogram("relay_forward_seconds", "The time that the other side took for one batch.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		forward: histogram("relay_forward_seconds", "The time that the other side took for one batch.",
+			prometheus.ExponentialBuckets(0.001, 2, 14)),
 		batches: counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
-		size:    histogram("batch_messages", "Messages that one transaction took.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
-		took:    histogram("batch_seconds", "From the take of a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		size: histogram("batch_messages", "Messages that one transaction took.",
+			[]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
+		took: histogram("batch_seconds", "From the take of a batch to its commit.",
+			prometheus.ExponentialBuckets(0.001, 2, 14)),
 		processing: histogram("processing_seconds", "The handler's own time for one message.",
 			prometheus.ExponentialBuckets(0.00001, 4, 11)),
 		critical: histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
@@ -167,8 +183,8 @@ func outcome(e bus.RunFailed) string {
 	return "failed"
 }
 
-// kind is the label of a kind that failed: itself, or "other" where it is no name, or too many others had one before. Strangers invent
-// kinds, and those fail: they get at most half of the labels.
+// kind is the label of a kind that failed: itself, or "other" where it is no name, or too many others had one before.
+// Strangers invent kinds, and those fail: they get at most half of the labels.
 func (m *Metrics) kind(kind string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +222,8 @@ const other = "other"
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts, m.lost, m.batches, m.slow, m.paused,
+	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts,
+		m.lost, m.batches, m.slow, m.paused,
 		m.relayed, m.relayedBytes, m.relayLag, m.forward, m.relaying, m.arrived, m.unnamed,
 		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
 }

@@ -62,12 +62,13 @@ func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
 	l := lab{metrics: eddaprom.New(o), all: prometheus.NewPedanticRegistry(), done: make(chan struct{}, 100)}
 	schema := pgdev.Schema(t)
 	pgtest.Migrate(t, pool, schema)
-	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-		l.metrics.Observe(e)
-		if _, ok := e.(bus.BatchDone); ok {
-			l.done <- struct{}{}
-		}
-	}})
+	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler),
+		Events: func(e bus.Event) {
+			l.metrics.Observe(e)
+			if _, ok := e.(bus.BatchDone); ok {
+				l.done <- struct{}{}
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +148,10 @@ edda_messages_discarded_total{endpoint="van",kind="parcel"} 1
 # HELP edda_messages_handled_total Messages whose effects are committed.
 # TYPE edda_messages_handled_total counter
 edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
-`, "edda_attempts_failed_total", "edda_messages_dead_lettered_total", "edda_messages_discarded_total", "edda_messages_handled_total")
-	for _, name := range []string{"edda_batch_messages", "edda_batch_seconds", "edda_processing_seconds", "edda_critical_seconds"} {
+`, "edda_attempts_failed_total", "edda_messages_dead_lettered_total", "edda_messages_discarded_total",
+		"edda_messages_handled_total")
+	for _, name := range []string{"edda_batch_messages", "edda_batch_seconds", "edda_processing_seconds",
+		"edda_critical_seconds"} {
 		if n, err := testutil.GatherAndCount(l.all, name); err != nil || n != 1 {
 			t.Errorf("%s has %d series (%v), want 1", name, n, err)
 		}
@@ -184,14 +187,16 @@ edda_messages_handled_total{endpoint="van",kind="other",saga=""} 2
 	}
 }
 
-// Whoever may write to a topic invents kinds: they take no label from those that are handled, and what is no name never has one.
+// Whoever may write to a topic invents kinds: they take no label from those that are handled, and what is no name never
+// has one.
 func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
 	t.Parallel()
 	m := eddaprom.New(eddaprom.Options{Kinds: 100})
 	all := prometheus.NewPedanticRegistry()
 	all.MustRegister(m)
 	for n := range 1000 {
-		for _, kind := range []string{fmt.Sprintf("invented.%d", n), fmt.Sprintf("no name %d", n), strings.Repeat("x", 64+n), "order.pl\xe4ce"} {
+		for _, kind := range []string{fmt.Sprintf("invented.%d", n), fmt.Sprintf("no name %d", n),
+			strings.Repeat("x", 64+n), "order.pl\xe4ce"} {
 			m.Observe(bus.DeadLettered{Endpoint: "van", Info: saga.Info{Kind: kind}})
 		}
 	}
@@ -216,7 +221,8 @@ func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
 			}
 		}
 	}
-	for name, want := range map[string]int{"edda_messages_handled_total": 50, "edda_messages_dead_lettered_total": 51, "edda_attempts_retried_total": 50} {
+	for name, want := range map[string]int{"edda_messages_handled_total": 50, "edda_messages_dead_lettered_total": 51,
+		"edda_attempts_retried_total": 50} {
 		if len(kinds[name]) != want {
 			t.Errorf("%s has %d kinds, want %d", name, len(kinds[name]), want)
 		}
@@ -254,7 +260,8 @@ func TestDocListsEveryMetric(t *testing.T) {
 	}
 	m := eddaprom.New(eddaprom.Options{})
 	for _, e := range []bus.Event{
-		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{}, bus.BatchFailed{},
+		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{},
+		bus.BatchFailed{},
 		bus.Relayed{}, bus.RelayHeld{}, bus.Arrivals{},
 	} {
 		m.Observe(e)
@@ -279,7 +286,8 @@ func TestDocListsEveryMetric(t *testing.T) {
 
 func TestMetricsTellThePaceOfAnEndpoint(t *testing.T) {
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
-	for _, e := range []bus.Event{bus.Slowed{Endpoint: "van"}, bus.Paused{Endpoint: "van"}, bus.Slowed{Endpoint: "bike"}, bus.Recovered{Endpoint: "bike"}, bus.Resumed{Endpoint: "bike"}} {
+	for _, e := range []bus.Event{bus.Slowed{Endpoint: "van"}, bus.Paused{Endpoint: "van"},
+		bus.Slowed{Endpoint: "bike"}, bus.Recovered{Endpoint: "bike"}, bus.Resumed{Endpoint: "bike"}} {
 		l.metrics.Observe(e)
 	}
 	l.expect(t, `

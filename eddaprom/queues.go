@@ -28,11 +28,14 @@ func newQueues(o Options) *queues {
 	}
 	return &queues{
 		every: o.QueueEvery, timeout: o.QueueTimeout,
-		ready:   desc("ready", "Messages that are due, those in the hands of workers included; an estimate beyond 100,000."),
-		delayed: desc("delayed", "Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000."),
+		ready: desc("ready", "Messages that are due, those in the hands of workers included; an estimate "+
+			"beyond 100,000."),
+		delayed: desc("delayed", "Messages that are due later: delays, timeouts and retries; an estimate "+
+			"beyond 100,000."),
 		claimed: desc("claimed", "Messages that a leased endpoint has in hand."),
-		parked:  desc("parked", "Messages of an ordered endpoint that wait behind others of their key; counted up to 100,000."),
-		oldest:  desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
+		parked: desc("parked", "Messages of an ordered endpoint that wait behind others of their key; counted up "+
+			"to 100,000."),
+		oldest: desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "queue_read_errors_total",
 			Help: "Scrapes that could not read the queues."}),
 	}
@@ -77,7 +80,8 @@ func (q *queues) now() []bus.QueueInfo {
 	if q.bus == nil || time.Since(q.read) < q.every {
 		return q.found
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), q.timeout) //nolint:forbidigo // a scrape has no context to hand on
+	ctx, cancel := context.WithTimeout(context.Background(),
+		q.timeout) //nolint:forbidigo // a scrape has no context to hand on
 	defer cancel()
 	found, err := q.bus.Queues(ctx)
 	if err != nil {

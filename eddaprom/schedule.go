@@ -38,14 +38,18 @@ func newSchedule(o Options) *schedule {
 	}
 	return &schedule{
 		every: o.QueueEvery, timeout: o.QueueTimeout,
-		holder:      desc("lease_holder", "1 while this process holds the lease.", "lease"),
-		epoch:       desc("lease_epoch", "The term of the lease that this process has, or has seen.", "lease"),
-		transitions: desc("lease_transitions_total", "Terms of this process that began, and that ended in order or otherwise.", "lease", "to"),
-		trust:       desc("lease_trust_seconds", "How long this process may trust its term without a further renewal; 0 when it has none.", "lease"),
-		sweeps:      desc("lease_sweep_ratio", "How long the last sweep took, as a part of its interval.", "lease"),
-		late:        desc("schedule_late_seconds", "How long the first due manifest has waited to be evaluated; 0 when none is due."),
-		behind:      desc("schedule_behind_seconds", "How long a queued run has waited to be dispatched; 0 when none is queued."),
-		runs:        desc("schedule_runs", "Runs that have not ended, by state; counted up to 100,000.", "state"),
+		holder: desc("lease_holder", "1 while this process holds the lease.", "lease"),
+		epoch:  desc("lease_epoch", "The term of the lease that this process has, or has seen.", "lease"),
+		transitions: desc("lease_transitions_total", "Terms of this process that began, and that ended in order or "+
+			"otherwise.", "lease", "to"),
+		trust: desc("lease_trust_seconds", "How long this process may trust its term without a further "+
+			"renewal; 0 when it has none.", "lease"),
+		sweeps: desc("lease_sweep_ratio", "How long the last sweep took, as a part of its interval.", "lease"),
+		late: desc("schedule_late_seconds", "How long the first due manifest has waited to be evaluated; 0 "+
+			"when none is due."),
+		behind: desc("schedule_behind_seconds", "How long a queued run has waited to be dispatched; 0 when "+
+			"none is queued."),
+		runs: desc("schedule_runs", "Runs that have not ended, by state; counted up to 100,000.", "state"),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "schedule_read_errors_total",
 			Help: "Scrapes that could not read what waits for the schedulers."}),
 	}
@@ -58,7 +62,8 @@ func (m *Metrics) WatchLeases(l Leased) {
 	m.schedule.leased = append(m.schedule.leased, l)
 }
 
-// WatchScheduler adds what waits for the schedulers, and the leases of s. Of several processes that watch the same schema each reads it.
+// WatchScheduler adds what waits for the schedulers, and the leases of s. Of several processes that watch the same
+// schema each reads it.
 func (m *Metrics) WatchScheduler(s Scheduled) {
 	m.WatchLeases(s)
 	m.schedule.mu.Lock()
@@ -68,7 +73,8 @@ func (m *Metrics) WatchScheduler(s Scheduled) {
 
 // Describe is part of prometheus.Collector.
 func (s *schedule) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.holder, s.epoch, s.transitions, s.trust, s.sweeps, s.late, s.behind, s.runs} {
+	for _, d := range []*prometheus.Desc{s.holder, s.epoch, s.transitions, s.trust, s.sweeps, s.late, s.behind,
+		s.runs} {
 		to <- d
 	}
 	s.errors.Describe(to)
@@ -93,7 +99,8 @@ func (s *schedule) Collect(to chan<- prometheus.Metric) {
 	if d := s.depth(); d != nil {
 		to <- prometheus.MustNewConstMetric(s.late, prometheus.GaugeValue, d.Late.Seconds())
 		to <- prometheus.MustNewConstMetric(s.behind, prometheus.GaugeValue, d.Behind.Seconds())
-		for state, n := range map[string]int64{"waiting": d.Waiting, "queued": d.Queued, "active": d.Active, "dead": d.Dead} {
+		for state, n := range map[string]int64{"waiting": d.Waiting, "queued": d.Queued, "active": d.Active,
+			"dead": d.Dead} {
 			to <- prometheus.MustNewConstMetric(s.runs, prometheus.GaugeValue, float64(n), state)
 		}
 	}
@@ -122,12 +129,14 @@ func (s *schedule) collectLease(h scheduler.Health, to chan<- prometheus.Metric)
 	}
 }
 
-// depth reads what waits, unless that was done a moment ago. After an error it is unknown: an old number would look like a new one.
+// depth reads what waits, unless that was done a moment ago. After an error it is unknown: an old number would look
+// like a new one.
 func (s *schedule) depth() *scheduler.Depth {
 	if time.Since(s.read) < s.every {
 		return s.found
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout) //nolint:forbidigo // a scrape has no context to hand on
+	ctx, cancel := context.WithTimeout(context.Background(),
+		s.timeout) //nolint:forbidigo // a scrape has no context to hand on
 	defer cancel()
 	d, err := s.from.Depth(ctx)
 	s.found, s.read = &d, time.Now()

@@ -40,7 +40,8 @@ func TestMetricsTellOfTheSchedule(t *testing.T) {
 		depth: scheduler.Depth{Late: 2 * time.Second, Behind: time.Second, Waiting: 1, Queued: 2, Active: 3, Dead: 4},
 		leases: []scheduler.Health{
 			{Lease: "scheduler", Epoch: 7, Acquired: 3, Released: 1, Lost: 2},
-			{Lease: "singleton/rates", Holding: true, Epoch: 9, TrustedUntil: time.Now().Add(-time.Second), Acquired: 1, // it is over
+			// it is over
+			{Lease: "singleton/rates", Holding: true, Epoch: 9, TrustedUntil: time.Now().Add(-time.Second), Acquired: 1,
 				Swept: scheduler.Swept{Every: time.Minute, Took: 15 * time.Second}},
 		},
 	}
@@ -48,8 +49,10 @@ func TestMetricsTellOfTheSchedule(t *testing.T) {
 	m.WatchLeases(p) // a second time changes nothing
 	expect := func(text string) {
 		t.Helper()
-		if err := testutil.GatherAndCompare(all, strings.NewReader(text), "edda_lease_holder", "edda_lease_epoch", "edda_lease_transitions_total",
-			"edda_lease_trust_seconds", "edda_lease_sweep_ratio", "edda_schedule_late_seconds", "edda_schedule_behind_seconds", "edda_schedule_runs",
+		if err := testutil.GatherAndCompare(all, strings.NewReader(text), "edda_lease_holder", "edda_lease_epoch",
+			"edda_lease_transitions_total",
+			"edda_lease_trust_seconds", "edda_lease_sweep_ratio", "edda_schedule_late_seconds",
+			"edda_schedule_behind_seconds", "edda_schedule_runs",
 			"edda_schedule_read_errors_total"); err != nil {
 			t.Error(err)
 		}
@@ -146,7 +149,8 @@ func TestMetricsFollowASingleton(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
 	<-began
-	if trust := value("edda_lease_trust_seconds"); value("edda_lease_holder") != 1 || value("edda_lease_epoch") != 1 || trust < 10 || trust > 29 {
+	if trust := value("edda_lease_trust_seconds"); value("edda_lease_holder") != 1 || value("edda_lease_epoch") != 1 ||
+		trust < 10 || trust > 29 {
 		t.Errorf("the holder trusts its term for %v s", trust)
 	}
 	stop()
@@ -180,7 +184,8 @@ func TestTrustIsTheTimeThatIsLeft(t *testing.T) {
 	t.Parallel()
 	m, all := eddaprom.New(eddaprom.Options{}), prometheus.NewPedanticRegistry()
 	all.MustRegister(m)
-	m.WatchLeases(&plan{leases: []scheduler.Health{{Lease: "scheduler", Holding: true, TrustedUntil: time.Now().Add(time.Hour)}}})
+	m.WatchLeases(&plan{leases: []scheduler.Health{{Lease: "scheduler", Holding: true,
+		TrustedUntil: time.Now().Add(time.Hour)}}})
 	families, err := all.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -37,8 +37,8 @@ CREATE TABLE :schema.subscription_generation (
 );
 INSERT INTO :schema.subscription_generation (generation) VALUES (1);
 
--- Gives roles their rights on the table of a queue: those roles that the script of migrate.Grants has written into the settings. Default
--- privileges would hold for whatever else the owner makes in this schema, too.
+-- Gives roles their rights on the table of a queue: those roles that the script of migrate.Grants has written into the
+-- settings. Default privileges would hold for whatever else the owner makes in this schema, too.
 CREATE FUNCTION :schema.grant_queue(number int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -50,15 +50,16 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %I.queue_%s FROM %I', :'schema', number, grantee);
         EXECUTE format('GRANT %s ON %I.queue_%s TO %I',
-                       CASE part WHEN 'runtime' THEN 'SELECT, INSERT, UPDATE, DELETE' WHEN 'sender' THEN 'INSERT' WHEN 'reader' THEN 'SELECT' END,
+                       CASE part WHEN 'runtime' THEN 'SELECT, INSERT, UPDATE, DELETE' WHEN 'sender' THEN 'INSERT'
+                           WHEN 'reader' THEN 'SELECT' END,
                        :'schema', number, grantee);
     END LOOP;
 END $$;
 
--- A queue is a table of its own: a partition of one big table would make each statement lock every
--- partition. Rows are inserted, locked and deleted, and never updated. The name is made from a number,
--- so that no text of a user becomes an identifier. The sizes are far beyond what send and the bus accept: they bound what a role
--- that may insert can make a worker read.
+-- A queue is a table of its own: a partition of one big table would make each statement lock every partition. Rows are
+-- inserted, locked and deleted, and never updated. The name is made from a number, so that no text of a user becomes an
+-- identifier. The sizes are far beyond what send and the bus accept: they bound what a role that may insert can make a
+-- worker read.
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE

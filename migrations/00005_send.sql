@@ -28,24 +28,29 @@ BEGIN
     ELSIF json_typeof(header) <> 'object' OR octet_length(header::text) > 1048576 THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
     END IF;
-    -- The names that begin with edda- are the bus's own, and come on top of what a caller may give. There are these, and each is
-    -- given once; what a newer program may add to them comes with a migration.
+    -- The names that begin with edda- are the bus's own, and come on top of what a caller may give. There are these,
+    -- and each is given once; what a newer program may add to them comes with a migration.
     SELECT count(*) FILTER (WHERE NOT n.own), max(greatest(octet_length(h.key), octet_length(h.value #>> '{}'))),
            sum(n.size) FILTER (WHERE NOT n.own), bool_and(json_typeof(h.value) = 'string'),
            count(*) FILTER (WHERE n.own), sum(n.size) FILTER (WHERE n.own),
-           left(min(h.key) FILTER (WHERE n.own AND h.key NOT IN ('edda-version', 'edda-intent', 'edda-from', 'edda-correlation', 'edda-conversation',
-               'edda-related', 'edda-instance', 'edda-origin', 'edda-manifest', 'edda-run', 'edda-run-attempt', 'edda-fire-due', 'edda-fire-zone')), 80)
+           left(min(h.key) FILTER (WHERE n.own AND h.key NOT IN ('edda-version', 'edda-intent', 'edda-from',
+               'edda-correlation', 'edda-conversation',
+               'edda-related', 'edda-instance', 'edda-origin', 'edda-manifest', 'edda-run', 'edda-run-attempt',
+                   'edda-fire-due', 'edda-fire-zone')), 80)
     INTO entries, longest, total, texts, own, size, strange
     FROM json_each(header) h,
-         LATERAL (SELECT lower(left(h.key, 5)) = 'edda-' AS own, octet_length(h.key) + octet_length(h.value #>> '{}') AS size) n;
+         LATERAL (SELECT lower(left(h.key, 5)) = 'edda-' AS own,
+             octet_length(h.key) + octet_length(h.value #>> '{}') AS size) n;
     IF NOT texts THEN
         RAISE EXCEPTION 'header must be a flat JSON object of strings' USING ERRCODE = '22023';
     ELSIF strange IS NOT NULL THEN
-        RAISE EXCEPTION 'header %: names that begin with edda- are the bus''s own, and this is none of them', strange USING ERRCODE = '22023';
+        RAISE EXCEPTION 'header %: names that begin with edda- are the bus''s own, and this is none of them', strange
+            USING ERRCODE = '22023';
     ELSIF entries > 64 OR longest > 8192 OR total > 65536 OR own > 13 OR size > 8192 THEN
         RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together; of the bus''s own at most 13, 8 KiB together' USING ERRCODE = '22023';
     END IF;
-    -- A worker keeps what a newer program wrote for one, and a relay holds up all that is behind it: nobody else may say so.
+    -- A worker keeps what a newer program wrote for one, and a relay holds up all that is behind it: nobody else may
+    -- say so.
     IF EXISTS (SELECT FROM json_each_text(header) h WHERE h.key = 'edda-version' AND h.value <> '1') THEN
         RAISE EXCEPTION 'edda-version must be 1, which is what this schema knows' USING ERRCODE = '22023';
     END IF;
@@ -73,7 +78,8 @@ BEGIN
     FROM :schema.subscription s JOIN :schema.queue q ON q.id = s.queue WHERE s.kind = wanted;
     IF queues IS NULL THEN
         RAISE EXCEPTION 'no endpoint consumes %', wanted
-            USING ERRCODE = 'ED002', HINT = 'Run the endpoint that handles it once, or install it, or name one in the argument endpoint.';
+            USING ERRCODE = 'ED002',
+                HINT = 'Run the endpoint that handles it once, or install it, or name one in the argument endpoint.';
     ELSIF cardinality(queues) > 1 THEN
         RAISE EXCEPTION 'several endpoints consume %: %', wanted, names
             USING ERRCODE = 'ED003', HINT = 'Name one in the argument endpoint, or publish.';
@@ -119,13 +125,12 @@ END $$;
 --
 --   SELECT * FROM edda.send(kind => 'order.place', body => convert_to('{"OrderID":"7"}', 'UTF8'));
 --
--- A literal given as bytea is read with backslash escapes, hence convert_to. endpoint overrides routing. With
--- publish the message goes to every endpoint that consumes the kind, possibly to none. due is the earliest
--- moment of handling; null and what has passed are now. A message sent with an id may be sent again for seven
--- days: duplicate is then true, and nothing is written. Errors: 22023 (an argument), ED002 (no endpoint),
--- ED003 (several), ED004 (the id was used with another endpoint, kind or body).
--- header may have the bus's own names, which are the caller's word: edda-from and edda-origin choose where replies go, edda-instance the
--- instance that the message is for.
+-- A literal given as bytea is read with backslash escapes, hence convert_to. endpoint overrides routing. With publish
+-- the message goes to every endpoint that consumes the kind, possibly to none. due is the earliest moment of handling;
+-- null and what has passed are now. A message sent with an id may be sent again for seven days: duplicate is then true,
+-- and nothing is written. Errors: 22023 (an argument), ED002 (no endpoint), ED003 (several), ED004 (the id was used
+-- with another endpoint, kind or body). header may have the bus's own names, which are the caller's word: edda-from and
+-- edda-origin choose where replies go, edda-instance the instance that the message is for.
 CREATE FUNCTION :schema.send(
     kind text, body bytea, header json DEFAULT '{}', endpoint text DEFAULT NULL, publish boolean DEFAULT false,
     id uuid DEFAULT NULL, due timestamptz DEFAULT NULL,
@@ -147,12 +152,14 @@ BEGIN
     IF send.publish IS NOT TRUE THEN
         queues := ARRAY[:schema.command_queue(send.kind, send.endpoint)];
     ELSIF send.endpoint IS NOT NULL THEN
-        RAISE EXCEPTION 'a message that is published goes to all who consume it: leave out the endpoint' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'a message that is published goes to all who consume it: leave out the endpoint'
+            USING ERRCODE = '22023';
     ELSE
         queues := :schema.event_queues(send.kind);
         IF send.header ->> 'edda-intent' IS NULL THEN
             envelope := ltrim(substr(ltrim(envelope, blank), 2), blank); -- behind the brace
-            envelope := '{"edda-intent":"publish"' || CASE WHEN starts_with(envelope, '}') THEN '' ELSE ',' END || envelope;
+            envelope := '{"edda-intent":"publish"' || CASE WHEN starts_with(envelope, '}') THEN ''
+                ELSE ',' END || envelope;
         END IF;
     END IF;
 

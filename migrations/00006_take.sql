@@ -1,9 +1,10 @@
 -- Queues for programs that have no Edda in them: they send and take with three functions, in transactions of
 -- their own. The names of the queues' tables stay ours.
 
--- nudge notifies, when the transaction commits, whoever listens. Nothing is lost with a notification: who misses it looks at the tables by
--- and by. But one that finds no room makes the COMMIT fail, and the effects with it. Postgres keeps all notifications of the server for as
--- long as one listener of anybody's stays in a transaction, so from half of the room on nobody is told.
+-- nudge notifies, when the transaction commits, whoever listens. Nothing is lost with a notification: who misses it
+-- looks at the tables by and by. But one that finds no room makes the COMMIT fail, and the effects with it. Postgres
+-- keeps all notifications of the server for as long as one listener of anybody's stays in a transaction, so from half
+-- of the room on nobody is told.
 CREATE FUNCTION :schema.nudge(channel text, payload text) RETURNS text
 LANGUAGE sql AS $$
     SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify(channel, payload)::text ELSE '' END
@@ -30,7 +31,8 @@ BEGIN
         INSERT INTO %I.queue_%s (due, id, kind, header, body)
         SELECT $2 + m.place * interval '1 microsecond', coalesce(m.id, gen_random_uuid()), m.kind,
                convert_to(coalesce(m.header::text, '{}'), 'UTF8'), decode(m.body, 'base64')
-        FROM ROWS FROM (json_to_recordset($1) AS (id uuid, kind text, header json, body text)) WITH ORDINALITY m(id, kind, header, body, place)
+        FROM ROWS FROM (json_to_recordset($1) AS (id uuid, kind text, header json, body text)) WITH ORDINALITY m(id,
+            kind, header, body, place)
         $sql$, :'schema', target)
     USING messages, clock_timestamp();
     GET DIAGNOSTICS written = ROW_COUNT;

@@ -1,9 +1,9 @@
--- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and when
--- nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened
--- to this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. turn is the due that the row had
--- before it was claimed. cancelled is why its handler is to stop. deaths counts the processes that died with the message in hand, and
--- deaths_alone those of them that had nothing else of the endpoint in hand; alone says that this claim has not. All are NULL in every
--- other queue, where they take no space.
+-- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and
+-- when nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened to
+-- this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. turn is the due that
+-- the row had before it was claimed. cancelled is why its handler is to stop. deaths counts the processes that died
+-- with the message in hand, and deaths_alone those of them that had nothing else of the endpoint in hand; alone says
+-- that this claim has not. All are NULL in every other queue, where they take no space.
 DO $$
 DECLARE
     number int;

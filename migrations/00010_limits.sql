@@ -9,10 +9,10 @@ CREATE TABLE :schema.concurrency_limit (
     epoch   bigint NOT NULL DEFAULT 0 -- no slot that was ever deleted had a larger one
 );
 
--- The limit is the number of slots that are enabled, so that one row's lock arbitrates between a grant and a change
--- of the limit. A slot is held by a lease, with a holder and an expiry, or, for no longer than a transaction, by
--- that transaction's lock. A row that is held is never deleted. No column that is updated is indexed, and the pages are nearly
--- empty, so that updates stay in their page (HOT).
+-- The limit is the number of slots that are enabled, so that one row's lock arbitrates between a grant and a change of
+-- the limit. A slot is held by a lease, with a holder and an expiry, or, for no longer than a transaction, by that
+-- transaction's lock. A row that is held is never deleted. No column that is updated is indexed, and the pages are
+-- nearly empty, so that updates stay in their page (HOT).
 CREATE TABLE :schema.slot (
     name    text COLLATE "C" NOT NULL,
     no      int NOT NULL,
@@ -29,8 +29,8 @@ CREATE TABLE :schema.slot (
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000
 );
 
--- Who waits for slots, in the order of the numbers. A ticket that has expired does not count, and keeps its number for a holder that
--- comes back.
+-- Who waits for slots, in the order of the numbers. A ticket that has expired does not count, and keeps its number for
+-- a holder that comes back.
 CREATE TABLE :schema.ticket (
     name    text COLLATE "C" NOT NULL,
     holder  text COLLATE "C" NOT NULL CONSTRAINT ticket_holder_length CHECK (octet_length(holder) BETWEEN 1 AND 300),
@@ -56,11 +56,12 @@ BEGIN
         hash := (hash - hash % 256) + ((hash % 256)::int # get_byte(name, n));
         hash := hash * 1099511628211 % 18446744073709551616;
     END LOOP;
-    RETURN 'edda_' || ltrim(to_hex(trunc(hash / 4294967296)::bigint) || lpad(to_hex((hash % 4294967296)::bigint), 8, '0'), '0');
+    RETURN 'edda_' || ltrim(to_hex(trunc(hash / 4294967296)::bigint) || lpad(to_hex((hash % 4294967296)::bigint), 8,
+        '0'), '0');
 END $$;
 
--- Tells, from a row's xmax, whether a transaction that is running has locked or changed the row. It reads what the snapshot knows and
--- locks nothing. It is a hint: a lock that was taken in a savepoint goes unseen.
+-- Tells, from a row's xmax, whether a transaction that is running has locked or changed the row. It reads what the
+-- snapshot knows and locks nothing. It is a hint: a lock that was taken in a savepoint goes unseen.
 CREATE FUNCTION :schema.in_hand(mark xid) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT mark::text <> '0' AND CASE
@@ -71,15 +72,16 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Makes as many slots enabled as the limit says. A part of set_limit, pause_limit and resume_limit: call those. It
--- holds the limit's row, so one change follows the other. Which slots are held is read without a lock, and may have changed when it is
--- used; that is no matter:
+-- holds the limit's row, so one change follows the other. Which slots are held is read without a lock, and may have
+-- changed when it is used; that is no matter:
 --
--- Raising enables those first that are held and were disabled, and others only when there are no such left. A slot
--- that is disabled is granted to nobody, so there can only be fewer of them meanwhile. So nobody holds a slot beyond the limit
--- who did not before.
+-- Raising enables those first that are held and were disabled, and others only when there are no such left. A slot that
+-- is disabled is granted to nobody, so there can only be fewer of them meanwhile. So nobody holds a slot beyond the
+-- limit who did not before.
 --
 -- Lowering disables those first that nobody holds. One that is held stays with its holder until he gives it back or
--- dies, and is then not granted again. Rows are locked in the order of their numbers, as everybody does who waits for slots.
+-- dies, and is then not granted again. Rows are locked in the order of their numbers, as everybody does who waits for
+-- slots.
 CREATE FUNCTION :schema.adjust_slots(limited text) RETURNS void
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -104,7 +106,8 @@ BEGIN
     ELSIF present > wanted THEN
         SELECT array_agg(no) INTO chosen FROM (
             SELECT s.no FROM :schema.slot s WHERE s.name = limited AND s.enabled
-            ORDER BY (s.holder IS NOT NULL AND s.expires > clock_timestamp()) OR :schema.in_hand(s.xmax), s.no DESC LIMIT present - wanted) c;
+            ORDER BY (s.holder IS NOT NULL AND s.expires > clock_timestamp()) OR :schema.in_hand(s.xmax),
+                s.no DESC LIMIT present - wanted) c;
     END IF;
     PERFORM FROM :schema.slot s WHERE s.name = limited AND s.no = ANY (chosen) ORDER BY s.no FOR UPDATE;
     UPDATE :schema.slot s SET enabled = present < wanted WHERE s.name = limited AND s.no = ANY (chosen);
@@ -112,11 +115,13 @@ BEGIN
     WITH gone AS (
         DELETE FROM :schema.slot d USING (
             SELECT s.no FROM :schema.slot s
-            WHERE s.name = limited AND s.no > l.slots AND NOT s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
+            WHERE s.name = limited AND s.no > l.slots AND NOT s.enabled AND (s.holder IS NULL
+                OR s.expires <= clock_timestamp())
             ORDER BY s.no FOR UPDATE SKIP LOCKED) free
         WHERE d.name = limited AND d.no = free.no
         RETURNING d.epoch)
-    UPDATE :schema.concurrency_limit c SET epoch = greatest(c.epoch, (SELECT max(epoch) FROM gone)) WHERE c.name = limited;
+    UPDATE :schema.concurrency_limit c SET epoch = greatest(c.epoch, (SELECT max(epoch) FROM gone))
+        WHERE c.name = limited;
     PERFORM :schema.nudge(:schema.channel(), 'limit:' || limited);
 END $$;
 
@@ -125,8 +130,9 @@ END $$;
 --   SELECT edda.set_limit('billing', 3);
 --
 -- A larger number counts when the transaction has committed. A smaller one never ends work that is under way: nobody
--- gets a slot until enough were given back. A transactional endpoint's batches hold their slots by row locks, so lowering waits for
--- as many batches as run beyond the limit. With keep, a limit that is there already stays as it is. Returns the limit. Error: 22023.
+-- gets a slot until enough were given back. A transactional endpoint's batches hold their slots by row locks, so
+-- lowering waits for as many batches as run beyond the limit. With keep, a limit that is there already stays as it is.
+-- Returns the limit. Error: 22023.
 CREATE FUNCTION :schema.set_limit(name text, slots int, keep boolean DEFAULT false) RETURNS int
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -145,7 +151,8 @@ BEGIN
         SELECT c.slots INTO standing FROM :schema.concurrency_limit c WHERE c.name = set_limit.name;
         RETURN standing;
     END IF;
-    UPDATE :schema.concurrency_limit c SET slots = set_limit.slots, changed = clock_timestamp() WHERE c.name = set_limit.name;
+    UPDATE :schema.concurrency_limit c SET slots = set_limit.slots, changed = clock_timestamp()
+        WHERE c.name = set_limit.name;
     PERFORM :schema.adjust_slots(set_limit.name);
     RETURN set_limit.slots;
 END $$;
@@ -155,10 +162,12 @@ CREATE FUNCTION :schema.pause_limit(name text, reason text DEFAULT '') RETURNS v
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-    UPDATE :schema.concurrency_limit c SET paused = coalesce(c.paused, clock_timestamp()), reason = pause_limit.reason, changed = clock_timestamp()
+    UPDATE :schema.concurrency_limit c SET paused = coalesce(c.paused, clock_timestamp()), reason = pause_limit.reason,
+        changed = clock_timestamp()
     WHERE c.name = pause_limit.name;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no limit %', pause_limit.name USING ERRCODE = 'ED005', HINT = 'Make one with set_limit.';
+        RAISE EXCEPTION 'there is no limit %', pause_limit.name USING ERRCODE = 'ED005',
+            HINT = 'Make one with set_limit.';
     END IF;
     PERFORM :schema.adjust_slots(pause_limit.name);
 END $$;
@@ -167,9 +176,11 @@ CREATE FUNCTION :schema.resume_limit(name text) RETURNS void
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-    UPDATE :schema.concurrency_limit c SET paused = NULL, reason = '', changed = clock_timestamp() WHERE c.name = resume_limit.name;
+    UPDATE :schema.concurrency_limit c SET paused = NULL, reason = '', changed = clock_timestamp()
+        WHERE c.name = resume_limit.name;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no limit %', resume_limit.name USING ERRCODE = 'ED005', HINT = 'Make one with set_limit.';
+        RAISE EXCEPTION 'there is no limit %', resume_limit.name USING ERRCODE = 'ED005',
+            HINT = 'Make one with set_limit.';
     END IF;
     PERFORM :schema.adjust_slots(resume_limit.name);
 END $$;

@@ -43,8 +43,8 @@ CREATE UNLOGGED TABLE :schema.crash_ledger (
     CONSTRAINT crash_ledger_pkey PRIMARY KEY (queue, due, id)
 );
 
--- Reports whether the process of a session died. A session that is not there any more has been dead for long: a living one is always
--- there. Without look the caller doubts its own connection, and only what others saw counts.
+-- Reports whether the process of a session died. A session that is not there any more has been dead for long: a living
+-- one is always there. Without look the caller doubts its own connection, and only what others saw counts.
 CREATE FUNCTION :schema.session_died(session uuid, look boolean) RETURNS boolean
 LANGUAGE sql AS $$
     SELECT CASE WHEN s.id IS NULL OR s.died THEN true
@@ -55,9 +55,10 @@ LANGUAGE sql AS $$
     FROM (SELECT) one LEFT JOIN :schema.session s ON s.id = session_died.session
 $$;
 
--- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A queue whose
--- table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a lane asks for the message that the
--- lane waits for, which may have been written together with the lane's row, after the claim's own snapshot.
+-- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A
+-- queue whose table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a
+-- lane asks for the message that the lane waits for, which may have been written together with the lane's row, after
+-- the claim's own snapshot.
 CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -66,6 +67,7 @@ BEGIN
     IF to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL THEN
         RETURN false;
     END IF;
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I.queue_%s q WHERE q.due = $1 AND q.id = $2)', :'schema', queue) INTO found USING due, id;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %I.queue_%s q WHERE q.due = $1 AND q.id = $2)', :'schema',
+        queue) INTO found USING due, id;
     RETURN found;
 END $$;

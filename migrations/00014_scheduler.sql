@@ -7,14 +7,16 @@ CREATE TABLE :schema.manifest_group (
     most      int CONSTRAINT manifest_group_most_valid CHECK (most BETWEEN 1 AND 1000000), -- null is no cap
     strict    boolean NOT NULL DEFAULT false,
     priority  smallint NOT NULL DEFAULT 0 CONSTRAINT manifest_group_priority_valid CHECK (priority BETWEEN 0 AND 31),
-    declared  jsonb, -- what its owner declared last: a declaration that says the same again leaves alone what an operator has set
+    -- what its owner declared last: a declaration that says the same again leaves alone what an operator has set
+    declared  jsonb,
     paused_at timestamptz, -- null while its manifests fire
     reason    text NOT NULL DEFAULT ''
 );
 
--- A manifest says when which message is sent. What the program declares is in definition, for Go to read; columns are what SQL
--- judges by. due is its next firing, null when no clock decides that. A manifest whose due has come is left alone while it is
--- not live, while its last scheduled run is open (run), and while a dead one waits for somebody to act (held).
+-- A manifest says when which message is sent. What the program declares is in definition, for Go to read; columns are
+-- what SQL judges by. due is its next firing, null when no clock decides that. A manifest whose due has come is left
+-- alone while it is not live, while its last scheduled run is open (run), and while a dead one waits for somebody to
+-- act (held).
 CREATE TABLE :schema.manifest (
     id          bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT manifest_pkey PRIMARY KEY,
     name        text COLLATE "C" NOT NULL CONSTRAINT manifest_name_unique UNIQUE
@@ -60,12 +62,15 @@ CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS
 CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name) WHERE owner <> '';
 CREATE INDEX manifest_orphaned_idx ON :schema.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
 
--- manifest_live tells whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor with its group,
--- and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that holds the lock of changes.
-CREATE FUNCTION :schema.manifest_live(stopped boolean, paused_at timestamptz, orphaned_at timestamptz, group_id int) RETURNS boolean
+-- manifest_live tells whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor with
+-- its group, and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that
+-- holds the lock of changes.
+CREATE FUNCTION :schema.manifest_live(stopped boolean, paused_at timestamptz, orphaned_at timestamptz,
+    group_id int) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT NOT stopped AND paused_at IS NULL AND orphaned_at IS NULL
-        AND NOT EXISTS (SELECT FROM :schema.manifest_group g WHERE g.id = manifest_live.group_id AND g.paused_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM :schema.manifest_group g WHERE g.id = manifest_live.group_id
+            AND g.paused_at IS NOT NULL)
 $$;
 
 -- A run is one firing. Until it is dispatched its row is an entry of the work queue:
@@ -104,8 +109,8 @@ CREATE TABLE :schema.run (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
--- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, one run of each due time, and one
--- open activation.
+-- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, one run of each due time,
+-- and one open activation.
 CREATE UNIQUE INDEX run_entry_idx ON :schema.run (manifest_id)
     WHERE state IN ('waiting', 'queued') AND attempt = 0 AND origin IN ('schedule', 'dependent');
 CREATE UNIQUE INDEX run_due_idx ON :schema.run (manifest_id, due) WHERE origin IN ('schedule', 'backfill');
@@ -113,7 +118,8 @@ CREATE UNIQUE INDEX run_activation_idx ON :schema.run (manifest_id) WHERE origin
 CREATE INDEX run_waiting_idx ON :schema.run (ready, id) WHERE state = 'waiting';
 CREATE INDEX run_queued_idx ON :schema.run (group_id, priority DESC, ready, id) WHERE state = 'queued';
 CREATE INDEX run_active_idx ON :schema.run (group_id) WHERE state = 'active';
-CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active' AND deadline IS NOT NULL; -- never that of a group's runs
+-- never that of a group's runs
+CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active' AND deadline IS NOT NULL;
 CREATE INDEX run_beat_idx ON :schema.run (beat, id) WHERE state = 'active' AND beat IS NOT NULL;
 CREATE INDEX run_ended_idx ON :schema.run (ended, id) WHERE ended IS NOT NULL;
 CREATE INDEX run_manifest_idx ON :schema.run (manifest_id, id); -- ids are in the order of time
@@ -132,14 +138,17 @@ CREATE TABLE :schema.run_attempt (
         CHECK (outcome IN ('succeeded', 'failed', 'discarded', 'cancelled', 'timed_out', 'lost')),
     error      text NOT NULL DEFAULT '',
     CONSTRAINT run_attempt_pkey PRIMARY KEY (run, attempt)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);
 
--- The five functions below are all that whoever handles a run's message has to know of it. A run is named by its id and the
--- attempt that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer, and never will be again.
--- Rows of queues are locked before runs, runs in the order of their ids, and after them manifests in the order of theirs.
+-- The five functions below are all that whoever handles a run's message has to know of it. A run is named by its id and
+-- the attempt that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer,
+-- and never will be again. Rows of queues are locked before runs, runs in the order of their ids, and after them
+-- manifests in the order of theirs.
 
--- run_check answers for each of the attempts: 1 it is current, 0 it is not, -1 there is no such run. It holds the runs of
--- those that are current until the end of the transaction. Where worker is given, a handler begins, and its sign of life is noted.
+-- run_check answers for each of the attempts: 1 it is current, 0 it is not, -1 there is no such run. It holds the runs
+-- of those that are current until the end of the transaction. Where worker is given, a handler begins, and its sign of
+-- life is noted.
 CREATE FUNCTION :schema.run_check(runs uuid[], attempts int[], worker text DEFAULT NULL) RETURNS int[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -147,13 +156,15 @@ DECLARE
 BEGIN
     PERFORM FROM unnest(runs, attempts) s(run, attempt) JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt
     WHERE r.state = 'active' ORDER BY r.id FOR NO KEY UPDATE OF r;
-    SELECT coalesce(array_agg(CASE WHEN r.id IS NULL THEN -1 WHEN r.attempt = s.attempt AND r.state = 'active' THEN 1 ELSE 0 END ORDER BY s.n), '{}')
+    SELECT coalesce(array_agg(CASE WHEN r.id IS NULL THEN -1 WHEN r.attempt = s.attempt AND r.state = 'active' THEN 1
+        ELSE 0 END ORDER BY s.n), '{}')
     INTO answers FROM unnest(runs, attempts) WITH ORDINALITY s(run, attempt, n) LEFT JOIN :schema.run r ON r.id = s.run;
     IF worker IS NOT NULL THEN
         UPDATE :schema.run r SET beat = clock_timestamp()
         WHERE r.id = ANY (ARRAY(SELECT s.run FROM unnest(runs, answers) s(run, answer) WHERE s.answer = 1));
         UPDATE :schema.run_attempt a SET began = coalesce(a.began, clock_timestamp()), worker = run_check.worker
-        FROM unnest(runs, attempts, answers) s(run, attempt, answer) WHERE s.answer = 1 AND a.run = s.run AND a.attempt = s.attempt;
+        FROM unnest(runs, attempts, answers) s(run, attempt, answer) WHERE s.answer = 1 AND a.run = s.run
+            AND a.attempt = s.attempt;
     END IF;
     RETURN answers;
 END $$;
@@ -172,8 +183,8 @@ BEGIN
         JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt WHERE r.state = 'active'), '{}');
 END $$;
 
--- run_rest says that no handler has the messages in hand any more and that they wait in their queues, for a retry or for another
--- worker: from here on silence is no sign of death.
+-- run_rest says that no handler has the messages in hand any more and that they wait in their queues, for a retry or
+-- for another worker: from here on silence is no sign of death.
 CREATE FUNCTION :schema.run_rest(runs uuid[], attempts int[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -196,7 +207,8 @@ BEGIN
         SELECT s.n, r.manifest_id FROM unnest(runs, attempts) WITH ORDINALITY s(run, attempt, n)
         JOIN :schema.run r ON r.id = s.run AND r.attempt = s.attempt
         WHERE r.state = 'active' ORDER BY r.id FOR NO KEY UPDATE OF r)
-    SELECT coalesce(array_agg(h.n::int ORDER BY h.n), '{}'), array_agg(DISTINCT h.manifest_id) INTO current, touched FROM held h;
+    SELECT coalesce(array_agg(h.n::int ORDER BY h.n), '{}'), array_agg(DISTINCT h.manifest_id) INTO current, touched
+        FROM held h;
     IF cardinality(current) = 0 THEN
         RETURN current;
     END IF;
@@ -216,7 +228,8 @@ BEGIN
     UPDATE :schema.run r
     SET state = e.state, error = e.error, beat = NULL, deadline = NULL,
         ended = CASE WHEN e.state NOT IN ('waiting', 'dead') THEN now_ END,
-        ready = CASE WHEN e.state = 'waiting' THEN now_ + least(e.retry_delay * power(2, least(r.attempt - 1, 20)), e.retry_most) ELSE r.ready END
+        ready = CASE WHEN e.state = 'waiting' THEN now_ + least(e.retry_delay * power(2, least(r.attempt - 1, 20)),
+            e.retry_most) ELSE r.ready END
     FROM ending e WHERE r.id = e.id;
 
     PERFORM :schema.run_left(ARRAY(SELECT runs[c] FROM unnest(current) c));
@@ -229,12 +242,14 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM :schema.manifest m WHERE m.id = ANY (ARRAY(
         SELECT unnest(manifests)
-        UNION SELECT f.id FROM :schema.manifest p JOIN :schema.manifest f ON f.parent = p.name AND f.follows WHERE p.id = ANY (manifests)))
+        UNION SELECT f.id FROM :schema.manifest p JOIN :schema.manifest f ON f.parent = p.name AND f.follows
+            WHERE p.id = ANY (manifests)))
     ORDER BY m.id FOR NO KEY UPDATE;
 END $$;
 
--- run_left tells manifests what became of their runs: an end frees its manifest, a death holds it, a success makes those due that
--- follow it, for the moment that the run was due. The caller has locked and changed the runs, and called manifest_lock.
+-- run_left tells manifests what became of their runs: an end frees its manifest, a death holds it, a success makes
+-- those due that follow it, for the moment that the run was due. The caller has locked and changed the runs, and called
+-- manifest_lock.
 CREATE FUNCTION :schema.run_left(runs uuid[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -246,7 +261,8 @@ BEGIN
     UPDATE :schema.manifest m
     SET run = CASE WHEN m.run = ANY (s.gone) THEN NULL ELSE m.run END,
         held = CASE WHEN s.dead IS NOT NULL THEN s.dead
-            WHEN m.held = ANY (runs) THEN (SELECT d.id FROM :schema.run d WHERE d.manifest_id = m.id AND d.state = 'dead' LIMIT 1)
+            WHEN m.held = ANY (runs) THEN (SELECT d.id FROM :schema.run d WHERE d.manifest_id = m.id
+                AND d.state = 'dead' LIMIT 1)
             ELSE m.held END,
         successes = m.successes + s.successes,
         succeeded = CASE WHEN s.successes > 0 THEN clock_timestamp() ELSE m.succeeded END

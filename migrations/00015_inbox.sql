@@ -1,7 +1,7 @@
--- What is kept for a time and then forgotten all at once: ids of messages that came from other systems (inbox), and copies of
--- messages that were relayed to them (outbox). Each is a ring of four slots, a partition each. All writers write into one slot;
--- a turn of the ring empties the oldest and makes it the one. So no row is deleted, nobody needs the right to create or drop a
--- table, and what is written is kept for three turns at least.
+-- What is kept for a time and then forgotten all at once: ids of messages that came from other systems (inbox), and
+-- copies of messages that were relayed to them (outbox). Each is a ring of four slots, a partition each. All writers
+-- write into one slot; a turn of the ring empties the oldest and makes it the one. So no row is deleted, nobody needs
+-- the right to create or drop a table, and what is written is kept for three turns at least.
 CREATE TABLE :schema.ring (
     name  text COLLATE "C" CONSTRAINT ring_pkey PRIMARY KEY,
     slot  smallint NOT NULL CONSTRAINT ring_slot_valid CHECK (slot BETWEEN 0 AND 3),
@@ -19,10 +19,14 @@ CREATE TABLE :schema.inbox (
     at     timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT inbox_pkey PRIMARY KEY (source, id, slot)
 ) PARTITION BY LIST (slot);
-CREATE TABLE :schema.inbox_0 PARTITION OF :schema.inbox FOR VALUES IN (0) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.inbox_1 PARTITION OF :schema.inbox FOR VALUES IN (1) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.inbox_2 PARTITION OF :schema.inbox FOR VALUES IN (2) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.inbox_3 PARTITION OF :schema.inbox FOR VALUES IN (3) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.inbox_0 PARTITION OF :schema.inbox FOR
+    VALUES IN (0) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.inbox_1 PARTITION OF :schema.inbox FOR
+    VALUES IN (1) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.inbox_2 PARTITION OF :schema.inbox FOR
+    VALUES IN (2) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.inbox_3 PARTITION OF :schema.inbox FOR
+    VALUES IN (3) WITH (autovacuum_vacuum_insert_threshold = -1);
 
 -- One message may be relayed more than once, so nothing here is unique.
 CREATE TABLE :schema.outbox (
@@ -37,13 +41,17 @@ CREATE TABLE :schema.outbox (
 ) PARTITION BY LIST (slot);
 CREATE INDEX outbox_relayed_idx ON :schema.outbox (endpoint, relayed, id);
 CREATE INDEX outbox_id_idx ON :schema.outbox (id);
-CREATE TABLE :schema.outbox_0 PARTITION OF :schema.outbox FOR VALUES IN (0) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.outbox_1 PARTITION OF :schema.outbox FOR VALUES IN (1) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.outbox_2 PARTITION OF :schema.outbox FOR VALUES IN (2) WITH (autovacuum_vacuum_insert_threshold = -1);
-CREATE TABLE :schema.outbox_3 PARTITION OF :schema.outbox FOR VALUES IN (3) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.outbox_0 PARTITION OF :schema.outbox FOR
+    VALUES IN (0) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.outbox_1 PARTITION OF :schema.outbox FOR
+    VALUES IN (1) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.outbox_2 PARTITION OF :schema.outbox FOR
+    VALUES IN (2) WITH (autovacuum_vacuum_insert_threshold = -1);
+CREATE TABLE :schema.outbox_3 PARTITION OF :schema.outbox FOR
+    VALUES IN (3) WITH (autovacuum_vacuum_insert_threshold = -1);
 
--- Turns a ring when it is due, which is three times within the time that it keeps; true when it did. It waits until nobody
--- writes ids any more, so give it a lock_timeout, and try again: whoever begins to write waits behind it.
+-- Turns a ring when it is due, which is three times within the time that it keeps; true when it did. It waits until
+-- nobody writes ids any more, so give it a lock_timeout, and try again: whoever begins to write waits behind it.
 CREATE FUNCTION :schema.turn_ring(ring text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -65,8 +73,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- The id under which a message is known here: its own where that is a UUID, else a UUIDv8 made of where it came from and what
--- it was called there.
+-- The id under which a message is known here: its own where that is a UUID, else a UUIDv8 made of where it came from
+-- and what it was called there.
 CREATE FUNCTION :schema.inbox_id(source text, id text) RETURNS uuid
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -81,13 +89,14 @@ BEGIN
     RETURN encode(set_byte(digest, 8, (get_byte(digest, 8) & 63) | 128), 'hex')::uuid;
 END $$;
 
--- received remembers, in the caller's transaction, that the message id from source has come, and is false when it had come
--- before: then do nothing. It waits while another transaction has the same id in hand.
+-- received remembers, in the caller's transaction, that the message id from source has come, and is false when it had
+-- come before: then do nothing. It waits while another transaction has the same id in hand.
 --
 --   SELECT edda.received('payments', '0198c0de-0000-7000-8000-000000000001');
 --
--- The shared lock keeps the ring from turning until the transaction ends, so the slot that is read after it stays the one. Where
--- the whole transaction has one snapshot, and the ring turned after it, locking the row makes Postgres refuse it with 40001.
+-- The shared lock keeps the ring from turning until the transaction ends, so the slot that is read after it stays the
+-- one. Where the whole transaction has one snapshot, and the ring turned after it, locking the row makes Postgres
+-- refuse it with 40001.
 CREATE FUNCTION :schema.received(source text, id text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -99,7 +108,8 @@ BEGIN
     IF (place ~ '^[^[:cntrl:]]+$' AND octet_length(place) <= 255) IS NOT TRUE THEN
         RAISE EXCEPTION 'source must be a text of 1 to 255 bytes without control characters' USING ERRCODE = '22023';
     ELSIF (received.id <> '') IS NOT TRUE THEN
-        RAISE EXCEPTION 'id must not be empty: a message without one cannot be told from another' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'id must not be empty: a message without one cannot be told from another'
+            USING ERRCODE = '22023';
     END IF;
     known := :schema.inbox_id(place, received.id);
     PERFORM pg_advisory_xact_lock_shared(1162101826, tableoid::int) FROM :schema.ring r WHERE r.name = 'inbox';

@@ -40,7 +40,8 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	}
 	switch {
 	case breaking > 0:
-		return fmt.Errorf("%w: schema %q is at version %d, and its version %d forbids programs that know no more than %d; run a newer program",
+		return fmt.Errorf("%w: schema %q is at version %d, and its version %d forbids programs that know no more "+
+			"than %d; run a newer program",
 			ErrTooNew, schema.Name(), newest, breaking, Version)
 	case known < Version:
 		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs; %s",
@@ -54,9 +55,11 @@ const remedy = `call migrate.Up, or run the command "edda migrate up", or the sc
 func unreadable(err error, schema pg.Schema) error {
 	switch pg.ClassOf(err) {
 	case pg.Unprepared:
-		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated, schema.Name(), remedy)
+		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated,
+			schema.Name(), remedy)
 	case pg.Denied:
-		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its tables (the command \"edda migrate grants\" prints what roles need): %w", schema.Name(), err)
+		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its "+
+			"tables (the command \"edda migrate grants\" prints what roles need): %w", schema.Name(), err)
 	default:
 		return fmt.Errorf("read the version of schema %q: %w", schema.Name(), err)
 	}

@@ -32,7 +32,8 @@ func (s *site) waits(tx pgx.Tx) {
 	s.Helper()
 	holder := tx.Conn().PgConn().PID()
 	for range time.Tick(2 * time.Millisecond) {
-		if one[bool](s, "SELECT EXISTS (SELECT FROM pg_stat_activity a WHERE $1::int = ANY (pg_blocking_pids(a.pid)))", int(holder)) {
+		if one[bool](s, "SELECT EXISTS (SELECT FROM pg_stat_activity a WHERE $1::int = ANY (pg_blocking_pids(a.pid)))",
+			int(holder)) {
 			return
 		}
 	}
@@ -81,7 +82,8 @@ func (s *site) subscribe(tx pgx.Tx, kind string) {
 	s.Helper()
 	for _, sql := range []string{
 		"SELECT pg_advisory_xact_lock(1162101825, tableoid::int) FROM :schema.subscription_generation",
-		"INSERT INTO :schema.subscription (kind, queue) SELECT '" + kind + "', id FROM :schema.queue WHERE endpoint = 'orders'",
+		"INSERT INTO :schema.subscription (kind, queue) SELECT '" + kind + "', id FROM :schema.queue WHERE " +
+			"endpoint = 'orders'",
 		"UPDATE :schema.subscription_generation SET generation = generation + 1",
 	} {
 		if _, err := tx.Exec(s.Context(), s.schema.Render(sql)); err != nil {
@@ -98,7 +100,8 @@ func TestPublishWaitsForANewSubscriber(t *testing.T) {
 	s.subscribe(adding, "order.paid")
 	var publisher sync.WaitGroup
 	publisher.Go(func() {
-		if got, err := s.send(letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil || got.copies != 3 {
+		if got, err := s.send(letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil ||
+			got.copies != 3 {
 			t.Errorf("published %+v, %v, want 3 copies", got, err)
 		}
 	})
@@ -112,7 +115,8 @@ func TestANewSubscriberWaitsForPublishers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
 	publishing := s.begin(pgx.ReadCommitted)
-	if got, err := s.sendOn(publishing, letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil || got.copies != 2 {
+	if got, err := s.sendOn(publishing, letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil ||
+		got.copies != 2 {
 		t.Fatalf("published %+v, %v, want 2 copies", got, err)
 	}
 	var subscriber sync.WaitGroup
@@ -147,7 +151,8 @@ func TestPublishFromAnOldSnapshotIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := s.begin(level)
-		if got, err := s.sendOn(fresh, letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil || got.copies != 3 {
+		if got, err := s.sendOn(fresh, letter{kind: "order.paid", body: []byte("{}"), publish: true}); err != nil ||
+			got.copies != 3 {
 			t.Errorf("%s: run again: %+v, %v, want 3 copies", level, got, err)
 		}
 		s.commit(fresh)
@@ -162,7 +167,8 @@ func TestCreateQueueAtOnce(t *testing.T) {
 	var together sync.WaitGroup
 	for i := range numbers {
 		together.Go(func() {
-			err := pg.Committed(s.pool).Row(t.Context(), s.schema.Render("SELECT :schema.create_queue('new.one')")).Scan(&numbers[i])
+			err := pg.Committed(s.pool).Row(t.Context(),
+				s.schema.Render("SELECT :schema.create_queue('new.one')")).Scan(&numbers[i])
 			if err != nil {
 				t.Error(err)
 			}
@@ -182,7 +188,8 @@ func TestCreateQueueAtOnce(t *testing.T) {
 func TestCreateQueueRefuses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	for _, name := range []any{nil, "", "Orders", "1st", "a\n", "ä", `x"; DROP TABLE queue; --`, string(make([]byte, 1))} {
+	for _, name := range []any{nil, "", "Orders", "1st", "a\n", "ä", `x"; DROP TABLE queue; --`,
+		string(make([]byte, 1))} {
 		_, err := s.pool.Exec(t.Context(), s.schema.Render("SELECT :schema.create_queue($1)"), name)
 		if code := pg.Code(err); code != "23514" && code != "23502" && code != "22021" {
 			t.Errorf("create_queue(%q): %v", name, err)

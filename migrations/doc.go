@@ -12,10 +12,10 @@
 //	newer                  nil: a file may add what older programs do not look at
 //	newer and breaking     ErrTooNew: a file whose first line is "--! breaking-change" was applied
 //
-// A file that is added after a release changes tables that are in use. It sets a lock_timeout before it locks one, since whoever comes
-// after a lock that waits for a long transaction waits behind it; it changes queues one transaction at a time, because locks on
-// thousands of tables do not fit into max_locks_per_transaction; and it builds no index of a large table within its transaction.
-// The files so far make tables that nobody uses yet, and need none of that.
+// A file that is added after a release changes tables that are in use. It sets a lock_timeout before it locks one,
+// since whoever comes after a lock that waits for a long transaction waits behind it; it changes queues one transaction
+// at a time, because locks on thousands of tables do not fit into max_locks_per_transaction; and it builds no index of
+// a large table within its transaction. The files so far make tables that nobody uses yet, and need none of that.
 //
 // The package needs nothing but pgx, so that a program that only runs carries no migration tool.
 //

@@ -65,7 +65,8 @@ func one[T any](s *site, sql string, args ...any) (value T) {
 // table is the quoted name of an endpoint's queue.
 func (s *site) table(endpoint string) string {
 	s.Helper()
-	return one[string](s, "SELECT format('%I.queue_%s', :'schema', id) FROM :schema.queue WHERE endpoint = $1", endpoint)
+	return one[string](s, "SELECT format('%I.queue_%s', :'schema', id) FROM :schema.queue WHERE endpoint = $1",
+		endpoint)
 }
 
 func (s *site) count(endpoint string) int {

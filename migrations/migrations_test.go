@@ -74,7 +74,8 @@ func TestQueueTakesNoRowOfAnySize(t *testing.T) {
 		"header_size": `'k', convert_to(repeat('x', 2097153), 'UTF8'), ` + within,
 		"body_size":   `'k', ` + within + `, convert_to(repeat('x', 16777217), 'UTF8')`,
 	} {
-		sql := `INSERT INTO ` + s.table("orders") + ` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), ` + values + `)`
+		sql := `INSERT INTO ` + s.table("orders") +
+			` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), ` + values + `)`
 		_, err := s.pool.Exec(t.Context(), sql)
 		if got := pg.Constraint(err); !strings.HasSuffix(got, constraint) {
 			t.Errorf("%s: %v", constraint, err)

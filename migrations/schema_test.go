@@ -39,7 +39,8 @@ func TestSchemaIsTheGoldenOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("the schema differs from %s; accept it with: go test ./migrations -run Golden -rewrite\n(-golden +schema)\n%s", golden, diff)
+		t.Errorf("the schema differs from %s; accept it with: go test ./migrations -run Golden -rewrite\n(-golden "+
+			"+schema)\n%s", golden, diff)
 	}
 }
 

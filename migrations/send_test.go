@@ -40,7 +40,8 @@ type queryer interface {
 func (s *site) send(l letter) (sent, error) { return s.sendOn(pg.Committed(s.pool).Writing(), l) }
 
 func (s *site) sendOn(q queryer, l letter) (r sent, err error) {
-	err = q.QueryRow(s.Context(), s.schema.Render(sendSQL), l.kind, l.body, l.header, l.endpoint, l.publish, l.id, l.due).
+	err = q.QueryRow(s.Context(), s.schema.Render(sendSQL), l.kind, l.body, l.header, l.endpoint, l.publish, l.id,
+		l.due).
 		Scan(&r.id, &r.copies, &r.duplicate)
 	return r, err
 }
@@ -61,7 +62,8 @@ type row struct {
 
 func (s *site) rows(endpoint string) []row {
 	s.Helper()
-	rows, err := s.pool.Query(s.Context(), `SELECT id, kind, convert_from(header, 'UTF8') AS header, convert_from(body, 'UTF8') AS body,
+	rows, err := s.pool.Query(s.Context(), `SELECT id, kind, convert_from(header, 'UTF8') AS header,
+		convert_from(body, 'UTF8') AS body,
 		due <= clock_timestamp() AND due > clock_timestamp() - interval '1 minute' AS ready,
 		first_failed IS NULL AND attempt = 0 AND conflict = 0 AND sent <= clock_timestamp() AS neverfailed
 		FROM `+s.table(endpoint)+` ORDER BY due, id`)
@@ -85,7 +87,8 @@ func TestSendWritesOneRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []row{{ID: got.id, Kind: "order.place", Header: `{"tenant":"ä \"b\""}`, Body: `{"OrderID":"7"}`, Ready: true, NeverFailed: true}}
+			want := []row{{ID: got.id, Kind: "order.place", Header: `{"tenant":"ä \"b\""}`, Body: `{"OrderID":"7"}`,
+				Ready: true, NeverFailed: true}}
 			if diff := cmp.Diff(want, s.rows("orders")); diff != "" || got.copies != 1 || got.duplicate {
 				t.Errorf("sent %+v, rows (-want +got):\n%s", got, diff)
 			}
@@ -124,10 +127,16 @@ func TestSendRefuses(t *testing.T) {
 		change     func(*letter)
 		code, says string
 	}{
-		{"a header of a newer version", func(l *letter) { l.header = `{"edda-version":"2"}` }, argument, "edda-version must be 1"},
-		{"a newer version, written otherwise", func(l *letter) { l.header = `{"a":"b","edda-versi\u006fn":"2"}` }, argument, "edda-version must be 1"},
-		{"a newer version behind this one", func(l *letter) { l.header = `{"edda-version":"2","edda-version":"1"}` }, argument, "edda-version must be 1"},
-		{"a newer version of an event", func(l *letter) { l.header, l.endpoint, l.publish = `{"edda-version":"2"}`, nil, true }, argument, "edda-version must be 1"},
+		{"a header of a newer version", func(l *letter) { l.header = `{"edda-version":"2"}` }, argument,
+			"edda-version must be 1"},
+		{"a newer version, written otherwise", func(l *letter) { l.header = `{"a":"b","edda-versi\u006fn":"2"}` },
+			argument, "edda-version must be 1"},
+		{"a newer version behind this one", func(l *letter) { l.header = `{"edda-version":"2","edda-version":"1"}` },
+			argument, "edda-version must be 1"},
+		{"a newer version of an event", func(l *letter) {
+			l.header, l.endpoint, l.publish = `{"edda-version":"2"}`, nil,
+				true
+		}, argument, "edda-version must be 1"},
 		{"no kind", func(l *letter) { l.kind = nil }, argument, "kind must match"},
 		{"an empty kind", func(l *letter) { l.kind = "" }, argument, "kind must match"},
 		{"a kind with a capital", func(l *letter) { l.kind = "Order" }, argument, "kind must match"},
@@ -144,29 +153,47 @@ func TestSendRefuses(t *testing.T) {
 		{"a number in the header", func(l *letter) { l.header = `{"a":"1","n":1}` }, argument, notStrings},
 		{"a null in the header", func(l *letter) { l.header = `{"n":null}` }, argument, notStrings},
 		{"an object in the header", func(l *letter) { l.header = `{"a":{"b":"c"}}` }, argument, notStrings},
-		{"a header that is no JSON", func(l *letter) { l.header = `{"a":` }, "22P02", "invalid input syntax for type json"},
-		{"a lone surrogate as value", func(l *letter) { l.header = `{"a":"\ud800"}` }, "22P02", "invalid input syntax for type json"},
-		{"a lone surrogate as name", func(l *letter) { l.header = `{"\udc00":"a"}` }, "22P02", "invalid input syntax for type json"},
-		{"a NUL as value", func(l *letter) { l.header = `{"a":"\u0000"}` }, "22P05", "unsupported Unicode escape sequence"},
-		{"a NUL as name", func(l *letter) { l.header = `{"\u0000":"a"}` }, "22P05", "unsupported Unicode escape sequence"},
+		{"a header that is no JSON", func(l *letter) { l.header = `{"a":` }, "22P02",
+			"invalid input syntax for type json"},
+		{"a lone surrogate as value", func(l *letter) { l.header = `{"a":"\ud800"}` }, "22P02",
+			"invalid input syntax for type json"},
+		{"a lone surrogate as name", func(l *letter) { l.header = `{"\udc00":"a"}` }, "22P02",
+			"invalid input syntax for type json"},
+		{"a NUL as value", func(l *letter) { l.header = `{"a":"\u0000"}` }, "22P05",
+			"unsupported Unicode escape sequence"},
+		{"a NUL as name", func(l *letter) { l.header = `{"\u0000":"a"}` }, "22P05",
+			"unsupported Unicode escape sequence"},
 		{"65 headers", func(l *letter) { l.header = headers(65, 1) }, argument, "at most 64 entries"},
 		{"a header over 8 KiB", func(l *letter) { l.header = headers(1, 8193) }, argument, "8 KiB each"},
 		{"headers over 64 KiB", func(l *letter) { l.header = headers(9, 8000) }, argument, "64 KiB together"},
-		{"a header of much space", func(l *letter) { l.header = "{" + strings.Repeat(" ", 1<<20) + "}" }, argument, notStrings},
-		{"a name that looks like one of the bus", func(l *letter) { l.header = `{"edda-mine":""}` }, argument, "edda-mine: names that begin with edda- are the bus's own"},
-		{"a name of the bus in capitals", func(l *letter) { l.header = `{"Edda-From":"orders"}` }, argument, "Edda-From: names that begin with edda-"},
-		{"many names of the bus", func(l *letter) { l.header = `{"edda-from":"a"` + strings.Repeat(`,"edda-from":"a"`, 13) + `}` }, argument, "at most 13"},
+		{"a header of much space", func(l *letter) { l.header = "{" + strings.Repeat(" ", 1<<20) + "}" }, argument,
+			notStrings},
+		{"a name that looks like one of the bus", func(l *letter) { l.header = `{"edda-mine":""}` }, argument,
+			"edda-mine: names that begin with edda- are the bus's own"},
+		{"a name of the bus in capitals", func(l *letter) { l.header = `{"Edda-From":"orders"}` }, argument,
+			"Edda-From: names that begin with edda-"},
+		{"many names of the bus", func(l *letter) {
+			l.header = `{"edda-from":"a"` +
+				strings.Repeat(`,"edda-from":"a"`, 13) + `}`
+		}, argument, "at most 13"},
 		{"large names of the bus", func(l *letter) {
-			l.header = `{"edda-from":"` + strings.Repeat("a", 5000) + `","edda-run":"` + strings.Repeat("a", 5000) + `"}`
+			l.header = `{"edda-from":"` + strings.Repeat("a", 5000) + `","edda-run":"` + strings.Repeat("a", 5000) +
+				`"}`
 		}, argument, "8 KiB together"},
-		{"due never", func(l *letter) { l.due = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true} }, argument, "due must be"},
-		{"due before all time", func(l *letter) { l.due = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true} }, argument, "due must be"},
+		{"due never", func(l *letter) { l.due = pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true} },
+			argument, "due must be"},
+		{"due before all time", func(l *letter) {
+			l.due = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity,
+				Valid: true}
+		}, argument, "due must be"},
 		{"due at the zero time", func(l *letter) { l.due = time.Time{} }, argument, "due must be"},
 		{"due at the epoch", func(l *letter) { l.due = time.Unix(0, 0) }, argument, "due must be"},
 		{"due in eleven years", func(l *letter) { l.due = time.Now().AddDate(11, 0, 0) }, argument, "within 10 years"},
-		{"published to one endpoint", func(l *letter) { l.publish, l.endpoint = true, "orders" }, argument, "leave out the endpoint"},
+		{"published to one endpoint", func(l *letter) { l.publish, l.endpoint = true, "orders" }, argument,
+			"leave out the endpoint"},
 		{"nobody consumes it", func(l *letter) { l.kind = "order.lost" }, "ED002", "no endpoint consumes order.lost"},
-		{"two consume it", func(l *letter) { l.kind = "order.paid" }, "ED003", "several endpoints consume order.paid: audit, mail"},
+		{"two consume it", func(l *letter) { l.kind = "order.paid" }, "ED003", "several endpoints consume " +
+			"order.paid: audit, mail"},
 		{"no such endpoint", func(l *letter) { l.endpoint = "nowhere" }, "ED002", "there is no endpoint nowhere"},
 		{"an empty endpoint", func(l *letter) { l.endpoint = "" }, "ED002", "there is no endpoint"},
 	} {
@@ -229,7 +256,8 @@ func TestSendKeepsBytes(t *testing.T) {
 				header = "{}"
 			}
 			body := one[[]byte](s, "SELECT body FROM "+s.table("orders")+" WHERE id = $1", got.id)
-			stored := one[string](s, "SELECT convert_from(header, 'UTF8') FROM "+s.table("orders")+" WHERE id = $1", got.id)
+			stored := one[string](s, "SELECT convert_from(header, 'UTF8') FROM "+s.table("orders")+" WHERE id = $1",
+				got.id)
 			if diff := cmp.Diff(l.body, body); diff != "" {
 				t.Errorf("body (-sent +stored):\n%s", diff)
 			}
@@ -258,7 +286,8 @@ func TestPublish(t *testing.T) {
 	newSite(t, "").publishes()
 }
 
-// A literal with a backslash in a function's body means what the caller's session says: the headers of events were broken.
+// A literal with a backslash in a function's body means what the caller's session says: the headers of events were
+// broken.
 func TestPublishWhateverLiteralsMean(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, `\'n`)
@@ -278,8 +307,10 @@ func TestPublishWhateverLiteralsMean(t *testing.T) {
 	for _, call := range []string{
 		`SELECT :schema.send_all('orders', '[{"kind":"order.place","header":{"a":"b"},"body":"e30="}]')`,
 		`SELECT :schema.done('orders', array_agg(t.claim), array_agg(t.message_id)) FROM :schema.take('orders', 10) t`,
-		`SELECT :schema.received('somewhere', 'an id')`, `SELECT :schema.set_limit('orders', 2)`, `SELECT :schema.pause_limit('orders', 'x')`,
-		`SELECT :schema.resume_limit('orders')`, `SELECT :schema.turn_ring('inbox')`, `SELECT :schema.create_queue('another')`,
+		`SELECT :schema.received('somewhere', 'an id')`, `SELECT :schema.set_limit('orders', 2)`,
+		`SELECT :schema.pause_limit('orders', 'x')`,
+		`SELECT :schema.resume_limit('orders')`, `SELECT :schema.turn_ring('inbox')`,
+		`SELECT :schema.create_queue('another')`,
 	} {
 		s.exec(call)
 	}
@@ -332,7 +363,8 @@ func TestSendWithAnID(t *testing.T) {
 	}{
 		{"the first", first, sent{id: id, copies: 1}, ""},
 		{"the same", first, sent{id: id, duplicate: true}, ""},
-		{"the same, later", first.with(func(l *letter) { l.due = time.Now().Add(time.Hour) }), sent{id: id, duplicate: true}, ""},
+		{"the same, later", first.with(func(l *letter) { l.due = time.Now().Add(time.Hour) }),
+			sent{id: id, duplicate: true}, ""},
 		{"another body", first.with(func(l *letter) { l.body = []byte(`{"OrderID":"8"}`) }), sent{}, "ED004"},
 		{"another endpoint", first.with(func(l *letter) { l.endpoint = "mail" }), sent{}, "ED004"},
 		{"another kind", first.with(func(l *letter) { l.kind, l.publish = "order.paid", true }), sent{}, "ED004"},
@@ -380,7 +412,8 @@ func TestSendIsDue(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if in := one[float64](s, "SELECT extract(epoch FROM due - clock_timestamp())::float8 FROM "+s.table("orders")+" WHERE id = $1", got.id); in < c.from || in > c.to {
+		if in := one[float64](s, "SELECT extract(epoch FROM due - clock_timestamp())::float8 FROM "+s.table("orders")+
+			" WHERE id = $1", got.id); in < c.from || in > c.to {
 			t.Errorf("%s: due in %v s, want %v to %v", name, in, c.from, c.to)
 		}
 	}
@@ -450,7 +483,8 @@ func TestSendInEveryMode(t *testing.T) {
 	} {
 		var id string
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(t.Context(), "SET LOCAL standard_conforming_strings = on"); err != nil { // pgx refuses the simple protocol without
+			// pgx refuses the simple protocol without
+			if _, err := tx.Exec(t.Context(), "SET LOCAL standard_conforming_strings = on"); err != nil {
 				return err
 			}
 			return tx.QueryRow(t.Context(), s.schema.Render(sendSQL), mode,
@@ -460,7 +494,8 @@ func TestSendInEveryMode(t *testing.T) {
 			t.Errorf("%v: %v", mode, err)
 			continue
 		}
-		if body := one[[]byte](s, "SELECT body FROM "+s.table("orders")+" WHERE id = $1", id); len(body) != 2 || body[1] != 0xff {
+		if body := one[[]byte](s, "SELECT body FROM "+s.table("orders")+" WHERE id = $1", id); len(body) != 2 ||
+			body[1] != 0xff {
 			t.Errorf("%v: body is %x", mode, body)
 		}
 	}

@@ -22,7 +22,8 @@ type taken struct {
 
 func (s *site) take(tx pgx.Tx, endpoint string, most int) (rows []taken) {
 	s.Helper()
-	found, err := tx.Query(s.Context(), s.schema.Render(`SELECT claim, message_id, kind, body FROM :schema.take($1, $2)`), endpoint, most)
+	found, err := tx.Query(s.Context(), s.schema.Render(
+		`SELECT claim, message_id, kind, body FROM :schema.take($1, $2)`), endpoint, most)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func bodies(rows []taken) string {
 func TestTakeAndDone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	s.exec(`SELECT :schema.send_all('orders', '[{"kind":"a","body":"MQ=="},{"kind":"b","body":"Mg==","header":{"x":"y"}},
+	s.exec(`SELECT :schema.send_all('orders',
+		'[{"kind":"a","body":"MQ=="},{"kind":"b","body":"Mg==","header":{"x":"y"}},
 		{"kind":"c","body":"Mw==","id":"00000000-0000-0000-0000-000000000003"},{"kind":"c","body":"NA==","id":"00000000-0000-0000-0000-000000000003"}]')`)
 	first, second := s.beginUndone(), s.beginUndone()
 	one := s.take(first, "orders", 3)
@@ -125,7 +127,8 @@ func TestTakeReadsNoMoreThanItGives(t *testing.T) {
 		SELECT now() - n * interval '1 second', gen_random_uuid(), 'k', '{}', '{}' FROM generate_series(1, 20000) n`)
 	tx := s.beginUndone()
 	read := func() (n int) {
-		err := tx.QueryRow(t.Context(), `SELECT seq_tup_read FROM pg_stat_xact_all_tables WHERE relid = '`+s.table("orders")+`'::regclass`).Scan(&n)
+		err := tx.QueryRow(t.Context(), `SELECT seq_tup_read FROM pg_stat_xact_all_tables WHERE relid = '`+
+			s.table("orders")+`'::regclass`).Scan(&n)
 		if err != nil {
 			t.Fatal(fmt.Errorf("statistics: %w", err))
 		}

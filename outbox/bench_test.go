@@ -17,8 +17,8 @@ const (
 	benchFill = 1_000_000
 )
 
-// One claim of 500 ids, with the three other slots of the ring empty, and with a million ids in each: of version 7, and without an order.
-// The fastest of all is told, since it is the one that nothing disturbed.
+// One claim of 500 ids, with the three other slots of the ring empty, and with a million ids in each: of version 7, and
+// without an order. The fastest of all is told, since it is the one that nothing disturbed.
 func BenchmarkReception(b *testing.B) {
 	pool, schema := pgtest.Database(b)
 	store, err := outbox.New(schema)
@@ -42,7 +42,8 @@ func BenchmarkReception(b *testing.B) {
 	} {
 		exec(`TRUNCATE :schema.inbox`)
 		for slot := 1; slot <= 3 && c.fill != ""; slot++ {
-			exec(`INSERT INTO :schema.inbox (slot, source, id, sum) SELECT $1::int, 'a', `+c.fill+`, n FROM generate_series(1, $2::int) n`, slot, benchFill)
+			exec(`INSERT INTO :schema.inbox (slot, source, id, sum) SELECT $1::int, 'a', `+c.fill+
+				`, n FROM generate_series(1, $2::int) n`, slot, benchFill)
 		}
 		b.Run(c.name, func(b *testing.B) {
 			conn, err := pool.Acquire(b.Context())
@@ -58,7 +59,8 @@ func BenchmarkReception(b *testing.B) {
 				}
 				pipeline := &pgx.Batch{}
 				pipeline.Queue("begin")
-				pipeline.Queue("SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)")
+				pipeline.Queue("SELECT set_config('plan_cache_mode', 'force_generic_plan', true), " +
+					"set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)")
 				store.NewReception("a", given).Queue(pipeline)
 				pipeline.Queue("commit")
 				begun := time.Now()

@@ -39,7 +39,8 @@ func TestClaimInEachModeOfPgx(t *testing.T) {
 				other := a
 				other.Sum = b.Sum
 				tx := begin(t, conn)
-				want(t, "first", claim(t, store, tx, b, a, a, other), outbox.Fresh, outbox.Fresh, outbox.Duplicate, outbox.Conflict)
+				want(t, "first", claim(t, store, tx, b, a, a, other), outbox.Fresh, outbox.Fresh, outbox.Duplicate,
+					outbox.Conflict)
 				commit(t, tx)
 				tx = begin(t, conn)
 				want(t, "again", claim(t, store, tx, a, other, b), outbox.Duplicate, outbox.Conflict, outbox.Duplicate)

@@ -68,9 +68,9 @@ func CheckSource(source string) error {
 	return nil
 }
 
-// Reception claims ids of one source within the transaction that has the effects of their messages: the caller queues it into a
-// pipeline, sends that, and sends Sums too when Unsure. It keeps the ring from turning until the transaction ends. Not safe
-// for concurrent use.
+// Reception claims ids of one source within the transaction that has the effects of their messages: the caller queues
+// it into a pipeline, sends that, and sends Sums too when Unsure. It keeps the ring from turning until the transaction
+// ends. Not safe for concurrent use.
 type Reception struct {
 	store  *Store
 	source string
@@ -80,7 +80,8 @@ type Reception struct {
 	stale  map[saga.ID]*int64
 }
 
-// NewReception prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with it.
+// NewReception prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with
+// it.
 func (s *Store) NewReception(source string, ids []Received) *Reception {
 	r := &Reception{store: s, source: source, given: ids, heads: make([]int, len(ids))}
 	order := make([]int, len(ids))
@@ -98,9 +99,9 @@ func (s *Store) NewReception(source string, ids []Received) *Reception {
 	return r
 }
 
-// Queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same ids:
-// nothing before it in the transaction may have changed or deleted a row. The transaction must be read committed, and the
-// connection prepared by pg.RegisterArrays.
+// Queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same
+// ids: nothing before it in the transaction may have changed or deleted a row. The transaction must be read committed,
+// and the connection prepared by pg.RegisterArrays.
 func (r *Reception) Queue(b *pgx.Batch) {
 	if len(r.given) == 0 {
 		return
@@ -152,7 +153,8 @@ func (r *Reception) Sums(b *pgx.Batch) {
 	})
 }
 
-// Outcome tells, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate, whatever comes.
+// Outcome tells, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate,
+// whatever comes.
 func (r *Reception) Outcome(i int) Outcome {
 	g, head := r.given[i], r.heads[i]
 	known, old := r.stale[g.ID]

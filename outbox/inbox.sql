@@ -1,13 +1,14 @@
 -- name: lock_ring
--- Held until the end of the transaction: the ring does not turn while somebody has written ids that are not committed. The slot
--- is read by a later statement, whose snapshot is younger than the lock.
+-- Held until the end of the transaction: the ring does not turn while somebody has written ids that are not committed.
+-- The slot is read by a later statement, whose snapshot is younger than the lock.
 SELECT pg_advisory_xact_lock_shared(1162101826, tableoid::int) FROM :schema.ring WHERE name = 'inbox';
 
 -- name: claim_received
--- The ids come in order, each once, so that two who claim the same ones wait for each other in one direction only. Nobody writes
--- into the slots that are not the one, so an id is either seen there, or was never there. Each of them is one index scan over the
--- ids, of which most are greater than all that came before, and need not be looked for; the slot that is written into is left to
--- ON CONFLICT. NOT IN is a hashed subplan, whatever joins the planner may use. Which ids are new is only told when not all of them are.
+-- The ids come in order, each once, so that two who claim the same ones wait for each other in one direction only.
+-- Nobody writes into the slots that are not the one, so an id is either seen there, or was never there. Each of them is
+-- one index scan over the ids, of which most are greater than all that came before, and need not be looked for; the
+-- slot that is written into is left to ON CONFLICT. NOT IN is a hashed subplan, whatever joins the planner may use.
+-- Which ids are new is only told when not all of them are.
 WITH current AS MATERIALIZED (SELECT r.slot FROM :schema.ring r WHERE r.name = 'inbox' LIMIT 1),
 seen AS MATERIALIZED (
     SELECT x.id FROM current c CROSS JOIN LATERAL (

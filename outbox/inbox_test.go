@@ -51,7 +51,8 @@ func (b *border) turn(ring outbox.Ring) {
 }
 
 // receive claims ids in tx and tells what became of each.
-func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ...outbox.Received) ([]outbox.Outcome, error) {
+func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ...outbox.Received) ([]outbox.Outcome,
+	error) {
 	r := b.store.NewReception(source, given)
 	pipeline := &pgx.Batch{}
 	r.Queue(pipeline)
@@ -133,10 +134,12 @@ func TestRingTurnsWhenItIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	rings, err := b.store.Rings(t.Context(), b.pool)
-	if err != nil || len(rings) != 2 || rings[0].Ring != outbox.Inbox || rings[0].Slot != 1 || rings[0].Keep != 30*24*time.Hour || rings[1].Slot != 0 || time.Since(rings[0].Since) > time.Hour {
+	if err != nil || len(rings) != 2 || rings[0].Ring != outbox.Inbox || rings[0].Slot != 1 ||
+		rings[0].Keep != 30*24*time.Hour || rings[1].Slot != 0 || time.Since(rings[0].Since) > time.Hour {
 		t.Errorf("%+v, %v", rings, err)
 	}
-	if err := b.store.SetKeep(t.Context(), b.pool, outbox.Inbox, time.Second); err == nil || err.Error() != "keep is 1s, want 1m0s to 87600h0m0s" {
+	if err := b.store.SetKeep(t.Context(), b.pool, outbox.Inbox, time.Second); err == nil ||
+		err.Error() != "keep is 1s, want 1m0s to 87600h0m0s" {
 		t.Error(err)
 	}
 }
@@ -225,13 +228,15 @@ func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.I
 
 // turnAtOnce turns until it has, for claims come and go.
 func (b *border) turnAtOnce() {
-	if _, err := pg.Committed(b.pool).Exec(b.Context(), b.schema.Render(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)); err != nil {
+	if _, err := pg.Committed(b.pool).Exec(b.Context(),
+		b.schema.Render(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)); err != nil {
 		b.Error(err)
 		return
 	}
 	for turned := false; !turned; {
 		var err error
-		if turned, err = b.store.Turn(b.Context(), b.pool, outbox.Inbox); err != nil && !errors.Is(err, outbox.ErrHeld) {
+		if turned, err = b.store.Turn(b.Context(), b.pool, outbox.Inbox); err != nil &&
+			!errors.Is(err, outbox.ErrHeld) {
 			b.Error(err)
 			return
 		}
@@ -296,7 +301,8 @@ func TestReceptionWaitsForTheOther(t *testing.T) {
 // The function received and this package write the same ids.
 func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 	b := openBorder(t)
-	for n, id := range []string{"7", "Order 7 ä", "0198C0DE-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000001", "00000000-0000-0000-0000-000000000000"} {
+	for n, id := range []string{"7", "Order 7 ä", "0198C0DE-0000-7000-8000-000000000001",
+		"0198c0de-0000-7000-8000-000000000001", "00000000-0000-0000-0000-000000000000"} {
 		tx := begin(t, b.pool)
 		for round, want := range []bool{true, false} {
 			if fresh, err := b.store.ReceivedTx(t.Context(), tx, "a", id); err != nil || fresh != want {
@@ -304,7 +310,8 @@ func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 			}
 		}
 		commit(t, tx)
-		b.wantReceived("a", []outbox.Received{{ID: outbox.InboxID("a", id), Sum: int64(n)}}, outbox.Duplicate) // its content was not noted
+		// its content was not noted
+		b.wantReceived("a", []outbox.Received{{ID: outbox.InboxID("a", id), Sum: int64(n)}}, outbox.Duplicate)
 		other := begin(t, b.pool)
 		b.wantReceived("b", []outbox.Received{{ID: outbox.InboxID("b", id), Sum: 1}}, outbox.Fresh)
 		if fresh, err := b.store.ReceivedTx(t.Context(), other, "b", id); err != nil || fresh {
@@ -350,7 +357,8 @@ func TestReceivedRefusesWhatNamesNothing(t *testing.T) {
 		if c[0] == "a\x00" {
 			continue // no text of Postgres
 		}
-		if _, err := b.pool.Exec(t.Context(), b.schema.Render(`SELECT :schema.received($1, $2)`), c[0], c[1]); pg.Code(err) != "22023" {
+		if _, err := b.pool.Exec(t.Context(), b.schema.Render(`SELECT :schema.received($1, $2)`), c[0],
+			c[1]); pg.Code(err) != "22023" {
 			t.Errorf("the function takes %q: %v", c, err)
 		}
 	}
@@ -360,7 +368,8 @@ func TestReceivedRefusesWhatNamesNothing(t *testing.T) {
 func TestInboxPlansMadeOnEmptyTablesServeFullOnes(t *testing.T) {
 	b := openBorder(t)
 	tx := begin(t, b.pool)
-	for _, set := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"} {
+	for _, set := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off",
+		"SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"} {
 		if _, err := tx.Exec(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +395,8 @@ func TestInboxPlansMadeOnEmptyTablesServeFullOnes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, scan := range pgtest.Explain(t, inner, name, args...) {
-				if state == "full" && scan.Table != "ring" && scan.Table != "" && (scan.Node == "Seq Scan" || scan.Rows+scan.Removed > 10) {
+				if state == "full" && scan.Table != "ring" && scan.Table != "" &&
+					(scan.Node == "Seq Scan" || scan.Rows+scan.Removed > 10) {
 					t.Errorf("%s: %v", name, scan)
 				}
 			}
@@ -398,9 +408,12 @@ func TestInboxPlansMadeOnEmptyTablesServeFullOnes(t *testing.T) {
 			break
 		}
 		for _, fill := range []string{
-			`INSERT INTO :schema.inbox (slot, source, id, sum) SELECT n % 4, 'a', ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, n FROM generate_series(1, 20000) n`,
+			`INSERT INTO :schema.inbox (slot, source, id, sum) SELECT n % 4, 'a',
+				('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, n FROM generate_series(1, 20000) n`,
 			`INSERT INTO :schema.outbox (slot, endpoint, relayed, id, kind, header, body)
-				SELECT n % 4, 'a', '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second', ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '' FROM generate_series(1, 20000) n`,
+				SELECT n % 4, 'a', '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second',
+				('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '' FROM generate_series(1,
+				20000) n`,
 		} {
 			if _, err := tx.Exec(t.Context(), b.schema.Render(fill)); err != nil {
 				t.Fatal(err)
@@ -409,8 +422,8 @@ func TestInboxPlansMadeOnEmptyTablesServeFullOnes(t *testing.T) {
 	}
 }
 
-// Somebody begins to write while the ring turns, and another after it. Whoever had read the slot before the turn, and wrote into it
-// after, would not be seen by those who write into the new one: both would take the id for new.
+// Somebody begins to write while the ring turns, and another after it. Whoever had read the slot before the turn, and
+// wrote into it after, would not be seen by those who write into the new one: both would take the id for new.
 func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 	b := openBorder(t)
 	turning, first, second := begin(t, b.pool), begin(t, b.pool), begin(t, b.pool)
@@ -436,7 +449,8 @@ func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 			t.Fatalf("the second does not wait for the first, and is told %s", g)
 		default:
 		}
-		if err := b.pool.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0", int32(second.Conn().PgConn().PID())).Scan(&blocked); err != nil {
+		if err := b.pool.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0",
+			int32(second.Conn().PgConn().PID())).Scan(&blocked); err != nil {
 			t.Fatal(err)
 		}
 	}

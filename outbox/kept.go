@@ -28,13 +28,14 @@ type Kept struct {
 	Size     int       // of the body, where that was not read
 }
 
-// QueueKeep queues one insert of copies, in their order, or nothing when there are none. It never waits. The connection must
-// have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
+// QueueKeep queues one insert of copies, in their order, or nothing when there are none. It never waits. The connection
+// must have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
 func (s *Store) QueueKeep(b *pgx.Batch, rows []Kept) {
 	if len(rows) == 0 {
 		return
 	}
-	endpoint, id, sent, kind, header, body := pg.Texts(), pg.UUIDs(), pg.Timestamps(), pg.Texts(), pg.Byteas(), pg.Byteas()
+	endpoint, id, sent, kind, header, body := pg.Texts(), pg.UUIDs(), pg.Timestamps(), pg.Texts(), pg.Byteas(),
+		pg.Byteas()
 	for n := range rows {
 		k := &rows[n]
 		endpoint.Text(k.Endpoint)
@@ -77,8 +78,8 @@ type KeptPage struct {
 	More  bool      // there may be others behind it
 }
 
-// ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at limit copies of the
-// endpoint at most, and at fewer when their headers are large.
+// ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at
+// limit copies of the endpoint at most, and at fewer when their headers are large.
 func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (KeptPage, error) {
 	if f.Endpoint == "" {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
@@ -89,7 +90,8 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	if after.Relayed.Before(f.Since) { // a microsecond before is behind whatever was relayed then
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
 	}
-	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity), [16]byte(after.ID),
+	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity),
+		[16]byte(after.ID),
 		bound(f.Until, pgtype.Infinity), f.Kind, limit, mostListed)
 	if err != nil {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", err)
@@ -98,7 +100,8 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	looked, wanted, there := 0, false, 0
 	var k Kept
 	var sent *time.Time
-	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted, &there}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&k.Relayed, (*[16]byte)(&k.ID), &sent, &k.Kind, &k.Header, &k.Size, &wanted,
+		&there}, func() error {
 		looked++
 		page.Next = KeptPlace{Relayed: k.Relayed, ID: k.ID}
 		if wanted {
@@ -127,8 +130,8 @@ func bound(t time.Time, otherwise pgtype.InfinityModifier) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: true}
 }
 
-// ShowKept returns the copies of one message with their bodies, the oldest first. There is more than one when it was relayed
-// more than once, or by several relays.
+// ShowKept returns the copies of one message with their bodies, the oldest first. There is more than one when it was
+// relayed more than once, or by several relays.
 func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, error) {
 	rows, err := db.Query(ctx, s.kept.Get("show_kept"), [16]byte(id), mostShown)
 	if err != nil {
@@ -149,7 +152,8 @@ func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, e
 	return found, nil
 }
 
-// ReadBodies fills the bodies of copies that ListKept found for one endpoint. One that is gone meanwhile keeps none, and is nil.
+// ReadBodies fills the bodies of copies that ListKept found for one endpoint. One that is gone meanwhile keeps none,
+// and is nil.
 func (s *Store) ReadBodies(ctx context.Context, db Queryer, found []Kept) error {
 	if len(found) == 0 {
 		return nil

@@ -30,7 +30,8 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 		if n%2 == 1 {
 			kind = "order.lost"
 		}
-		rows = append(rows, outbox.Kept{Endpoint: "shop", ID: saga.ID{byte(200 - n)}, Kind: kind, Header: []byte("{}"), Body: fmt.Appendf(nil, "\x00%d", n), Sent: time.Unix(int64(n+1), 0).UTC()})
+		rows = append(rows, outbox.Kept{Endpoint: "shop", ID: saga.ID{byte(200 - n)}, Kind: kind, Header: []byte("{}"),
+			Body: fmt.Appendf(nil, "\x00%d", n), Sent: time.Unix(int64(n+1), 0).UTC()})
 	}
 	keep(t, pool, store, rows[:5]...)
 	if turned, err := store.Turn(t.Context(), pool, outbox.Outbox); err != nil || turned {
@@ -38,7 +39,8 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 	}
 	b.turn(outbox.Outbox)
 	keep(t, pool, store, rows[5:]...)
-	keep(t, pool, store, outbox.Kept{Endpoint: "other", ID: saga.ID{1}, Kind: "k", Header: []byte("{}"), Body: []byte("x")})
+	keep(t, pool, store, outbox.Kept{Endpoint: "other", ID: saga.ID{1}, Kind: "k", Header: []byte("{}"),
+		Body: []byte("x")})
 	var got []outbox.Kept
 	for place, more := (outbox.KeptPlace{}), true; more; {
 		page, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, place, 3)
@@ -55,18 +57,22 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 			t.Errorf("copy %d is %+v", n, k)
 		}
 	}
-	some, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop", Kind: "order.paid", Since: got[2].Relayed, Until: got[8].Relayed}, outbox.KeptPlace{}, 100)
+	some, err := store.ListKept(t.Context(), pool,
+		outbox.KeptFilter{Endpoint: "shop", Kind: "order.paid", Since: got[2].Relayed, Until: got[8].Relayed},
+		outbox.KeptPlace{}, 100)
 	if err != nil || len(some.Found) != 3 || some.More || some.Found[0].ID != got[2].ID {
 		t.Errorf("of a time and a kind: %v, %v", some, err)
 	}
 	shown, err := store.ShowKept(t.Context(), pool, saga.ID{1})
-	if err != nil || len(shown) != 1 || string(shown[0].Body) != "x" || shown[0].Endpoint != "other" || !shown[0].Sent.IsZero() {
+	if err != nil || len(shown) != 1 || string(shown[0].Body) != "x" || shown[0].Endpoint != "other" ||
+		!shown[0].Sent.IsZero() {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	for range 4 {
 		b.turn(outbox.Outbox)
 	}
-	if left, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, outbox.KeptPlace{}, 100); err != nil || len(left.Found) != 0 {
+	if left, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, outbox.KeptPlace{},
+		100); err != nil || len(left.Found) != 0 {
 		t.Errorf("after a round of the ring %d are left, %v", len(left.Found), err)
 	}
 }
@@ -76,7 +82,8 @@ func TestPageOfCopiesEndsWhereItsHeadersAreLarge(t *testing.T) {
 	b := openBorder(t)
 	const copies, heavy = 12, 2 << 20
 	for n := range copies {
-		keep(t, b.pool, b.store, outbox.Kept{Endpoint: "shop", ID: saga.ID{byte(n + 1)}, Kind: "k", Header: bytes.Repeat([]byte("x"), heavy-1), Body: []byte("{}")})
+		keep(t, b.pool, b.store, outbox.Kept{Endpoint: "shop", ID: saga.ID{byte(n + 1)}, Kind: "k",
+			Header: bytes.Repeat([]byte("x"), heavy-1), Body: []byte("{}")})
 	}
 	var got []outbox.Kept
 	for place, more := (outbox.KeptPlace{}), true; more; {

@@ -31,11 +31,13 @@ const (
 	turnTries = 25
 )
 
-// ErrHeld is why a ring did not turn that is due: transactions that write into it, or have looked at it, stay open. It keeps its rows for longer.
+// ErrHeld is why a ring did not turn that is due: transactions that write into it, or have looked at it, stay open. It
+// keeps its rows for longer.
 var ErrHeld = errors.New("transactions that stay open hold it")
 
-// Turn turns a ring when that is due, and reports whether it did. While ids are written in transactions that stay open it
-// tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a transaction for longest.
+// Turn turns a ring when that is due, and reports whether it did. While ids are written in transactions that stay open
+// it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a
+// transaction for longest.
 func (s *Store) Turn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
 	for range turnTries {
 		turned, err = s.tryTurn(ctx, db, ring)

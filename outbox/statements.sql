@@ -7,8 +7,8 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id::text;
 
 -- name: sums
--- A statement of its own, because the insert's snapshot does not show the row it waited for. OFFSET 0
--- keeps the subquery, so that each id is one probe of the index. The sum is text, which no setting of a session changes.
+-- A statement of its own, because the insert's snapshot does not show the row it waited for. OFFSET 0 keeps the
+-- subquery, so that each id is one probe of the index. The sum is text, which no setting of a session changes.
 SELECT u.id, encode(s.sum, 'hex')
 FROM unnest($1::text[]) u(id)
 CROSS JOIN LATERAL (SELECT x.sum FROM :schema.sent_id x WHERE x.id = u.id::uuid OFFSET 0) s;

@@ -38,13 +38,15 @@ func TestSumMeetsTheSQLFunction(t *testing.T) {
 		), outbox.Duplicate, outbox.Conflict, outbox.Conflict)
 
 		id = saga.ID{0xff, byte(n)}
-		want(t, "claim first", claim(t, store, tx, outbox.Given{ID: id, Sum: outbox.Sum("order.place", "orders", []byte(body))}), outbox.Fresh)
+		want(t, "claim first", claim(t, store, tx,
+			outbox.Given{ID: id, Sum: outbox.Sum("order.place", "orders", []byte(body))}), outbox.Fresh)
 		commit(t, tx)
 		err = pool.QueryRow(t.Context(), send, "order.place", []byte(body), "orders", [16]byte(id)).Scan(&duplicate)
 		if err != nil || !duplicate {
 			t.Errorf("send what was claimed for %q: duplicate %t, %v", body, duplicate, err)
 		}
-		if err = pool.QueryRow(t.Context(), send, "order.place", []byte(body+" "), "orders", [16]byte(id)).Scan(&duplicate); pg.Code(err) != "ED004" {
+		if err = pool.QueryRow(t.Context(), send, "order.place", []byte(body+" "), "orders",
+			[16]byte(id)).Scan(&duplicate); pg.Code(err) != "ED004" {
 			t.Errorf("send another body under a claimed id: %v, want ED004", err)
 		}
 	}
@@ -64,7 +66,8 @@ func TestPruneIsBoundedAndPassesHeldRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := begin(t, pool)
-	if _, err := holder.Exec(t.Context(), schema.Render("SELECT FROM :schema.sent_id WHERE at < now() - interval '7 days' LIMIT 3 FOR UPDATE")); err != nil {
+	if _, err := holder.Exec(t.Context(), schema.Render("SELECT FROM :schema.sent_id WHERE at < now() - interval "+
+		"'7 days' LIMIT 3 FOR UPDATE")); err != nil {
 		t.Fatal(err)
 	}
 	for _, expected := range []int64{4, 3, 0} {

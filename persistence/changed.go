@@ -17,8 +17,8 @@ type Known struct {
 	Version int64
 }
 
-// Change is what has become of one Known: another instance or version, or with Live false none at all. Faulty is set when
-// a column cannot be understood; the instance is then without its timeouts and originator.
+// Change is what has become of one Known: another instance or version, or with Live false none at all. Faulty is set
+// when a column cannot be understood; the instance is then without its timeouts and originator.
 type Change struct {
 	N        int // its place in the list that was asked for
 	Live     bool
@@ -26,10 +26,11 @@ type Change struct {
 	Faulty   error
 }
 
-// Changed returns those of known that are not as they were. It is one statement with a probe of an index for each, neither
-// locks nor waits, and the answer may be old when it arrives. Any pool, connection or transaction serves as q.
+// Changed returns those of known that are not as they were. It is one statement with a probe of an index for each,
+// neither locks nor waits, and the answer may be old when it arrives. Any pool, connection or transaction serves as q.
 func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change, error) {
-	sagas, keys, ids, versions := make([]string, len(known)), make([]string, len(known)), make([]string, len(known)), make([]int64, len(known))
+	sagas, keys, ids, versions := make([]string, len(known)), make([]string, len(known)), make([]string, len(known)),
+		make([]int64, len(known))
 	for n, k := range known {
 		sagas[n], keys[n], ids[n], versions[n] = k.Saga, k.Key, k.ID.String(), k.Version
 	}
@@ -38,7 +39,10 @@ func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change
 	if err != nil {
 		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)
 	}
-	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Change, error) { return scanChange(row, known) })
+	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Change,
+		error) {
+		return scanChange(row, known)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)
 	}

@@ -67,7 +67,8 @@ func TestChangedWithAFaultyColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := db.store.Changed(t.Context(), db, []persistence.Known{{Saga: "order", Key: "7"}})
-	if err != nil || len(got) != 1 || got[0].Faulty == nil || got[0].Instance.Version != 3 || got[0].Instance.Pending != nil {
+	if err != nil || len(got) != 1 || got[0].Faulty == nil || got[0].Instance.Version != 3 ||
+		got[0].Instance.Pending != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -76,10 +77,13 @@ func TestChangedWithAFaultyColumn(t *testing.T) {
 func TestPlanOfChanged(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	if _, err := pgtest.Pool(t).Exec(t.Context(), db.render(`ALTER TABLE :schema.saga SET (autovacuum_enabled = off)`)); err != nil { // as the owner
+	// as the owner
+	if _, err := pgtest.Pool(t).Exec(t.Context(),
+		db.render(`ALTER TABLE :schema.saga SET (autovacuum_enabled = off)`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+	if _, err := db.Exec(t.Context(), db.render(
+		`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
 		SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 20000) n`)); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,8 @@ func TestPlanOfChanged(t *testing.T) {
 		}
 		return "{" + strings.Join(all, ",") + "}"
 	}
-	scans := pgtest.Explain(t, tx, "changed", array(func(int) string { return "order" }), array(func(n int) string { return fmt.Sprint(n * 200) }),
+	scans := pgtest.Explain(t, tx, "changed", array(func(int) string { return "order" }),
+		array(func(n int) string { return fmt.Sprint(n * 200) }),
 		array(func(int) string { return saga.ID{}.String() }), array(func(int) string { return "0" }))
 	for _, scan := range scans {
 		if scan.Table == "saga" && (scan.Index != "saga_key_unique" || scan.Rows > 100 || scan.Removed > 0) {
@@ -114,7 +119,8 @@ func BenchmarkChanged(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := pool.Exec(b.Context(), schema.Render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+	if _, err := pool.Exec(b.Context(), schema.Render(
+		`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
 		SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 100000) n`)); err != nil {
 		b.Fatal(err)
 	}

@@ -140,20 +140,24 @@ func (c *crowd) batch(r *rand.Rand) error {
 }
 
 // decide makes the state of every instance count its own versions, so that a lost update shows.
-func (c *crowd) decide(r *rand.Rand, refs []persistence.Ref, found []persistence.Found) (writes []persistence.Write, err error) {
+func (c *crowd) decide(r *rand.Rand, refs []persistence.Ref, found []persistence.Found) (writes []persistence.Write,
+	err error) {
 	for n, f := range found {
 		switch {
 		case f.Status == persistence.Absent:
 			i := order(refs[n].Key, 1)
 			i.ID = saga.ID(slices.Concat(fmt.Appendf(nil, "%016x", c.ids.Add(1))))
 			i.State = []byte("1")
-			writes = append(writes, persistence.Write{Op: []persistence.Op{persistence.Start, persistence.StartAndComplete}[r.IntN(4)/3], Instance: i})
+			writes = append(writes, persistence.Write{Op: []persistence.Op{persistence.Start,
+				persistence.StartAndComplete}[r.IntN(4)/3], Instance: i})
 		case f.Status == persistence.Loaded:
 			var count int64
 			if err := json.Unmarshal(f.Instance.State, &count); err != nil || count != f.Instance.Version {
-				return nil, fmt.Errorf("order/%s has version %d and counted %s: %v", f.Instance.Key, f.Instance.Version, f.Instance.State, err)
+				return nil, fmt.Errorf("order/%s has version %d and counted %s: %v", f.Instance.Key, f.Instance.Version,
+					f.Instance.State, err)
 			}
-			op := []persistence.Op{persistence.Check, persistence.Update, persistence.Update, persistence.Complete}[r.IntN(4)]
+			op := []persistence.Op{persistence.Check, persistence.Update, persistence.Update,
+				persistence.Complete}[r.IntN(4)]
 			f.Instance.State = fmt.Append(nil, count+1)
 			writes = append(writes, write(op, f))
 		}

@@ -105,16 +105,19 @@ func stateBytesAreKept(s scene) {
 		s.won("update", a.save(write(persistence.Update, f)), true)
 		a.commit()
 		if got := s.want(k, 2); string(got.State) != next || got.StateVersion != 3 {
-			s.Errorf("state after the update: version %d %.80q, want version 3 %.80q", got.StateVersion, got.State, next)
+			s.Errorf("state after the update: version %d %.80q, want version 3 %.80q", got.StateVersion, got.State,
+				next)
 		}
 	}
 }
 
 func pendingAndOriginatorComeBack(s scene) {
 	i := order("7", 1)
-	i.Originator = saga.Originator{Endpoint: "web", MessageID: saga.ID{1}, Instance: saga.ID{2}, Correlation: saga.ID{3}}
+	i.Originator = saga.Originator{Endpoint: "web", MessageID: saga.ID{1}, Instance: saga.ID{2},
+		Correlation: saga.ID{3}}
 	i.Pending = []saga.Pending{
-		{Name: "payment", Kind: "payment.overdue", Due: time.Date(2024, 2, 29, 23, 59, 59, 999999000, time.UTC), ID: saga.ID{4}},
+		{Name: "payment", Kind: "payment.overdue", Due: time.Date(2024, 2, 29, 23, 59, 59, 999999000, time.UTC),
+			ID: saga.ID{4}},
 		{Kind: "remorse.over", Due: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), ID: saga.ID{5}},
 	}
 	s.won("start", s.then(start(i)), true)
@@ -228,8 +231,10 @@ func updateRaceHasOneWinner(s scene) {
 func completeAndUpdateHaveOneWinner(s scene) {
 	s.won("start", s.then(start(order("7", 1)), start(order("8", 2))), true, true)
 	seven, eight := s.released(key("7")), s.released(key("8"))
-	s.won("complete 7, update 8", s.then(write(persistence.Complete, seven), write(persistence.Update, eight)), true, true)
-	s.won("update 7, complete 8", s.then(write(persistence.Update, seven), write(persistence.Complete, eight)), false, false)
+	s.won("complete 7, update 8", s.then(write(persistence.Complete, seven), write(persistence.Update, eight)), true,
+		true)
+	s.won("update 7, complete 8", s.then(write(persistence.Update, seven), write(persistence.Complete, eight)), false,
+		false)
 	s.want("7", 0)
 	s.want("8", 2)
 }
@@ -273,13 +278,15 @@ func (s scene) allWon(story string, won []bool, want int) {
 }
 
 func mixedBatch(s scene) {
-	s.won("start", s.then(start(order("a", 1)), start(order("b", 2)), start(order("c", 3)), start(order("d", 4))), true, true, true, true)
+	s.won("start", s.then(start(order("a", 1)), start(order("b", 2)), start(order("c", 3)), start(order("d", 4))), true,
+		true, true, true)
 	moved := s.released(key("d"))
 	s.won("move d", s.then(write(persistence.Update, moved)), true)
 	a := s.begin()
 	f := a.load(key("a"), key("b"), key("c"))
 	s.won("mixed", a.save(
-		write(persistence.Update, f[0]), start(order("e", 5)), write(persistence.Update, moved), write(persistence.Complete, f[1]),
+		write(persistence.Update, f[0]), start(order("e", 5)), write(persistence.Update, moved),
+		write(persistence.Complete, f[1]),
 		startAndComplete(order("f", 6)), write(persistence.Check, f[2]), start(order("c", 7)),
 	), true, true, false, true, true, true, false)
 	a.commit()

@@ -15,8 +15,10 @@ func (db database) insert(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		sagaName, key, _ := strings.Cut(name, "/")
-		_, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
-			VALUES (gen_random_uuid(), $1, $2, 3, 2, '{"b": 1, "a":2}', '[{"kind":"k","due":"2026-01-01T00:00:00Z","id":"00000000-0000-0000-0000-000000000007"}]')`), sagaName, key)
+		_, err := db.Exec(t.Context(), db.render(
+			`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
+			VALUES (gen_random_uuid(), $1, $2, 3, 2, '{"b": 1, "a":2}',
+			'[{"kind":"k","due":"2026-01-01T00:00:00Z","id":"00000000-0000-0000-0000-000000000007"}]')`), sagaName, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,13 +70,16 @@ func TestList(t *testing.T) {
 func TestListHasPages(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	if _, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
-		SELECT gen_random_uuid(), 'order', lpad(n::text, 4, '0'), 1, 1, '{}' FROM generate_series(1, 450) n`)); err != nil {
+	if _, err := db.Exec(t.Context(), db.render(
+		`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', lpad(n::text, 4, '0'), 1, 1, '{}' FROM generate_series(1,
+		450) n`)); err != nil {
 		t.Fatal(err)
 	}
 	seen, after := 0, ""
 	for range 4 {
-		page, err := db.store.List(t.Context(), db, persistence.ListOptions{Saga: "order", AfterKey: after, Limit: 1000})
+		page, err := db.store.List(t.Context(), db,
+			persistence.ListOptions{Saga: "order", AfterKey: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +109,8 @@ func TestShow(t *testing.T) {
 	}
 	l, ok, err := db.store.Show(t.Context(), db, "order", "7")
 	i := l.Instance
-	if err != nil || !ok || i.Key != "7" || i.Version != 3 || i.StateVersion != 2 || string(i.State) != `{"b": 1, "a":2}` ||
+	if err != nil || !ok || i.Key != "7" || i.Version != 3 || i.StateVersion != 2 ||
+		string(i.State) != `{"b": 1, "a":2}` ||
 		len(i.Pending) != 1 || i.Pending[0].Kind != "k" || i.ID.IsZero() || l.Started.IsZero() || l.Faulty != nil {
 		t.Errorf("%+v %v %v", l, ok, err)
 	}

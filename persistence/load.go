@@ -101,7 +101,8 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 		case plain.Null(0):
 			found[n].Status = Absent
 		case refs[n].Lock:
-			found[n] = Found{Status: Busy, Instance: saga.Instance{ID: plain.UUID(1), Saga: plain.Text(2), Key: plain.Text(3)}}
+			found[n] = Found{Status: Busy, Instance: saga.Instance{ID: plain.UUID(1), Saga: plain.Text(2),
+				Key: plain.Text(3)}}
 		default:
 			found[n] = loaded(plain)
 		}

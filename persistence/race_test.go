@@ -35,7 +35,8 @@ func rolledBackBatchLeavesNothing(s scene) {
 	s.won("start", s.then(start(order("7", 1)), start(order("8", 2))), true, true)
 	a := s.begin()
 	f := a.load(key("7"), key("8"))
-	s.won("mixed", a.save(write(persistence.Update, f[0]), write(persistence.Complete, f[1]), start(order("9", 3))), true, true, true)
+	s.won("mixed", a.save(write(persistence.Update, f[0]), write(persistence.Complete, f[1]), start(order("9", 3))),
+		true, true, true)
 	a.rollback()
 	s.want("7", 1)
 	s.want("8", 1)
@@ -50,7 +51,8 @@ func skippedInstanceIsNotMissing(s scene) {
 	f := holder.load(key("7"), key("8"), key("9"))
 	s.won("held in three ways", holder.save(write(persistence.Check, f[0]), write(persistence.Update, f[1]),
 		write(persistence.Complete, f[2])), true, true, true)
-	refs := []persistence.Ref{key("7"), key("8"), key("9"), byID(order("7", 1).ID), byID(order("8", 2).ID), byID(order("9", 3).ID)}
+	refs := []persistence.Ref{key("7"), key("8"), key("9"), byID(order("7", 1).ID), byID(order("8", 2).ID),
+		byID(order("9", 3).ID)}
 	for _, lock := range []bool{true, false} {
 		other := s.begin()
 		want := persistence.Loaded
@@ -62,7 +64,8 @@ func skippedInstanceIsNotMissing(s scene) {
 		s.atOnce("load what is held", func(ctx context.Context) error {
 			found, err := other.tx.Load(ctx, refs)
 			for n := range found {
-				if f := found[n]; f.Status != want || f.Instance.ID != order("", n%3+1).ID || f.Instance.Key != fmt.Sprint(7+n%3) {
+				if f := found[n]; f.Status != want || f.Instance.ID != order("", n%3+1).ID ||
+					f.Instance.Key != fmt.Sprint(7+n%3) {
 					s.Errorf("ref %d with lock %t: %v %s, want %v", n, lock, f.Status, f.Instance.Key, want)
 				} else if lock && f.Instance.State != nil {
 					s.Errorf("ref %d is busy and has a state: %s", n, f.Instance.State)
@@ -81,7 +84,8 @@ func uncommittedStartIsAbsent(s scene) {
 	s.won("start", first.save(start(order("7", 1))), true)
 	other := s.begin()
 	s.atOnce("load an uncommitted start", func(ctx context.Context) error {
-		found, err := other.tx.Load(ctx, []persistence.Ref{{Saga: "order", Key: "7", Lock: s.store.lock}, byID(order("7", 1).ID)})
+		found, err := other.tx.Load(ctx, []persistence.Ref{{Saga: "order", Key: "7", Lock: s.store.lock},
+			byID(order("7", 1).ID)})
 		for n, f := range found {
 			if f.Status != persistence.Absent {
 				s.Errorf("ref %d is %v, want absent", n, f.Status)
@@ -175,7 +179,8 @@ func loadedByTwoHasOneWinner(s scene) {
 	s.won("start", s.then(start(order("7", 1))), true)
 	one, two := s.begin(), s.begin()
 	first, second := one.get(key("7")), two.load(key("7"))[0]
-	if want := map[bool]persistence.Status{true: persistence.Busy, false: persistence.Loaded}[s.store.lock]; second.Status != want {
+	if want := map[bool]persistence.Status{true: persistence.Busy,
+		false: persistence.Loaded}[s.store.lock]; second.Status != want {
 		s.Fatalf("the second load finds it %v, want %v", second.Status, want)
 	}
 	s.won("first", one.save(write(persistence.Update, first)), true)

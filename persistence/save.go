@@ -51,7 +51,8 @@ func (s *Store) NewSave(writes []Write) *Save {
 // Won tells, after the pipeline was sent, whether the i-th write is part of the transaction.
 func (v *Save) Won(i int) bool { return v.won[i] }
 
-// QueueStarts queues the inserts. It is the only statement that may wait: it must be the first of the transaction that can.
+// QueueStarts queues the inserts. It is the only statement that may wait: it must be the first of the transaction that
+// can.
 func (v *Save) QueueStarts(b *pgx.Batch) {
 	var starts []int
 	for n, w := range v.writes {

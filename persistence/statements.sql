@@ -120,8 +120,8 @@ SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeou
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: changed
--- Of instances that a reader knows, those that are not as he knows them: each is one probe of the index, and one that has
--- not changed sends nothing back. OFFSET 0 keeps the probes from becoming a join that reads the table.
+-- Of instances that a reader knows, those that are not as he knows them: each is one probe of the index, and one that
+-- has not changed sends nothing back. OFFSET 0 keeps the probes from becoming a join that reads the table.
 SELECT u.n, s.iid::text, s.version, s.state_version, s.state, s.timeouts, s.originator
 FROM unnest($1::text[], $2::text[], $3::text[]::uuid[], $4::bigint[]) WITH ORDINALITY u(saga, key, iid, version, n)
 LEFT JOIN LATERAL (

@@ -48,14 +48,17 @@ func TestFaultyRowDoesNotHurtItsNeighbours(t *testing.T) {
 			for _, lock := range []bool{true, false} {
 				db := open(t)
 				s := db.scene(t, lock)
-				s.won("start", s.then(start(order("7", 1)), start(order("8", 2)), start(order("9", 3))), true, true, true)
-				if _, err := db.Exec(t.Context(), db.render("UPDATE :schema.saga SET "+edit+" WHERE key = '8'")); err != nil {
+				s.won("start", s.then(start(order("7", 1)), start(order("8", 2)), start(order("9", 3))), true, true,
+					true)
+				if _, err := db.Exec(t.Context(),
+					db.render("UPDATE :schema.saga SET "+edit+" WHERE key = '8'")); err != nil {
 					t.Fatal(err)
 				}
 				a := s.begin()
 				found := a.load(key("7"), byID(order("8", 2).ID), key("9"))
 				wantFaulty(t, found, fault)
-				s.won("save the neighbours", a.save(write(persistence.Update, found[0]), write(persistence.Complete, found[2])), true, true)
+				s.won("save the neighbours", a.save(write(persistence.Update, found[0]),
+					write(persistence.Complete, found[2])), true, true)
 				a.commit()
 				_, _, err := db.store.Read(t.Context(), db.Pool, "order", "8")
 				if (err != nil) != (fault != "") {
@@ -102,7 +105,8 @@ func TestWaitEndsWithTheHolderOrTheLockTimeout(t *testing.T) {
 	if _, err := impatient.Exec(t.Context(), "SET LOCAL lock_timeout = '5ms'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.store.Wait(t.Context(), impatient, id); pg.ClassOf(err) != pg.Busy || !strings.Contains(err.Error(), id.String()) {
+	if err := db.store.Wait(t.Context(), impatient, id); pg.ClassOf(err) != pg.Busy ||
+		!strings.Contains(err.Error(), id.String()) {
 		t.Errorf("wait with a lock_timeout: %v, want 55P03 naming the instance", err)
 	}
 	_ = impatient.Rollback(t.Context())
@@ -226,7 +230,8 @@ func TestUpdatesAreHOT(t *testing.T) {
 		}
 	}
 	var all, hot int
-	err = tx.QueryRow(t.Context(), db.render("SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM (SELECT ':schema.saga'::regclass::oid c) x")).Scan(&all, &hot)
+	err = tx.QueryRow(t.Context(), db.render("SELECT pg_stat_get_xact_tuples_updated(c), "+
+		"pg_stat_get_xact_tuples_hot_updated(c) FROM (SELECT ':schema.saga'::regclass::oid c) x")).Scan(&all, &hot)
 	if err != nil || all != updates || hot != updates {
 		t.Errorf("%d updates, %d of them HOT, %v; want %d", all, hot, err, updates)
 	}
@@ -277,7 +282,8 @@ func probes(settings []string) pgtest.Probes {
 			"load_by_key": {number, constant("order"), keys, ops},
 			"load_by_id":  {number, iid, ops},
 			"wait":        {"00000000-0000-0000-0000-000000000001"},
-			"start":       {column(func(n int) string { return fmt.Sprintf("%032x", 1<<40+n) }), constant("order"), keys, one, state, constant("NULL"), constant("NULL")},
+			"start": {column(func(n int) string { return fmt.Sprintf("%032x", 1<<40+n) }), constant("order"),
+				keys, one, state, constant("NULL"), constant("NULL")},
 			"save":        append([]string{number}, changes(ops)...),
 			"save_locked": changes(changed),
 			"end_started": {iid},

@@ -9,9 +9,9 @@ import (
 )
 
 // Budget bounds the retries at once that one process makes in one endpoint, so that a failing dependency is not called
-// several times for each message. It is a bucket of tokens: every message that is handled puts Share into it, every second
-// PerSecond, and every retry at once takes one out. When the bucket is empty a retry at once becomes one after Delay. No
-// message is given up for that: the attempts of its policy stay as many as they were.
+// several times for each message. It is a bucket of tokens: every message that is handled puts Share into it, every
+// second PerSecond, and every retry at once takes one out. When the bucket is empty a retry at once becomes one after
+// Delay. No message is given up for that: the attempts of its policy stay as many as they were.
 //
 // What was handled and what time it is come with the failures, so that a Budget has no clock and needs no wiring.
 type Budget struct {
@@ -53,8 +53,8 @@ func (b Budget) withDefaults() (Budget, error) {
 	return b, errors.Join(faults...)
 }
 
-// Limit is p under the budget. The policy that it returns has one bucket for each endpoint that uses it, and is safe for
-// concurrent use. p nil is Default.
+// Limit is p under the budget. The policy that it returns has one bucket for each endpoint that uses it, and is safe
+// for concurrent use. p nil is Default.
 func (b Budget) Limit(p Policy) (Policy, error) {
 	b, err := b.withDefaults()
 	if err != nil {

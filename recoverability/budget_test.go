@@ -31,7 +31,8 @@ func atOnce(t *testing.T, p recoverability.Policy, n int, f recoverability.Failu
 		switch v := recoverability.Resolve(p, f); {
 		case v.Action == recoverability.ActionRetryNow:
 			count++
-		case v.Action != recoverability.ActionRetryIn || v.Delay < 4500*time.Millisecond || v.Delay > 5500*time.Millisecond:
+		case v.Action != recoverability.ActionRetryIn || v.Delay < 4500*time.Millisecond ||
+			v.Delay > 5500*time.Millisecond:
 			t.Fatalf("failure %d: %+v", i, v)
 		}
 	}
@@ -55,7 +56,8 @@ func TestBudgetBoundsRetriesAtOnce(t *testing.T) {
 		{time.Hour + time.Second, 100, 10},
 	}
 	for n, step := range steps {
-		if got := atOnce(t, p, 60, recoverability.Failure{Endpoint: "a", Now: noon.Add(step.after), Handled: step.handled}); got != step.want {
+		if got := atOnce(t, p, 60, recoverability.Failure{Endpoint: "a", Now: noon.Add(step.after),
+			Handled: step.handled}); got != step.want {
 			t.Errorf("step %d: %d retries at once, want %d", n+1, got, step.want)
 		}
 	}
@@ -71,7 +73,8 @@ func TestBudgetGivesNoMessageUp(t *testing.T) {
 	if attempts != 24 || len(delays) != 22 {
 		t.Errorf("%d attempts, %d delays; want 24, and all but one late", attempts, len(delays))
 	}
-	if v := recoverability.Resolve(limited(t, recoverability.Budget{}, says("x")), failure(1, errBoom)); v.Reason != "x" {
+	if v := recoverability.Resolve(limited(t, recoverability.Budget{}, says("x")),
+		failure(1, errBoom)); v.Reason != "x" {
 		t.Errorf("another decision was changed: %+v", v)
 	}
 	broken := limited(t, recoverability.Budget{}, func(recoverability.Failure) recoverability.Decision { return nil })
@@ -111,7 +114,8 @@ func TestBudgetRefusesNumbersThatMakeNoSense(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", b, err, want)
 		}
 	}
-	if _, err := (recoverability.Budget{Share: -1, Delay: -1}).Limit(nil); err == nil || strings.Count(err.Error(), "budget:") != 2 {
+	if _, err := (recoverability.Budget{Share: -1, Delay: -1}).Limit(nil); err == nil ||
+		strings.Count(err.Error(), "budget:") != 2 {
 		t.Errorf("not every fault at once: %v", err)
 	}
 }

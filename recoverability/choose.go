@@ -31,8 +31,8 @@ type Rule struct {
 // matches decides; rest decides what no rule matches. A rule is asked before saga.Permanent and saga.RetryAfter are
 // looked at, which Default and Retries do: OnError(ErrNoStock, …) decides about saga.Permanent(ErrNoStock) too.
 //
-// Every fault is in the error: a policy that is nil, Retries with numbers that make no sense, a kind that is no name, and a
-// rule that is never asked because one before it matches all that it does.
+// Every fault is in the error: a policy that is nil, Retries with numbers that make no sense, a kind that is no name,
+// and a rule that is never asked because one before it matches all that it does.
 func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	last, err := chosen(rest)
 	var faults []error
@@ -44,11 +44,16 @@ func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	fault("the rest", err)
 	for n, r := range rules {
 		if r.matches == nil && r.fault == nil {
-			r.name, r.fault = fmt.Sprintf("rule %d", n+1), errors.New("it is empty: make it with OnError or one of its sisters")
+			r.name, r.fault = fmt.Sprintf("rule %d", n+1),
+				errors.New("it is empty: make it with OnError or one of its sisters")
 		}
 		fault(r.name, r.fault)
-		if before := slices.IndexFunc(rules[:n], func(earlier Rule) bool { return earlier.covers != nil && earlier.covers(r) }); before >= 0 {
-			fault(r.name, fmt.Errorf("it is never asked, because %s before it matches the same: turn them round", rules[before].name))
+		if before := slices.IndexFunc(rules[:n], func(earlier Rule) bool {
+			return earlier.covers != nil &&
+				earlier.covers(r)
+		}); before >= 0 {
+			fault(r.name, fmt.Errorf("it is never asked, because %s before it matches the same: turn them round",
+				rules[before].name))
 		}
 	}
 	if len(faults) > 0 {
@@ -91,7 +96,8 @@ func OnErrorAs[T error, P Chosen](p P) Rule {
 	r.as = as
 	r.matches = func(f Failure) bool { return has(f.Err) }
 	r.covers = func(later Rule) bool {
-		return later.as == as || len(later.errors) > 0 && !slices.ContainsFunc(later.errors, func(e error) bool { return !has(e) })
+		return later.as == as || len(later.errors) > 0 &&
+			!slices.ContainsFunc(later.errors, func(e error) bool { return !has(e) })
 	}
 	return r
 }

@@ -46,12 +46,14 @@ func TestChooseAsksTheFirstRuleThatMatches(t *testing.T) {
 		{"a", 1, saga.Permanent(fmt.Errorf("x: %w", errSoldOut)), "sold out"},
 	}
 	for _, test := range tests {
-		v := recoverability.Resolve(p, recoverability.Failure{Info: saga.Info{Kind: test.kind, Attempt: test.attempt}, Err: test.err})
+		v := recoverability.Resolve(p, recoverability.Failure{Info: saga.Info{Kind: test.kind, Attempt: test.attempt},
+			Err: test.err})
 		if v.Action != recoverability.ActionDiscard || v.Reason != test.want {
 			t.Errorf("%s, attempt %d, %v: %+v, want %q", test.kind, test.attempt, test.err, v, test.want)
 		}
 	}
-	if v := recoverability.Resolve(p, failure(1, fmt.Errorf("x: %w", errClosed))); v.Action != recoverability.ActionDeadLetter || v.Err != nil {
+	if v := recoverability.Resolve(p, failure(1,
+		fmt.Errorf("x: %w", errClosed))); v.Action != recoverability.ActionDeadLetter || v.Err != nil {
 		t.Errorf("unrecoverable: %+v", v)
 	}
 }
@@ -82,21 +84,35 @@ func TestChooseReportsEveryFault(t *testing.T) {
 		rest  recoverability.Policy
 		rules []recoverability.Rule
 	}{
-		"the rest: the policy is nil":       {nil, nil},
-		"OnKind(\"a\"): the policy is nil":  {says("rest"), []recoverability.Rule{recoverability.OnKind("a", nobody)}},
-		"OnError(<nil>): the error is nil":  {says("rest"), []recoverability.Rule{recoverability.OnError(nil, says("x"))}},
-		"When: the function is nil":         {says("rest"), []recoverability.Rule{recoverability.When(nil, says("x"))}},
-		"none may be nil":                   {says("rest"), []recoverability.Rule{recoverability.Unrecoverable(errClosed, nil)}},
-		"name the errors":                   {says("rest"), []recoverability.Rule{recoverability.Unrecoverable()}},
-		"rule 1: it is empty":               {says("rest"), []recoverability.Rule{{}}},
-		"every failure is an error":         {says("rest"), []recoverability.Rule{recoverability.OnErrorAs[error](says("x"))}},
-		"Immediate -1":                      {says("rest"), []recoverability.Rule{recoverability.OnKind("a", recoverability.Retries{Immediate: -1})}},
-		"OnKind(\"No\")":                    {says("rest"), []recoverability.Rule{recoverability.OnKind("No", says("x"))}},
-		"OnKind(\"a\"): it is never asked":  {says("rest"), []recoverability.Rule{recoverability.OnKind("a", says("x")), recoverability.OnKind("a", says("y"))}},
-		"OnError(more: closed): it is neve": {says("rest"), []recoverability.Rule{recoverability.OnError(errClosed, says("x")), recoverability.OnError(wrapped, says("y"))}},
-		"OnErrorAs[*fs.PathError]: it is n": {says("rest"), []recoverability.Rule{recoverability.OnErrorAs[*fs.PathError](says("x")), recoverability.OnErrorAs[*fs.PathError](says("y"))}},
-		"OnError(open x: y): it is never":   {says("rest"), []recoverability.Rule{recoverability.OnErrorAs[*fs.PathError](says("x")), recoverability.OnError(&fs.PathError{Op: "open", Path: "x", Err: errors.New("y")}, says("y"))}},
-		"OnError(closed): it is never":      {says("rest"), []recoverability.Rule{recoverability.Unrecoverable(errBoom, errClosed), recoverability.OnError(errClosed, says("y"))}},
+		"the rest: the policy is nil":      {nil, nil},
+		"OnKind(\"a\"): the policy is nil": {says("rest"), []recoverability.Rule{recoverability.OnKind("a", nobody)}},
+		"OnError(<nil>): the error is nil": {says("rest"),
+			[]recoverability.Rule{recoverability.OnError(nil, says("x"))}},
+		"When: the function is nil": {says("rest"), []recoverability.Rule{recoverability.When(nil, says("x"))}},
+		"none may be nil": {says("rest"),
+			[]recoverability.Rule{recoverability.Unrecoverable(errClosed, nil)}},
+		"name the errors":     {says("rest"), []recoverability.Rule{recoverability.Unrecoverable()}},
+		"rule 1: it is empty": {says("rest"), []recoverability.Rule{{}}},
+		"every failure is an error": {says("rest"),
+			[]recoverability.Rule{recoverability.OnErrorAs[error](says("x"))}},
+		"Immediate -1": {says("rest"),
+			[]recoverability.Rule{recoverability.OnKind("a", recoverability.Retries{Immediate: -1})}},
+		"OnKind(\"No\")": {says("rest"),
+			[]recoverability.Rule{recoverability.OnKind("No", says("x"))}},
+		"OnKind(\"a\"): it is never asked": {says("rest"),
+			[]recoverability.Rule{recoverability.OnKind("a", says("x")), recoverability.OnKind("a", says("y"))}},
+		"OnError(more: closed): it is neve": {says("rest"),
+			[]recoverability.Rule{recoverability.OnError(errClosed, says("x")),
+				recoverability.OnError(wrapped, says("y"))}},
+		"OnErrorAs[*fs.PathError]: it is n": {says("rest"),
+			[]recoverability.Rule{recoverability.OnErrorAs[*fs.PathError](says("x")),
+				recoverability.OnErrorAs[*fs.PathError](says("y"))}},
+		"OnError(open x: y): it is never": {says("rest"),
+			[]recoverability.Rule{recoverability.OnErrorAs[*fs.PathError](says("x")),
+				recoverability.OnError(&fs.PathError{Op: "open", Path: "x", Err: errors.New("y")}, says("y"))}},
+		"OnError(closed): it is never": {says("rest"),
+			[]recoverability.Rule{recoverability.Unrecoverable(errBoom, errClosed),
+				recoverability.OnError(errClosed, says("y"))}},
 	}
 	for want, test := range tests {
 		p, err := recoverability.Choose(test.rest, test.rules...)
@@ -108,7 +124,8 @@ func TestChooseReportsEveryFault(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "choose:") != 2 {
 		t.Errorf("not every fault at once: %v", err)
 	}
-	if _, err := recoverability.Choose(says("rest"), recoverability.OnError(wrapped, says("x")), recoverability.OnError(errClosed, says("y"))); err != nil {
+	if _, err := recoverability.Choose(says("rest"), recoverability.OnError(wrapped, says("x")),
+		recoverability.OnError(errClosed, says("y"))); err != nil {
 		t.Errorf("the narrower error first is how it should be: %v", err)
 	}
 }
@@ -123,7 +140,8 @@ func TestFullJitterFillsTheWholeDelay(t *testing.T) {
 		f := failure(1, errBoom)
 		f.Info.ID = saga.ID{14: byte(n >> 8), 15: byte(n)}
 		v := recoverability.Resolve(p, f)
-		if v.Action != recoverability.ActionRetryIn || v.Delay <= 0 || v.Delay > time.Minute || v != recoverability.Resolve(p, f) {
+		if v.Action != recoverability.ActionRetryIn || v.Delay <= 0 || v.Delay > time.Minute ||
+			v != recoverability.Resolve(p, f) {
 			t.Fatalf("%+v", v)
 		}
 		quarters[min(3, v.Delay*4/time.Minute)]++
@@ -134,23 +152,27 @@ func TestFullJitterFillsTheWholeDelay(t *testing.T) {
 			break
 		}
 	}
-	if _, err := (recoverability.Retries{Jitter: 7}).Policy(); err == nil || !strings.Contains(err.Error(), "Jitter 7") {
+	if _, err := (recoverability.Retries{Jitter: 7}).Policy(); err == nil ||
+		!strings.Contains(err.Error(), "Jitter 7") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestDecisionsForOneSideOnly(t *testing.T) {
 	count := recoverability.Always(recoverability.CountAsFailure())
-	if v := recoverability.Resolve(count, failure(1, errBoom)); v.Action != recoverability.ActionDeadLetter || v.Err == nil {
+	if v := recoverability.Resolve(count, failure(1, errBoom)); v.Action != recoverability.ActionDeadLetter ||
+		v.Err == nil {
 		t.Errorf("a failure counted as a failure: %+v", v)
 	}
 	for _, p := range []recoverability.Policy{nil, count} {
-		if v := recoverability.ResolveConflict(p, failure(1, errBoom)); v.Action != recoverability.ActionCountAsFailure {
+		if v := recoverability.ResolveConflict(p,
+			failure(1, errBoom)); v.Action != recoverability.ActionCountAsFailure {
 			t.Errorf("conflict: %+v", v)
 		}
 	}
 	pause := recoverability.Always(recoverability.PauseEndpoint(""))
-	for _, v := range []recoverability.Verdict{recoverability.Resolve(pause, failure(1, errBoom)), recoverability.ResolveConflict(pause, failure(1, errBoom))} {
+	for _, v := range []recoverability.Verdict{recoverability.Resolve(pause, failure(1, errBoom)),
+		recoverability.ResolveConflict(pause, failure(1, errBoom))} {
 		if v.Action != recoverability.ActionPause || v.Reason == "" {
 			t.Errorf("pause: %+v", v)
 		}
@@ -159,7 +181,8 @@ func TestDecisionsForOneSideOnly(t *testing.T) {
 
 func TestCountConflictsReadsTheSeriesFromLostSaves(t *testing.T) {
 	p := recoverability.CountConflicts(recoverability.Default)
-	for conflicts, want := range map[int]recoverability.Action{11: recoverability.ActionRetryNow, 12: recoverability.ActionRetryIn, 24: recoverability.ActionDeadLetter} {
+	for conflicts, want := range map[int]recoverability.Action{11: recoverability.ActionRetryNow,
+		12: recoverability.ActionRetryIn, 24: recoverability.ActionDeadLetter} {
 		f := failure(1, errBoom)
 		f.Conflicts = conflicts
 		if v := recoverability.Resolve(p, f); v.Action != want {

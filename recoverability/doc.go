@@ -3,11 +3,11 @@
 //
 // # Promise
 //
-// A [Policy] is a function from a [Failure] to a [Decision]. [Default] makes at most 24 attempts: five retries
-// at once after the first attempt, then three times a delay of 10, 20 and 30 seconds (± 10 %), each followed by
-// another attempt with its five retries. [Retries] has these numbers to change, [Choose] gives errors and kinds policies of
-// their own, [Budget] bounds the retries of a process. One counter, the attempt number, tells where in that series a message
-// is. The jitter is a function of the message id and the attempt, so a decision can be computed again and is the same.
+// A [Policy] is a function from a [Failure] to a [Decision]. [Default] makes at most 24 attempts: five retries at once
+// after the first attempt, then three times a delay of 10, 20 and 30 seconds (± 10 %), each followed by another attempt
+// with its five retries. [Retries] has these numbers to change, [Choose] gives errors and kinds policies of their own,
+// [Budget] bounds the retries of a process. One counter, the attempt number, tells where in that series a message is.
+// The jitter is a function of the message id and the attempt, so a decision can be computed again and is the same.
 //
 // # What a message passes through
 //
@@ -27,5 +27,6 @@
 // and neither do conflicts while their own budget lasts. A policy that is put together wrongly is an error of its
 // constructor, which names every fault.
 //
-// Read policy.go, then retries.go for configured numbers, choose.go, conflicts.go, budget.go. The dead-letter store is the package deadletter beside this one.
+// Read policy.go, then retries.go for configured numbers, choose.go, conflicts.go, budget.go. The dead-letter store is
+// the package deadletter beside this one.
 package recoverability

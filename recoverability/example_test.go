@@ -17,7 +17,8 @@ var (
 
 // A policy is a function: treat the errors you know, and leave the rest to a policy you have.
 func ExamplePolicy() {
-	rest, err := recoverability.Retries{Immediate: 1, Delayed: 6, Step: time.Second, Growth: recoverability.Exponential}.Policy()
+	rest, err := recoverability.Retries{Immediate: 1, Delayed: 6, Step: time.Second,
+		Growth: recoverability.Exponential}.Policy()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +43,8 @@ func ExamplePolicy() {
 func ExampleChoose() {
 	policy, err := recoverability.Choose(recoverability.Default,
 		recoverability.OnError(errSoldOut, recoverability.Always(recoverability.DiscardBecause("sold out"))),
-		recoverability.OnErrorAs[*net.OpError](recoverability.Retries{Delayed: 20, Step: time.Second, Growth: recoverability.Exponential, Max: 5 * time.Minute, Jitter: recoverability.Full}),
+		recoverability.OnErrorAs[*net.OpError](recoverability.Retries{Delayed: 20, Step: time.Second,
+			Growth: recoverability.Exponential, Max: 5 * time.Minute, Jitter: recoverability.Full}),
 		recoverability.OnKind("order.charge", recoverability.Retries{Immediate: 1}),
 		recoverability.Unrecoverable(errNoSuchArticle),
 	)
@@ -50,7 +52,8 @@ func ExampleChoose() {
 		fmt.Println(err)
 		return
 	}
-	for _, err := range []error{errSoldOut, &net.OpError{Op: "dial", Err: errors.New("no answer")}, errNoSuchArticle, errors.New("timeout")} {
+	for _, err := range []error{errSoldOut, &net.OpError{Op: "dial", Err: errors.New("no answer")}, errNoSuchArticle,
+		errors.New("timeout")} {
 		v := recoverability.Resolve(policy, recoverability.Failure{Info: saga.Info{Attempt: 1}, Err: err})
 		fmt.Printf("%v: %v\n", err, v.Action)
 	}

@@ -21,13 +21,17 @@ func Example_page() {
 	// page policies
 	policy, err := recoverability.Choose(recoverability.Default, // what no rule matches
 		recoverability.Unrecoverable(errCardRefused), // a dead letter on its first attempt
-		recoverability.OnErrorAs[*net.OpError](recoverability.Retries{ // a network that is down comes back in its own time
-			Delayed: 20, Step: time.Second, Growth: recoverability.Exponential, Max: 5 * time.Minute, Jitter: recoverability.Full,
+		// a network that is down comes back in its own time
+		recoverability.OnErrorAs[*net.OpError](recoverability.Retries{
+			Delayed: 20, Step: time.Second, Growth: recoverability.Exponential, Max: 5 * time.Minute,
+			Jitter: recoverability.Full,
 		}),
-		recoverability.OnError(errPassword, recoverability.Always(recoverability.PauseEndpoint("renew the password of the card service"))),
+		recoverability.OnError(errPassword, recoverability.Always(
+			recoverability.PauseEndpoint("renew the password of the card service"))),
 		recoverability.OnKind("order.remind", recoverability.Retries{}), // one attempt: nobody misses a reminder
-		recoverability.When(func(f recoverability.Failure) bool { return errors.Is(f.Err, errClosedDay) && f.Info.Attempt == 1 },
-			recoverability.Always(recoverability.RetryIn(24*time.Hour))),
+		recoverability.When(func(f recoverability.Failure) bool {
+			return errors.Is(f.Err, errClosedDay) && f.Info.Attempt == 1
+		}, recoverability.Always(recoverability.RetryIn(24*time.Hour))),
 	)
 	// end
 	if err != nil {
@@ -35,8 +39,10 @@ func Example_page() {
 		return
 	}
 	for _, f := range []recoverability.Failure{
-		{Err: fmt.Errorf("charge: %w", errCardRefused)}, {Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}, {Err: errPassword},
-		{Err: errors.New("x"), Info: saga.Info{Kind: "order.remind"}}, {Err: errClosedDay, Info: saga.Info{Attempt: 1}}, {Err: errors.New("x")},
+		{Err: fmt.Errorf("charge: %w", errCardRefused)}, {Err: &net.OpError{Op: "dial", Err: errors.New("refused")}},
+		{Err: errPassword},
+		{Err: errors.New("x"), Info: saga.Info{Kind: "order.remind"}}, {Err: errClosedDay, Info: saga.Info{Attempt: 1}},
+		{Err: errors.New("x")},
 	} {
 		fmt.Println(recoverability.Resolve(policy, f).Action)
 	}
@@ -51,8 +57,10 @@ func Example_page() {
 
 func Example_conflicts() {
 	// page conflicts
-	hot, err := recoverability.Retries{Delayed: 1000, Step: time.Second, Max: time.Minute, Jitter: recoverability.Full}.Policy()
-	conflicts := recoverability.Within(6*time.Hour, recoverability.CountConflicts(hot), recoverability.Always(recoverability.CountAsFailure()))
+	hot, err := recoverability.Retries{Delayed: 1000, Step: time.Second, Max: time.Minute,
+		Jitter: recoverability.Full}.Policy()
+	conflicts := recoverability.Within(6*time.Hour, recoverability.CountConflicts(hot),
+		recoverability.Always(recoverability.CountAsFailure()))
 	// end
 	if err != nil {
 		fmt.Println(err)
@@ -70,7 +78,8 @@ func Example_conflicts() {
 
 func Example_budget() {
 	// page budget
-	policy, err := recoverability.Budget{Share: 0.1, PerSecond: 10, Burst: 1000, Delay: 5 * time.Second}.Limit(recoverability.Default)
+	policy, err := recoverability.Budget{Share: 0.1, PerSecond: 10, Burst: 1000, Delay: 5 * time.Second}.Limit(
+		recoverability.Default)
 	// end
 	if err != nil {
 		fmt.Println(err)
@@ -78,7 +87,8 @@ func Example_budget() {
 	}
 	retries := map[recoverability.Action]int{}
 	for range 1500 {
-		retries[recoverability.Resolve(policy, recoverability.Failure{Err: errors.New("x"), Info: saga.Info{Attempt: 1}}).Action]++
+		retries[recoverability.Resolve(policy,
+			recoverability.Failure{Err: errors.New("x"), Info: saga.Info{Attempt: 1}}).Action]++
 	}
 	fmt.Println(retries[recoverability.ActionRetryNow], "at once,", retries[recoverability.ActionRetryIn], "later")
 	// Output:

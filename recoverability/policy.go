@@ -24,8 +24,8 @@ type Failure struct {
 // Policy decides about one failure. It is called by many goroutines at once, after the failed step was undone.
 type Policy func(Failure) Decision
 
-// Decision is sealed: RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure make one. Its zero value is not a
-// decision and is refused, so that a forgotten return cannot lose a message.
+// Decision is sealed: RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure make one. Its
+// zero value is not a decision and is refused, so that a forgotten return cannot lose a message.
 type Decision interface{ verdict() Verdict }
 
 type decision Verdict
@@ -55,8 +55,8 @@ func DiscardBecause(reason string) Decision {
 }
 
 // PauseEndpoint stops the endpoint in all processes, until somebody resumes it by its name. The message stays: it is
-// written back with this attempt counted, and tried again after that. It is for failures that no message of the endpoint
-// can escape, such as a password that has expired. reason is what the person who looks is shown.
+// written back with this attempt counted, and tried again after that. It is for failures that no message of the
+// endpoint can escape, such as a password that has expired. reason is what the person who looks is shown.
 func PauseEndpoint(reason string) Decision {
 	if reason == "" {
 		reason = "no reason given"
@@ -64,8 +64,8 @@ func PauseEndpoint(reason string) Decision {
 	return decision{Action: ActionPause, Reason: reason}
 }
 
-// CountAsFailure makes a conflict a failed attempt, about which the endpoint's policy then decides. It is for policies of
-// conflicts; for a failure it is no decision.
+// CountAsFailure makes a conflict a failed attempt, about which the endpoint's policy then decides. It is for policies
+// of conflicts; for a failure it is no decision.
 func CountAsFailure() Decision { return decision{Action: ActionCountAsFailure} }
 
 // Action is what a runtime does with a failed message. Its zero value is no action.
@@ -80,7 +80,8 @@ const (
 	ActionCountAsFailure
 )
 
-var actionNames = [...]string{"no action", "retry now", "retry in", "dead letter", "discard", "pause the endpoint", "count as a failure"}
+var actionNames = [...]string{"no action", "retry now", "retry in", "dead letter", "discard", "pause the endpoint",
+	"count as a failure"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {

@@ -62,12 +62,16 @@ func TestDefaultDecisions(t *testing.T) {
 		{24, errBoom, recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
 		{math.MaxInt, errBoom, recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
 		{1, saga.Permanent(errBoom), recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
-		{1, fmt.Errorf("x: %w", saga.Permanent(errBoom)), recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
-		{1, saga.Permanent(saga.RetryAfter(time.Hour, errBoom)), recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
-		{23, saga.RetryAfter(time.Minute, errBoom), recoverability.Verdict{Action: recoverability.ActionRetryIn, Delay: time.Minute}},
+		{1, fmt.Errorf("x: %w", saga.Permanent(errBoom)),
+			recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
+		{1, saga.Permanent(saga.RetryAfter(time.Hour, errBoom)),
+			recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
+		{23, saga.RetryAfter(time.Minute, errBoom),
+			recoverability.Verdict{Action: recoverability.ActionRetryIn, Delay: time.Minute}},
 		{24, saga.RetryAfter(time.Minute, errBoom), recoverability.Verdict{Action: recoverability.ActionDeadLetter}},
 		{2, saga.RetryAfter(-1, errBoom), recoverability.Verdict{Action: recoverability.ActionRetryNow}},
-		{2, saga.RetryAfter(math.MaxInt64, errBoom), recoverability.Verdict{Action: recoverability.ActionRetryIn, Delay: 10 * 365 * 24 * time.Hour}},
+		{2, saga.RetryAfter(math.MaxInt64, errBoom),
+			recoverability.Verdict{Action: recoverability.ActionRetryIn, Delay: 10 * 365 * 24 * time.Hour}},
 	}
 	for _, test := range tests {
 		if got := recoverability.Resolve(nil, failure(test.attempt, test.err)); got != test.want {
@@ -120,7 +124,8 @@ func TestRetriesRefusesNumbersThatMakeNoSense(t *testing.T) {
 			t.Errorf("%+v: error %v, want %q in it", r, err, want)
 		}
 	}
-	if _, err := (recoverability.Retries{Immediate: -1, Delayed: -1}).Policy(); strings.Count(err.Error(), "retries:") != 2 {
+	if _, err := (recoverability.Retries{Immediate: -1, Delayed: -1}).Policy(); strings.Count(err.Error(),
+		"retries:") != 2 {
 		t.Errorf("not every fault at once: %v", err)
 	}
 }
@@ -131,10 +136,12 @@ func TestRetriesSeries(t *testing.T) {
 		attempts int
 		delays   []time.Duration
 	}{
-		"none":        {recoverability.Retries{}, 1, nil},
-		"immediate":   {recoverability.Retries{Immediate: 3}, 4, nil},
-		"linear":      {recoverability.Retries{Delayed: 3, Step: time.Minute, Max: 2 * time.Minute}, 4, []time.Duration{1, 2, 2}},
-		"exponential": {recoverability.Retries{Immediate: 1, Delayed: 4, Step: time.Minute, Growth: recoverability.Exponential}, 10, []time.Duration{1, 2, 4, 8}},
+		"none":      {recoverability.Retries{}, 1, nil},
+		"immediate": {recoverability.Retries{Immediate: 3}, 4, nil},
+		"linear": {recoverability.Retries{Delayed: 3, Step: time.Minute, Max: 2 * time.Minute}, 4,
+			[]time.Duration{1, 2, 2}},
+		"exponential": {recoverability.Retries{Immediate: 1, Delayed: 4, Step: time.Minute,
+			Growth: recoverability.Exponential}, 10, []time.Duration{1, 2, 4, 8}},
 	}
 	for name, test := range tests {
 		p, err := test.retries.Policy()
@@ -155,7 +162,8 @@ func TestRetriesSeries(t *testing.T) {
 }
 
 func TestExponentialSaturates(t *testing.T) {
-	p, err := recoverability.Retries{Delayed: 5000, Step: time.Second, Growth: recoverability.Exponential, Max: time.Hour}.Policy()
+	p, err := recoverability.Retries{Delayed: 5000, Step: time.Second, Growth: recoverability.Exponential,
+		Max: time.Hour}.Policy()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ const (
 )
 
 // Jitter is how far a delay may be from its number, so that messages that failed together do not come back together.
-// Where in that range it is follows from the message's id and the attempt: a decision that is computed again is the same.
+// Where in that range it is follows from the message's id and the attempt: a decision that is computed again is the
+// same.
 type Jitter uint8
 
 const (

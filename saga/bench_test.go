@@ -69,7 +69,8 @@ func BenchmarkBatch(b *testing.B) {
 // BenchmarkEncode shows what the check for text that is not UTF-8 costs: honest text pays a scan, and text
 // with U+FFFD in it pays a walk.
 func BenchmarkEncode(b *testing.B) {
-	for name, text := range map[string]string{"100 bytes": strings.Repeat("x", 90), "U+FFFD": strings.Repeat("x", 87) + "\uFFFD"} {
+	for name, text := range map[string]string{"100 bytes": strings.Repeat("x", 90), "U+FFFD": strings.Repeat("x", 87) +
+		"\uFFFD"} {
 		b.Run(name, func(b *testing.B) {
 			m := paid{Order: text}
 			b.ReportAllocs()

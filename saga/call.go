@@ -67,7 +67,8 @@ func (d *Definition) find(in *Info) (*handler, error) {
 	case reply != nil:
 		return nil, permanentf("%s: saga %s handles it as an answer, and it carries no instance id", in.Kind, d.name)
 	case d.timer[in.Kind] != nil:
-		return nil, permanentf("%s: saga %s handles it as a timeout only, and it came by %v", in.Kind, d.name, in.Intent)
+		return nil, permanentf("%s: saga %s handles it as a timeout only, and it came by %v", in.Kind, d.name,
+			in.Intent)
 	}
 	return nil, permanentf("%s: saga %s does not handle it", in.Kind, d.name)
 }

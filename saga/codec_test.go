@@ -92,7 +92,8 @@ func TestDecode(t *testing.T) {
 	}
 	for name, test := range tests {
 		err := saga.JSON.Decode([]byte(test.body), test.into)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 	}
@@ -113,7 +114,8 @@ func TestRawTravelsAsItIs(t *testing.T) {
 
 // FuzzDecode: no bytes panic, and what was read can be written and read again as the same.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{`{"Text":"a"}`, ``, `null`, `{"Next":{"Next":{}}}`, `{"Any":[1,"\ud800"]}`, "{\"Text\":\"\xff\"}", strings.Repeat("[", 2500)} {
+	for _, s := range []string{`{"Text":"a"}`, ``, `null`, `{"Next":{"Next":{}}}`, `{"Any":[1,"\ud800"]}`,
+		"{\"Text\":\"\xff\"}", strings.Repeat("[", 2500)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -153,7 +155,8 @@ func FuzzEncodeText(f *testing.F) {
 }
 
 func FuzzParseID(f *testing.F) {
-	for _, s := range []string{"", "0190b5a0-7b7c-7cc2-8d5e-0123456789ab", "0190B5A0-7B7C-7CC2-8D5E-0123456789AB", "{0190b5a0-7b7c-7cc2-8d5e-0123456789ab}", strings.Repeat("-", 36), "0190b5a0-7b7c-7cc2-8d5e-0123456789aé"} {
+	for _, s := range []string{"", "0190b5a0-7b7c-7cc2-8d5e-0123456789ab", "0190B5A0-7B7C-7CC2-8D5E-0123456789AB",
+		"{0190b5a0-7b7c-7cc2-8d5e-0123456789ab}", strings.Repeat("-", 36), "0190b5a0-7b7c-7cc2-8d5e-0123456789aé"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -173,7 +176,8 @@ func FuzzParseID(f *testing.F) {
 
 // FuzzOpen: whatever stands in the state column, opening and stepping it gives an answer and no panic.
 func FuzzOpen(f *testing.F) {
-	for _, s := range []string{`{"Total":1,"Seen":2}`, `{"Total": 1}`, `{}`, `{"`, `{"a":`, `{"a\"":1}`, "", "null", "[]", " {}"} {
+	for _, s := range []string{`{"Total":1,"Seen":2}`, `{"Total": 1}`, `{}`, `{"`, `{"a":`, `{"a\"":1}`, "", "null",
+		"[]", " {}"} {
 		f.Add([]byte(s), 1)
 	}
 	d := orders(saga.Options{})

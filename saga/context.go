@@ -77,7 +77,8 @@ func (c *Context) Complete() {
 // alive panics when the handler is over: what is asked now can neither happen nor fail the step.
 func (c *Context) alive(verb string) {
 	if c.closed.Load() {
-		panic("saga: Context." + verb + " was called after the handler returned; finish before returning, or copy what is needed")
+		panic("saga: Context." + verb + " was called after the handler returned; finish before returning, or copy " +
+			"what is needed")
 	}
 }
 

@@ -30,9 +30,11 @@ const (
 // Options of a definition. Every zero is a default.
 type Options struct {
 	Store        Store
-	StateVersion int           // 0 is 1; raise it when S changes, and add an Upcast
-	LockWait     time.Duration // Pessimistic: how long a worker waits for another process that has all the instances of its batch; less than 50 ms is 50 ms
-	Missing      Missing       // for handlers without an IfMissing; zero is MissingDiscard
+	StateVersion int // 0 is 1; raise it when S changes, and add an Upcast
+	// Pessimistic: how long a worker waits for another process that has all the instances of its batch; less than 50 ms
+	// is 50 ms
+	LockWait time.Duration
+	Missing  Missing // for handlers without an IfMissing; zero is MissingDiscard
 }
 
 // Definition is what a saga is: its handlers by kind. It never changes after Define, so it is safe for
@@ -67,7 +69,8 @@ func (p part[S]) part(_ *S, d *Definition) { p(d) }
 func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 	d := &Definition{
 		name: name, opts: o, stateType: reflect.TypeFor[S](), newState: func() any { return new(S) },
-		keyed: map[string]*handler{}, reply: map[string]*handler{}, timer: map[string]*handler{}, upcasts: map[int]upcast{},
+		keyed: map[string]*handler{}, reply: map[string]*handler{}, timer: map[string]*handler{},
+		upcasts: map[int]upcast{},
 	}
 	if o.StateVersion == 0 {
 		d.opts.StateVersion = 1
@@ -114,7 +117,8 @@ const (
 	RoleTimeout             // OnTimeout: by the instance id, from Context.Timeout only
 )
 
-var roleNames = [...]string{RoleStart: "StartedBy", RoleHandle: "Handles", RoleReply: "OnReply", RoleTimeout: "OnTimeout"}
+var roleNames = [...]string{RoleStart: "StartedBy", RoleHandle: "Handles", RoleReply: "OnReply",
+	RoleTimeout: "OnTimeout"}
 
 // String is the name of the constructor: "StartedBy", "Handles", "OnReply" or "OnTimeout".
 func (r Role) String() string {
@@ -137,7 +141,8 @@ type KindInfo struct {
 func (d *Definition) Kinds() []KindInfo {
 	out := make([]KindInfo, 0, len(d.order))
 	for _, h := range d.order {
-		out = append(out, KindInfo{Kind: h.kind, Role: h.role, Type: h.msgType, Missing: h.missing, Asks: h.ifNone != nil})
+		out = append(out, KindInfo{Kind: h.kind, Role: h.role, Type: h.msgType, Missing: h.missing,
+			Asks: h.ifNone != nil})
 	}
 	return out
 }

@@ -99,9 +99,9 @@ func nameOf(saga, key string) string {
 // Succeeded tells, for runtimes, whether a handler that returned err meant success: nil, or a typed nil.
 func Succeeded(err error) bool { return isNil(err) }
 
-// Examined returns err, for runtimes, after errors.Is and errors.As have walked through it. The methods that they call are a
-// user's: where one of them panics it does so here, in the function that recovers panics of the handler, and not in whoever judges
-// the error later.
+// Examined returns err, for runtimes, after errors.Is and errors.As have walked through it. The methods that they call
+// are a user's: where one of them panics it does so here, in the function that recovers panics of the handler, and not
+// in whoever judges the error later.
 func Examined(err error) error {
 	if isNil(err) {
 		return err

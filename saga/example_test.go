@@ -42,7 +42,8 @@ func (t *Ticket) Stale(ctx *saga.Context, _ TicketStale) error {
 func ExampleDefine() {
 	tickets := saga.Define("ticket", saga.Options{Store: saga.Optimistic},
 		saga.StartedBy(func(m OpenTicket) string { return m.Ticket }, (*Ticket).Open),
-		saga.Handles(func(m CloseTicket) string { return m.Ticket }, (*Ticket).Close, saga.IfMissing(saga.MissingDeadLetter)),
+		saga.Handles(func(m CloseTicket) string { return m.Ticket }, (*Ticket).Close,
+			saga.IfMissing(saga.MissingDeadLetter)),
 		saga.OnTimeout((*Ticket).Stale),
 	)
 	fmt.Println(tickets.Err())
@@ -69,11 +70,10 @@ func ExampleDefinition_Err() {
 	for _, fault := range strings.Split(d.Err().Error(), "\n") {
 		fmt.Println(fault)
 	}
-	// Output:
-	// saga "careless": StartedBy of ticket.open: its method has a value receiver, so every change to the state is lost; declare it on *Careless
-	// saga "careless": no Upcast from version 1, and StateVersion is 2
-	// saga "careless": state saga_test.Careless: field Seen is an interface: another type comes back than was stored
-	// saga "careless": state saga_test.Careless: field cache is unexported, so it is not stored
+	// Output: saga "careless": StartedBy of ticket.open: its method has a value receiver, so every change to the state
+	// is lost; declare it on *Careless saga "careless": no Upcast from version 1, and StateVersion is 2 saga
+	// "careless": state saga_test.Careless: field Seen is an interface: another type comes back than was stored saga
+	// "careless": state saga_test.Careless: field cache is unexported, so it is not stored
 }
 
 // A runtime prepares a message, opens its instance, and steps. Nothing happens until it writes the outcome.
@@ -95,7 +95,8 @@ func ExampleSession_Step() {
 		return
 	}
 	out := session.Step(context.Background(), &saga.Turn{
-		In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: func() saga.ID { return saga.ID{15: 3} }, Endpoint: "desk",
+		In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: func() saga.ID { return saga.ID{15: 3} },
+		Endpoint: "desk",
 	}, call)
 	i, _ := session.Instance()
 	fmt.Println(out.Err, i.Saga, i.Key, string(i.State))

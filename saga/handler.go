@@ -25,12 +25,14 @@ type handler struct {
 // A message that carries an instance id (an answer, say) never starts one, so nothing late revives a completed saga.
 //
 // M comes from the handler and K from the key function; both are inferred.
-func StartedBy[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
+func StartedBy[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
+	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleStart, keyOf[M](key), h, o) })
 }
 
 // Handles handles M on the instance with its key. See StartedBy for the key, and IfMissing for when there is none.
-func Handles[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
+func Handles[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
+	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleHandle, keyOf[M](key), h, o) })
 }
 
@@ -124,7 +126,8 @@ func keyOf[M Message](key any) func(any, Info) string {
 }
 
 // addHandler erases the types of one handler and hands it to the definition's checks.
-func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) string, f func(*S, *Context, M) error, o []HandleOption) {
+func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) string, f func(*S, *Context, M) error,
+	o []HandleOption) {
 	h := &handler{
 		role: role, msgType: reflect.TypeFor[M](), key: key, missing: d.opts.Missing,
 		newMsg: func() any { return new(M) },

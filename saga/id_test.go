@@ -20,7 +20,8 @@ func TestIDText(t *testing.T) {
 	if want := `{"` + text + `":"` + text + `"}`; err != nil || string(b) != want {
 		t.Errorf("%s, %v", b, err)
 	}
-	for _, wrong := range []string{"", text[1:], text + "0", "0190b5a07b7c7cc28d5e0123456789ab0000", "0190b5a0-7b7c-7cc2-8d5e-0123456789ag"} {
+	for _, wrong := range []string{"", text[1:], text + "0", "0190b5a07b7c7cc28d5e0123456789ab0000",
+		"0190b5a0-7b7c-7cc2-8d5e-0123456789ag"} {
 		if _, err := saga.ParseID(wrong); err == nil {
 			t.Errorf("%q was read", wrong)
 		}
@@ -65,7 +66,8 @@ func TestManyHeadersAreAddedOneByOne(t *testing.T) {
 	for _, n := range []int{0, 15, 16, 17, many - 1} {
 		i.AddHeader(strconv.Itoa(n), "second")
 	}
-	if i.HeaderCount() != many || i.Header("0") != "second" || i.Header("1") != "first" || i.Header("17") != "second" || i.Header("no") != "" {
+	if i.HeaderCount() != many || i.Header("0") != "second" || i.Header("1") != "first" || i.Header("17") != "second" ||
+		i.Header("no") != "" {
 		t.Errorf("%d headers, %q %q %q", i.HeaderCount(), i.Header("0"), i.Header("1"), i.Header("17"))
 	}
 	at := 0

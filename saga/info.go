@@ -26,8 +26,8 @@ type Info struct {
 	places  map[string]int // of the headers, by name, where there are many; nil: look through them
 }
 
-// fewHeaders are found by looking through them. A message has few: a slice is smaller than a map, and as fast. Somebody else's may have a
-// hundred thousand.
+// fewHeaders are found by looking through them. A message has few: a slice is smaller than a map, and as fast. Somebody
+// else's may have a hundred thousand.
 const fewHeaders = 16
 
 // header is one name and its value.
@@ -94,7 +94,8 @@ func (i Info) WithHeaders(h map[string]string) Info {
 	return i
 }
 
-// AddHeader sets one header, for runtimes that read a message. It must not be called on a copy of an Info that is in use.
+// AddHeader sets one header, for runtimes that read a message. It must not be called on a copy of an Info that is in
+// use.
 func (i *Info) AddHeader(name, value string) {
 	if n := i.place(name); n >= 0 {
 		i.headers[n].value = value

@@ -86,5 +86,6 @@ func CheckName(name string) error {
 	case name != "" && len(name) <= maxName:
 		return nil
 	}
-	return fmt.Errorf("name of %d bytes%s: want 1 to %d of a-z, 0-9, dot, dash and underscore, beginning with a letter", len(name), stray, maxName)
+	return fmt.Errorf("name of %d bytes%s: want 1 to %d of a-z, 0-9, dot, dash and underscore, beginning with a letter",
+		len(name), stray, maxName)
 }

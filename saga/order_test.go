@@ -94,7 +94,8 @@ func deliver(m saga.Message, change ...func(*saga.Info)) saga.Delivery {
 	if err != nil {
 		panic(err)
 	}
-	in := saga.Info{ID: numbered(7), CorrelationID: numbered(1), ConversationID: numbered(2), Kind: m.Kind(), From: "web", Attempt: 1}
+	in := saga.Info{ID: numbered(7), CorrelationID: numbered(1), ConversationID: numbered(2), Kind: m.Kind(),
+		From: "web", Attempt: 1}
 	for _, c := range change {
 		c(&in)
 	}
@@ -177,7 +178,8 @@ func BenchmarkStep(b *testing.B) {
 	in := deliver(place{Order: "7777777777777777", Total: 100, Act: "0123456789012345678901234567890123456789"})
 	in.Info.ID = numbered(9)
 	tn := turn(in)
-	inst := saga.Instance{ID: numbered(50), Key: "7", Version: 3, StateVersion: 1, State: []byte(`{"Total":100,"Seen":1,"Notes":{"a":"0123456789012345678901234"}}`)}
+	inst := saga.Instance{ID: numbered(50), Key: "7", Version: 3, StateVersion: 1,
+		State: []byte(`{"Total":100,"Seen":1,"Notes":{"a":"0123456789012345678901234"}}`)}
 	ctx := context.Background()
 	b.ReportMetric(float64(len(in.Body)), "body-bytes")
 	b.ReportAllocs()

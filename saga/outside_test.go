@@ -10,7 +10,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A step reads and writes its state and sends messages. Its context lends it nothing that does I/O: no transaction, no client, no file.
+// A step reads and writes its state and sends messages. Its context lends it nothing that does I/O: no transaction, no
+// client, no file.
 func TestContextReachesNothingOutside(t *testing.T) {
 	t.Parallel()
 	of := reflect.TypeFor[*saga.Context]()
@@ -24,7 +25,9 @@ func TestContextReachesNothingOutside(t *testing.T) {
 		m := of.Method(n)
 		for i := range m.Type.NumOut() {
 			result := m.Type.Out(i)
-			for result.Name() == "" && slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan, reflect.Map}, result.Kind()) {
+			for result.Name() == "" && slices.Contains(
+				[]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan, reflect.Map},
+				result.Kind()) {
 				result = result.Elem()
 			}
 			if !slices.Contains(harmless, result.PkgPath()) {

@@ -209,7 +209,8 @@ func (t *Turn) checkHeaders(h map[string]string) error {
 		if limit := t.Limits.maxHeader(); len(name) > limit {
 			return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
 		} else if len(value) > limit {
-			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit, ErrTooLarge)
+			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit,
+				ErrTooLarge)
 		}
 		sum += len(name) + len(value)
 	}

@@ -93,7 +93,8 @@ func (s *Session) decode() error {
 // Instance is what to store after the last good step. Version is as it was opened: the store raises it.
 func (s *Session) Instance() (Instance, error) {
 	if !s.live {
-		return Instance{}, fmt.Errorf("saga %s: no step succeeded, so there is no instance", nameOf(s.def.name, s.last.Key))
+		return Instance{}, fmt.Errorf("saga %s: no step succeeded, so there is no instance",
+			nameOf(s.def.name, s.last.Key))
 	}
 	return s.last, nil
 }

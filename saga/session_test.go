@@ -43,19 +43,30 @@ func TestWhatAHandlerReturns(t *testing.T) {
 		f  do
 		ok func(saga.Outcome) bool
 	}{
-		"nil":                {func(*order, *saga.Context) error { return nil }, func(o saga.Outcome) bool { return o.Err == nil }},
-		"typed nil":          {func(*order, *saga.Context) error { var e *typedNil; return e }, func(o saga.Outcome) bool { return o.Err == nil }},
-		"permanent nil":      {func(*order, *saga.Context) error { return saga.Permanent(nil) }, func(o saga.Outcome) bool { return o.Err == nil }},
-		"retry nil":          {func(*order, *saga.Context) error { return saga.RetryAfter(1, nil) }, func(o saga.Outcome) bool { return o.Err == nil }},
-		"error":              {func(*order, *saga.Context) error { return boom }, func(o saga.Outcome) bool { return o.Err == boom }},
-		"permanent":          {func(*order, *saga.Context) error { return fmt.Errorf("x: %w", saga.Permanent(boom)) }, func(o saga.Outcome) bool { return errors.As(o.Err, &permanent) && errors.Is(o.Err, boom) }},
-		"retry after":        {func(*order, *saga.Context) error { return saga.RetryAfter(time.Second, boom) }, func(o saga.Outcome) bool { return errors.As(o.Err, &after) && after.After == time.Second }},
-		"discard":            {func(*order, *saga.Context) error { return saga.Discard("late") }, func(o saga.Outcome) bool { return o.Err == nil && o.Discard == "late" }},
-		"discard in silence": {func(*order, *saga.Context) error { return saga.Discard("") }, func(o saga.Outcome) bool { return o.Discard != "" }},
+		"nil": {func(*order, *saga.Context) error { return nil },
+			func(o saga.Outcome) bool { return o.Err == nil }},
+		"typed nil": {func(*order, *saga.Context) error { var e *typedNil; return e },
+			func(o saga.Outcome) bool { return o.Err == nil }},
+		"permanent nil": {func(*order, *saga.Context) error { return saga.Permanent(nil) },
+			func(o saga.Outcome) bool { return o.Err == nil }},
+		"retry nil": {func(*order, *saga.Context) error { return saga.RetryAfter(1, nil) },
+			func(o saga.Outcome) bool { return o.Err == nil }},
+		"error": {func(*order, *saga.Context) error { return boom },
+			func(o saga.Outcome) bool { return o.Err == boom }},
+		"permanent": {func(*order, *saga.Context) error { return fmt.Errorf("x: %w", saga.Permanent(boom)) },
+			func(o saga.Outcome) bool { return errors.As(o.Err, &permanent) && errors.Is(o.Err, boom) }},
+		"retry after": {func(*order, *saga.Context) error { return saga.RetryAfter(time.Second, boom) },
+			func(o saga.Outcome) bool { return errors.As(o.Err, &after) && after.After == time.Second }},
+		"discard": {func(*order, *saga.Context) error { return saga.Discard("late") },
+			func(o saga.Outcome) bool { return o.Err == nil && o.Discard == "late" }},
+		"discard in silence": {func(*order, *saga.Context) error { return saga.Discard("") },
+			func(o saga.Outcome) bool { return o.Discard != "" }},
 		"panic": {func(*order, *saga.Context) error { panic(io.EOF) }, func(o saga.Outcome) bool {
-			return errors.As(o.Err, &panicked) && errors.Is(o.Err, io.EOF) && strings.Contains(string(panicked.Stack), "session_test.go")
+			return errors.As(o.Err, &panicked) && errors.Is(o.Err, io.EOF) &&
+				strings.Contains(string(panicked.Stack), "session_test.go")
 		}},
-		"nil dereference": {func(*order, *saga.Context) error { var o *order; o.Seen = 1; return nil }, func(o saga.Outcome) bool { return errors.As(o.Err, &panicked) }},
+		"nil dereference": {func(*order, *saga.Context) error { var o *order; o.Seen = 1; return nil },
+			func(o saga.Outcome) bool { return errors.As(o.Err, &panicked) }},
 	}
 	for name, test := range tests {
 		_, out := act(t, func(s *order, ctx *saga.Context) error {
@@ -79,27 +90,33 @@ func TestFaultsFailTheStepWhateverItReturns(t *testing.T) {
 		f    func(*saga.Context)
 		want string
 	}{
-		"nil message":        {func(c *saga.Context) { c.Send(nil) }, "the message is nil"},
-		"bad kind":           {func(c *saga.Context) { c.Publish(saga.Raw{Name: "Bad Kind"}) }, "publish: kind: name"},
-		"bad text":           {func(c *saga.Context) { c.Send(paid{Order: bad}) }, "encode order.paid: text is not UTF-8"},
-		"large body":         {func(c *saga.Context) { c.Send(paid{Order: strings.Repeat("x", 1<<20)}) }, "limit 1048576: too large"},
-		"large raw":          {func(c *saga.Context) { c.Send(saga.Raw{Name: "raw", Body: make([]byte, 1<<20+1)}) }, "1048577 bytes"},
-		"nil option":         {func(c *saga.Context) { c.Send(paid{}, nil) }, "a send option is nil"},
-		"zero time":          {func(c *saga.Context) { c.Send(paid{}, saga.At(time.Time{})) }, "the zero time"},
-		"year 10000":         {func(c *saga.Context) { c.Send(paid{}, saga.At(noon.AddDate(8000, 0, 0))) }, "year 10026"},
-		"far away":           {func(c *saga.Context) { c.Send(paid{}, saga.At(noon.AddDate(11, 0, 0))) }, "due at 2037"},
-		"long delay":         {func(c *saga.Context) { c.Send(paid{}, saga.Delay(1<<63-1)) }, "delay 2562047h"},
-		"delay and at":       {func(c *saga.Context) { c.Send(paid{}, saga.Delay(1), saga.At(noon)) }, "not both"},
-		"zero id":            {func(c *saga.Context) { c.Send(paid{}, saga.WithID(saga.ID{})) }, "WithID"},
-		"no endpoint":        {func(c *saga.Context) { c.Send(paid{}, saga.To("")) }, "To: name"},
-		"empty header":       {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("", "x")) }, "empty name"},
-		"reserved header":    {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("Edda-Id", "x")) }, "reserved"},
-		"bad header":         {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x", bad)) }, "not UTF-8"},
-		"header with NUL":    {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x\x00", "y")) }, "NUL"},
-		"long header":        {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x", long)) }, "limit 8192"},
-		"many headers":       {func(c *saga.Context) { c.Send(paid{}, headers(65, "")...) }, "65 headers"},
-		"much header":        {func(c *saga.Context) { c.Send(paid{}, headers(64, long[:2000])...) }, "headers of"},
-		"undeclared timeout": {func(c *saga.Context) { c.Timeout(1, paid{}) }, "no OnTimeout for it; it has: order.overdue"},
+		"nil message": {func(c *saga.Context) { c.Send(nil) }, "the message is nil"},
+		"bad kind":    {func(c *saga.Context) { c.Publish(saga.Raw{Name: "Bad Kind"}) }, "publish: kind: name"},
+		"bad text": {func(c *saga.Context) { c.Send(paid{Order: bad}) },
+			"encode order.paid: text is not UTF-8"},
+		"large body": {func(c *saga.Context) { c.Send(paid{Order: strings.Repeat("x", 1<<20)}) },
+			"limit 1048576: too large"},
+		"large raw": {func(c *saga.Context) { c.Send(saga.Raw{Name: "raw", Body: make([]byte, 1<<20+1)}) },
+			"1048577 bytes"},
+		"nil option": {func(c *saga.Context) { c.Send(paid{}, nil) }, "a send option is nil"},
+		"zero time":  {func(c *saga.Context) { c.Send(paid{}, saga.At(time.Time{})) }, "the zero time"},
+		"year 10000": {func(c *saga.Context) { c.Send(paid{}, saga.At(noon.AddDate(8000, 0, 0))) },
+			"year 10026"},
+		"far away": {func(c *saga.Context) { c.Send(paid{}, saga.At(noon.AddDate(11, 0, 0))) },
+			"due at 2037"},
+		"long delay":      {func(c *saga.Context) { c.Send(paid{}, saga.Delay(1<<63-1)) }, "delay 2562047h"},
+		"delay and at":    {func(c *saga.Context) { c.Send(paid{}, saga.Delay(1), saga.At(noon)) }, "not both"},
+		"zero id":         {func(c *saga.Context) { c.Send(paid{}, saga.WithID(saga.ID{})) }, "WithID"},
+		"no endpoint":     {func(c *saga.Context) { c.Send(paid{}, saga.To("")) }, "To: name"},
+		"empty header":    {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("", "x")) }, "empty name"},
+		"reserved header": {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("Edda-Id", "x")) }, "reserved"},
+		"bad header":      {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x", bad)) }, "not UTF-8"},
+		"header with NUL": {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x\x00", "y")) }, "NUL"},
+		"long header":     {func(c *saga.Context) { c.Send(paid{}, saga.WithHeader("x", long)) }, "limit 8192"},
+		"many headers":    {func(c *saga.Context) { c.Send(paid{}, headers(65, "")...) }, "65 headers"},
+		"much header":     {func(c *saga.Context) { c.Send(paid{}, headers(64, long[:2000])...) }, "headers of"},
+		"undeclared timeout": {func(c *saga.Context) { c.Timeout(1, paid{}) },
+			"no OnTimeout for it; it has: order.overdue"},
 		"timeout zero time":  {func(c *saga.Context) { c.TimeoutAt(time.Time{}, overdue{}) }, "the zero time"},
 		"timeout too far":    {func(c *saga.Context) { c.Timeout(1<<62, overdue{}) }, "limit 87600h"},
 		"timeout no name":    {func(c *saga.Context) { c.Timeout(1, overdue{}, saga.Named("")) }, "timeout name"},
@@ -120,7 +137,8 @@ func TestFaultsFailTheStepWhateverItReturns(t *testing.T) {
 			s, out := act(t, func(_ *order, ctx *saga.Context) error { test.f(ctx); return returned })
 			var permanent *saga.PermanentError
 			var after *saga.RetryAfterError
-			if !errors.As(out.Err, &permanent) || errors.As(out.Err, &after) || !strings.Contains(out.Err.Error(), test.want) {
+			if !errors.As(out.Err, &permanent) || errors.As(out.Err, &after) ||
+				!strings.Contains(out.Err.Error(), test.want) {
 				t.Errorf("%s, returned %v: %v, want %q", name, returned, out.Err, test.want)
 			}
 			if s.Live() || s.Changed() || len(out.Out) > 0 {
@@ -173,7 +191,8 @@ func TestComposeFromOutside(t *testing.T) {
 	tn := saga.Turn{NewID: ids()}
 	out, err := tn.Compose(saga.Command, paid{Order: "7"}, saga.Delay(time.Minute))
 	i := out.Info
-	if err != nil || i.ID != numbered(101) || i.CorrelationID != i.ID || i.ConversationID != i.ID || !i.RelatedTo.IsZero() || i.From != "" {
+	if err != nil || i.ID != numbered(101) || i.CorrelationID != i.ID || i.ConversationID != i.ID ||
+		!i.RelatedTo.IsZero() || i.From != "" {
 		t.Errorf("%+v, %v", i, err)
 	}
 	if out.Delay != time.Minute || !i.Due.IsZero() {
@@ -235,17 +254,18 @@ func instanceOrNone(s *saga.Session) string {
 func TestSecondAttemptGetsAFreshMessage(t *testing.T) {
 	t.Parallel()
 	attempts := 0
-	d := saga.Define("s", saga.Options{}, saga.StartedBy(func(m note) string { return "7" }, func(_ *order, _ *saga.Context, m note) error {
-		attempts++
-		if m.Map["k"] != "v" {
-			return saga.Permanent(fmt.Errorf("attempt %d: %v", attempts, m.Map))
-		}
-		m.Map["k"] = "changed"
-		if attempts == 1 {
-			return errors.New("again")
-		}
-		return nil
-	}))
+	d := saga.Define("s", saga.Options{}, saga.StartedBy(func(m note) string { return "7" },
+		func(_ *order, _ *saga.Context, m note) error {
+			attempts++
+			if m.Map["k"] != "v" {
+				return saga.Permanent(fmt.Errorf("attempt %d: %v", attempts, m.Map))
+			}
+			m.Map["k"] = "changed"
+			if attempts == 1 {
+				return errors.New("again")
+			}
+			return nil
+		}))
 	in := deliver(note{Map: map[string]string{"k": "v"}})
 	call, err := d.Prepare(in, nil)
 	if err != nil {
@@ -279,7 +299,8 @@ func TestTimeoutsOfOneStep(t *testing.T) {
 	}
 	for n, want := range []time.Time{noon.Add(2 * time.Hour), noon, noon} {
 		o, p := out.Out[n].Info, instance(t, s).Pending[n]
-		if !o.Due.Equal(want) || o.Intent != saga.Timer || o.Instance != numbered(50) || o.ID != p.ID || !p.Due.Equal(want) {
+		if !o.Due.Equal(want) || o.Intent != saga.Timer || o.Instance != numbered(50) || o.ID != p.ID ||
+			!p.Due.Equal(want) {
 			t.Errorf("timeout %d: %+v, pending %+v", n, o, p)
 		}
 	}
@@ -300,9 +321,13 @@ func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 			}
 			return nil
 		}))
-	i := saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1, State: []byte(`{}`), Pending: []saga.Pending{{Name: "n", Kind: "order.overdue", Due: noon, ID: numbered(8)}}}
+	i := saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1, State: []byte(`{}`),
+		Pending: []saga.Pending{{Name: "n", Kind: "order.overdue", Due: noon, ID: numbered(8)}}}
 	timer := func(n uint64) saga.Delivery {
-		return deliver(overdue{}, func(i *saga.Info) { i.Intent, i.Instance, i.ID = saga.Timer, numbered(50), numbered(n) })
+		return deliver(overdue{}, func(i *saga.Info) {
+			i.Intent, i.Instance, i.ID = saga.Timer, numbered(50),
+				numbered(n)
+		})
 	}
 	s := open(t, d, i)
 	if out := step(t, s, d, timer(8)); out.Err != io.EOF || s.Changed() {
@@ -333,7 +358,8 @@ func TestContextPanicsAfterTheHandlerReturned(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if v, _ := recover().(string); !strings.Contains(v, "Context."+name+" was called after the handler returned") {
+				if v, _ := recover().(string); !strings.Contains(v, "Context."+name+
+					" was called after the handler returned") {
 					t.Errorf("%s: %q", name, v)
 				}
 			}()
@@ -354,7 +380,8 @@ func TestIfMissingDoHasNoInstance(t *testing.T) {
 		"ReplyToOriginator": func(c *saga.Context) { c.ReplyToOriginator(paid{}) },
 	} {
 		d := saga.Define("order", saga.Options{}, start((*order).place), saga.OnTimeout((*order).overdue),
-			saga.Handles(func(m charged) string { return m.Order }, (*order).charged, saga.IfMissingDo(func(ctx *saga.Context, _ charged) error { f(ctx); return nil })))
+			saga.Handles(func(m charged) string { return m.Order }, (*order).charged,
+				saga.IfMissingDo(func(ctx *saga.Context, _ charged) error { f(ctx); return nil })))
 		in := deliver(charged{Order: "7"})
 		call, err := d.Prepare(in, nil)
 		if err != nil || call.MayStart() {
@@ -370,18 +397,20 @@ func TestIfMissingDoHasNoInstance(t *testing.T) {
 func TestMissingAnswersTheInstanceThatAsked(t *testing.T) {
 	t.Parallel()
 	d := saga.Define("order", saga.Options{Missing: saga.MissingRetry}, start((*order).place),
-		saga.Handles(func(m charged) string { return m.Order }, (*order).charged, saga.IfMissingDo(func(ctx *saga.Context, m charged) error {
-			ctx.Reply(paid{})
-			ctx.Send(paid{})
-			return nil
-		})))
+		saga.Handles(func(m charged) string { return m.Order }, (*order).charged,
+			saga.IfMissingDo(func(ctx *saga.Context, m charged) error {
+				ctx.Reply(paid{})
+				ctx.Send(paid{})
+				return nil
+			})))
 	in := deliver(charged{Order: "7"}, func(i *saga.Info) { i.Origin = numbered(60) })
 	call, err := d.Prepare(in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out, _ := call.StepMissing(context.Background(), turn(in))
-	if len(out.Out) != 2 || out.Out[0].Info.Instance != numbered(60) || !out.Out[0].Info.Origin.IsZero() || !out.Out[1].Info.Origin.IsZero() {
+	if len(out.Out) != 2 || out.Out[0].Info.Instance != numbered(60) || !out.Out[0].Info.Origin.IsZero() ||
+		!out.Out[1].Info.Origin.IsZero() {
 		t.Errorf("%+v", out)
 	}
 	if call.Missing() != saga.MissingRetry {
@@ -403,7 +432,8 @@ func TestReplyToOriginatorGoesToWhoStarted(t *testing.T) {
 		t.Fatal(out.Err)
 	}
 	o := out.Out[0]
-	if o.To != "shop" || o.Info.Instance != numbered(60) || o.Info.CorrelationID != numbered(7) || !o.Info.Origin.IsZero() || o.Info.RelatedTo != numbered(9) || o.Info.Header("a") != "b" {
+	if o.To != "shop" || o.Info.Instance != numbered(60) || o.Info.CorrelationID != numbered(7) ||
+		!o.Info.Origin.IsZero() || o.Info.RelatedTo != numbered(9) || o.Info.Header("a") != "b" {
 		t.Errorf("%+v", o)
 	}
 }

@@ -51,11 +51,14 @@ func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 func (s *Session) refuse(call *Call) error {
 	switch {
 	case call.def != s.def:
-		return fmt.Errorf("step saga %s: the call was prepared for saga %s", nameOf(s.def.name, s.last.Key), call.def.name)
+		return fmt.Errorf("step saga %s: the call was prepared for saga %s", nameOf(s.def.name, s.last.Key),
+			call.def.name)
 	case s.completed:
-		return fmt.Errorf("step saga %s: the instance completed earlier in this session", nameOf(s.def.name, s.last.Key))
+		return fmt.Errorf("step saga %s: the instance completed earlier in this session",
+			nameOf(s.def.name, s.last.Key))
 	case !s.live && !call.MayStart():
-		return fmt.Errorf("step saga %s: there is no instance, and %s does not start one", nameOf(s.def.name, s.last.Key), call.h.kind)
+		return fmt.Errorf("step saga %s: there is no instance, and %s does not start one",
+			nameOf(s.def.name, s.last.Key), call.h.kind)
 	}
 	return nil
 }
@@ -80,7 +83,8 @@ func (s *Session) context(ctx context.Context, t *Turn, pending []Pending) *Cont
 	}
 	if c.isNew {
 		in := &t.In.Info
-		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin, Correlation: in.correlation()}
+		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin,
+			Correlation: in.correlation()}
 		if in.Fire != nil {
 			c.originator.Run, c.originator.RunAttempt = in.Fire.Run, in.Fire.Attempt
 		}
@@ -97,7 +101,8 @@ func (s *Session) accept(c *Context) Outcome {
 	}
 	if limit := c.turn.Limits.maxState(); len(state) > limit {
 		s.state = nil
-		return Outcome{Err: permanentf("state of saga %s has %d bytes, limit %d: %w", nameOf(s.def.name, s.last.Key), len(state), limit, ErrTooLarge)}
+		return Outcome{Err: permanentf("state of saga %s has %d bytes, limit %d: %w", nameOf(s.def.name, s.last.Key),
+			len(state), limit, ErrTooLarge)}
 	}
 	if c.complete {
 		for _, p := range c.pending {

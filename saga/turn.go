@@ -8,9 +8,10 @@ import (
 // Turn is everything a runtime lends to one step: the message in hand, time, ids, limits. It must not change
 // while the step runs; afterwards it serves the next message with another In.
 type Turn struct {
-	In       Delivery
-	Now      time.Time        // what Context.Now returns
-	Clock    func() time.Time // an upper bound of the store's clock at this moment: delays count from it, so nothing is early
+	In  Delivery
+	Now time.Time // what Context.Now returns
+	// an upper bound of the store's clock at this moment: delays count from it, so nothing is early
+	Clock    func() time.Time
 	NewID    func() ID
 	Codec    Codec  // nil is JSON
 	Endpoint string // the endpoint the step runs in: From of what it sends
@@ -108,7 +109,8 @@ type Instance struct {
 	Originator   Originator
 }
 
-// Originator is who started an instance: where ReplyToOriginator goes, and the run that ends when the instance completes.
+// Originator is who started an instance: where ReplyToOriginator goes, and the run that ends when the instance
+// completes.
 type Originator struct {
 	Endpoint    string `json:"endpoint,omitempty"` // "" when it was started from outside
 	MessageID   ID     `json:"message,omitzero"`

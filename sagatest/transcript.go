@@ -189,7 +189,8 @@ func (r *Run) showLine(key string) string {
 		return fmt.Sprintf("%s/%s: none\n", r.def.Name(), key)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s/%s: version %d, state version %d\n  state %s\n", i.Saga, i.Key, i.Version, i.StateVersion, i.State)
+	fmt.Fprintf(&out, "%s/%s: version %d, state version %d\n  state %s\n", i.Saga, i.Key, i.Version, i.StateVersion,
+		i.State)
 	for _, p := range i.Pending {
 		fmt.Fprintf(&out, "  waits %s\n", r.timer(p))
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// aside are manifests that this server passes over for a while, because they could not be evaluated. Nothing of it is stored: a
-// newer server may understand what an older one does not. So their due times are kept, and do not clog the head of those that
-// are due. Safe for concurrent use.
+// aside are manifests that this server passes over for a while, because they could not be evaluated. Nothing of it is
+// stored: a newer server may understand what an older one does not. So their due times are kept, and do not clog the
+// head of those that are due. Safe for concurrent use.
 type aside struct {
 	mu    sync.Mutex
 	until map[int64]time.Time // by manifest

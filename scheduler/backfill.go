@@ -28,13 +28,13 @@ const (
 	backfillStep     = 500
 )
 
-// Backfill queues a run of origin "backfill" for each due time of a manifest in a period of the past that has none: what was
-// missed, or lay before it was declared. A due time has one run, whoever asks how often, as long as the record of
-// that is kept; what was cleaned up is not known any more. The runs do not wait for each other, nor does the schedule for
-// them: a group with a cap bounds how many are active.
+// Backfill queues a run of origin "backfill" for each due time of a manifest in a period of the past that has none:
+// what was missed, or lay before it was declared. A due time has one run, whoever asks how often, as long as the record
+// of that is kept; what was cleaned up is not known any more. The runs do not wait for each other, nor does the
+// schedule for them: a group with a cap bounds how many are active.
 //
-// It queues in steps; an error comes with what was done, and calling again goes on. ErrNoManifest when there is none, or it is an
-// orphan.
+// It queues in steps; an error comes with what was done, and calling again goes on. ErrNoManifest when there is none,
+// or it is an orphan.
 func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
 	if p.Max == 0 {
 		p.Max = standardBackfill
@@ -102,7 +102,8 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 	if slots == nil {
 		return nil, next, errors.New("no clock decides when it is due, so there is nothing to fill: trigger it instead")
 	}
-	for t := m.plan.open(slots.after(stored(p.From).Add(-time.Microsecond))); !t.IsZero() && t.Before(until); t = m.plan.open(slots.after(t)) {
+	for t := m.plan.open(slots.after(stored(p.From).Add(-time.Microsecond))); !t.IsZero() &&
+		t.Before(until); t = m.plan.open(slots.after(t)) {
 		if len(times) == p.Max {
 			return times, t, nil
 		}
@@ -139,8 +140,9 @@ func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 	return done, nil
 }
 
-// Next returns the next n due times of a stored manifest, the first being what it is due: what would fire if it were live, nothing
-// failed, and no run were late. Nobody knows those of a manifest that no clock decides. It writes nothing.
+// Next returns the next n due times of a stored manifest, the first being what it is due: what would fire if it were
+// live, nothing failed, and no run were late. Nobody knows those of a manifest that no clock decides. It writes
+// nothing.
 func (s *Store) Next(ctx context.Context, manifest string, n int) (times []time.Time, err error) {
 	if n < 1 || n > MaxOccurrences {
 		return nil, fmt.Errorf("next of manifest %.140q: %d due times: want 1 to %d", manifest, n, MaxOccurrences)

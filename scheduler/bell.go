@@ -30,8 +30,8 @@ func (b bell) wait(ctx context.Context, d time.Duration) (ok bool) {
 	return ctx.Err() == nil
 }
 
-// quiet keeps this process from calling others more often than each notifyGap: Postgres commits transactions that notify one
-// after another. Others poll.
+// quiet keeps this process from calling others more often than each notifyGap: Postgres commits transactions that
+// notify one after another. Others poll.
 type quiet struct {
 	mu   sync.Mutex
 	last map[string]time.Time

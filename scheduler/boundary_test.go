@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The connection breaks before and after every statement of evaluate and dispatch, one at a time. Whatever was on its way is done
-// wholly or not at all, and another server ends it: each firing has one run, and each run one message.
+// The connection breaks before and after every statement of evaluate and dispatch, one at a time. Whatever was on its
+// way is done wholly or not at all, and another server ends it: each firing has one run, and each run one message.
 func TestX2EveryStatementMayBeTheLast(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()
@@ -30,12 +30,14 @@ func TestX2EveryStatementMayBeTheLast(t *testing.T) {
 	p.proxy.Set()
 	p.work(t, s)
 	seen := p.proxy.Seen()
-	for _, name := range []string{"guard", "try_lock", "load", "reap", "queue", "promote", "pick", "lock_groups", "rooms", "claim", "send", "sent", "let_go", "commit"} {
+	for _, name := range []string{"guard", "try_lock", "load", "reap", "queue", "promote", "pick", "lock_groups",
+		"rooms", "claim", "send", "sent", "let_go", "commit"} {
 		if seen[name] == 0 {
 			t.Fatalf("statement %s did not pass: %v", name, seen)
 		}
 	}
-	faults := append(faultproxy.Walk(seen, faultproxy.Cut), faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
+	faults := append(faultproxy.Walk(seen, faultproxy.Cut),
+		faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
 	for _, fault := range faults {
 		reset()
 		s.ringing.forget() // so that each time somebody is called
@@ -106,22 +108,27 @@ func (p *proxied) work(t *testing.T, s *Scheduler) {
 
 // expired is a run whose time is over.
 func (w *loopsWorld) expired() {
-	w.exec(`WITH m AS (INSERT INTO :schema.manifest (name, definition, kind, body) VALUES ('late', '{"rule":{"kind":"on_demand"}}', 'ping', '{}') RETURNING id)
+	w.exec(`WITH m AS (INSERT INTO :schema.manifest (name, definition, kind, body) VALUES ('late',
+		'{"rule":{"kind":"on_demand"}}', 'ping', '{}') RETURNING id)
 		INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, attempt, message_id, deadline)
-		SELECT gen_random_uuid(), id, 'manual', 'active', now(), now(), 1, gen_random_uuid(), now() - interval '1 second' FROM m`)
+		SELECT gen_random_uuid(), id, 'manual', 'active', now(), now(), 1, gen_random_uuid(),
+		now() - interval '1 second' FROM m`)
 	w.exec("INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT id, attempt, message_id FROM :schema.run")
-	w.exec("INSERT INTO :schema.sent_message (id, run, attempt, manifest) SELECT message_id, id, attempt, 'late' FROM :schema.run")
+	w.exec("INSERT INTO :schema.sent_message (id, run, attempt, manifest) SELECT message_id, id, attempt, 'late' " +
+		"FROM :schema.run")
 }
 
 // halfway holds at any moment: nothing is there in part.
 func (w *loopsWorld) halfway(story string) {
 	w.t.Helper()
 	w.onceEach()
-	if n := w.count(`SELECT count(*) FROM :schema.manifest m WHERE name LIKE 'm_' AND (due > now()) <> EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = m.id)`); n != 0 {
+	if n := w.count(`SELECT count(*) FROM :schema.manifest m WHERE name LIKE 'm_' AND (due > now()) <> EXISTS (SELECT
+		FROM :schema.run r WHERE r.manifest_id = m.id)`); n != 0 {
 		w.t.Errorf("%s: %d manifests have their next due time and no run, or the other way round", story, n)
 	}
 	if n := w.count(`SELECT count(*) FROM :schema.manifest m JOIN :schema.run r ON r.manifest_id = m.id
-		WHERE name LIKE 'm_' AND m.run IS DISTINCT FROM CASE WHEN m.overlap AND r.state = 'active' THEN NULL ELSE r.id END`); n != 0 {
+		WHERE name LIKE 'm_' AND m.run IS DISTINCT FROM CASE WHEN m.overlap AND r.state = 'active' THEN NULL
+		ELSE r.id END`); n != 0 {
 		w.t.Errorf("%s: %d manifests do not know their open run", story, n)
 	}
 	ended := w.count("SELECT count(*) FROM :schema.run WHERE state = 'timed_out'")
@@ -137,7 +144,8 @@ func (w *loopsWorld) whole(story string) {
 	for _, name := range []string{"m1", "m2", "m3", "late"} {
 		states = append(states, w.states(name))
 	}
-	if got := strings.Join(states, "; "); got != "schedule active 1; schedule active 1; schedule active 1; manual timed_out 1" {
+	if got := strings.Join(states, "; "); got != "schedule active 1; schedule active 1; schedule active 1; manual "+
+		"timed_out 1" {
 		w.t.Errorf("%s: %s", story, got)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.sent_message"); n != 4 {
@@ -181,7 +189,8 @@ func TestServerThatDiesInADispatchLeavesNothing(t *testing.T) {
 	if _, err := dying.pass(t.Context()); err == nil {
 		t.Error("the pass did not notice its end")
 	}
-	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' AND refused = 0"); n != 5 || w.count("SELECT count(*) FROM :schema.sent_message") != 0 {
+	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' AND refused = 0"); n != 5 ||
+		w.count("SELECT count(*) FROM :schema.sent_message") != 0 {
 		t.Errorf("%d entries are queued, want 5, and no message", n)
 	}
 	w.drain(w.scheduler())
@@ -192,7 +201,8 @@ func TestServerThatDiesInADispatchLeavesNothing(t *testing.T) {
 func (w *loopsWorld) kill(names string) {
 	w.t.Helper()
 	n := w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-		WHERE state = 'idle in transaction' AND query ~ $1 AND position($2 in query) > 0`, fmt.Sprintf("^-- name: (%s)\n", names), w.schema.Name())
+		WHERE state = 'idle in transaction' AND query ~ $1 AND position($2 in query) > 0`,
+		fmt.Sprintf("^-- name: (%s)\n", names), w.schema.Name())
 	if n != 1 {
 		w.t.Errorf("ended %d sessions, want 1", n)
 	}

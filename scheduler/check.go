@@ -69,7 +69,8 @@ func (m Manifest) checkNumbers() error {
 	return nil
 }
 
-// filled is the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost in place of zeros. Retries -1 becomes 0.
+// filled is the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost in place of zeros. Retries -1
+// becomes 0.
 func (m Manifest) filled() Manifest {
 	if m.Timeout == 0 {
 		m.Timeout = 20 * time.Minute
@@ -97,7 +98,8 @@ func checkName(name string) error {
 		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '/' || c == '-'
 	}
 	if !ok {
-		return fmt.Errorf("name of %d bytes: want 1 to %d of a-z, 0-9, dot, dash, slash and underscore, beginning with a letter", len(name), maxManifestName)
+		return fmt.Errorf("name of %d bytes: want 1 to %d of a-z, 0-9, dot, dash, slash and underscore, beginning "+
+			"with a letter", len(name), maxManifestName)
 	}
 	return nil
 }

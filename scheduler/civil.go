@@ -2,8 +2,8 @@ package scheduler
 
 import "time"
 
-// civil is a calendar on the wall of a zone: the due times of Cron. One sentence is the whole rule of changes of the clock: a
-// moment of the calendar is due when the clock first shows it or a later one.
+// civil is a calendar on the wall of a zone: the due times of Cron. One sentence is the whole rule of changes of the
+// clock: a moment of the calendar is due when the clock first shows it or a later one.
 type civil struct {
 	*calendar
 	zone *time.Location
@@ -17,7 +17,8 @@ func (c civil) reach(w wall) time.Time {
 	for t := time.Unix(int64(w)-sway, 0).In(c.zone); ; {
 		start, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			end = t.Add(sway * time.Second) // Go loses the last day of leap years from 2040 on: that zone ends where it is asked for
+			// Go loses the last day of leap years from 2040 on: that zone ends where it is asked for
+			end = t.Add(sway * time.Second)
 		}
 		_, offset := t.Zone()
 		first := int64(w) - int64(offset)
@@ -69,7 +70,8 @@ func (c civil) out(t time.Time) bool {
 	return excluded(c.calendar.out, wall(t.Unix()+int64(offset)))
 }
 
-// count counts due times after from and up to to. Moments that the clock jumped over are due together: they count as one.
+// count counts due times after from and up to to. Moments that the clock jumped over are due together: they count as
+// one.
 func (c civil) count(from, to time.Time) (kept, left int) {
 	kept, left = c.calendar.count(c.shown(from), c.shown(to))
 	for _, end := from.In(c.zone).ZoneBounds(); !end.IsZero() && !end.After(to); _, end = end.ZoneBounds() {

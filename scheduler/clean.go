@@ -12,8 +12,8 @@ const (
 	cleanMost = 100  // statements in a row
 )
 
-// clean deletes runs that ended long ago, with their attempts, now and then. Every server does it; nobody waits for anybody, and
-// to delete what is gone is no error. Runs that are dead are kept until somebody acts.
+// clean deletes runs that ended long ago, with their attempts, now and then. Every server does it; nobody waits for
+// anybody, and to delete what is gone is no error. Runs that are dead are kept until somebody acts.
 func (s *Scheduler) clean(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(s.options.Clean)) == nil {
 		if err := s.cleanOnce(ctx); err != nil && ctx.Err() == nil {

@@ -120,14 +120,16 @@ func (c *comparison) addGroups(d declaration, found map[string]storedGroup) (fau
 	}
 	for _, r := range d.rows {
 		if _, there := found[r.group]; r.group != "" && !there && !declared[r.group] {
-			faults = append(faults, fmt.Errorf("manifest %q: Group: %q is neither declared nor stored", r.name, r.group))
+			faults = append(faults, fmt.Errorf("manifest %q: Group: %q is neither declared nor stored", r.name,
+				r.group))
 		}
 	}
 	return faults
 }
 
 func (g storedGroup) differs(now groupRow, owner string) (what []string) {
-	for name, differs := range map[string]bool{"Max": g.Max != now.Max, "Strict": g.Strict != now.Strict, "Priority": g.Priority != now.Priority, "owner": g.owner != owner} {
+	for name, differs := range map[string]bool{"Max": g.Max != now.Max, "Strict": g.Strict != now.Strict,
+		"Priority": g.Priority != now.Priority, "owner": g.owner != owner} {
 		if differs {
 			what = append(what, name)
 		}
@@ -138,9 +140,11 @@ func (g storedGroup) differs(now groupRow, owner string) (what []string) {
 
 func ownedError(what, name, owner, by string) error {
 	if owner == "" {
-		return fmt.Errorf("%s %q was made at run time, and %q declares it too: give it another name, or remove it first: %w", what, name, by, ErrOwned)
+		return fmt.Errorf("%s %q was made at run time, and %q declares it too: give it another name, or remove it "+
+			"first: %w", what, name, by, ErrOwned)
 	}
-	return fmt.Errorf("%s %q is declared by %q, and %q wants to: give it another name, or remove it there first: %w", what, name, owner, by, ErrOwned)
+	return fmt.Errorf("%s %q is declared by %q, and %q wants to: give it another name, or remove it there first: %w",
+		what, name, owner, by, ErrOwned)
 }
 
 func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (map[string]standing, error) {
@@ -166,7 +170,8 @@ func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (
 func scanStored(rows pgx.CollectableRow) (m standing, err error) {
 	var text string
 	var delay, most, timeout int64
-	err = rows.Scan(&m.id, &m.name, &m.owner, &text, &m.parent, &m.follows, &m.group, &m.priority, &m.overlap, &m.retries, &delay, &most, &timeout,
+	err = rows.Scan(&m.id, &m.name, &m.owner, &text, &m.parent, &m.follows, &m.group, &m.priority, &m.overlap,
+		&m.retries, &delay, &most, &timeout,
 		&m.kind, &m.sum, &m.stopped, &m.orphaned, &m.due)
 	m.retryDelay, m.retryMost, m.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
 	m.definition, m.known = readDefinition(text)
@@ -297,7 +302,8 @@ func (s *Store) parentsFit(ctx context.Context, tx pgx.Tx, d declaration, orphan
 
 func (c *Changes) sort() {
 	byName := func(a, b Change) int { return cmp.Compare(a.Name, b.Name) }
-	for _, names := range [][]string{c.Created, c.Orphaned, c.Unchanged, c.Groups.Created, c.Groups.Orphaned, c.Groups.Unchanged} {
+	for _, names := range [][]string{c.Created, c.Orphaned, c.Unchanged, c.Groups.Created, c.Groups.Orphaned,
+		c.Groups.Unchanged} {
 		slices.Sort(names)
 	}
 	slices.SortFunc(c.Changed, byName)

@@ -60,7 +60,8 @@ func TestX18TheProviderInMemoryKeepsTheContract(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-			s.tellStory(t, &memory{t, schedulertest.New(t, start, s.manifests(start)...), start, map[string]schedulertest.Firing{}})
+			s.tellStory(t, &memory{t, schedulertest.New(t, start, s.manifests(start)...), start,
+				map[string]schedulertest.Firing{}})
 		})
 	}
 }

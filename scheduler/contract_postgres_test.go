@@ -16,7 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// database is the provider that servers use. Time passes in it by making everything that is stored older: moved is by how much.
+// database is the provider that servers use. Time passes in it by making everything that is stored older: moved is by
+// how much.
 type database struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -38,7 +39,8 @@ func newDatabase(t *testing.T, s scenario) *database {
 	if d.store, err = scheduler.NewStore(d.pool, scheduler.StoreOptions{Schema: d.schema.Name()}); err != nil {
 		t.Fatal(err)
 	}
-	d.s, err = scheduler.New(d.pool, d, scheduler.Options{Schema: d.schema.Name(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d.s, err = scheduler.New(d.pool, d, scheduler.Options{Schema: d.schema.Name(),
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +77,8 @@ func (d *database) clock() (now time.Time) {
 	return now
 }
 
-// moveTo makes everything older, so that the clock of the database is at a moment of the story. Rows go by way of a far away time: due
-// times that are moved onto those of rows not yet moved would offend the index of due times.
+// moveTo makes everything older, so that the clock of the database is at a moment of the story. Rows go by way of a far
+// away time: due times that are moved onto those of rows not yet moved would offend the index of due times.
 func (d *database) moveTo(moment time.Time) {
 	d.t.Helper()
 	d.target = moment
@@ -88,7 +90,8 @@ func (d *database) moveTo(moment time.Time) {
 	const away = 36_500 * 24 * time.Hour
 	for _, step := range []time.Duration{by + away, -away} {
 		for _, sql := range []string{
-			`UPDATE :schema.run SET due = due - $1::interval, ready = ready - $1::interval, deadline = deadline - $1::interval, beat = beat - $1::interval`,
+			`UPDATE :schema.run SET due = due - $1::interval, ready = ready - $1::interval,
+				deadline = deadline - $1::interval, beat = beat - $1::interval`,
 			`UPDATE :schema.manifest SET due = due - $1::interval, succeeded = succeeded - $1::interval`,
 			moveDefinition("{rule,at}"), moveDefinition("{expires}"),
 		} {
@@ -118,7 +121,8 @@ func (d *database) advance(by time.Duration) []shot {
 			d.t.Fatal(err)
 		}
 		var next *time.Time
-		if d.query(&next, upcoming); next == nil || next.Add(d.moved).After(end.Add(tick/2)) { // declared a moment after the start
+		// declared a moment after the start
+		if d.query(&next, upcoming); next == nil || next.Add(d.moved).After(end.Add(tick/2)) {
 			d.moveTo(end)
 			return d.shots
 		}
@@ -147,7 +151,8 @@ func (d *database) tell(verb, manifest string) {
 		_, _, err = d.store.Activate(d.t.Context(), d.last["scan"], manifest, nil)
 	default:
 		var current []int
-		d.query(&current, "SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY[$3], ARRAY['because'])", last.Run, last.Attempt, verb)
+		d.query(&current, "SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY[$3], ARRAY['because'])",
+			last.Run, last.Attempt, verb)
 		if len(current) != 1 {
 			d.t.Fatalf("%s %s: its run is not current", verb, manifest)
 		}

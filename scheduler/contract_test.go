@@ -10,7 +10,8 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// provider is a scheduler whose time a test moves. What was sent for a manifest last is what the verbs about its run mean.
+// provider is a scheduler whose time a test moves. What was sent for a manifest last is what the verbs about its run
+// mean.
 type provider interface {
 	advance(d time.Duration) []shot
 	down(d time.Duration)
@@ -24,8 +25,8 @@ type shot struct {
 	due, at  time.Duration
 }
 
-// String is name@due, with the attempt after the first one, and how late it was sent. Ten seconds are the finest that is told: the
-// clock of a database goes on while a test runs.
+// String is name@due, with the attempt after the first one, and how late it was sent. Ten seconds are the finest that
+// is told: the clock of a database goes on while a test runs.
 func (s shot) String() string {
 	text := s.manifest + "@" + s.due.Round(tick).String()
 	if s.attempt > 1 {
@@ -39,7 +40,8 @@ func (s shot) String() string {
 
 const tick = 10 * time.Second
 
-// scenario is a story that every provider tells alike. A line of it is a verb and its object, and after an arrow what fires:
+// scenario is a story that every provider tells alike. A line of it is a verb and its object, and after an arrow what
+// fires:
 //
 //	advance 10m -> poll@0s poll@5m0s      time passes while a scheduler runs
 //	down 10m                              time passes while none does
@@ -99,7 +101,8 @@ var contract = []scenario{
 		advance 0s -> poll@10m0s+3m0s
 		succeeded poll
 		advance 2m -> poll@15m0s`},
-	{"all, with overlap, no more than two", poll(scheduler.Manifest{Misfire: scheduler.MisfireAll, MisfireUp: 2, Overlap: true}), `
+	{"all, with overlap, no more than two", poll(scheduler.Manifest{Misfire: scheduler.MisfireAll, MisfireUp: 2,
+		Overlap: true}), `
 		down 32m
 		advance 0s -> poll@25m0s+7m0s poll@30m0s+2m0s
 		advance 8m -> poll@35m0s poll@40m0s`},
@@ -129,7 +132,8 @@ var contract = []scenario{
 		advance 3m ->
 		succeeded poll
 		advance 0s -> poll@10m0s`},
-	{"a run that is cancelled and wanted after all", poll(scheduler.Manifest{When: scheduler.OnDemand(), Timeout: time.Minute}), `
+	{"a run that is cancelled and wanted after all",
+		poll(scheduler.Manifest{When: scheduler.OnDemand(), Timeout: time.Minute}), `
 		trigger poll
 		advance 0s -> poll@0s
 		cancel poll
@@ -161,7 +165,8 @@ var contract = []scenario{
 		advance 1m -> poll@1h0m0s
 		succeeded poll`},
 	{"one time", func(start time.Time) []scheduler.Manifest {
-		return []scheduler.Manifest{manifest("soon", scheduler.Once(start.Add(10*time.Minute))), manifest("past", scheduler.Once(start.Add(-time.Hour)))}
+		return []scheduler.Manifest{manifest("soon", scheduler.Once(start.Add(10*time.Minute))),
+			manifest("past", scheduler.Once(start.Add(-time.Hour)))}
 	}, `
 		advance 0s -> past@-1h0m0s+1h0m0s
 		succeeded past
@@ -170,7 +175,8 @@ var contract = []scenario{
 		advance 100h ->`},
 	{"one follows another", func(time.Time) []scheduler.Manifest {
 		return []scheduler.Manifest{
-			manifest("settle", scheduler.Every(time.Hour)), manifest("report", scheduler.After("settle")), manifest("mail", scheduler.After("report")),
+			manifest("settle", scheduler.Every(time.Hour)), manifest("report", scheduler.After("settle")),
+			manifest("mail", scheduler.After("report")),
 		}
 	}, `
 		advance 0s -> settle@0s
@@ -186,7 +192,8 @@ var contract = []scenario{
 		succeeded report
 		advance 10m -> mail@1h0m0s+1m0s`},
 	{"a failure has no followers", func(time.Time) []scheduler.Manifest {
-		return []scheduler.Manifest{manifest("settle", scheduler.Every(time.Hour)), manifest("report", scheduler.After("settle"))}
+		return []scheduler.Manifest{manifest("settle", scheduler.Every(time.Hour)),
+			manifest("report", scheduler.After("settle"))}
 	}, `
 		advance 0s -> settle@0s
 		dead settle
@@ -212,7 +219,8 @@ var contract = []scenario{
 		succeeded settle
 		advance 10m ->`},
 	{"a dormant one is activated", func(time.Time) []scheduler.Manifest {
-		return []scheduler.Manifest{manifest("scan", scheduler.Every(time.Hour)), manifest("mend", scheduler.Dormant("scan"))}
+		return []scheduler.Manifest{manifest("scan", scheduler.Every(time.Hour)),
+			manifest("mend", scheduler.Dormant("scan"))}
 	}, `
 		advance 10m -> scan@0s
 		activate mend

@@ -10,8 +10,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// parser reads five fields, or six with the seconds first, and names like @daily. It is all that is used of robfig/cron: its
-// search for the next time loses days around changes of the clock, so calendar and civil are ours.
+// parser reads five fields, or six with the seconds first, and names like @daily. It is all that is used of
+// robfig/cron: its search for the next time loses days around changes of the clock, so calendar and civil are ours.
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 const maxExpr = 255
@@ -28,7 +28,8 @@ func parseCron(expr string) (*calendar, error) {
 	case strings.HasPrefix(fields[0], "@every"):
 		return nil, errors.New("expression is @every: use Every, which counts by elapsed time")
 	case len(fields) == 7:
-		return nil, errors.New("expression has 7 fields: want 5, or 6 with the seconds first; there is no field for years")
+		return nil, errors.New("expression has 7 fields: want 5, or 6 with the seconds first; there is no field " +
+			"for years")
 	}
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
@@ -62,7 +63,8 @@ func newCalendar(s *cron.SpecSchedule) *calendar {
 	}
 }
 
-// horizon bounds each search: the longest wait is from one 29 February to the next over a year that is divisible by 100.
+// horizon bounds each search: the longest wait is from one 29 February to the next over a year that is divisible by
+// 100.
 const horizon = 9 * 366
 
 func has(set uint64, n int) bool { return set>>n&1 == 1 }
@@ -226,7 +228,8 @@ func (c *calendar) rank(tod int) int {
 	return n
 }
 
-// count counts the moments after from and up to to: those that are kept, and those that are left out. It walks days, never moments.
+// count counts the moments after from and up to to: those that are kept, and those that are left out. It walks days,
+// never moments.
 func (c *calendar) count(from, to wall) (kept, left int) {
 	if to <= from {
 		return 0, 0

@@ -66,10 +66,12 @@ func TestCronOverYears(t *testing.T) {
 		t.Errorf("after the years that can be written: %v", due)
 	}
 	always := []Exclusion{{From: at("2000-01-01T00:00:00Z")}}
-	if due := compiled(t, Manifest{When: Cron("* * * * * *", "UTC"), Exclude: always}).next(at("2026-01-01T00:00:00Z"), 1); len(due) != 0 {
+	if due := compiled(t, Manifest{When: Cron("* * * * * *", "UTC"), Exclude: always}).next(at("2026-01-01T00:00:00Z"),
+		1); len(due) != 0 {
 		t.Errorf("all is excluded: %v", due)
 	}
-	if due := compiled(t, Manifest{When: Every(time.Second), Exclude: always}).next(at("2026-01-01T00:00:00Z"), 1); len(due) != 0 {
+	if due := compiled(t, Manifest{When: Every(time.Second), Exclude: always}).next(at("2026-01-01T00:00:00Z"),
+		1); len(due) != 0 {
 		t.Errorf("all is excluded: %v", due)
 	}
 }

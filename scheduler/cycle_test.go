@@ -73,7 +73,8 @@ func TestOrderOfACycle(t *testing.T) {
 	if c, err := s.cycle(t.Context(), term); err != nil || c.queued != 2 || c.reaped != 1 {
 		t.Errorf("%+v, %v; want 2 queued and 1 reaped", c, err)
 	}
-	const want = "begin open guard try_lock load savepoint reap release savepoint queue release commit begin_alone notify commit_alone"
+	const want = "begin open guard try_lock load savepoint reap release savepoint queue release commit begin_alone " +
+		"notify commit_alone"
 	if got := seen.story(); got != want {
 		t.Errorf("the cycle was\n%s\nwant\n%s", got, want)
 	}
@@ -121,10 +122,13 @@ func TestCycleOnlyWritesIntent(t *testing.T) {
 	}
 }
 
-// The lock belongs to the transaction. A session that goes back to its pool never has it, whether its cycle committed or failed.
+// The lock belongs to the transaction. A session that goes back to its pool never has it, whether its cycle committed
+// or failed.
 func TestLockOfACycleEndsWithIt(t *testing.T) {
-	const held = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' AND objsubid = 1
-		AND database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AND (classid::bigint << 32) | objid::bigint = $1`
+	const held = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
+		AND objsubid = 1
+		AND database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+		AND (classid::bigint << 32) | objid::bigint = $1`
 	for name, c := range map[string]struct {
 		spoil string
 		fails bool

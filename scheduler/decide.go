@@ -36,8 +36,8 @@ func (p *plan) slots(anchor time.Time) slots {
 	return nil
 }
 
-// first is the first due time of a manifest that is declared at now, zero if no clock decides that. Once is due in the past, too: its
-// misfire policy judges that.
+// first is the first due time of a manifest that is declared at now, zero if no clock decides that. Once is due in the
+// past, too: its misfire policy judges that.
 func (p *plan) first(now time.Time) time.Time {
 	now = stored(now)
 	switch s := p.slots(now); p.Rule.Kind {
@@ -59,8 +59,8 @@ func (p *plan) open(t time.Time) time.Time {
 	return t.In(p.location)
 }
 
-// decide judges a manifest whose stored due is not after now. That due counts as a due time even when the rule does not name it
-// any more.
+// decide judges a manifest whose stored due is not after now. That due counts as a due time even when the rule does not
+// name it any more.
 func (p *plan) decide(due, now time.Time) verdict {
 	due, now = stored(due), stored(now)
 	s := p.slots(due)
@@ -138,8 +138,8 @@ func (p passed) first(n int) time.Time {
 	return time.UnixMicro(from + int64(at))
 }
 
-// jitter is how much later than due a run begins: from 0 to the variance, both included, spread evenly. It is the same for
-// everybody who computes it, so a server that decides again decides the same.
+// jitter is how much later than due a run begins: from 0 to the variance, both included, spread evenly. It is the same
+// for everybody who computes it, so a server that decides again decides the same.
 func (p *plan) jitter(manifest string, due time.Time) time.Duration {
 	if p.Variance < time.Microsecond {
 		return 0

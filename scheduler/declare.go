@@ -32,7 +32,8 @@ type row struct {
 
 func checkOwner(owner string) error {
 	if err := checkName(owner); err != nil {
-		return fmt.Errorf("owner: %w; it is the name of the program that declares, the same in all of its processes", err)
+		return fmt.Errorf("owner: %w; it is the name of the program that declares, the same in all of its processes",
+			err)
 	}
 	return nil
 }
@@ -77,8 +78,10 @@ func (s *Store) row(m Manifest) (r row, err error) {
 	m.RetryMost = cmp.Or(m.RetryMost, max(time.Hour, m.RetryDelay))
 	m = m.filled()
 	r = row{
-		name: m.Name, group: m.Group, definition: m.definition(), priority: m.Priority, overlap: m.Overlap, stopped: m.Paused,
-		retries: m.Retries, retryDelay: m.RetryDelay, retryMost: m.RetryMost, timeout: m.Timeout, kind: kind, body: body,
+		name: m.Name, group: m.Group, definition: m.definition(), priority: m.Priority, overlap: m.Overlap,
+		stopped: m.Paused,
+		retries: m.Retries, retryDelay: m.RetryDelay, retryMost: m.RetryMost, timeout: m.Timeout, kind: kind,
+		body: body,
 	}
 	if r.timeout == NoTimeout {
 		r.timeout = 0
@@ -107,7 +110,8 @@ func (s *Store) encode(m saga.Message) (kind string, body []byte, err error) {
 		return "", nil, fmt.Errorf("encode %s: %w", kind, err)
 	}
 	if len(body) > mostBody {
-		return "", nil, fmt.Errorf("%s has a body of %d bytes, the limit is %d: %w", kind, len(body), mostBody, saga.ErrTooLarge)
+		return "", nil, fmt.Errorf("%s has a body of %d bytes, the limit is %d: %w", kind, len(body), mostBody,
+			saga.ErrTooLarge)
 	}
 	if body == nil {
 		body = []byte{}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// definition is what manifest.definition holds as JSON: all that decides when a manifest is due. Zeros are left out and filled
-// when it is compiled, so that what is stored is what was declared.
+// definition is what manifest.definition holds as JSON: all that decides when a manifest is due. Zeros are left out and
+// filled when it is compiled, so that what is stored is what was declared.
 type definition struct {
 	Rule      rule          `json:"rule"`
 	Misfire   Misfire       `json:"misfire,omitzero"`
@@ -170,7 +170,8 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	loaded, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("zone %q is unknown here: %w (where the system has no zones, import time/tzdata)", name, err)
+		return nil, fmt.Errorf("zone %q is unknown here: %w (where the system has no zones, import time/tzdata)", name,
+			err)
 	}
 	zones.Store(name, loaded)
 	return loaded, nil

@@ -58,10 +58,14 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 		{Manifest{When: every, Priority: 32}, []string{"Priority", "0 to 31"}},
 		{Manifest{When: every, Exclude: []Exclusion{{}}}, []string{"Exclude[0]", "empty"}},
 		{Manifest{When: every, Exclude: make([]Exclusion, 101)}, []string{"Exclude", "100"}},
-		{Manifest{When: every, Exclude: []Exclusion{{Of: noon}, {From: at("2026-02-01T00:00:00Z"), To: at("2026-01-31T00:00:00Z")}}}, []string{"Exclude[1]", "To is before From"}},
+		{Manifest{When: every, Exclude: []Exclusion{{Of: noon},
+			{From: at("2026-02-01T00:00:00Z"), To: at("2026-01-31T00:00:00Z")}}},
+			[]string{"Exclude[1]", "To is before From"}},
 		{Manifest{When: every, Exclude: []Exclusion{{Days: []time.Weekday{7}}}}, []string{"Days", "0 (Sunday) to 6"}},
-		{Manifest{When: every, Exclude: []Exclusion{{Of: Window{End: TimeOfDay{24, 0, 0}}}}}, []string{"Exclude[0]", "23:59:59"}},
-		{Manifest{When: every, Exclude: []Exclusion{{Of: Window{Start: TimeOfDay{0, -1, 0}}}}}, []string{"Exclude[0]", "23:59:59"}},
+		{Manifest{When: every, Exclude: []Exclusion{{Of: Window{End: TimeOfDay{24, 0, 0}}}}},
+			[]string{"Exclude[0]", "23:59:59"}},
+		{Manifest{When: every, Exclude: []Exclusion{{Of: Window{Start: TimeOfDay{0, -1, 0}}}}},
+			[]string{"Exclude[0]", "23:59:59"}},
 		{Manifest{When: OnDemand(), Exclude: []Exclusion{{Of: noon}}}, []string{"Exclude", "Cron, Every and Once"}},
 	} {
 		c.m.Name = "m"
@@ -80,7 +84,8 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "A", "1a", "a b", "ä", strings.Repeat("a", 128)} {
-		if err := (Manifest{Name: name, When: every, Message: saga.Raw{Name: "go"}}).check(); err == nil || !strings.Contains(err.Error(), "Name: name of") {
+		if err := (Manifest{Name: name, When: every, Message: saga.Raw{Name: "go"}}).check(); err == nil ||
+			!strings.Contains(err.Error(), "Name: name of") {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
@@ -93,10 +98,12 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 func TestDefinitionAsItIsStored(t *testing.T) {
 	t.Parallel()
 	m := valid(Manifest{
-		When: Cron("0 2 * * *", "Europe/Berlin"), Misfire: MisfireAll, MisfireBy: time.Minute, MisfireUp: 7, Variance: time.Second,
-		Expires: at("2030-01-02T04:04:05.1234567+01:00"), Retries: -1,
+		When: Cron("0 2 * * *", "Europe/Berlin"), Misfire: MisfireAll, MisfireBy: time.Minute, MisfireUp: 7,
+		Variance: time.Second,
+		Expires:  at("2030-01-02T04:04:05.1234567+01:00"), Retries: -1,
 		Exclude: []Exclusion{
-			{Days: []time.Weekday{time.Sunday, time.Saturday, time.Sunday}, Of: Window{TimeOfDay{22, 0, 0}, TimeOfDay{6, 30, 15}}},
+			{Days: []time.Weekday{time.Sunday, time.Saturday, time.Sunday},
+				Of: Window{TimeOfDay{22, 0, 0}, TimeOfDay{6, 30, 15}}},
 			{From: at("2026-12-24T23:00:00-08:00"), To: at("2026-12-26T00:00:00Z")},
 		},
 	})
@@ -112,7 +119,8 @@ func TestDefinitionAsItIsStored(t *testing.T) {
 	}
 	compiled(t, m)
 
-	for _, broken := range []string{`{}`, `{"rule":{"kind":"moon"}}`, `{"rule":{"kind":"every"}}`, `{"rule":{"kind":"every","every":1000000000},"exclude":[{"start":"1"}]}`} {
+	for _, broken := range []string{`{}`, `{"rule":{"kind":"moon"}}`, `{"rule":{"kind":"every"}}`,
+		`{"rule":{"kind":"every","every":1000000000},"exclude":[{"start":"1"}]}`} {
 		var d definition
 		if err := json.Unmarshal([]byte(broken), &d); err != nil {
 			t.Fatal(err)

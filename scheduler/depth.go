@@ -13,10 +13,12 @@ import (
 //go:embed depth.sql
 var depthStatements string
 
-// Depth is how much waits for schedulers, by the database's clock. It is the same for all servers. Counts end at MostCounted.
+// Depth is how much waits for schedulers, by the database's clock. It is the same for all servers. Counts end at
+// MostCounted.
 type Depth struct {
-	Late   time.Duration // how long the first due manifest has waited to be evaluated; 0: none is due
-	Behind time.Duration // how long a queued run has waited to be dispatched, the first of those that were counted; 0: none is queued
+	Late time.Duration // how long the first due manifest has waited to be evaluated; 0: none is due
+	// how long a queued run has waited to be dispatched, the first of those that were counted; 0: none is queued
+	Behind time.Duration
 
 	Waiting int64 // runs that wait for a moment: a delay, or the pause before a retry
 	Queued  int64 // runs that wait to be dispatched

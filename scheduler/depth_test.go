@@ -16,11 +16,14 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 	}
 	for _, sql := range []string{
 		`INSERT INTO :schema.manifest (name, definition, kind, body, due, live, held)
-		 VALUES ('late', '{}', 'k', '', now() - interval '90 s', true, NULL), ('paused', '{}', 'k', '', now() - interval '1 h', false, NULL),
-		        ('held', '{}', 'k', '', now() - interval '1 h', true, gen_random_uuid()), ('later', '{}', 'k', '', now() + interval '1 h', true, NULL)`,
+		 VALUES ('late', '{}', 'k', '', now() - interval '90 s', true, NULL), ('paused', '{}', 'k', '',
+		now() - interval '1 h', false, NULL),
+		        ('held', '{}', 'k', '', now() - interval '1 h', true, gen_random_uuid()), ('later', '{}', 'k', '',
+		now() + interval '1 h', true, NULL)`,
 		`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready)
 		 SELECT gen_random_uuid(), m.id, 'manual', s.state, now(), now() - interval '30 s'
-		 FROM :schema.manifest m, (VALUES ('waiting', 1), ('queued', 2), ('active', 3), ('dead', 4), ('succeeded', 5)) s(state, n), generate_series(1, s.n)
+		 FROM :schema.manifest m, (VALUES ('waiting', 1), ('queued', 2), ('active', 3), ('dead', 4), ('succeeded',
+		5)) s(state, n), generate_series(1, s.n)
 		 WHERE m.name = 'late'`,
 	} {
 		if _, err := pool.Exec(t.Context(), schema.Render(sql)); err != nil {
@@ -42,10 +45,12 @@ func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	pgtest.Probes{
 		File:       "depth.sql",
 		Statements: map[string][]string{"depth": {"100000"}},
-		Settings:   []string{"SET LOCAL enable_seqscan = off"}, // a table of a few rows is read as a whole, and rightly so
+		// a table of a few rows is read as a whole, and rightly so
+		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Fill: `WITH m AS (
 				INSERT INTO :schema.manifest (name, definition, kind, body, due)
-				SELECT 'm' || n, '{}', 'k', '', now() + (n - 3) * interval '1 hour' FROM generate_series(1, 3000) n RETURNING id)
+				SELECT 'm' || n, '{}', 'k', '', now() + (n - 3) * interval '1 hour' FROM generate_series(1, 3000) n
+				RETURNING id)
 			INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
 			SELECT gen_random_uuid(), m.id, 'manual', 'succeeded', now(), now(), now() FROM m`,
 		MaxRows: 2,

@@ -59,7 +59,8 @@ func (s *Scheduler) promote(ctx context.Context) error {
 	return s.pool.SendBatch(ctx, b).Close()
 }
 
-// dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It tells how many messages were sent.
+// dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It tells how many messages were
+// sent.
 func (s *Scheduler) dispatchAll(ctx context.Context, picked []candidate) (sent int, err error) {
 	basket, total := newBasket(picked, s.options.MaxConcurrentDispatch), atomic.Int64{}
 	group := run.NewGroup(ctx)
@@ -83,8 +84,8 @@ func (s *Scheduler) dispatchAll(ctx context.Context, picked []candidate) (sent i
 	return int(total.Load()), err
 }
 
-// dispatchSome dispatches some runs in one transaction. When one of them cannot be sent, each goes alone, and that one is refused. One
-// that waits in vain for a lock keeps no others from going either, and is tried again by the next pass.
+// dispatchSome dispatches some runs in one transaction. When one of them cannot be sent, each goes alone, and that one
+// is refused. One that waits in vain for a lock keeps no others from going either, and is tried again by the next pass.
 func (s *Scheduler) dispatchSome(ctx context.Context, some []candidate, b *basket) (sent int, err error) {
 	parcel := &parcel{Scheduler: s, wanted: some}
 	err = parcel.deliver(ctx)

@@ -63,7 +63,8 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skipped := `level=DEBUG msg="edda: a run is already claimed by another server, or gone, and is skipped" run=` + picked[0].id.String()
+	skipped := `level=DEBUG msg="edda: a run is already claimed by another server, or gone, and is skipped" run=` +
+		picked[0].id.String()
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
 		if begun.CompareAndSwap(false, true) {
@@ -108,7 +109,8 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 		t.Errorf("m3: %s", got)
 	}
 	w.drain(s)
-	if got := w.text("SELECT state || ' ' || refused || ' ' || (error LIKE '%refused%') FROM :schema.run WHERE state = 'dead'"); got != "dead 5 true" {
+	if got := w.text("SELECT state || ' ' || refused || ' ' || (error LIKE '%refused%') FROM :schema.run WHERE " +
+		"state = 'dead'"); got != "dead 5 true" {
 		t.Errorf("m3: %s", got)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE held IS NOT NULL AND run IS NULL AND name = 'm3'"); n != 1 {
@@ -132,7 +134,8 @@ func TestBrokenTransactionIsNobodyElsesTrouble(t *testing.T) {
 	w.onceEach()
 }
 
-// Of a paused group nothing is dispatched. Of a paused manifest what is queued goes: somebody triggered it, or it was due before.
+// Of a paused group nothing is dispatched. Of a paused manifest what is queued goes: somebody triggered it, or it was
+// due before.
 func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w := loopsOpen(t)
 	group := w.group("g", 0, false, 0)
@@ -144,7 +147,8 @@ func TestPausedGroupIsNotDispatched(t *testing.T) {
 	if _, err := s.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.count("SELECT count(*) FROM :schema.sent_message WHERE manifest = 'paused'"); n != 2 || w.count("SELECT count(*) FROM :schema.sent_message") != 2 {
+	if n := w.count("SELECT count(*) FROM :schema.sent_message WHERE manifest = 'paused'"); n != 2 ||
+		w.count("SELECT count(*) FROM :schema.sent_message") != 2 {
 		t.Errorf("%d messages of the paused manifest, want 2 and no others", n)
 	}
 	w.exec("UPDATE :schema.manifest_group SET paused_at = NULL")
@@ -152,7 +156,8 @@ func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w.onceEach()
 }
 
-// One group has a hundred thousand runs, and another three. The small one is in the first pass, and the order is as documented.
+// One group has a hundred thousand runs, and another three. The small one is in the first pass, and the order is as
+// documented.
 func TestNoGroupStarves(t *testing.T) {
 	w := loopsOpen(t)
 	large, small := w.group("large", 0, false, 5), w.group("small", 0, false, 0)
@@ -165,7 +170,8 @@ func TestNoGroupStarves(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the pass took %v", time.Since(began))
-	if got := w.text(`SELECT string_agg(manifest || ' ' || n, ', ' ORDER BY manifest) FROM (SELECT manifest, count(*) AS n FROM :schema.sent_message GROUP BY 1) x`); got != "alone 3, large 67, small 3" {
+	if got := w.text(`SELECT string_agg(manifest || ' ' || n, ', ' ORDER BY manifest) FROM (SELECT manifest,
+		count(*) AS n FROM :schema.sent_message GROUP BY 1) x`); got != "alone 3, large 67, small 3" {
 		t.Errorf("the first pass: %s", got)
 	}
 }
@@ -198,7 +204,8 @@ func TestOrderOfDispatch(t *testing.T) {
 	}
 }
 
-// Eight servers and a soft cap: each counts by itself, so it may be exceeded by a batch for each of the others, and not by more.
+// Eight servers and a soft cap: each counts by itself, so it may be exceeded by a batch for each of the others, and not
+// by more.
 func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
 	w := loopsOpen(t)
 	const servers, most = 4, 10
@@ -272,7 +279,8 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 		if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n > most {
 			t.Errorf("%d runs are active", n)
 		}
-		w.exec(`SELECT :schema.run_end(ARRAY[id], ARRAY[attempt], '{succeeded}', '{""}') FROM :schema.run WHERE state = 'active' ORDER BY id LIMIT 1`)
+		w.exec(`SELECT :schema.run_end(ARRAY[id], ARRAY[attempt], '{succeeded}', '{""}') FROM :schema.run
+			WHERE state = 'active' ORDER BY id LIMIT 1`)
 		return t.Failed() || w.count("SELECT count(*) FROM :schema.run WHERE state <> 'succeeded'") == 0
 	})
 	cancel()
@@ -283,7 +291,8 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 	w.onceEach()
 }
 
-// Fifty entries and a Sender that takes its time: ten are sent at the same time where ten may be, and one where one may.
+// Fifty entries and a Sender that takes its time: ten are sent at the same time where ten may be, and one where one
+// may.
 func TestX17SlowSenderIsUsedTenAtATime(t *testing.T) {
 	w := loopsOpen(t)
 	const entries = 50
@@ -330,7 +339,8 @@ func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 		t.Fatalf("took %d", len(first))
 	}
 	b.putBack(p.late)
-	if a, c := b.take(), b.take(); len(a) != 1 || len(c) != 1 || a[0].id != p.wanted[1].id || c[0].id != p.wanted[2].id {
+	if a, c := b.take(), b.take(); len(a) != 1 || len(c) != 1 || a[0].id != p.wanted[1].id ||
+		c[0].id != p.wanted[2].id {
 		t.Errorf("took %v and %v", a, c)
 	}
 }
@@ -369,7 +379,8 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := bus.NewEndpoint(owners, "pings", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, ping) error { return nil }))
+	handler, err := bus.NewEndpoint(owners, "pings", bus.EndpointOptions{},
+		bus.Handle(func(*bus.Context, ping) error { return nil }))
 	if err == nil {
 		err = handler.Install(t.Context())
 	}
@@ -389,7 +400,8 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	if _, err := s.pass(t.Context()); err != nil || !slices.Equal(sender.levels, []string{"read committed"}) {
 		t.Errorf("transactions of the bus at the levels %q, want one that is read committed: %v", sender.levels, err)
 	}
-	if sent, err := real.Peek(t.Context(), "pings", bus.PeekOptions{}); err != nil || len(sent) != 3 || sent[0].Info.Kind != "ping" {
+	if sent, err := real.Peek(t.Context(), "pings", bus.PeekOptions{}); err != nil || len(sent) != 3 ||
+		sent[0].Info.Kind != "ping" {
 		t.Errorf("the queue has %d messages, want 3: %v", len(sent), err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 3 {
@@ -402,7 +414,8 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
 	w.expired()
-	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}', 'ping', '{}', 'late', true)`)
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}',
+		'ping', '{}', 'late', true)`)
 	s := w.scheduler()
 	release := w.locked("after-late")
 	if c := w.cycle(s); c.queued != 3 || c.reaped != 0 {
@@ -425,18 +438,21 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w.onceEach()
 }
 
-// One manifest that somebody has locked kept all runs from being timed out, and who had it locked might wait for one of theirs.
+// One manifest that somebody has locked kept all runs from being timed out, and who had it locked might wait for one of
+// theirs.
 func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
 	w := loopsOpen(t)
 	w.expired()
-	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}', 'ping', '{}', 'late', true)`)
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows) VALUES ('after-late', '{}',
+		'ping', '{}', 'late', true)`)
 	release := w.locked("after-late")
 	w.hourlies(1)
 	s := w.scheduler()
 	w.cycle(s)
 	w.drain(s)
 	w.exec("UPDATE :schema.run SET deadline = now()")
-	if c := w.cycle(s); c.reaped != 1 || w.states("m1") != "schedule timed_out 1" || w.states("late") != "manual active 1" {
+	if c := w.cycle(s); c.reaped != 1 || w.states("m1") != "schedule timed_out 1" ||
+		w.states("late") != "manual active 1" {
 		t.Errorf("%+v; m1: %s, late: %s; want the run of m1 timed out", c, w.states("m1"), w.states("late"))
 	}
 	release()
@@ -450,8 +466,10 @@ func TestRunsThatCannotBeEndedStopNoManifest(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
 	w.expired()
-	w.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no run ends here''; END'`)
-	w.exec(`CREATE TRIGGER refuse BEFORE UPDATE ON :schema.run FOR EACH ROW WHEN (NEW.state = 'timed_out') EXECUTE FUNCTION :schema.refuse()`)
+	w.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger
+		LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no run ends here''; END'`)
+	w.exec(`CREATE TRIGGER refuse BEFORE UPDATE ON :schema.run FOR EACH ROW
+		WHEN (NEW.state = 'timed_out') EXECUTE FUNCTION :schema.refuse()`)
 	var book logbook
 	s := w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelWarn) })
 	if c := w.cycle(s); c.queued != 3 || c.reaped != 0 {
@@ -471,7 +489,8 @@ func (w *loopsWorld) locked(name string) (release func()) {
 	w.t.Helper()
 	tx, err := w.owner.Begin(w.t.Context())
 	if err == nil {
-		_, err = tx.Exec(w.t.Context(), w.schema.Render("SELECT FROM :schema.manifest WHERE name = $1 FOR UPDATE"), name)
+		_, err = tx.Exec(w.t.Context(), w.schema.Render("SELECT FROM :schema.manifest WHERE name = $1 FOR UPDATE"),
+			name)
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -494,7 +513,8 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	if err != nil || len(picked) != 2 {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
-	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id}) // a picks others
+	// a picks others
+	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id})
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
 		if begun.CompareAndSwap(false, true) {

@@ -27,10 +27,10 @@ const (
 // Ended tells an end.
 func (s RunState) Ended() bool { return s == RunSucceeded || s == RunCancelled || s == RunTimedOut }
 
-// Cancel ends a run that waits, is queued, active or dead. A handler that has its message in hand cannot commit any more; the message
-// of one that is on its way is dropped when it arrives; a saga that it started goes on, and its end tells nobody. The manifest of a
-// run that was open or dead may fire again: pause it first if it must not. Cancelling twice is no error. ErrNoRun when there is none,
-// ErrEnded when it has ended otherwise.
+// Cancel ends a run that waits, is queued, active or dead. A handler that has its message in hand cannot commit any
+// more; the message of one that is on its way is dropped when it arrives; a saga that it started goes on, and its end
+// tells nobody. The manifest of a run that was open or dead may fire again: pause it first if it must not. Cancelling
+// twice is no error. ErrNoRun when there is none, ErrEnded when it has ended otherwise.
 //
 // It waits for a transaction that has the run in hand; ctx bounds that.
 func (s *Store) Cancel(ctx context.Context, run saga.ID, note string) error {
@@ -91,7 +91,8 @@ func (s *Store) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, 
 	return locked[0], nil
 }
 
-// cancelLocked is run_end's order: the runs are locked, then their manifests with those that follow them, and then all is told.
+// cancelLocked is run_end's order: the runs are locked, then their manifests with those that follow them, and then all
+// is told.
 func (s *Store) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
 	if err := s.lockManifests(ctx, tx, runs); err != nil {
 		return err
@@ -130,9 +131,10 @@ func (s *Store) tellManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) 
 	return nil
 }
 
-// CancelGroup cancels the runs of a group that wait, are queued or active, in steps of a transaction each, and returns how many it
-// was. Runs that come after its begin it leaves alone, and dead ones, since their end would let their manifests fire again. To stop a
-// group, pause it first. An error comes with the number that was cancelled; calling again goes on. ErrNoGroup when there is none.
+// CancelGroup cancels the runs of a group that wait, are queued or active, in steps of a transaction each, and returns
+// how many it was. Runs that come after its begin it leaves alone, and dead ones, since their end would let their
+// manifests fire again. To stop a group, pause it first. An error comes with the number that was cancelled; calling
+// again goes on. ErrNoGroup when there is none.
 func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled int, err error) {
 	id := int64(0)
 	err = checkNote("note", note)
@@ -200,10 +202,11 @@ func (s *Store) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note s
 	return len(open), s.cancelLocked(ctx, tx, open, note)
 }
 
-// Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it has, and one that waits for
-// its next attempt at once. A dead run holds its manifest no longer; the schedule goes on when the run has ended. After a
-// failure there is no further attempt unless the manifest has some left: it is dead again. Retrying what is queued is no error.
-// ErrNoRun when there is none, ErrEnded when it succeeded, ErrTaken when its place in the queue is taken.
+// Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it
+// has, and one that waits for its next attempt at once. A dead run holds its manifest no longer; the schedule goes on
+// when the run has ended. After a failure there is no further attempt unless the manifest has some left: it is dead
+// again. Retrying what is queued is no error. ErrNoRun when there is none, ErrEnded when it succeeded, ErrTaken when
+// its place in the queue is taken.
 func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
 	err := checkNote("note", note)
 	if err == nil {

@@ -20,7 +20,8 @@ const (
 	cycleManifests = 1000                  // that one cycle loads
 	cycleReaps     = 1000                  // runs that one cycle ends
 	lockedPause    = 20 * time.Millisecond // before a cycle that looks at manifests again that were locked
-	breath         = 20 * time.Millisecond // after a cycle that queued something: due times that lie close together share the next one
+	// after a cycle that queued something: due times that lie close together share the next one
+	breath = 20 * time.Millisecond
 )
 
 // cycle is what one evaluation found and did.
@@ -126,7 +127,8 @@ func (s *Scheduler) load(ctx context.Context, tx pgx.Tx) (loaded []firing, now t
 	return loaded, now, err
 }
 
-// reapAside is reap, whose failure does not keep manifests from firing: a follower of one of them may be locked for long.
+// reapAside is reap, whose failure does not keep manifests from firing: a follower of one of them may be locked for
+// long.
 func (s *Scheduler) reapAside(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) (err error) {
 		c.reaped, err = s.reap(ctx, point)
@@ -148,7 +150,8 @@ func (s *Scheduler) reap(ctx context.Context, tx pgx.Tx) (ended int, err error) 
 	return ended, nil
 }
 
-// decision is what becomes of one manifest. Its run is for fire, none when that is zero; next is zero when nothing follows.
+// decision is what becomes of one manifest. Its run is for fire, none when that is zero; next is zero when nothing
+// follows.
 type decision struct {
 	firing
 	run               saga.ID
@@ -171,7 +174,8 @@ func (s *Scheduler) decideAll(loaded []firing, now time.Time) []decision {
 
 func (s *Scheduler) setAside(f firing, err error) {
 	s.aside.put(f.id)
-	s.log.Error("edda: a manifest cannot be evaluated, and is passed over for a while", "manifest", f.name, "due", f.due, "again_in", asideFor, "error", err)
+	s.log.Error("edda: a manifest cannot be evaluated, and is passed over for a while", "manifest", f.name, "due",
+		f.due, "again_in", asideFor, "error", err)
 }
 
 func (f firing) decide(now time.Time) (decision, error) {
@@ -195,8 +199,8 @@ func readPlan(text []byte) (*plan, error) {
 	return d.compile()
 }
 
-// queue writes what was decided. When the database refuses some of it, each manifest it refuses is found and left out: the others
-// are queued. An error of another kind ends the cycle.
+// queue writes what was decided. When the database refuses some of it, each manifest it refuses is found and left out:
+// the others are queued. An error of another kind ends the cycle.
 func (s *Scheduler) queue(ctx context.Context, tx pgx.Tx, all []decision, c *cycle) error {
 	attempt := cycle{}
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error { return s.write(ctx, point, all, &attempt) })
@@ -245,7 +249,8 @@ func (s *Scheduler) tellLeftOut(ctx context.Context, all []decision, made []int6
 	}
 	for _, d := range all {
 		if !d.fire.IsZero() && !slices.Contains(made, d.id) {
-			s.log.Debug("edda: a scheduled run is there already, or its manifest is locked or was changed", "manifest", d.name, "due", d.fire)
+			s.log.Debug("edda: a scheduled run is there already, or its manifest is locked or was changed", "manifest",
+				d.name, "due", d.fire)
 		}
 	}
 }

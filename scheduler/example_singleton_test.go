@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// One replica refreshes the rates every hour, however many run. Its write is protected: it commits only while no later term has begun.
+// One replica refreshes the rates every hour, however many run. Its write is protected: it commits only while no later
+// term has begun.
 func ExampleNewSingleton() {
 	ctx, pool, enough := openRates()
 	defer closeRates()
@@ -25,7 +26,8 @@ func ExampleNewSingleton() {
 		}
 		return err
 	}
-	rates, err := scheduler.NewSingleton(pool, "rates", scheduler.Sweep(time.Hour, refresh), scheduler.SingletonOptions{Schema: ratesSchema})
+	rates, err := scheduler.NewSingleton(pool, "rates", scheduler.Sweep(time.Hour, refresh),
+		scheduler.SingletonOptions{Schema: ratesSchema})
 	if err != nil {
 		fmt.Println(err)
 		return

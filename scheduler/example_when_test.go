@@ -45,7 +45,8 @@ func ExampleOnce() {
 }
 
 func ExampleAfter() {
-	settle := scheduler.Manifest{Name: "settle", When: scheduler.Cron("0 2 * * *", "UTC"), Message: saga.Raw{Name: "settle"}}
+	settle := scheduler.Manifest{Name: "settle", When: scheduler.Cron("0 2 * * *", "UTC"),
+		Message: saga.Raw{Name: "settle"}}
 	report := scheduler.Manifest{Name: "report", When: scheduler.After(settle.Name), Message: saga.Raw{Name: "report"}}
 	due, err := scheduler.Next(report, time.Now(), 1)
 	fmt.Println(len(due), err) // no clock decides when it is due
@@ -56,7 +57,8 @@ func ExampleAfter() {
 func ExampleExclusion() {
 	next(scheduler.Cron("0 9,18 * * *", "Europe/Berlin"), 4,
 		scheduler.Exclusion{Days: []time.Weekday{time.Saturday, time.Sunday}},
-		scheduler.Exclusion{Of: scheduler.Window{Start: scheduler.TimeOfDay{Hour: 17}, End: scheduler.TimeOfDay{Hour: 8}},
+		scheduler.Exclusion{Of: scheduler.Window{Start: scheduler.TimeOfDay{Hour: 17},
+			End: scheduler.TimeOfDay{Hour: 8}},
 			From: time.Date(2026, 3, 31, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 3, 31, 0, 0, 0, 0, time.UTC)},
 	)
 	// Output:

@@ -74,7 +74,8 @@ func MarshalDeclaration(d Declaration, codec saga.Codec) ([]byte, error) {
 
 func (r row) file() manifestFile {
 	f := manifestFile{
-		Name: r.name, Definition: r.definition, Group: r.group, Priority: r.priority, Overlap: r.overlap, Paused: r.stopped,
+		Name: r.name, Definition: r.definition, Group: r.group, Priority: r.priority, Overlap: r.overlap,
+		Paused:  r.stopped,
 		Retries: r.retries, RetryDelay: r.retryDelay.String(), RetryMost: r.retryMost.String(), Kind: r.kind,
 	}
 	if r.timeout > 0 {
@@ -129,7 +130,8 @@ func readDeclaration(text []byte) (d declaration, err error) {
 
 func (f manifestFile) row() (r row, err error) {
 	r = row{
-		name: f.Name, definition: f.Definition, group: f.Group, priority: f.Priority, overlap: f.Overlap, stopped: f.Paused,
+		name: f.Name, definition: f.Definition, group: f.Group, priority: f.Priority, overlap: f.Overlap,
+		stopped: f.Paused,
 		retries: f.Retries, kind: f.Kind, body: f.Bytes,
 	}
 	if f.Text != nil {

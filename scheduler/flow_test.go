@@ -38,7 +38,8 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 	f.exec("CREATE TABLE :schema.effect (manifest text, run uuid, attempt int, due timestamptz, body text, known int)")
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
-	if f.bus, err = bus.New(f.pool, bus.Options{Schema: f.schema.Name(), AutoInstall: true, Logger: quiet, Wakeup: wakeup}); err != nil {
+	if f.bus, err = bus.New(f.pool, bus.Options{Schema: f.schema.Name(), AutoInstall: true, Logger: quiet,
+		Wakeup: wakeup}); err != nil {
 		t.Fatal(err)
 	}
 	if f.store, err = scheduler.NewStore(f.pool, scheduler.StoreOptions{Schema: f.schema.Name()}); err != nil {
@@ -58,11 +59,15 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 // handle writes its effect without any unique constraint, and whether others can see the record of its run.
 func (f *flow) handle(c *bus.Context, tx pgx.Tx, m settle) error {
 	fire, known := c.Info().Fire, 0
-	if err := f.pool.QueryRow(c, f.schema.Render(`SELECT count(*) FROM :schema.run r JOIN :schema.run_attempt a ON a.run = r.id AND a.attempt = r.attempt AND a.message_id = r.message_id
-		WHERE r.id = $1 AND r.state = 'active' AND r.attempt = $2 AND r.message_id = $3`), fire.Run, fire.Attempt, c.Info().ID).Scan(&known); err != nil {
+	if err := f.pool.QueryRow(c, f.schema.Render(
+		`SELECT count(*) FROM :schema.run r JOIN :schema.run_attempt a ON a.run = r.id AND a.attempt = r.attempt
+			AND a.message_id = r.message_id
+		WHERE r.id = $1 AND r.state = 'active' AND r.attempt = $2 AND r.message_id = $3`), fire.Run, fire.Attempt,
+		c.Info().ID).Scan(&known); err != nil {
 		return err
 	}
-	_, err := tx.Exec(c, f.schema.Render("INSERT INTO :schema.effect VALUES ($1, $2, $3, $4, $5, $6)"), fire.Manifest, fire.Run, fire.Attempt, fire.Due, m.Account, known)
+	_, err := tx.Exec(c, f.schema.Render("INSERT INTO :schema.effect VALUES ($1, $2, $3, $4, $5, $6)"), fire.Manifest,
+		fire.Run, fire.Attempt, fire.Due, m.Account, known)
 	return err
 }
 
@@ -108,7 +113,9 @@ func (f *flow) await(what string, want int, sql string, args ...any) {
 // story is what stands in the tables, for a test that failed.
 func (f *flow) story() (text string) {
 	f.t.Helper()
-	if err := f.pool.QueryRow(f.t.Context(), f.schema.Render(`SELECT coalesce(string_agg(concat_ws(' ', m.name, 'due', m.due, r.origin, r.state, r.attempt, r.error), E'\n'), 'nothing')
+	if err := f.pool.QueryRow(f.t.Context(), f.schema.Render(
+		`SELECT coalesce(string_agg(concat_ws(' ', m.name, 'due', m.due, r.origin, r.state, r.attempt, r.error),
+			E'\n'), 'nothing')
 		FROM :schema.manifest m LEFT JOIN :schema.run r ON r.manifest_id = m.id`)).Scan(&text); err != nil {
 		f.t.Fatal(err)
 	}
@@ -125,8 +132,8 @@ func (f *flow) scheduler(o scheduler.Options, m ...scheduler.Manifest) *schedule
 	return s
 }
 
-// A declared manifest fires through the bus, the handler's effect and the end of the run commit together, and the follower comes
-// after it. Everything works with every notification dropped, later.
+// A declared manifest fires through the bus, the handler's effect and the end of the run commit together, and the
+// follower comes after it. Everything works with every notification dropped, later.
 func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
 	for name, c := range map[string]struct {
 		wakeup bus.Wakeup
@@ -135,7 +142,8 @@ func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := openFlow(t, c.wakeup)
 			if c.mute { // whoever listens hears nothing, whoever calls is not heard
-				f.exec("CREATE OR REPLACE FUNCTION :schema.channel() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT 'nobody' $$")
+				f.exec("CREATE OR REPLACE FUNCTION :schema.channel() RETURNS text LANGUAGE sql IMMUTABLE AS $$ " +
+					"SELECT 'nobody' $$")
 			}
 			manifests := []scheduler.Manifest{
 				{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"}},
@@ -150,7 +158,9 @@ func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.await("all that ran", 3, "SELECT count(*) FROM :schema.run WHERE state = 'succeeded'")
-			f.await("effects", 3, "SELECT count(*) FROM :schema.effect e JOIN :schema.run r ON r.id = e.run AND r.attempt = e.attempt JOIN :schema.manifest m ON m.id = r.manifest_id AND m.name = e.manifest WHERE e.attempt = 1")
+			f.await("effects", 3, "SELECT count(*) FROM :schema.effect e JOIN :schema.run r ON r.id = e.run AND "+
+				"r.attempt = e.attempt JOIN :schema.manifest m ON m.id = r.manifest_id AND m.name = e.manifest "+
+				"WHERE e.attempt = 1")
 			if n := f.count("SELECT count(*) FROM :schema.run"); n != 3 {
 				t.Errorf("%d runs, want 3", n)
 			}
@@ -161,7 +171,8 @@ func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
 // When a handler begins, the record of its run and of the attempt stands there for everybody, and names the message.
 func TestHandlerFindsItsRun(t *testing.T) {
 	f := openFlow(t, bus.Notify)
-	f.run(f.scheduler(scheduler.Options{}, scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"}}).Run)
+	f.run(f.scheduler(scheduler.Options{}, scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour),
+		Message: settle{Account: "7"}}).Run)
 	f.await("the scheduled run", 1, "SELECT count(*) FROM :schema.effect")
 	if _, err := f.store.Trigger(t.Context(), "nightly", nil, scheduler.TriggerOptions{}); err != nil {
 		t.Fatal(err)
@@ -172,10 +183,12 @@ func TestHandlerFindsItsRun(t *testing.T) {
 	}
 }
 
-// Five triggers while a scheduled run is queued are five runs beside it. One that is delayed does not keep the schedule from firing.
+// Five triggers while a scheduled run is queued are five runs beside it. One that is delayed does not keep the schedule
+// from firing.
 func TestX13TriggersStandBesideTheSchedule(t *testing.T) {
 	f := openFlow(t, bus.Notify)
-	m := scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"}, Group: "g"}
+	m := scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"},
+		Group: "g"}
 	o := scheduler.Options{Groups: []scheduler.Group{{Name: "g"}}}
 	stop := f.run(f.scheduler(o, m).Run)
 	f.await("the first firing", 1, "SELECT count(*) FROM :schema.run WHERE state = 'succeeded'")
@@ -189,9 +202,11 @@ func TestX13TriggersStandBesideTheSchedule(t *testing.T) {
 		}
 	}
 	trigger(scheduler.TriggerOptions{Delay: time.Hour})
-	f.exec("UPDATE :schema.manifest SET due = now(), live = true") // the group is not dispatched, and the manifest evaluated
+	// the group is not dispatched, and the manifest evaluated
+	f.exec("UPDATE :schema.manifest SET due = now(), live = true")
 	f.run(f.scheduler(o, m).Run)
-	f.await("the scheduled entry beside a delayed trigger", 1, "SELECT count(*) FROM :schema.run WHERE state = 'queued' AND origin = 'schedule'")
+	f.await("the scheduled entry beside a delayed trigger", 1, "SELECT count(*) FROM :schema.run WHERE state = "+
+		"'queued' AND origin = 'schedule'")
 	for range 5 {
 		trigger(scheduler.TriggerOptions{})
 	}
@@ -227,9 +242,13 @@ func TestNewRefusesWhatIsWrong(t *testing.T) {
 		"a schema": func() (*scheduler.Scheduler, error) {
 			return scheduler.New(f.pool, f.bus, scheduler.Options{Schema: "pg_x"})
 		},
-		"no owner": func() (*scheduler.Scheduler, error) { return scheduler.New(f.pool, f.bus, scheduler.Options{}, m) },
+		"no owner": func() (*scheduler.Scheduler,
+			error) {
+			return scheduler.New(f.pool, f.bus, scheduler.Options{}, m)
+		},
 		"never fires": func() (*scheduler.Scheduler, error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{Owner: "o"}, scheduler.Manifest{Name: "m", When: scheduler.Cron("0 0 30 2 *", "UTC"), Message: settle{}})
+			return scheduler.New(f.pool, f.bus, scheduler.Options{Owner: "o"},
+				scheduler.Manifest{Name: "m", When: scheduler.Cron("0 0 30 2 *", "UTC"), Message: settle{}})
 		},
 	} {
 		if s, err := c(); err == nil || s != nil {
@@ -243,7 +262,8 @@ func TestNewRefusesWhatIsWrong(t *testing.T) {
 // Run ends with the error that says what to do, and Check says the same before.
 func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 	f := openFlow(t, bus.PollOnly)
-	s, err := scheduler.New(f.pool, f.bus, scheduler.Options{Schema: "nothing_here", Logger: slog.New(slog.DiscardHandler)})
+	s, err := scheduler.New(f.pool, f.bus, scheduler.Options{Schema: "nothing_here",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// checkParents refuses parents that nobody declares, and manifests that follow each other in a circle: none of them would
-// ever begin. stored holds the parents of stored manifests that are not declared here, and of those that they follow; "" is none.
+// checkParents refuses parents that nobody declares, and manifests that follow each other in a circle: none of them
+// would ever begin. stored holds the parents of stored manifests that are not declared here, and of those that they
+// follow; "" is none.
 func checkParents(rows []row, stored map[string]string, orphans map[string]bool) error {
 	parents, faults := make(map[string]string, len(rows)+len(stored)), []error{}
 	for name, parent := range stored {
@@ -25,17 +26,19 @@ func checkParents(rows []row, stored map[string]string, orphans map[string]bool)
 	for _, r := range rows {
 		_, known := parents[r.parent]
 		if r.parent != "" && (!known || orphans[r.parent] && !declared[r.parent]) {
-			faults = append(faults, fmt.Errorf("manifest %q: When: its parent %q is neither declared nor stored", r.name, r.parent))
+			faults = append(faults, fmt.Errorf("manifest %q: When: its parent %q is neither declared nor stored",
+				r.name, r.parent))
 		}
 	}
 	if circle := findCircle(parents); circle != nil {
-		faults = append(faults, fmt.Errorf("manifests follow each other in a circle, and none of them would ever fire: %s", strings.Join(circle, " after ")))
+		faults = append(faults, fmt.Errorf("manifests follow each other in a circle, and none of them would "+
+			"ever fire: %s", strings.Join(circle, " after ")))
 	}
 	return some(faults)
 }
 
-// findCircle is Kahn's sort: what nobody follows any more is taken away until nothing can be. Since each manifest follows one at
-// most, what is left is circles alone. It returns one, its first name again at its end.
+// findCircle is Kahn's sort: what nobody follows any more is taken away until nothing can be. Since each manifest
+// follows one at most, what is left is circles alone. It returns one, its first name again at its end.
 func findCircle(parents map[string]string) []string {
 	followers := map[string]int{}
 	for name, parent := range parents {

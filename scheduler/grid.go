@@ -2,8 +2,8 @@ package scheduler
 
 import "time"
 
-// grid is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions are looked at in UTC. It counts in
-// microseconds, as Postgres stores times.
+// grid is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions are looked at in UTC. It
+// counts in microseconds, as Postgres stores times.
 type grid struct {
 	anchor, every int64
 	blackouts     []blackout

@@ -47,7 +47,8 @@ func (s *Store) listGroups(ctx context.Context, name string) ([]GroupInfo, error
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g GroupInfo, err error) {
 		var paused *time.Time
-		err = row.Scan(&g.Name, &g.Owner, &g.Max, &g.Strict, &g.Priority, &paused, &g.Reason, &g.Manifests, &g.Queued, &g.Active)
+		err = row.Scan(&g.Name, &g.Owner, &g.Max, &g.Strict, &g.Priority, &paused, &g.Reason, &g.Manifests, &g.Queued,
+			&g.Active)
 		if paused != nil {
 			g.Paused = *paused
 		}
@@ -60,7 +61,8 @@ type RunCounts struct{ Waiting, Queued, Active, Dead int }
 
 // Counts counts the runs that have not ended.
 func (s *Store) Counts(ctx context.Context) (c RunCounts, err error) {
-	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), CountLimit).Scan(&c.Waiting, &c.Queued, &c.Active, &c.Dead); err != nil {
+	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), CountLimit).Scan(&c.Waiting, &c.Queued, &c.Active,
+		&c.Dead); err != nil {
 		return c, fmt.Errorf("count runs: %w", err)
 	}
 	return c, nil

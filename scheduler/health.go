@@ -14,12 +14,13 @@ type Health struct {
 	Holding  bool // this process has the lease: its function runs
 	Stopping bool // and its term has ended, and the function has not returned yet
 
-	// Holder and Epoch are of the term that this process has, else of the one that its last bid met: at most an Acquire interval
-	// old. Holder is "" when nobody had the lease then.
+	// Holder and Epoch are of the term that this process has, else of the one that its last bid met: at most an Acquire
+	// interval old. Holder is "" when nobody had the lease then.
 	Holder string
 	Epoch  int64
 
-	TrustedUntil time.Time // by this process's clock, when Holding: nobody else has the lease until then, whatever happens
+	// by this process's clock, when Holding: nobody else has the lease until then, whatever happens
+	TrustedUntil time.Time
 
 	Acquired, Released, Lost int64 // terms of this process that began; and those that ended in order, and otherwise
 

@@ -13,7 +13,8 @@ func TestSingletonRenewsEveryTenSeconds(t *testing.T) {
 		9 * time.Second: {TTL: 9 * time.Second, Renew: 3 * time.Second},
 	} {
 		if o := (SingletonOptions{TTL: ttl}).withDefaults(); o.TTL != want.TTL || o.Renew != want.Renew {
-			t.Errorf("a TTL of %v becomes %v, renewed every %v; want %v and %v", ttl, o.TTL, o.Renew, want.TTL, want.Renew)
+			t.Errorf("a TTL of %v becomes %v, renewed every %v; want %v and %v", ttl, o.TTL, o.Renew, want.TTL,
+				want.Renew)
 		}
 	}
 }

@@ -33,13 +33,15 @@ func (w *loopsWorld) loops(all ...func(context.Context) error) {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. Nobody polls here, and of two servers
-// each has only one of the two loops, so each step comes by a notification. A first change may also be met by the first look of a loop.
+// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. Nobody polls here,
+// and of two servers each has only one of the two loops, so each step comes by a notification. A first change may also
+// be met by the first look of a loop.
 func TestAChangeWakesTheHolder(t *testing.T) {
 	for name, begin := range map[string]func(w *loopsWorld) *Scheduler{
 		"of two servers": func(w *loopsWorld) *Scheduler {
 			holder, other := w.scheduler(neverPolls), w.scheduler(neverPolls)
-			w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluate(ctx, noTerm) }, other.listen, other.dispatch)
+			w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluate(ctx, noTerm) },
+				other.listen, other.dispatch)
 			return holder
 		},
 		"of one": func(w *loopsWorld) *Scheduler {
@@ -57,11 +59,13 @@ func TestAChangeWakesTheHolder(t *testing.T) {
 				if err := holder.Put(t.Context(), m); err != nil {
 					t.Fatal(err)
 				}
-				w.await(m.Name+" is evaluated and dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+1 })
+				w.await(m.Name+" is evaluated and dispatched",
+					func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+1 })
 				if _, err := holder.Trigger(t.Context(), m.Name, nil, TriggerOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				w.await("its trigger is dispatched", func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+2 })
+				w.await("its trigger is dispatched",
+					func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+2 })
 			}
 			w.onceEach()
 		})
@@ -71,18 +75,21 @@ func TestAChangeWakesTheHolder(t *testing.T) {
 // looks counts how often a server has begun each loop: by the first statement that is the loop's own.
 func looks(p *proxied) map[string]int {
 	seen, counted := p.proxy.Seen(), map[string]int{}
-	for loop, statement := range map[string]string{"evaluate": "load", "dispatch": "promote", "reconcile": "lost", "clean up": "clean"} {
+	for loop, statement := range map[string]string{"evaluate": "load", "dispatch": "promote", "reconcile": "lost",
+		"clean up": "clean"} {
 		counted[loop] = seen[statement]
 	}
 	return counted
 }
 
-// By the time that one server has looked twenty times, a server whose intervals are a day has looked once when it began, if at all.
+// By the time that one server has looked twenty times, a server whose intervals are a day has looked once when it
+// began, if at all.
 func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	w := loopsOpen(t)
 	often, seldom := w.behindProxy(), w.behindProxy()
 	short := func(o *Options) {
-		o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+		o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
+			20*time.Millisecond
 	}
 	for p, intervals := range map[*proxied]func(*Options){often: short, seldom: neverPolls} {
 		s := w.schedulerOver(p.pool, intervals, func(o *Options) { o.PollOnly = true })
@@ -92,14 +99,18 @@ func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	for _, loop := range []string{"evaluate", "dispatch", "reconcile", "clean up"} {
 		w.await(loop+" has looked twenty times", func() bool { return looks(often)[loop] >= 20 })
 	}
-	w.await("the other server has begun", func() bool { return looks(seldom)["evaluate"] > 0 && looks(seldom)["dispatch"] > 0 })
+	w.await("the other server has begun", func() bool {
+		return looks(seldom)["evaluate"] > 0 &&
+			looks(seldom)["dispatch"] > 0
+	})
 	want := map[string]int{"evaluate": 1, "dispatch": 1, "reconcile": 0, "clean up": 0}
 	if got := looks(seldom); !maps.Equal(got, want) {
 		t.Errorf("a server whose intervals are a day has looked %v times, want %v", got, want)
 	}
 }
 
-// A cycle that finds the lock taken has asked for the lock, and for nothing else. The next one comes after the interval.
+// A cycle that finds the lock taken has asked for the lock, and for nothing else. The next one comes after the
+// interval.
 func TestSkippedCycleCostsOneTry(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()
@@ -111,23 +122,27 @@ func TestSkippedCycleCostsOneTry(t *testing.T) {
 		if wait := second.untilDue(t.Context(), c); !c.elsewhere || wait != time.Hour {
 			t.Errorf("%+v, and the next cycle is after %v, want one elsewhere and an hour", c, wait)
 		}
-		if seen, want := p.proxy.Seen(), map[string]int{"begin": 1, "open": 1, "try_lock": 1, "rollback": 1}; !maps.Equal(seen, want) {
+		if seen, want := p.proxy.Seen(), map[string]int{"begin": 1, "open": 1, "try_lock": 1,
+			"rollback": 1}; !maps.Equal(seen, want) {
 			t.Errorf("a skipped cycle has cost %v, want %v", seen, want)
 		}
 	}
 	w.cycle(first)
 }
 
-// The limits and switches of the loops end with their transactions, and so do their locks. So a pooler may give the session to anybody.
+// The limits and switches of the loops end with their transactions, and so do their locks. So a pooler may give the
+// session to anybody.
 func TestLoopsLeaveTheirSessionAsItWas(t *testing.T) {
 	w := loopsOpen(t)
 	config := w.pool.Config()
 	config.MaxConns = 1
 	pool := w.poolOf(config)
 	session := func() []string {
-		rows, err := pool.Query(t.Context(), `SELECT name || ' = ' || setting FROM pg_settings WHERE name NOT LIKE 'plpgsql.%'
+		rows, err := pool.Query(t.Context(), `SELECT name || ' = ' || setting FROM pg_settings
+			WHERE name NOT LIKE 'plpgsql.%'
 			UNION ALL SELECT 'process = ' || pg_backend_pid()
-			UNION ALL SELECT 'advisory locks = ' || count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' ORDER BY 1`)
+			UNION ALL SELECT 'advisory locks = ' || count(*) FROM pg_locks WHERE pid = pg_backend_pid()
+			AND locktype = 'advisory' ORDER BY 1`)
 		if err != nil {
 			t.Fatal(err)
 		}

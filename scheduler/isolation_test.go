@@ -29,8 +29,8 @@ func (w *loopsWorld) poolOf(config *pgxpool.Config) *pgxpool.Pool {
 	return pool
 }
 
-// A strict group's runs are counted after its lock was waited for. In a transaction with one snapshot for all, they would be counted as
-// they were before.
+// A strict group's runs are counted after its lock was waited for. In a transaction with one snapshot for all, they
+// would be counted as they were before.
 func TestStrictCapHoldsWhateverTheDefaultIsolationIs(t *testing.T) {
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) { strictCapUnder(t, level) })

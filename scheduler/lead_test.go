@@ -22,7 +22,8 @@ func soon(ok func() bool) func() bool {
 	}
 }
 
-// Two servers run all of their loops. The one with the lease evaluates and reconciles; the other does neither before it has the lease.
+// Two servers run all of their loops. The one with the lease evaluates and reconciles; the other does neither before it
+// has the lease.
 func TestOneOfTwoSchedulersLeads(t *testing.T) {
 	w := loopsOpen(t)
 	var (
@@ -44,9 +45,13 @@ func TestOneOfTwoSchedulersLeads(t *testing.T) {
 	w.await("one leads", soon(func() bool { return leads(0) || leads(1) }))
 	leader := slices.Index([]bool{leads(0), leads(1)}, true)
 	other := 1 - leader
-	w.await("twenty cycles and a sweep", soon(func() bool { return cycles[leader].Load() >= 20 && servers[leader].swept.Load() != nil }))
+	w.await("twenty cycles and a sweep", soon(func() bool {
+		return cycles[leader].Load() >= 20 &&
+			servers[leader].swept.Load() != nil
+	}))
 	if n := cycles[other].Load(); n > 0 || servers[other].swept.Load() != nil {
-		t.Errorf("the server without the lease evaluated %d times, and its last sweep was %+v", n, servers[other].swept.Load())
+		t.Errorf("the server without the lease evaluated %d times, and its last sweep was %+v", n,
+			servers[other].swept.Load())
 	}
 	if n := w.count("SELECT count(*) FROM :schema.lease"); n != 1 {
 		t.Errorf("there are %d leases, want one for both servers", n)
@@ -55,8 +60,8 @@ func TestOneOfTwoSchedulersLeads(t *testing.T) {
 	w.await("the other server leads", soon(func() bool { return leads(other) && servers[other].swept.Load() != nil }))
 }
 
-// The holder of the lease has died. Until the end of its term the others dispatch and clean up, and evaluate nothing. The next holder
-// queues what fell due meanwhile.
+// The holder of the lease has died. Until the end of its term the others dispatch and clean up, and evaluate nothing.
+// The next holder queues what fell due meanwhile.
 func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
@@ -64,7 +69,8 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '31 days'")
 	w.queued("q", 3, 0)
 	s := w.scheduler(func(o *Options) {
-		o.Evaluate, o.Dispatch, o.Clean, o.LeaseAcquire = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+		o.Evaluate, o.Dispatch, o.Clean, o.LeaseAcquire = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
+			20*time.Millisecond
 	})
 	w.term(s, "dead")
 	w.run(s)
@@ -72,7 +78,10 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 		return soon(func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == n })
 	}
 	w.await("what was queued is dispatched", sent(3))
-	w.await("old runs are deleted", soon(func() bool { return w.count("SELECT count(*) FROM :schema.run WHERE ended IS NOT NULL") == 0 }))
+	w.await("old runs are deleted", soon(func() bool {
+		return w.count("SELECT count(*) FROM :schema.run WHERE "+
+			"ended IS NOT NULL") == 0
+	}))
 	if _, err := s.Trigger(t.Context(), "m1", nil, TriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +103,14 @@ func TestNotificationWakesTheEvaluator(t *testing.T) {
 		t.Fatal(err)
 	}
 	var declared []Manifest
-	for n := range 4 { // the first may be met by the cycle with which a term begins, and the second by that with which listening begins
+	// the first may be met by the cycle with which a term begins, and the second by that with which listening begins
+	for n := range 4 {
 		declared = append(declared, every(fmt.Sprint("m", n)))
 		if _, err := elsewhere.Sync(t.Context(), "shop", nil, declared); err != nil {
 			t.Fatal(err)
 		}
-		w.await(fmt.Sprint(n+1, " are queued"), soon(func() bool { return w.count("SELECT count(*) FROM :schema.run") == n+1 }))
+		w.await(fmt.Sprint(n+1, " are queued"),
+			soon(func() bool { return w.count("SELECT count(*) FROM :schema.run") == n+1 }))
 	}
 }
 
@@ -134,6 +145,7 @@ func TestTimesOfTheReconciler(t *testing.T) {
 	t.Parallel()
 	o, err := Options{}.withDefaults()
 	if err != nil || o.Reconcile != time.Minute || o.OrphanGrace != 300*time.Second {
-		t.Errorf("it reconciles every %v, and an orphan has %v (%v); want 60s and 300s", o.Reconcile, o.OrphanGrace, err)
+		t.Errorf("it reconciles every %v, and an orphan has %v (%v); want 60s and 300s", o.Reconcile, o.OrphanGrace,
+			err)
 	}
 }

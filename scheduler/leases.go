@@ -14,7 +14,8 @@ import (
 // ErrNotHeld says that nobody holds a lease of that name.
 var ErrNotHeld = errors.New("nobody holds the lease")
 
-// Leases shows and ends terms, for whoever looks after a system: those of Singletons, of schedulers and of partitions. Safe for concurrent use.
+// Leases shows and ends terms, for whoever looks after a system: those of Singletons, of schedulers and of partitions.
+// Safe for concurrent use.
 type Leases struct {
 	pool  *pg.Pool
 	store *lease.Store
@@ -62,8 +63,8 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 	return infos, nil
 }
 
-// Resign asks the holder to end its term, for another replica to begin one. It returns when the request is stored; the holder learns of it
-// at once, or at its next renewal. Its error is ErrNotHeld when there is nobody to ask.
+// Resign asks the holder to end its term, for another replica to begin one. It returns when the request is stored; the
+// holder learns of it at once, or at its next renewal. Its error is ErrNotHeld when there is nobody to ask.
 func (l *Leases) Resign(ctx context.Context, name string) error {
 	asked, err := l.store.Resign(ctx, l.pool.Writing(), name)
 	if err == nil && !asked {

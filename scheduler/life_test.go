@@ -13,7 +13,8 @@ func TestMisfireAllCatchesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := loopsOpen(t)
 			w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due, overlap)
-				VALUES ('m', '{"rule":{"kind":"every","every":3600000000000},"misfire":"all"}', 'ping', '{}', now() - interval '9 hours 30 minutes', $1)`, overlap)
+				VALUES ('m', '{"rule":{"kind":"every","every":3600000000000},"misfire":"all"}', 'ping', '{}',
+				now() - interval '9 hours 30 minutes', $1)`, overlap)
 			s := w.scheduler()
 			for range 20 {
 				w.cycle(s)
@@ -45,7 +46,8 @@ func TestOverlapIsAllowedOrNot(t *testing.T) {
 		t.Errorf("%+v: an entry was queued beside another", c)
 	}
 	w.drain(s)
-	if c := w.cycle(s); c.queued != 1 || w.states("m2") != "schedule active 1, schedule queued 0" && w.states("m2") != "schedule queued 0, schedule active 1" {
+	if c := w.cycle(s); c.queued != 1 || w.states("m2") != "schedule active 1, schedule queued 0" &&
+		w.states("m2") != "schedule queued 0, schedule active 1" {
 		t.Errorf("%+v, want m2 alone: %s", c, w.states("m2"))
 	}
 	w.end("m1", "succeeded")
@@ -84,7 +86,8 @@ func TestFailedRunIsTriedAgainAndDies(t *testing.T) {
 		if attempt == 2 {
 			break
 		}
-		if got := w.text("SELECT date_trunc('minute', ready - clock_timestamp() + interval '30 seconds')::text FROM :schema.run WHERE state = 'waiting'"); got != want {
+		if got := w.text("SELECT date_trunc('minute', ready - clock_timestamp() + interval '30 seconds')::text " +
+			"FROM :schema.run WHERE state = 'waiting'"); got != want {
 			t.Errorf("attempt %d: the next one comes after %s, want %s", attempt+1, got, want)
 		}
 		if c := w.cycle(s); c.loaded != 0 {
@@ -166,7 +169,8 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	w.cycle(s)
 	w.drain(s)
 	check := func(attempt int) int {
-		return w.count("SELECT (:schema.run_check(ARRAY[r.id], ARRAY[$1::int], 'worker'))[1] FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = 'm1'", attempt)
+		return w.count("SELECT (:schema.run_check(ARRAY[r.id], ARRAY[$1::int], 'worker'))[1] FROM :schema.run r "+
+			"JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = 'm1'", attempt)
 	}
 	if check(1) != 1 {
 		t.Fatal("the first attempt is not current")
@@ -192,7 +196,8 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	if check(1) != 0 || check(2) != 1 {
 		t.Error("the lost attempt is current, or the second is not")
 	}
-	if got := w.text("SELECT string_agg(coalesce(outcome, '-'), ' ' ORDER BY attempt) FROM :schema.run_attempt WHERE run = (SELECT run FROM :schema.run_attempt WHERE attempt = 2)"); got != "lost -" {
+	if got := w.text("SELECT string_agg(coalesce(outcome, '-'), ' ' ORDER BY attempt) FROM :schema.run_attempt " +
+		"WHERE run = (SELECT run FROM :schema.run_attempt WHERE attempt = 2)"); got != "lost -" {
 		t.Errorf("attempts: %s", got)
 	}
 }
@@ -207,7 +212,8 @@ func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
 	for _, m := range []string{"m1", "m3", "m4", "m5"} {
 		w.end(m, "succeeded")
 	}
-	w.exec(`UPDATE :schema.manifest SET orphaned_at = now() - CASE name WHEN 'm3' THEN interval '4 minutes' ELSE interval '6 minutes' END, live = false WHERE name <> 'm4'`)
+	w.exec(`UPDATE :schema.manifest SET orphaned_at = now() - CASE name WHEN 'm3' THEN interval '4 minutes'
+		ELSE interval '6 minutes' END, live = false WHERE name <> 'm4'`)
 	w.exec("DELETE FROM :schema.run r USING :schema.manifest m WHERE m.id = r.manifest_id AND m.name = 'm5'")
 	term := w.term(s, "a")
 	for range 2 {
@@ -220,7 +226,8 @@ func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
 	}
 }
 
-// Two servers clean up together: what is old goes once, and to delete what is gone is no error. Nor does one wait for the other.
+// Two servers clean up together: what is old goes once, and to delete what is gone is no error. Nor does one wait for
+// the other.
 func TestTwoServersCleanUpTogether(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2500, 0)
@@ -229,7 +236,8 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 	w.queued("young", 3, 0)
 	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '29 days' WHERE state = 'queued'")
 	w.queued("dead", 2, 0)
-	w.exec("UPDATE :schema.run SET state = 'dead', due = now() - interval '1 year', queued = now() - interval '1 year' WHERE state = 'queued'")
+	w.exec("UPDATE :schema.run SET state = 'dead', due = now() - interval '1 year', queued = now() - interval '1 " +
+		"year' WHERE state = 'queued'")
 	busy, err := w.owner.Begin(t.Context()) // a third server, in the middle of its clean-up
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +256,8 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 	if err := w.scheduler().cleanOnce(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := w.count("SELECT count(*) FROM :schema.run"); n != 5 || w.count("SELECT count(*) FROM :schema.run_attempt") != 0 {
+	if n := w.count("SELECT count(*) FROM :schema.run"); n != 5 ||
+		w.count("SELECT count(*) FROM :schema.run_attempt") != 0 {
 		t.Errorf("%d runs are left, want 5 and no attempts of others", n)
 	}
 }
@@ -306,14 +315,16 @@ func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for field, o := range map[string]Options{
 		"Evaluate": {Evaluate: -1}, "Dispatch": {Dispatch: -1}, "Reconcile": {Reconcile: -1}, "Clean": {Clean: -1},
-		"MaxActive": {MaxActive: -1}, "MaxConcurrentDispatch": {MaxConcurrentDispatch: 101}, "MaxDispatchAttempts": {MaxDispatchAttempts: -1},
-		"Retention": {Retention: -1}, "OrphanGrace": {OrphanGrace: -1}, "LostAfter": {LostAfter: -1},
+		"MaxActive": {MaxActive: -1}, "MaxConcurrentDispatch": {MaxConcurrentDispatch: 101},
+		"MaxDispatchAttempts": {MaxDispatchAttempts: -1},
+		"Retention":           {Retention: -1}, "OrphanGrace": {OrphanGrace: -1}, "LostAfter": {LostAfter: -1},
 	} {
 		if _, err := o.withDefaults(); err == nil || !strings.HasPrefix(err.Error(), field+" is ") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if o, err := (Options{}).withDefaults(); err != nil || o.Evaluate != time.Second || o.MaxActive != 0 || o.MaxConcurrentDispatch != 1 || o.MaxDispatchAttempts != 5 {
+	if o, err := (Options{}).withDefaults(); err != nil || o.Evaluate != time.Second || o.MaxActive != 0 ||
+		o.MaxConcurrentDispatch != 1 || o.MaxDispatchAttempts != 5 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

@@ -86,7 +86,8 @@ func TestRunPages(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", c.f, diff)
 		}
 	}
-	for says, f := range map[string]RunFilter{"no such manifest": {Manifest: "x"}, "no such group": {Group: "x"}, "State": {State: "x"}, "Limit": {Limit: -1}} {
+	for says, f := range map[string]RunFilter{"no such manifest": {Manifest: "x"}, "no such group": {Group: "x"},
+		"State": {State: "x"}, "Limit": {Limit: -1}} {
 		_, err := s.Runs(s.ctx(), f)
 		refuses(t, err, says)
 	}
@@ -95,7 +96,8 @@ func TestRunPages(t *testing.T) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 	groups, err := s.Groups(s.ctx())
-	if err != nil || len(groups) != 1 || groups[0].Queued != 2 || groups[0].Manifests != 1 || groups[0].Owner != "shop" {
+	if err != nil || len(groups) != 1 || groups[0].Queued != 2 || groups[0].Manifests != 1 ||
+		groups[0].Owner != "shop" {
 		t.Errorf("%+v, %v", groups, err)
 	}
 }
@@ -107,7 +109,8 @@ func TestWhyItDoesNotFire(t *testing.T) {
 	declare := func() {
 		_, err := s.Sync(s.ctx(), "shop", []Group{{Name: "g", Max: 1}}, []Manifest{
 			m, {Name: "f", When: After("a"), Message: settle{}}, {Name: "d", When: Dormant("a"), Message: settle{}},
-			{Name: "o", When: OnDemand(), Message: settle{}}, {Name: "late", When: Once(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)), Message: settle{}},
+			{Name: "o", When: OnDemand(), Message: settle{}},
+			{Name: "late", When: Once(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)), Message: settle{}},
 		})
 		s.must(err)
 	}
@@ -149,9 +152,11 @@ func TestWhyItDoesNotFire(t *testing.T) {
 func TestDeclarationFile(t *testing.T) {
 	s := newShelf(t)
 	a, b := every("a"), every("b")
-	a.Group, a.Timeout, a.Exclude = "g", NoTimeout, []Exclusion{{Days: []time.Weekday{time.Sunday}, Of: Window{TimeOfDay{Hour: 1}, TimeOfDay{Hour: 2}}}}
+	a.Group, a.Timeout, a.Exclude = "g", NoTimeout,
+		[]Exclusion{{Days: []time.Weekday{time.Sunday}, Of: Window{TimeOfDay{Hour: 1}, TimeOfDay{Hour: 2}}}}
 	b.Message, b.Misfire, b.Variance = saga.Raw{Name: "bytes", Body: []byte{0, 255}}, MisfireAll, time.Minute
-	d := Declaration{"shop", []Group{{Name: "g", Max: 3, Strict: true}}, []Manifest{a, b, {Name: "f", When: After("a"), Message: settle{}}}}
+	d := Declaration{"shop", []Group{{Name: "g", Max: 3, Strict: true}},
+		[]Manifest{a, b, {Name: "f", When: After("a"), Message: settle{}}}}
 	text, err := MarshalDeclaration(d, nil)
 	s.must(err)
 	changes, err := s.DiffDeclaration(s.ctx(), text)
@@ -169,7 +174,8 @@ func TestDeclarationFile(t *testing.T) {
 		t.Errorf("%v, %+v", err, changes)
 	}
 	for says, text := range map[string]string{
-		"EOF": "", "unknown field": `{"edda_declaration": 1, "x": 1}`, "edda_declaration is 2": `{"edda_declaration": 2}`, "owner": `{"edda_declaration": 1}`,
+		"EOF": "", "unknown field": `{"edda_declaration": 1, "x": 1}`,
+		"edda_declaration is 2": `{"edda_declaration": 2}`, "owner": `{"edda_declaration": 1}`,
 		`manifest "a"`: `{"edda_declaration": 1, "owner": "o", "manifests": [{"name": "a"}]}`,
 	} {
 		_, err := s.DiffDeclaration(s.ctx(), []byte(text))
@@ -185,7 +191,8 @@ func TestLooksWriteNothing(t *testing.T) {
 	s.sync("shop", every("a"))
 	run, err := s.Trigger(s.ctx(), "a", nil, TriggerOptions{})
 	s.must(err)
-	const all = "SELECT (SELECT string_agg(m::text, ',' ORDER BY id) FROM :schema.manifest m) || (SELECT string_agg(r::text, ',' ORDER BY id) FROM :schema.run r)"
+	const all = "SELECT (SELECT string_agg(m::text, ',' ORDER BY id) FROM :schema.manifest m) || (SELECT " +
+		"string_agg(r::text, ',' ORDER BY id) FROM :schema.run r)"
 	before := s.ask(all)
 	config := s.pool.Config()
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
@@ -209,23 +216,28 @@ func TestLooksWriteNothing(t *testing.T) {
 
 func TestStoreReachesItsRowsByIndex(t *testing.T) {
 	s := newShelf(t)
-	const run = "SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000') FROM :schema.run WHERE state = 'queued'"
-	const runs = "SELECT coalesce(array_agg(id), '{}')::text FROM (SELECT id FROM :schema.run WHERE state = 'queued' ORDER BY id DESC LIMIT 2) x"
+	const run = "SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000') FROM :schema.run WHERE " +
+		"state = 'queued'"
+	const runs = "SELECT coalesce(array_agg(id), '{}')::text FROM (SELECT id FROM :schema.run WHERE state = " +
+		"'queued' ORDER BY id DESC LIMIT 2) x"
 	const manifest = "SELECT coalesce(max(id), 0)::text FROM :schema.manifest WHERE name = 'm/500'"
 	const group = "SELECT coalesce(max(id), 0)::text FROM :schema.manifest_group WHERE name = 'g500'"
 	low, high := saga.ID{}.String(), strings.Repeat("f", 8)+"-ffff-ffff-ffff-"+strings.Repeat("f", 12)
 	pgtest.Probes{
 		File: "store.sql",
 		Statements: map[string][]string{
-			"manifest_id": {"m/500"}, "group_id": {"g500"}, "pause": {"m/500", "r"}, "resume": {"m/500"}, "pause_group": {"g500", "r"},
+			"manifest_id": {"m/500"}, "group_id": {"g500"}, "pause": {"m/500", "r"}, "resume": {"m/500"},
+			"pause_group":      {"g500", "r"},
 			"stored_manifests": {"{m/500,m/501}", "shop", "f"}, "ancestors": {"{m/500}"},
 			"enliven_group": {group},
 			"lock_runs":     {runs}, "cancel_runs": {runs, "n"}, "retry_run": {run, "n"}, "wait_for_run": {run},
-			"trigger":  {"m/500", "00000000-0000-7000-8000-00000000000a", "0", "0", "account.settle", `\x00`},
-			"activate": {"m/500", "00000000-0000-7000-8000-00000000000b", "1", "m/1", "00000000-0000-7000-8000-00000000000a", "account.settle", `\x00`},
-			"backfill": {manifest, "{00000000-0000-7000-8000-00000000000a}", "{2020-01-01}"}, "stored_schedule": {"m/500"},
-			"runs_of_group": {group, "2100-01-01", "50"},
-			"runs_not_sent": {manifest, "2100-01-01", "50"}, "orphan": {"{1}"}, "attempts": {run, "10"},
+			"trigger": {"m/500", "00000000-0000-7000-8000-00000000000a", "0", "0", "account.settle", `\x00`},
+			"activate": {"m/500", "00000000-0000-7000-8000-00000000000b", "1", "m/1",
+				"00000000-0000-7000-8000-00000000000a", "account.settle", `\x00`},
+			"backfill":        {manifest, "{00000000-0000-7000-8000-00000000000a}", "{2020-01-01}"},
+			"stored_schedule": {"m/500"},
+			"runs_of_group":   {group, "2100-01-01", "50"},
+			"runs_not_sent":   {manifest, "2100-01-01", "50"}, "orphan": {"{1}"}, "attempts": {run, "10"},
 		},
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Fill:     shelves, MaxRows: 250,
@@ -243,11 +255,14 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 }
 
 // shelves are 2,000 manifests in as many groups, with 20 runs each, of which one is queued and one active.
-const shelves = `INSERT INTO :schema.manifest_group (name, owner) SELECT 'g' || n, 'bank' FROM generate_series(1, 2000) n;
-INSERT INTO :schema.manifest (name, owner, definition, group_id, kind, body) SELECT 'm/' || n, 'bank', '{}', g.id, 'account.settle', ''
+const shelves = `INSERT INTO :schema.manifest_group (name, owner) SELECT 'g' || n, 'bank' FROM generate_series(1,
+	2000) n;
+INSERT INTO :schema.manifest (name, owner, definition, group_id, kind, body) SELECT 'm/' || n, 'bank', '{}', g.id,
+'account.settle', ''
 	FROM generate_series(1, 2000) n JOIN :schema.manifest_group g ON g.name = 'g' || n;
 INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, ended)
-	SELECT gen_random_uuid(), m.id, m.group_id, 'manual', CASE n WHEN 20 THEN 'queued' WHEN 19 THEN 'active' ELSE 'succeeded' END, now(), now(), CASE WHEN n < 19 THEN now() END
+	SELECT gen_random_uuid(), m.id, m.group_id, 'manual', CASE n WHEN 20 THEN 'queued' WHEN 19 THEN 'active'
+	ELSE 'succeeded' END, now(), now(), CASE WHEN n < 19 THEN now() END
 	FROM :schema.manifest m, generate_series(1, 20) n`
 
 // Every operation is one that the runtime role may do.
@@ -260,7 +275,8 @@ func TestManagementAsTheRuntimeRole(t *testing.T) {
 	s.must(s.onPool(config))
 	for _, do := range []func() error{
 		func() error {
-			_, err := s.Sync(s.ctx(), "shop", []Group{{Name: "g"}}, []Manifest{every("a"), every("b"), {Name: "d", When: Dormant("a"), Message: settle{}}})
+			_, err := s.Sync(s.ctx(), "shop", []Group{{Name: "g"}},
+				[]Manifest{every("a"), every("b"), {Name: "d", When: Dormant("a"), Message: settle{}}})
 			return err
 		},
 		func() error { return s.Put(s.ctx(), every("c")) },

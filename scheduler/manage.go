@@ -21,8 +21,8 @@ func checkNote(what, text string) error {
 	return nil
 }
 
-// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". One that a program declares is
-// ErrOwned. Putting what stands there already changes nothing.
+// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". One that a program declares
+// is ErrOwned. Putting what stands there already changes nothing.
 func (s *Store) Put(ctx context.Context, m Manifest) error {
 	r, err := s.row(m)
 	if err != nil {
@@ -38,10 +38,10 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 	return nil
 }
 
-// Remove makes an orphan of a manifest, whoever owns it: it fires no more, its runs that were never sent are cancelled, and after
-// a grace it is deleted with the record of its runs. What was sent goes on to its end. A program that declares the manifest
-// brings it back when it declares the next time, and another owner may have the name from now on. Removing twice is no error;
-// ErrNoManifest when there is none.
+// Remove makes an orphan of a manifest, whoever owns it: it fires no more, its runs that were never sent are cancelled,
+// and after a grace it is deleted with the record of its runs. What was sent goes on to its end. A program that
+// declares the manifest brings it back when it declares the next time, and another owner may have the name from now on.
+// Removing twice is no error; ErrNoManifest when there is none.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
 	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -66,9 +66,9 @@ func (s *Store) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return nil
 }
 
-// Pause lets a manifest fire no more until Resume, through deploys too. What falls due meanwhile is judged by its misfire policy
-// then. Runs that are queued or active go on, and a Trigger or a handler's Activate still begins one. Pausing what is paused
-// changes the reason. ErrNoManifest when there is none.
+// Pause lets a manifest fire no more until Resume, through deploys too. What falls due meanwhile is judged by its
+// misfire policy then. Runs that are queued or active go on, and a Trigger or a handler's Activate still begins one.
+// Pausing what is paused changes the reason. ErrNoManifest when there is none.
 func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
@@ -76,8 +76,8 @@ func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	return s.turn(ctx, "pause", name, s.sql.Get("pause"), name, reason)
 }
 
-// Resume ends a pause, and no other reason for which the manifest does not fire: its declaration's own Paused, its group's pause.
-// ErrNoManifest when there is none.
+// Resume ends a pause, and no other reason for which the manifest does not fire: its declaration's own Paused, its
+// group's pause. ErrNoManifest when there is none.
 func (s *Store) Resume(ctx context.Context, name string) error {
 	return s.turn(ctx, "resume", name, s.sql.Get("resume"), name)
 }
@@ -99,8 +99,8 @@ func (s *Store) turn(ctx context.Context, what, name, sql string, args ...any) e
 	return nil
 }
 
-// PauseGroup is Pause for all manifests of a group, those that join it later included. Of a paused group nothing is dispatched either:
-// what is queued waits. ErrNoGroup when there is none.
+// PauseGroup is Pause for all manifests of a group, those that join it later included. Of a paused group nothing is
+// dispatched either: what is queued waits. ErrNoGroup when there is none.
 func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)
@@ -108,7 +108,8 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	return s.turnGroup(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
 }
 
-// ResumeGroup ends the pause of a group. Manifests that are paused by themselves stay so. ErrNoGroup when there is none.
+// ResumeGroup ends the pause of a group. Manifests that are paused by themselves stay so. ErrNoGroup when there is
+// none.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
 	return s.turnGroup(ctx, "resume", name, s.sql.Get("resume_group"), name)
 }
@@ -134,8 +135,8 @@ func (s *Store) turnGroup(ctx context.Context, what, name, sql string, args ...a
 	return nil
 }
 
-// SetGroup sets the cap and the priority of a group, and makes it if there is none. It stays so when the program that declares the group
-// starts again, until that declares something else than before. Lowering the cap ends nothing.
+// SetGroup sets the cap and the priority of a group, and makes it if there is none. It stays so when the program that
+// declares the group starts again, until that declares something else than before. Lowering the cap ends nothing.
 func (s *Store) SetGroup(ctx context.Context, g Group) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("set group %.140q: %w", g.Name, err)

@@ -19,7 +19,8 @@ func (s *shelf) started(manifest string) saga.ID {
 	s.Helper()
 	id := newRunID()
 	s.exec(`INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, attempt, message_id)
-		SELECT $2, id, coalesce(group_id, 0), 'schedule', 'active', clock_timestamp(), clock_timestamp(), 1, $2 FROM :schema.manifest WHERE name = $1`, manifest, id)
+		SELECT $2, id, coalesce(group_id, 0), 'schedule', 'active', clock_timestamp(), clock_timestamp(), 1, $2
+		FROM :schema.manifest WHERE name = $1`, manifest, id)
 	s.exec("INSERT INTO :schema.run_attempt (run, attempt, message_id) VALUES ($1, 1, $1)", id)
 	s.exec("UPDATE :schema.manifest SET run = $2 WHERE name = $1", manifest, id)
 	return id
@@ -27,7 +28,8 @@ func (s *shelf) started(manifest string) saga.ID {
 
 func (s *shelf) ends(run saga.ID, outcome string) (current bool) {
 	s.Helper()
-	return s.ask("SELECT cardinality(:schema.run_end(ARRAY[$1::uuid], ARRAY[(SELECT attempt FROM :schema.run WHERE id = $1)], ARRAY[$2], ARRAY['it broke']))", run, outcome) == "1"
+	return s.ask("SELECT cardinality(:schema.run_end(ARRAY[$1::uuid], ARRAY[(SELECT attempt FROM :schema.run WHERE "+
+		"id = $1)], ARRAY[$2], ARRAY['it broke']))", run, outcome) == "1"
 }
 
 func (s *shelf) state(run saga.ID) RunState {
@@ -47,7 +49,8 @@ func (s *shelf) info(name string) ManifestInfo {
 // live is what the column says, after a look whether it says what manifest_live does.
 func (s *shelf) live(name string) bool {
 	s.Helper()
-	if s.ask("SELECT bool_and(live = :schema.manifest_live(stopped, paused_at, orphaned_at, group_id)) FROM :schema.manifest") != "true" {
+	if s.ask("SELECT bool_and(live = :schema.manifest_live(stopped, paused_at, orphaned_at, group_id)) FROM "+
+		":schema.manifest") != "true" {
 		s.Error("a column live does not say what manifest_live does")
 	}
 	return s.info(name).Live
@@ -155,20 +158,39 @@ func TestTriggers(t *testing.T) {
 		_, err := s.Trigger(s.ctx(), "a", input, TriggerOptions{Priority: n, Delay: time.Duration(n/4) * time.Hour})
 		s.must(err)
 	}
-	s.says("runs", "manual queued 4 -, manual queued 1 {\"day\":\"d\"}, manual queued 2 {\"day\":\"d\"}, manual queued 3 {\"day\":\"d\"}, manual waiting 4 {\"day\":\"d\"}",
-		"SELECT string_agg(format('%s %s %s %s', origin, state, priority, coalesce(convert_from(body, 'UTF8'), '-')), ', ' ORDER BY id) FROM :schema.run")
+	s.says("runs", "manual queued 4 -, manual queued 1 {\"day\":\"d\"}, manual queued 2 {\"day\":\"d\"}, manual "+
+		"queued 3 {\"day\":\"d\"}, manual waiting 4 {\"day\":\"d\"}",
+		"SELECT string_agg(format('%s %s %s %s', origin, state, priority, coalesce(convert_from(body, 'UTF8'), "+
+			"'-')), ', ' ORDER BY id) FROM :schema.run")
 	after := s.info("a")
 	if !after.Due.Equal(before.Due) || !after.Run.IsZero() {
 		t.Errorf("due was %v and is %v, run %s", before.Due, after.Due, after.Run)
 	}
 	for says, try := range map[string]func() error{
-		"Delay: -1ns":         func() error { _, err := s.Trigger(s.ctx(), "a", nil, TriggerOptions{Delay: -1}); return err },
-		"Priority: 32":        func() error { _, err := s.Trigger(s.ctx(), "a", nil, TriggerOptions{Priority: 32}); return err },
-		"no such manifest":    func() error { _, err := s.Trigger(s.ctx(), "b", nil, TriggerOptions{}); return err },
-		"kind account.settle": func() error { _, err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "x"}, TriggerOptions{}); return err },
-		"input: kind":         func() error { _, err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "X"}, TriggerOptions{}); return err },
+		"Delay: -1ns": func() error {
+			_,
+				err := s.Trigger(s.ctx(), "a", nil, TriggerOptions{Delay: -1})
+			return err
+		},
+		"Priority: 32": func() error {
+			_,
+				err := s.Trigger(s.ctx(), "a", nil, TriggerOptions{Priority: 32})
+			return err
+		},
+		"no such manifest": func() error { _, err := s.Trigger(s.ctx(), "b", nil, TriggerOptions{}); return err },
+		"kind account.settle": func() error {
+			_,
+				err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "x"}, TriggerOptions{})
+			return err
+		},
+		"input: kind": func() error {
+			_,
+				err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "X"}, TriggerOptions{})
+			return err
+		},
 		"the limit is": func() error {
-			_, err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "account.settle", Body: make([]byte, 2<<20)}, TriggerOptions{})
+			_, err := s.Trigger(s.ctx(), "a", saga.Raw{Name: "account.settle", Body: make([]byte, 2<<20)},
+				TriggerOptions{})
 			return err
 		},
 	} {
@@ -179,7 +201,8 @@ func TestTriggers(t *testing.T) {
 
 func TestActivate(t *testing.T) {
 	s := newShelf(t)
-	s.sync("shop", every("p"), every("q"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}}, Manifest{Name: "f", When: After("p"), Message: settle{}})
+	s.sync("shop", every("p"), every("q"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}},
+		Manifest{Name: "f", When: After("p"), Message: settle{}})
 	parent, other := s.started("p"), s.started("q")
 	fire := saga.Fire{Manifest: "p", Run: parent, Attempt: 1}
 	run, fresh, err := s.Activate(s.ctx(), fire, "d", settle{Day: "x"})
@@ -189,7 +212,8 @@ func TestActivate(t *testing.T) {
 	if !fresh || second || run != again {
 		t.Errorf("first %s %v, second %s %v", run, fresh, again, second)
 	}
-	s.says("the run", `activation queued {"day":"x"}`, "SELECT format('%s %s %s', origin, state, convert_from(body, 'UTF8')) FROM :schema.run WHERE id = $1", run)
+	s.says("the run", `activation queued {"day":"x"}`, "SELECT format('%s %s %s', origin, state, "+
+		"convert_from(body, 'UTF8')) FROM :schema.run WHERE id = $1", run)
 	for says, c := range map[string]struct {
 		fire     saga.Fire
 		manifest string
@@ -315,7 +339,8 @@ func TestCancelMeetsAnEndOnItsWay(t *testing.T) {
 		}
 		go func() {
 			if endsFirst {
-				errs <- pgx.BeginTxFunc(s.ctx(), second, pg.ReadCommitted, func(tx pgx.Tx) error { return s.cancelOne(s.ctx(), tx, run, "") })
+				errs <- pgx.BeginTxFunc(s.ctx(), second, pg.ReadCommitted,
+					func(tx pgx.Tx) error { return s.cancelOne(s.ctx(), tx, run, "") })
 			} else {
 				errs <- pg.Conn{Conn: second.Conn()}.Row(s.ctx(), s.schema.Render(end), run).Scan(&current)
 			}
@@ -347,14 +372,16 @@ func TestCancelGroup(t *testing.T) {
 	_, err := s.Sync(s.ctx(), "shop", []Group{{Name: "g"}}, append(all, every("other")))
 	s.must(err)
 	s.exec(`INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready)
-		SELECT gen_random_uuid(), m.id, coalesce(m.group_id, 0), 'manual', (ARRAY['waiting', 'queued', 'active', 'dead'])[1 + n % 4], now(), now()
+		SELECT gen_random_uuid(), m.id, coalesce(m.group_id, 0), 'manual', (ARRAY['waiting', 'queued', 'active',
+		'dead'])[1 + n % 4], now(), now()
 		FROM :schema.manifest m, generate_series(1, 40) n`)
 	n, err := s.CancelGroup(s.ctx(), "g", "the bank is down")
 	if err != nil || n != 900 {
 		t.Errorf("%d cancelled, %v, want 900", n, err)
 	}
 	s.says("what is left", "dead 310, waiting 10, queued 10, active 10",
-		"SELECT string_agg(format('%s %s', state, n), ', ' ORDER BY n DESC, state DESC) FROM (SELECT state, count(*) AS n FROM :schema.run WHERE ended IS NULL GROUP BY state) x")
+		"SELECT string_agg(format('%s %s', state, n), ', ' ORDER BY n DESC, state DESC) FROM (SELECT state, "+
+			"count(*) AS n FROM :schema.run WHERE ended IS NULL GROUP BY state) x")
 	n, err = s.CancelGroup(s.ctx(), "g", "")
 	if err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
@@ -374,7 +401,8 @@ func TestRetry(t *testing.T) {
 	s.must(s.Retry(s.ctx(), run, "twice"))
 	r, err := s.RunOf(s.ctx(), run)
 	s.must(err)
-	if m := s.info("a"); r.State != RunQueued || r.Attempt != 1 || r.Note != "the disk is free again" || !m.Held.IsZero() || m.Run != run {
+	if m := s.info("a"); r.State != RunQueued || r.Attempt != 1 || r.Note != "the disk is free again" ||
+		!m.Held.IsZero() || m.Run != run {
 		t.Errorf("run %+v\nmanifest %+v", r, m)
 	}
 	s.exec("UPDATE :schema.run SET state = 'active', attempt = 2 WHERE id = $1", run)
@@ -403,9 +431,11 @@ func TestRetry(t *testing.T) {
 
 func TestBackfill(t *testing.T) {
 	s := newShelf(t)
-	s.sync("shop", Manifest{Name: "night", When: Cron("0 2 * * *", "UTC"), Message: settle{}}, Manifest{Name: "x", When: OnDemand(), Message: settle{}}, every("hour"))
+	s.sync("shop", Manifest{Name: "night", When: Cron("0 2 * * *", "UTC"), Message: settle{}},
+		Manifest{Name: "x", When: OnDemand(), Message: settle{}}, every("hour"))
 	from := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	s.exec("INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended) SELECT gen_random_uuid(), id, 'schedule', 'succeeded', '2024-01-03 02:00+00', now(), now() FROM :schema.manifest WHERE name = 'night'")
+	s.exec("INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended) SELECT gen_random_uuid(), " +
+		"id, 'schedule', 'succeeded', '2024-01-03 02:00+00', now(), now() FROM :schema.manifest WHERE name = 'night'")
 	p := Period{From: from, Until: from.AddDate(0, 0, 10)}
 	for _, want := range []Backfilled{{Queued: 9, Present: 1}, {Present: 10}} {
 		got, err := s.Backfill(s.ctx(), "night", p)
@@ -420,17 +450,20 @@ func TestBackfill(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// What the schedule itself fires is left to it.
-	got, err = s.Backfill(s.ctx(), "hour", Period{From: time.Now().Add(-10 * time.Hour), Until: time.Now().Add(10 * time.Hour)})
+	got, err = s.Backfill(s.ctx(), "hour", Period{From: time.Now().Add(-10 * time.Hour),
+		Until: time.Now().Add(10 * time.Hour)})
 	if err != nil || got.Queued < 9 || got.Queued > 10 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	s.says("none at or after due", "0", "SELECT count(*) FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE r.due >= m.due")
+	s.says("none at or after due", "0", "SELECT count(*) FROM :schema.run r JOIN :schema.manifest m ON m.id = "+
+		"r.manifest_id WHERE r.due >= m.due")
 	for says, c := range map[string]struct {
 		name string
 		p    Period
 	}{
-		"no such manifest": {"no", p}, "no clock decides": {"x", p}, "want two moments": {"night", Period{From: from, Until: from}},
-		"Max: -1": {"night", Period{Max: -1}}, "Max: 10001": {"night", Period{Max: 10_001}},
+		"no such manifest": {"no", p}, "no clock decides": {"x", p},
+		"want two moments": {"night", Period{From: from, Until: from}},
+		"Max: -1":          {"night", Period{Max: -1}}, "Max: 10001": {"night", Period{Max: 10_001}},
 	} {
 		_, err := s.Backfill(s.ctx(), c.name, c.p)
 		refuses(t, err, says, "backfill manifest")
@@ -439,7 +472,8 @@ func TestBackfill(t *testing.T) {
 
 func TestNextOfAStoredManifest(t *testing.T) {
 	s := newShelf(t)
-	s.sync("shop", Manifest{Name: "night", When: Cron("0 2 * * *", "Europe/Oslo"), Message: settle{}}, Manifest{Name: "x", When: OnDemand(), Message: settle{}})
+	s.sync("shop", Manifest{Name: "night", When: Cron("0 2 * * *", "Europe/Oslo"), Message: settle{}},
+		Manifest{Name: "x", When: OnDemand(), Message: settle{}})
 	s.exec("UPDATE :schema.manifest SET due = '2024-03-30 01:00+00' WHERE name = 'night'")
 	times, err := s.Next(s.ctx(), "night", 3)
 	s.must(err)
@@ -447,7 +481,8 @@ func TestNextOfAStoredManifest(t *testing.T) {
 	for _, at := range times {
 		got = append(got, at.Format(time.RFC3339))
 	}
-	if want := []string{"2024-03-30T02:00:00+01:00", "2024-03-31T03:00:00+02:00", "2024-04-01T02:00:00+02:00"}; !slices.Equal(got, want) {
+	if want := []string{"2024-03-30T02:00:00+01:00", "2024-03-31T03:00:00+02:00",
+		"2024-04-01T02:00:00+02:00"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if times, err := s.Next(s.ctx(), "x", 3); err != nil || len(times) > 0 {
@@ -475,7 +510,11 @@ func TestChangesWakeSchedulers(t *testing.T) {
 		do         func() error
 	}{
 		{"sync", "evaluate", func() error { s.sync("shop", every("a")); return nil }},
-		{"trigger", "dispatch", func() (err error) { run, err = s.Trigger(s.ctx(), "a", nil, TriggerOptions{}); return err }},
+		{"trigger", "dispatch", func() (err error) {
+			run,
+				err = s.Trigger(s.ctx(), "a", nil, TriggerOptions{})
+			return err
+		}},
 		{"cancel", "evaluate", func() error { return s.Cancel(s.ctx(), run, "") }},
 		{"retry", "dispatch", func() error { return s.Retry(s.ctx(), run, "") }},
 		{"resume", "evaluate", func() error { return s.Resume(s.ctx(), "a") }},

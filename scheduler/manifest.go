@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sender puts messages on a bus, in the caller's transaction. *bus.Bus is one. The options are saga.WithFire, and what a manifest
-// asks for. An error sends nothing; the transaction may be broken after it.
+// Sender puts messages on a bus, in the caller's transaction. *bus.Bus is one. The options are saga.WithFire, and what
+// a manifest asks for. An error sends nothing; the transaction may be broken after it.
 type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 }
@@ -24,11 +24,13 @@ type Manifest struct {
 
 	Misfire   Misfire       // what becomes of due times that passed unused
 	MisfireBy time.Duration // a due time counts as missed when it is older; 0 is 60 s. MisfireAll does not look at it
-	MisfireUp int           // with MisfireAll as many missed due times are fired at most, the last ones; 0 is 1,000, at most 1,000,000
+	// with MisfireAll as many missed due times are fired at most, the last ones; 0 is 1,000, at most 1,000,000
+	MisfireUp int
 
-	Exclude  []Exclusion   // due times that are left out on purpose
-	Variance time.Duration // a run begins up to so much later, the same for everybody who computes it; 0 is none, at most 24 h
-	Overlap  bool          // a run need not wait for the end of the one before it
+	Exclude []Exclusion // due times that are left out on purpose
+	// a run begins up to so much later, the same for everybody who computes it; 0 is none, at most 24 h
+	Variance time.Duration
+	Overlap  bool // a run need not wait for the end of the one before it
 
 	Timeout    time.Duration // of a run, from its dispatch; 0 is 20 min, at least 1 s; NoTimeout is none
 	Retries    int           // after the first attempt; 0 is 3, -1 is none, at most 100
@@ -38,16 +40,16 @@ type Manifest struct {
 	Paused     bool          // declared, and not to fire. Resume does not change that; the next declaration does
 }
 
-// NoTimeout is a Manifest.Timeout: the run may take as long as it likes. One whose message somebody deletes stays open then,
-// until somebody cancels it.
+// NoTimeout is a Manifest.Timeout: the run may take as long as it likes. One whose message somebody deletes stays open
+// then, until somebody cancels it.
 const NoTimeout time.Duration = 1<<63 - 1
 
 // Misfire decides about due times that passed unused, because no server ran, the manifest was paused, or its last run
 // went on.
 type Misfire uint8
 
-// The policies. Due times that are not older than Manifest.MisfireBy fire under each of them, the last of them alone under
-// MisfireOnce and MisfireSkip.
+// The policies. Due times that are not older than Manifest.MisfireBy fire under each of them, the last of them alone
+// under MisfireOnce and MisfireSkip.
 const (
 	MisfireOnce Misfire = iota // one run, for the last due time that was missed
 	MisfireSkip                // none: the next due time is the next to fire
@@ -62,8 +64,9 @@ type Group struct {
 	Priority int    // 0 to 31: the group is dispatched before those with a lower one
 }
 
-// Exclusion leaves due times out, in the zone of Cron, or in UTC for Every and Once. Each field that is set must match; a due time
-// is left out if any Exclusion matches. It is not a misfire. Only what a clock decides can be excluded: Cron, Every and Once.
+// Exclusion leaves due times out, in the zone of Cron, or in UTC for Every and Once. Each field that is set must match;
+// a due time is left out if any Exclusion matches. It is not a misfire. Only what a clock decides can be excluded:
+// Cron, Every and Once.
 type Exclusion struct {
 	Days []time.Weekday // any of these
 	From time.Time      // dates as they are written, whose time of day and zone are not looked at: from this one
@@ -71,8 +74,9 @@ type Exclusion struct {
 	Of   Window         // a part of the day
 }
 
-// Window is a part of the day, by the wall clock: from Start until before End, over midnight when End is not after Start. It
-// belongs to the day on which it starts: Friday's 22:00 to 06:00 holds 02:00 of Saturday. The zero Window is the whole day.
+// Window is a part of the day, by the wall clock: from Start until before End, over midnight when End is not after
+// Start. It belongs to the day on which it starts: Friday's 22:00 to 06:00 holds 02:00 of Saturday. The zero Window is
+// the whole day.
 type Window struct{ Start, End TimeOfDay }
 
 // TimeOfDay is what a wall clock shows.

@@ -82,7 +82,8 @@ func (f ManifestFilter) check() error {
 	switch {
 	case f.Limit < 0 || f.Limit > MostListed:
 		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MostListed)
-	case f.State != "" && !slices.Contains([]ManifestState{ManifestOrphan, ManifestHeld, ManifestPaused, ManifestLive}, f.State):
+	case f.State != "" && !slices.Contains([]ManifestState{ManifestOrphan, ManifestHeld, ManifestPaused, ManifestLive},
+		f.State):
 		return fmt.Errorf("State: %.40q: want orphan, held, paused or live", f.State)
 	}
 	return nil
@@ -113,7 +114,8 @@ func (s *Store) Manifest(ctx context.Context, name string) (ManifestInfo, error)
 }
 
 func (s *Store) listManifests(ctx context.Context, from string, f ManifestFilter, body bool) ([]ManifestInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_manifests"), pg.Planned, from, f.After, f.Prefix, f.Owner, f.Group, string(f.State), body,
+	rows, err := s.pool.Query(ctx, s.sql.Get("list_manifests"), pg.Planned, from, f.After, f.Prefix, f.Owner, f.Group,
+		string(f.State), body,
 		cmp.Or(f.Limit, standardListed))
 	if err != nil {
 		return nil, err
@@ -128,14 +130,17 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 		run, held            *saga.ID
 		at                   [8]*time.Time
 	)
-	err = row.Scan(&m.Name, &m.Owner, &m.Version, &text, &m.NoParent, &at[0], &m.Group, &m.GroupMax, &at[1], &m.GroupReason, &m.GroupActive,
+	err = row.Scan(&m.Name, &m.Owner, &m.Version, &text, &m.NoParent, &at[0], &m.Group, &m.GroupMax, &at[1],
+		&m.GroupReason, &m.GroupActive,
 		&m.Priority, &m.Overlap, &m.Retries, &delay, &most, &timeout, &m.Kind, &m.Body,
-		&m.Stopped, &at[2], &m.Reason, &at[3], &m.Live, &m.State, &at[4], &run, &m.RunState, &at[5], &held, &m.HeldError,
+		&m.Stopped, &at[2], &m.Reason, &at[3], &m.Live, &m.State, &at[4], &run, &m.RunState, &at[5], &held,
+		&m.HeldError,
 		&m.Successes, &at[6], &at[7], &m.Created, &m.Changed, &m.Now)
 	if err != nil {
 		return m, err
 	}
-	for n, into := range []*time.Time{&m.ParentFired, &m.GroupPaused, &m.Paused, &m.Orphaned, &m.Due, &m.RunReady, &m.Fired, &m.Succeeded} {
+	for n, into := range []*time.Time{&m.ParentFired, &m.GroupPaused, &m.Paused, &m.Orphaned, &m.Due, &m.RunReady,
+		&m.Fired, &m.Succeeded} {
 		if at[n] != nil {
 			*into = *at[n]
 		}
@@ -154,7 +159,8 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 // define reads the definition. One of another release is shown as far as it can be read.
 func (m *ManifestInfo) define(text string) {
 	d, known := readDefinition(text)
-	m.Definition, m.rule, m.misfirePolicy, m.Parent, m.Schedule = []byte(text), d.Rule, d.Misfire, d.Rule.Parent, d.Rule.String()
+	m.Definition, m.rule, m.misfirePolicy, m.Parent, m.Schedule = []byte(text), d.Rule, d.Misfire, d.Rule.Parent,
+		d.Rule.String()
 	p, err := d.compile()
 	switch {
 	case err != nil:

@@ -9,8 +9,9 @@ import (
 // MaxOccurrences is how many due times Next and Occurrences give at most.
 const MaxOccurrences = 10_000
 
-// Next returns the first n due times of m after that moment, fewer when there are no more. Every counts from after. There
-// are none for OnDemand, After and Dormant, which no clock decides. An error says what is wrong with m, or with n.
+// Next returns the first n due times of m after that moment, fewer when there are no more. Every counts from after.
+// There are none for OnDemand, After and Dormant, which no clock decides. An error says what is wrong with m, or with
+// n.
 func Next(m Manifest, after time.Time, n int) ([]time.Time, error) {
 	if n < 0 || n > MaxOccurrences {
 		return nil, fmt.Errorf("next of %s: %d due times: want 0 to %d", m.Name, n, MaxOccurrences)
@@ -28,8 +29,8 @@ func Next(m Manifest, after time.Time, n int) ([]time.Time, error) {
 // ErrTooMany says that Occurrences were asked for a time with more than MaxOccurrences due times.
 var ErrTooMany = errors.New("too many due times")
 
-// Occurrences returns the due times of m from that moment until before the other: what a backfill fires. Every counts from
-// the first of the two. More than MaxOccurrences of them are ErrTooMany.
+// Occurrences returns the due times of m from that moment until before the other: what a backfill fires. Every counts
+// from the first of the two. More than MaxOccurrences of them are ErrTooMany.
 func Occurrences(m Manifest, from, until time.Time) ([]time.Time, error) {
 	if err := m.check(); err != nil {
 		return nil, err

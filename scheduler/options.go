@@ -23,10 +23,11 @@ type Options struct {
 	Reconcile time.Duration // how often it is asked for what was left behind; 0 is 60 s
 	Clean     time.Duration // how often old runs are deleted; 0 is 1 min
 
-	// MaxActive bounds the runs of the whole schema that are active at a time; 0 is no bound. Each server counts by itself, before it
-	// dispatches a batch of at most 100: so it may be exceeded by as many for each server but one.
-	MaxActive             int
-	MaxConcurrentDispatch int           // transactions at a time that send messages, a connection of the pool each; 0 is 1, at most 100
+	// MaxActive bounds the runs of the whole schema that are active at a time; 0 is no bound. Each server counts by
+	// itself, before it dispatches a batch of at most 100: so it may be exceeded by as many for each server but one.
+	MaxActive int
+	// transactions at a time that send messages, a connection of the pool each; 0 is 1, at most 100
+	MaxConcurrentDispatch int
 	MaxDispatchAttempts   int           // sends that fail in a row before the run is dead; 0 is 5
 	Retention             time.Duration // of runs that ended; 0 is 30 days
 	OrphanGrace           time.Duration // before an orphan is deleted; 0 is 5 min
@@ -70,7 +71,8 @@ func (o Options) withDefaults() (Options, error) {
 
 // lease are the options of the Keeper, which checks them.
 func (o Options) lease() lease.Options {
-	return lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica, Logger: o.Logger}
+	return lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica,
+		Logger: o.Logger}
 }
 
 type bound struct{ standard, most time.Duration }

@@ -15,7 +15,8 @@ import (
 //	go test ./scheduler -run TestCronEvaluations -evaluations 1000000 -v
 var evaluations = flag.Int("evaluations", 30_000, "due times that TestCronEvaluations computes")
 
-// oracle knows an expression as plain sets, and finds due times by walking through time, looking at the clock at each step.
+// oracle knows an expression as plain sets, and finds due times by walking through time, looking at the clock at each
+// step.
 type oracle struct {
 	expr   string
 	fields [6][]bool // second, minute, hour, day of month, month, weekday
@@ -182,8 +183,10 @@ func (d dice) exclusion() Exclusion {
 // twentyZones have changes of the clock of both hemispheres, of half an hour and of two, at midnight, and none.
 var twentyZones = []string{
 	"Europe/Berlin", "Europe/London", "Europe/Dublin", "America/New_York", "America/Los_Angeles", "America/St_Johns",
-	"America/Santiago", "America/Asuncion", "America/Havana", "Australia/Sydney", "Australia/Lord_Howe", "Pacific/Auckland",
-	"Pacific/Chatham", "Africa/Casablanca", "Africa/Cairo", "Asia/Beirut", "Asia/Kathmandu", "Antarctica/Troll", "Atlantic/Azores", "UTC",
+	"America/Santiago", "America/Asuncion", "America/Havana", "Australia/Sydney", "Australia/Lord_Howe",
+	"Pacific/Auckland",
+	"Pacific/Chatham", "Africa/Casablanca", "Africa/Cairo", "Asia/Beirut", "Asia/Kathmandu", "Antarctica/Troll",
+	"Atlantic/Azores", "UTC",
 }
 
 // rareChanges are days on which a clock did something that it does not do each year.
@@ -216,7 +219,8 @@ func zoneOf(t testing.TB, name string) *time.Location {
 	return zone
 }
 
-// pick is a window of three days, by minutes, or of six hours, by seconds. Two of three are around a change of the clock.
+// pick is a window of three days, by minutes, or of six hours, by seconds. Two of three are around a change of the
+// clock.
 func (d dice) pick(t testing.TB, seconds bool) (*time.Location, window) {
 	w := window{step: time.Minute}
 	zone := zoneOf(t, twentyZones[d.IntN(len(twentyZones))])
@@ -257,7 +261,8 @@ func TestCronEvaluations(t *testing.T) {
 		due, n, took := o.compare(t, zone, w, begin)
 		done, spent = done+n, spent+took
 		if t.Failed() {
-			t.Fatalf("case %d: %s in %v, %d exclusions %v, from %v until %v", cases, o.expr, zone, len(o.out), o.out, w.from, w.to)
+			t.Fatalf("case %d: %s in %v, %d exclusions %v, from %v until %v", cases, o.expr, zone, len(o.out), o.out,
+				w.from, w.to)
 		}
 		d.check(t, o, zone, w, due)
 	}
@@ -278,7 +283,8 @@ func (o oracle) compile(t *testing.T, zone *time.Location) *plan {
 const most = 300
 
 // compare walks through the window with the oracle, and from begin on with the plan.
-func (o oracle) compare(t *testing.T, zone *time.Location, w window, begin time.Time) (due []time.Time, n int, took time.Duration) {
+func (o oracle) compare(t *testing.T, zone *time.Location, w window, begin time.Time) (due []time.Time, n int,
+	took time.Duration) {
 	t.Helper()
 	due = o.walk(zone, w)
 	p := o.compile(t, zone)
@@ -358,18 +364,22 @@ func (d dice) check(t *testing.T, o oracle, zone *time.Location, w window, due [
 			}
 		}
 		if got, _ := s.count(a, b); got != want {
-			t.Fatalf("%s in %v: %d due times after %v up to %v, counted %d; exclusions %v", o.expr, zone, want, a, b, got, o.out)
+			t.Fatalf("%s in %v: %d due times after %v up to %v, counted %d; exclusions %v", o.expr, zone, want, a, b,
+				got, o.out)
 		}
 		if got := s.upTo(b); !last.IsZero() && !got.Equal(last) {
-			t.Fatalf("%s in %v: the last up to %v is %v, found %v; exclusions %v", o.expr, zone, b, last.In(zone), got, o.out)
+			t.Fatalf("%s in %v: the last up to %v is %v, found %v; exclusions %v", o.expr, zone, b, last.In(zone), got,
+				o.out)
 		}
 	}
 }
 
 // FuzzCron reads any text. What parses is compared with the oracle around a change of the clock.
 func FuzzCron(f *testing.F) {
-	for _, expr := range []string{"*/5 * * * *", "30 2 * * *", "0 0 29 2 *", "0 0 30 2 *", "@daily", "@every 1s", "TZ=", "CRON_TZ=UTC * * * * *",
-		"0 0 1 1 * 2030 *", "* * * * * *", "5,*/7 2-3 ? jan-MAR mon", "60 * * * *", "*/99999999999 * * * *", "0 0 1-31/2 * 0", "-1 * * * *", "@"} {
+	for _, expr := range []string{"*/5 * * * *", "30 2 * * *", "0 0 29 2 *", "0 0 30 2 *", "@daily", "@every 1s", "TZ=",
+		"CRON_TZ=UTC * * * * *",
+		"0 0 1 1 * 2030 *", "* * * * * *", "5,*/7 2-3 ? jan-MAR mon", "60 * * * *", "*/99999999999 * * * *",
+		"0 0 1-31/2 * 0", "-1 * * * *", "@"} {
 		f.Add(expr, uint8(0), int64(1_774_746_000))
 		f.Add(expr, uint8(10), int64(1_775_314_800))
 	}

@@ -31,14 +31,15 @@ type claim struct {
 	attempt, refused int
 }
 
-// Transactor is a Sender with transactions of its own, which wake those who wait for its messages right after the commit. *bus.Bus is
-// one. A Scheduler dispatches in them, at READ COMMITTED: strict caps count what others have committed.
+// Transactor is a Sender with transactions of its own, which wake those who wait for its messages right after the
+// commit. *bus.Bus is one. A Scheduler dispatches in them, at READ COMMITTED: strict caps count what others have
+// committed.
 type Transactor interface {
 	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
 }
 
-// allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is of no use any more.
-// *bus.Bus is one.
+// allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is
+// of no use any more. *bus.Bus is one.
 type allSender interface {
 	SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error)
 }
@@ -182,7 +183,8 @@ func (p *parcel) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx, 
 func (p *parcel) sendTogether(ctx context.Context, sender allSender, tx pgx.Tx, claims []claim) error {
 	all := make([]saga.Posting, len(claims))
 	for i, c := range claims {
-		all[i] = saga.Posting{Message: saga.Raw{Name: c.kind, Body: c.body}, Options: []saga.SendOption{saga.WithFire(c.fire())}}
+		all[i] = saga.Posting{Message: saga.Raw{Name: c.kind, Body: c.body},
+			Options: []saga.SendOption{saga.WithFire(c.fire())}}
 	}
 	sent, err := sender.SendAllTx(ctx, tx, all)
 	if err == nil && len(sent) != len(all) {

@@ -12,7 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batchRuns is how many runs one pass of a server dispatches at most. A soft cap may be exceeded by as many, for each server but one.
+// batchRuns is how many runs one pass of a server dispatches at most. A soft cap may be exceeded by as many, for each
+// server but one.
 const batchRuns = 100
 
 // candidate is a run that was queued when it was looked at. Another server may have taken it since.
@@ -23,8 +24,8 @@ type candidate struct {
 	ready  time.Time
 }
 
-// pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in all,
-// than the cap has room for by now. Runs that another server has in hand are left out.
+// pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in
+// all, than the cap has room for by now. Runs that another server has in hand are left out.
 func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
 	room, err := s.room(ctx)
 	if err == nil && room > 0 {
@@ -65,9 +66,9 @@ func (s *Scheduler) candidates(ctx context.Context, room int) (all []candidate, 
 	return all, s.pool.SendBatch(ctx, b).Close()
 }
 
-// share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group alike, so
-// that none of them waits for ever behind the others; the rest goes by the order. When there are more groups than room, those come first
-// whose first run has been ready for longest. What is shared is in the order of all.
+// share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group
+// alike, so that none of them waits for ever behind the others; the rest goes by the order. When there are more groups
+// than room, those come first whose first run has been ready for longest. What is shared is in the order of all.
 func share(all []candidate, room int) []candidate {
 	if len(all) <= room {
 		return all

@@ -69,8 +69,8 @@ func everything(p *plan, due, now time.Time) []time.Time {
 	}
 }
 
-// Zones that change their clock in the windows below would let an excluded moment share its instant with a kept one, which is counted
-// in one way by decide and in another by the walk: TestCronEvaluations is for those.
+// Zones that change their clock in the windows below would let an excluded moment share its instant with a kept one,
+// which is counted in one way by decide and in another by the walk: TestCronEvaluations is for those.
 func TestDecideAgainstAWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

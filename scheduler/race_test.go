@@ -16,10 +16,12 @@ import (
 
 const evaluators = 8
 
-// Eight evaluators and a thousand due manifests: a run for each, with every guard, without one of them, and without any.
+// Eight evaluators and a thousand due manifests: a run for each, with every guard, without one of them, and without
+// any.
 func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 	for name, off := range map[string]guards{
-		"both on": {}, "lock off": {noLock: true}, "lease off": {noLease: true}, "both off": {noLock: true, noLease: true},
+		"both on": {}, "lock off": {noLock: true}, "lease off": {noLease: true},
+		"both off": {noLock: true, noLease: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := loopsOpen(t)
@@ -32,7 +34,8 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 				s.guards = off
 				all.Go(func() { w.evaluateOnly(ctx, s) })
 			}
-			w.await("every manifest is queued", func() bool { return w.count("SELECT count(*) FROM :schema.manifest WHERE run IS NULL") == 0 })
+			w.await("every manifest is queued",
+				func() bool { return w.count("SELECT count(*) FROM :schema.manifest WHERE run IS NULL") == 0 })
 			cancel()
 			all.Wait()
 			if n := w.count("SELECT count(*) FROM :schema.run"); n != 1000 {
@@ -53,8 +56,8 @@ func (w *loopsWorld) evaluateOnly(ctx context.Context, s *Scheduler) {
 	}
 }
 
-// The same moment for all: each has loaded what is due before any of them writes, and they write one after another. The indexes
-// decide. Without them there are eight runs for each manifest, so this test can see the race.
+// The same moment for all: each has loaded what is due before any of them writes, and they write one after another. The
+// indexes decide. Without them there are eight runs for each manifest, so this test can see the race.
 func TestX1TheIndexesDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop string
@@ -99,7 +102,8 @@ func TestX1TheIndexesDecide(t *testing.T) {
 func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 	w := loopsOpen(t)
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due, overlap) VALUES
-		('m', '{"rule":{"kind":"every","every":1000000000},"misfire":"all"}', 'ping', '{}', now() - interval '1 minute', true)`)
+		('m', '{"rule":{"kind":"every","every":1000000000},"misfire":"all"}', 'ping', '{}',
+		now() - interval '1 minute', true)`)
 	stale, other := w.scheduler(), w.scheduler()
 	stale.guards = guards{noLock: true, loaded: func() {
 		for range 3 {
@@ -114,7 +118,8 @@ func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 	if got := w.states("m"); got != "schedule active 1, schedule active 1, schedule active 1" {
 		t.Errorf("m: %s", got)
 	}
-	if c := w.cycle(other); c.queued != 1 || w.count("SELECT count(*) FROM :schema.run WHERE due = (SELECT min(due) + interval '3 seconds' FROM :schema.run)") != 1 {
+	if c := w.cycle(other); c.queued != 1 || w.count("SELECT count(*) FROM :schema.run WHERE due = (SELECT "+
+		"min(due) + interval '3 seconds' FROM :schema.run)") != 1 {
 		t.Errorf("%+v, want the fourth due time", c)
 	}
 }
@@ -139,7 +144,8 @@ func TestStaleDecisionFiresNoFollowerAgain(t *testing.T) {
 // follower is a manifest named child that is due since its parent succeeded.
 func (w *loopsWorld) follower() {
 	w.t.Helper()
-	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due) VALUES ('parent', $1, 'ping', '{}', now() - interval '1 second')`, hourly)
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due) VALUES ('parent', $1, 'ping', '{}',
+		now() - interval '1 second')`, hourly)
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, parent, follows)
 		VALUES ('child', '{"rule":{"kind":"after","parent":"parent"}}', 'pong', '{}', 'parent', true)`)
 	s := w.scheduler()
@@ -148,7 +154,8 @@ func (w *loopsWorld) follower() {
 	w.end("parent", "succeeded")
 }
 
-// A cycle that another server is in is skipped, with one line at Debug and nothing left open. A cycle says at Debug when it begins and ends.
+// A cycle that another server is in is skipped, with one line at Debug and nothing left open. A cycle says at Debug
+// when it begins and ends.
 func TestSecondCycleIsSkipped(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -176,7 +183,8 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 			t.Error("the lock outlived its cycle")
 		}
 	}
-	for _, line := range []string{"another server is evaluating, this cycle is skipped", "an evaluation cycle begins", "an evaluation cycle is complete"} {
+	for _, line := range []string{"another server is evaluating, this cycle is skipped", "an evaluation cycle begins",
+		"an evaluation cycle is complete"} {
 		if !book.has(`level=DEBUG msg="edda: ` + line) {
 			t.Errorf("%q is not said at Debug", line)
 		}
@@ -223,20 +231,24 @@ func TestX3OneBadManifestDoesNotStopTheOthers(t *testing.T) {
 	w.hourlies(10)
 	w.exec(`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
 		SELECT gen_random_uuid(), id, 'backfill', 'succeeded', due, due, now() FROM :schema.manifest WHERE name = 'm3'`)
-	w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"nonsense"}}', due = due - interval '1 hour' WHERE name = 'm5'`)
+	w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"nonsense"}}', due = due - interval '1 hour'
+		WHERE name = 'm5'`)
 	w.exec(`UPDATE :schema.manifest SET definition = '[1]' WHERE name = 'm6'`)
-	w.exec(`ALTER TABLE :schema.run ADD CHECK (priority <> 7); UPDATE :schema.manifest SET priority = 7 WHERE name = 'm8'`)
+	w.exec(`ALTER TABLE :schema.run ADD CHECK (priority <> 7); UPDATE :schema.manifest SET priority = 7
+		WHERE name = 'm8'`)
 	var book logbook
 	s := w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) })
 	if c := w.cycle(s); c.loaded != 10 || c.queued != 6 {
 		t.Errorf("%+v, want 10 loaded and 6 queued", c)
 	}
 	for _, bad := range []string{"m5", "m6", "m8"} {
-		if !book.has("level=ERROR msg=\"edda: a manifest cannot be evaluated, and is passed over for a while\" manifest=" + bad) {
+		if !book.has("level=ERROR msg=\"edda: a manifest cannot be evaluated, and is passed over for a while\" " +
+			"manifest=" + bad) {
 			t.Errorf("nothing is said about %s", bad)
 		}
 	}
-	if !book.has("level=DEBUG msg=\"edda: a scheduled run is there already, or its manifest is locked or was changed\" manifest=m3") {
+	if !book.has("level=DEBUG msg=\"edda: a scheduled run is there already, or its manifest is locked or was " +
+		"changed\" manifest=m3") {
 		t.Error("nothing is said of the entry that was there")
 	}
 	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE due < now() AND name IN ('m5', 'm6', 'm8')"); n != 3 {
@@ -278,7 +290,8 @@ func TestCycleWaitsForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), w.schema.Render("UPDATE :schema.manifest SET reason = 'x' WHERE name = 'm1'")); err != nil {
+	if _, err := tx.Exec(t.Context(), w.schema.Render(
+		"UPDATE :schema.manifest SET reason = 'x' WHERE name = 'm1'")); err != nil {
 		t.Fatal(err)
 	}
 	s := w.scheduler()
@@ -313,24 +326,35 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "statements.sql",
 		Statements: map[string][]string{
-			"load": {"10", "{}"}, "reap": {"10"}, "next_due": {}, "promote": {"10"}, "next_ready": {}, "active": {"50"}, "pick": {"50"},
+			"load": {"10", "{}"}, "reap": {"10"}, "next_due": {}, "promote": {"10"}, "next_ready": {}, "active": {"50"},
+			"pick":        {"50"},
 			"lock_groups": {"{1}"}, "rooms": {"{1}"}, "lost": {"10", "1000000"}, "clean": {"1000000", "10"},
-			"claim":            {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run WHERE state = 'queued' LIMIT 5) x", "{0,0,0,0,0}"},
-			"sent":             {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run WHERE state = 'queued' LIMIT 5) x", "SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run LIMIT 5) x"},
-			"let_go":           {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run WHERE state = 'queued' LIMIT 5) x"},
-			"refuse":           {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM :schema.run WHERE state = 'queued' LIMIT 1) x", "0", "0", "x", "5", "1", "1", "1"},
-			"lock_manifest_of": {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM :schema.run LIMIT 1) x"},
-			"empty_orphan":     {"1000000", "10"}, "drop_orphan": {"1000000", "10"},
-			"queue": {"{1}", "{1}", "SELECT array[now()]::text", "SELECT array[gen_random_uuid()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text"},
+			"claim": {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run " +
+				"WHERE state = 'queued' LIMIT 5) x", "{0,0,0,0,0}"},
+			"sent": {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run " +
+				"WHERE state = 'queued' LIMIT 5) x", "SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id " +
+				"FROM :schema.run LIMIT 5) x"},
+			"let_go": {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run " +
+				"WHERE state = 'queued' LIMIT 5) x"},
+			"refuse": {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM " +
+				":schema.run WHERE state = 'queued' LIMIT 1) x", "0", "0", "x", "5", "1", "1", "1"},
+			"lock_manifest_of": {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM " +
+				":schema.run LIMIT 1) x"},
+			"empty_orphan": {"1000000", "10"}, "drop_orphan": {"1000000", "10"},
+			"queue": {"{1}", "{1}", "SELECT array[now()]::text", "SELECT array[gen_random_uuid()]::text",
+				"SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text"},
 		},
 		Settings: indexSettings,
 		Fill: fmt.Sprintf(`
 			INSERT INTO :schema.manifest (name, definition, kind, body, due, orphaned_at)
-			SELECT 'm' || n, '{}', 'ping', '{}', now() + (n - 20) * interval '1 minute', CASE WHEN n %% 1000 = 0 THEN now() - interval '1 day' END
+			SELECT 'm' || n, '{}', 'ping', '{}', now() + (n - 20) * interval '1 minute', CASE
+			WHEN n %% 1000 = 0 THEN now() - interval '1 day' END
 			FROM generate_series(1, %[1]d) n;
 			INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, deadline, beat, ended)
-			SELECT gen_random_uuid(), m.id, m.id %% 4, 'manual', (array['waiting', 'queued', 'active', 'succeeded'])[m.id %% 4 + 1], now(), now() + (m.id - 20) * interval '1 minute',
-				now() + (m.id - 20) * interval '1 minute', now() + (m.id - 20) * interval '1 minute', CASE WHEN m.id %% 4 = 3 THEN now() + (m.id - 20) * interval '1 minute' END
+			SELECT gen_random_uuid(), m.id, m.id %% 4, 'manual', (array['waiting', 'queued', 'active',
+			'succeeded'])[m.id %% 4 + 1], now(), now() + (m.id - 20) * interval '1 minute',
+				now() + (m.id - 20) * interval '1 minute', now() + (m.id - 20) * interval '1 minute', CASE
+				WHEN m.id %% 4 = 3 THEN now() + (m.id - 20) * interval '1 minute' END
 			FROM :schema.manifest m`, many),
 		MaxRows: 250,
 	}.Check(t, w.pool, w.schema)

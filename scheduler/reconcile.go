@@ -42,8 +42,8 @@ func (s *Scheduler) noteSweep(began time.Time) {
 	}
 }
 
-// sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of its own,
-// and does nothing where it was done before. The failure of one does not keep the others from their turn.
+// sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of
+// its own, and does nothing where it was done before. The failure of one does not keep the others from their turn.
 func (s *Scheduler) sweep(ctx context.Context, t lease.Term) error {
 	var faults []error
 	for _, step := range []struct {
@@ -71,7 +71,8 @@ func (s *Scheduler) sweep(ctx context.Context, t lease.Term) error {
 }
 
 // repeat does a step in transactions of the term while they are full.
-func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string, once func(context.Context, pgx.Tx) (int, int, error)) error {
+func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string,
+	once func(context.Context, pgx.Tx) (int, int, error)) error {
 	total := 0
 	defer func() {
 		if total > 0 {
@@ -94,14 +95,15 @@ func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string, once 
 	return nil
 }
 
-// lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what the lost
-// handler wants to commit is refused.
+// lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what
+// the lost handler wants to commit is refused.
 func (s *Scheduler) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()).Scan(&done)
 	return done, repairRows, err
 }
 
-// remind goes on where the last call of it ended, and begins anew after the last follower: a sweep looks at a hundred thousand at most.
+// remind goes on where the last call of it ended, and begins anew after the last follower: a sweep looks at a hundred
+// thousand at most.
 func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	var looked int
 	var last int64

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// refuse lets a run wait whose message could not be sent, or gives it up. What the database said that will pass does not count.
-// Another server may have had more luck meanwhile.
+// refuse lets a run wait whose message could not be sent, or gives it up. What the database said that will pass does
+// not count. Another server may have had more luck meanwhile.
 func (s *Scheduler) refuse(ctx context.Context, c claim, why error) error {
 	dead, count := false, 1
 	if pg.Code(why) != "" && passing(why) {
@@ -35,7 +35,8 @@ func (s *Scheduler) refuse(ctx context.Context, c claim, why error) error {
 	if err != nil {
 		return fmt.Errorf("put back run %s of %s: %w", c.id, c.manifest, err)
 	}
-	s.log.Warn("edda: the message of a run could not be sent", "manifest", c.manifest, "run", c.id, "times", c.refused+count, "dead", dead, "error", why)
+	s.log.Warn("edda: the message of a run could not be sent", "manifest", c.manifest, "run", c.id, "times",
+		c.refused+count, "dead", dead, "error", why)
 	return nil
 }
 

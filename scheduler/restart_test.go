@@ -37,24 +37,28 @@ func (w *restartWorld) server(name string) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e, err := bus.NewEndpoint(b, "long", bus.EndpointOptions{Concurrency: longRuns}, bus.Handle(func(_ *bus.Context, _ longWork) error {
-		w.calls.Add(1)
-		w.begun <- struct{}{}
-		<-w.let
-		return nil
-	}))
+	e, err := bus.NewEndpoint(b, "long", bus.EndpointOptions{Concurrency: longRuns},
+		bus.Handle(func(_ *bus.Context, _ longWork) error {
+			w.calls.Add(1)
+			w.begun <- struct{}{}
+			<-w.let
+			return nil
+		}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var manifests []scheduler.Manifest
 	for n := range longRuns {
 		manifests = append(manifests, scheduler.Manifest{
-			Name: fmt.Sprintf("long/%d", n), When: scheduler.Every(time.Hour), Message: longWork{N: n}, Retries: -1, Timeout: time.Hour,
+			Name: fmt.Sprintf("long/%d", n), When: scheduler.Every(time.Hour), Message: longWork{N: n}, Retries: -1,
+			Timeout: time.Hour,
 		})
 	}
 	s, err := scheduler.New(w.pool, b, scheduler.Options{
-		Schema: w.schema.Name(), Owner: "shop", Replica: name, Logger: log, Evaluate: 50 * time.Millisecond, Dispatch: 50 * time.Millisecond,
-		Reconcile: 50 * time.Millisecond, LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second, LeaseAcquire: 100 * time.Millisecond,
+		Schema: w.schema.Name(), Owner: "shop", Replica: name, Logger: log, Evaluate: 50 * time.Millisecond,
+		Dispatch:  50 * time.Millisecond,
+		Reconcile: 50 * time.Millisecond, LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
+		LeaseAcquire: 100 * time.Millisecond,
 	}, manifests...)
 	if err != nil {
 		w.t.Fatal(err)
@@ -107,8 +111,8 @@ func (w *restartWorld) await(what string, ok func() bool) {
 	}
 }
 
-// Servers come, evaluate, sweep and go while runs of another take their time. None of that ends a run: one is lost when its handler gives no
-// sign of life, and not because somebody else has begun.
+// Servers come, evaluate, sweep and go while runs of another take their time. None of that ends a run: one is lost when
+// its handler gives no sign of life, and not because somebody else has begun.
 func TestX14RollingRestartFailsNoRun(t *testing.T) {
 	w := &restartWorld{singleWorld: singleOpen(t), begun: make(chan struct{}, 100), let: make(chan struct{})}
 	w.pool = pgtest.Pool(t) // installs
@@ -137,7 +141,10 @@ func TestX14RollingRestartFailsNoRun(t *testing.T) {
 		t.Errorf("%d of %d runs go on in their first attempt", active, longRuns)
 	}
 	release()
-	w.await("all runs have succeeded", func() bool { return w.number("SELECT count(*) FROM :schema.run WHERE state = 'succeeded'") == longRuns })
+	w.await("all runs have succeeded", func() bool {
+		return w.number("SELECT count(*) FROM :schema.run WHERE state "+
+			"= 'succeeded'") == longRuns
+	})
 	if other := w.number("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS DISTINCT FROM 'succeeded'"); other != 0 || w.calls.Load() != longRuns {
 		t.Errorf("%d attempts ended otherwise, and %d handlers ran, want 0 and %d", other, w.calls.Load(), longRuns)
 	}
@@ -160,7 +167,8 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(w.pool, b, scheduler.Options{Schema: w.schema.Name(), Reconcile: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	s, err := scheduler.New(w.pool, b, scheduler.Options{Schema: w.schema.Name(), Reconcile: time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +176,8 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 	if err := s.Singleton("rates", run); err != nil {
 		t.Fatal(err)
 	}
-	for what, err := range map[string]error{"twice": s.Singleton("rates", run), "no name": s.Singleton("Rates", run), "no function": s.Singleton("x", nil)} {
+	for what, err := range map[string]error{"twice": s.Singleton("rates", run), "no name": s.Singleton("Rates", run),
+		"no function": s.Singleton("x", nil)} {
 		if err == nil {
 			t.Errorf("a Singleton is registered: %s", what)
 		}
@@ -186,7 +195,8 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 		}
 	}
 	l := s.Leases()
-	if l[0].Lease != "scheduler" || !l[0].Holding || l[0].Swept.Ended.IsZero() || l[1].Lease != "singleton/rates" || !l[1].Holding || l[1].Epoch != 1 {
+	if l[0].Lease != "scheduler" || !l[0].Holding || l[0].Swept.Ended.IsZero() || l[1].Lease != "singleton/rates" ||
+		!l[1].Holding || l[1].Epoch != 1 {
 		t.Errorf("%+v", l)
 	}
 	if d, err := s.Depth(t.Context()); err != nil || d != (scheduler.Depth{}) {

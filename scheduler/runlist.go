@@ -64,12 +64,14 @@ func (f RunFilter) check() error {
 	case f.Limit < 0 || f.Limit > MostListed:
 		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MostListed)
 	case !slices.Contains(states, f.State):
-		return fmt.Errorf("State: %.40q: want waiting, queued, active, dead, succeeded, cancelled or timed_out", f.State)
+		return fmt.Errorf("State: %.40q: want waiting, queued, active, dead, succeeded, cancelled or timed_out",
+			f.State)
 	}
 	return nil
 }
 
-// Runs returns a page of runs, the newest first. It locks nothing. ErrNoManifest and ErrNoGroup for names that are not there.
+// Runs returns a page of runs, the newest first. It locks nothing. ErrNoManifest and ErrNoGroup for names that are not
+// there.
 func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunInfo, error) {
 	list, err := s.runs(ctx, f)
 	if err != nil {
@@ -94,7 +96,8 @@ func (s *Store) runs(ctx context.Context, f RunFilter) (_ []RunInfo, err error) 
 		}
 	}
 	low, high := f.ids()
-	return s.listRuns(ctx, low, high, manifest, group, string(f.State), nullable(f.Since), nullable(f.Until), false, cmp.Or(f.Limit, standardListed))
+	return s.listRuns(ctx, low, high, manifest, group, string(f.State), nullable(f.Since), nullable(f.Until), false,
+		cmp.Or(f.Limit, standardListed))
 }
 
 func (s *Store) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
@@ -108,7 +111,8 @@ func (s *Store) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
 func scanRun(row pgx.CollectableRow) (r RunInfo, err error) {
 	var message *saga.ID
 	var deadline, beat, ended *time.Time
-	err = row.Scan(&r.ID, &r.Manifest, &r.Group, &r.Origin, &r.State, &r.Due, &r.Ready, &r.Priority, &r.Kind, &r.Body, &r.Attempt, &r.Refused,
+	err = row.Scan(&r.ID, &r.Manifest, &r.Group, &r.Origin, &r.State, &r.Due, &r.Ready, &r.Priority, &r.Kind, &r.Body,
+		&r.Attempt, &r.Refused,
 		&message, &deadline, &beat, &r.Queued, &ended, &r.Error, &r.Note)
 	if message != nil {
 		r.Message = *message

@@ -68,8 +68,8 @@ type guards struct {
 // pace is how long a run waits whose message could not be sent: first, doubling, most.
 type pace struct{ first, most time.Duration }
 
-// New makes a Scheduler over pool. It does no I/O. The manifests, if there are any, are those of Options.Owner, and stand in
-// the database when Run has begun. It fails when an option or a manifest is wrong, naming it.
+// New makes a Scheduler over pool. It does no I/O. The manifests, if there are any, are those of Options.Owner, and
+// stand in the database when Run has begun. It fails when an option or a manifest is wrong, naming it.
 func New(pool *pgxpool.Pool, sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
 	s, err := newScheduler(pool, sender, o)
 	if err == nil && (o.Owner != "" || len(o.Groups)+len(m) > 0) {
@@ -113,8 +113,8 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 	return s, err
 }
 
-// lockKey is that of the advisory lock of a cycle. Such locks are shared by all programs of a database, so that the key is made
-// from a text that says what it is for, and never changes.
+// lockKey is that of the advisory lock of a cycle. Such locks are shared by all programs of a database, so that the key
+// is made from a text that says what it is for, and never changes.
 func lockKey(schema pg.Schema) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("edda evaluate " + schema.Name()))
@@ -133,11 +133,12 @@ func (s *Scheduler) Connections() int {
 	return 2 + s.singletons.connections()
 }
 
-// Check tells whether Run could work: the tables are there, this role may use them, and the pool has a connection for each of
-// MaxConcurrentDispatch and one more.
+// Check tells whether Run could work: the tables are there, this role may use them, and the pool has a connection for
+// each of MaxConcurrentDispatch and one more.
 func (s *Scheduler) Check(ctx context.Context) error {
 	if most, want := int(s.pool.Config().MaxConns), s.options.MaxConcurrentDispatch+1; most < want {
-		return fmt.Errorf("check scheduler: the pool has %d connections, and %d are wanted: lower MaxConcurrentDispatch, or raise MaxConns", most, want)
+		return fmt.Errorf("check scheduler: the pool has %d connections, and %d are wanted: lower "+
+			"MaxConcurrentDispatch, or raise MaxConns", most, want)
 	}
 	_, err := s.pool.Exec(ctx, s.sql.Get("probe"))
 	switch pg.ClassOf(err) {
@@ -162,14 +163,16 @@ func (s *Scheduler) Check(ctx context.Context) error {
 	return nil
 }
 
-var errPooler = errors.New("check scheduler: a pooler in transaction mode stands before Postgres, where LISTEN does not work: set scheduler.Options.PollOnly")
+var errPooler = errors.New("check scheduler: a pooler in transaction mode stands before Postgres, where LISTEN " +
+	"does not work: set scheduler.Options.PollOnly")
 
 // ErrRunning: Run was called while another Run of the Scheduler goes on.
 var ErrRunning = errors.New("the scheduler is already running")
 
-// Run brings what was declared into the database, and then evaluates, dispatches, reconciles and cleans up until ctx ends. Then it
-// returns nil, after the last transaction. A database that is away is waited for. It returns an error when it cannot go
-// on: a declaration that contradicts the database, a right that is missing, a schema that is not migrated.
+// Run brings what was declared into the database, and then evaluates, dispatches, reconciles and cleans up until ctx
+// ends. Then it returns nil, after the last transaction. A database that is away is waited for. It returns an error
+// when it cannot go on: a declaration that contradicts the database, a right that is missing, a schema that is not
+// migrated.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning
@@ -211,7 +214,8 @@ func (s *Scheduler) synchronise(ctx context.Context) error {
 	for {
 		changes, err := s.Sync(ctx, s.options.Owner, s.options.Groups, s.declared)
 		if err == nil && !changes.None() {
-			s.log.Info("edda: manifests declared", "owner", s.options.Owner, "created", len(changes.Created), "changed", len(changes.Changed), "orphaned", len(changes.Orphaned))
+			s.log.Info("edda: manifests declared", "owner", s.options.Owner, "created", len(changes.Created), "changed",
+				len(changes.Changed), "orphaned", len(changes.Orphaned))
 		}
 		if err == nil || !passing(err) {
 			return err
@@ -223,7 +227,8 @@ func (s *Scheduler) synchronise(ctx context.Context) error {
 	}
 }
 
-// passing tells of an error of the database that may be gone when it is tried again, and says nothing about what was tried.
+// passing tells of an error of the database that may be gone when it is tried again, and says nothing about what was
+// tried.
 func passing(err error) bool {
 	switch pg.ClassOf(err) {
 	case pg.Race, pg.Busy, pg.Cancelled, pg.IdleKilled, pg.Lost, pg.ReadOnly, pg.Exhausted:

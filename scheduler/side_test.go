@@ -30,7 +30,8 @@ func (w *loopsWorld) side(name string) *side {
 // epoch is the number of the term that goes on, 0 if there is none.
 func (w *loopsWorld) epoch() int64 {
 	w.t.Helper()
-	return int64(w.count(`SELECT coalesce(max(epoch), 0)::int FROM :schema.lease WHERE name = $1 AND holder IS NOT NULL AND expires > clock_timestamp()`, LeaseName))
+	return int64(w.count(`SELECT coalesce(max(epoch), 0)::int FROM :schema.lease WHERE name = $1
+		AND holder IS NOT NULL AND expires > clock_timestamp()`, LeaseName))
 }
 
 func holderOf(epoch int64, servers []*side) *side {
@@ -42,8 +43,8 @@ func holderOf(epoch int64, servers []*side) *side {
 	return nil
 }
 
-// share looks at servers through one term: its holder evaluates and reconciles and the others do neither, and all of them dispatch
-// and clean up. It tells who the holder is, and its term.
+// share looks at servers through one term: its holder evaluates and reconciles and the others do neither, and all of
+// them dispatch and clean up. It tells who the holder is, and its term.
 func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 	w.t.Helper()
 	for {
@@ -76,14 +77,16 @@ func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 				w.t.Errorf("%s dispatches or cleans up nothing: %v", s.options.Replica, did[s])
 			}
 			if s != holder && did[s]["try_lock"]+did[s]["load"]+did[s]["reap"]+did[s]["lost"]+did[s]["remind"] > 0 {
-				w.t.Errorf("%s evaluates or reconciles, and %s has the lease: %v", s.options.Replica, holder.options.Replica, did[s])
+				w.t.Errorf("%s evaluates or reconciles, and %s has the lease: %v", s.options.Replica,
+					holder.options.Replica, did[s])
 			}
 		}
 		return holder, epoch
 	}
 }
 
-// Of two servers the holder of the lease evaluates and reconciles, however it lost the lease and got it. Both dispatch and clean up.
+// Of two servers the holder of the lease evaluates and reconciles, however it lost the lease and got it. Both dispatch
+// and clean up.
 func TestOnlyTheHolderLooksForWhatIsDue(t *testing.T) {
 	for name, lose := range map[string]func(w *loopsWorld, holder *side) (back func()){
 		"it stops": func(_ *loopsWorld, holder *side) func() {
@@ -122,8 +125,8 @@ func TestOnlyTheHolderLooksForWhatIsDue(t *testing.T) {
 	}
 }
 
-// freeze holds back what a server says to the database until back is called. A cycle that is in its transaction is cut off: a proxy that
-// holds a statement back keeps the database from ending the transaction of whoever is silent.
+// freeze holds back what a server says to the database until back is called. A cycle that is in its transaction is cut
+// off: a proxy that holds a statement back keeps the database from ending the transaction of whoever is silent.
 func (w *loopsWorld) freeze(s *side) (back func()) {
 	w.t.Helper()
 	thaw := make(chan struct{})
@@ -131,7 +134,8 @@ func (w *loopsWorld) freeze(s *side) (back func()) {
 	w.t.Cleanup(back) // before the server is stopped, which waits for it
 	hold := faultproxy.Pause(func() { <-thaw })
 	s.proxy.Set(
-		faultproxy.Fault{Statement: "open", Do: hold}, faultproxy.Fault{Statement: "acquire", Do: hold}, faultproxy.Fault{Statement: "renew", Do: hold},
+		faultproxy.Fault{Statement: "open", Do: hold}, faultproxy.Fault{Statement: "acquire", Do: hold},
+		faultproxy.Fault{Statement: "renew", Do: hold},
 		faultproxy.Fault{Statement: "release", Do: faultproxy.Swallow}, // of a savepoint in a cycle, and of the lease
 	)
 	return back

@@ -22,7 +22,8 @@ import (
 //go:embed singleton.sql
 var singletonStatements string
 
-// Singleton is a loop of yours that runs on one replica at a time: where its lease is. Its methods are safe for concurrent use.
+// Singleton is a loop of yours that runs on one replica at a time: where its lease is. Its methods are safe for
+// concurrent use.
 type Singleton struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -39,18 +40,24 @@ type Singleton struct {
 type SingletonOptions struct {
 	Schema string // "" is "edda"
 
-	TTL     time.Duration // of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 × Acquire at most
-	Renew   time.Duration // how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 10 s; TTL must be 3 × Renew or more
-	Acquire time.Duration // how often the others bid, ± a quarter, and how long one waits whose run ended; 0 is TTL/3, at most 5 s
+	// of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 ×
+	// Acquire at most
+	TTL time.Duration
+	// how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 10 s; TTL must be 3 × Renew or
+	// more
+	Renew time.Duration
+	// how often the others bid, ± a quarter, and how long one waits whose run ended; 0 is TTL/3, at most 5 s
+	Acquire time.Duration
 	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
 	Stop    time.Duration // how long run may take to return when its term ends, still being renewed; 0 is 30 s
 
-	// Replica is the name of this process for people who look: "" is $EDDA_REPLICA, else the host's name, else a UUID. A random part is
-	// added in any case, so that it need not be unique: a process that is started again is another holder.
+	// Replica is the name of this process for people who look: "" is $EDDA_REPLICA, else the host's name, else a UUID.
+	// A random part is added in any case, so that it need not be unique: a process that is started again is another
+	// holder.
 	Replica string
 
-	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A lease that was released is then taken
-	// at the next bid, and not at once.
+	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A lease that was
+	// released is then taken at the next bid, and not at once.
 	PollOnly bool
 
 	Logger *slog.Logger // nil is slog.Default(). Terms are logged at Info, renewals and lost bids at Debug
@@ -66,12 +73,12 @@ func (o SingletonOptions) withDefaults() SingletonOptions {
 // singletonPrefix keeps the names of users' leases from those of our own.
 const singletonPrefix = "singleton/"
 
-// NewSingleton makes a Singleton. It does no I/O, and reports every fault at once. Its lease is named "singleton/" and name, which is 1 to 117 of
-// a-z, 0-9 and _ . / -, beginning with a letter.
+// NewSingleton makes a Singleton. It does no I/O, and reports every fault at once. Its lease is named "singleton/" and
+// name, which is 1 to 117 of a-z, 0-9 and _ . / -, beginning with a letter.
 //
-// run is called for each term that this replica gets. It must return soon after its Term has ended, and may return before. Then the lease is
-// released, never while run is at work, and after an Acquire interval this replica bids again. An error that run returns is logged. So
-// is a panic, which ends the term and not the process.
+// run is called for each term that this replica gets. It must return soon after its Term has ended, and may return
+// before. Then the lease is released, never while run is at work, and after an Acquire interval this replica bids
+// again. An error that run returns is logged. So is a panic, which ends the term and not the process.
 func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o SingletonOptions) (*Singleton, error) {
 	o = o.withDefaults()
 	s := &Singleton{pool: pg.Committed(pool), name: singletonPrefix + name, run: run, options: o}
@@ -90,7 +97,8 @@ func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o Singl
 		return nil, fmt.Errorf("new singleton %.60q: %w", name, err)
 	}
 	keeper, err := lease.NewKeeper(pool, s.leases, lease.Job{Name: s.name, Run: s.work}, lease.Options{
-		TTL: o.TTL, Renew: o.Renew, Acquire: o.Acquire, Margin: o.Margin, Stop: o.Stop, Holder: o.Replica, Logger: o.Logger,
+		TTL: o.TTL, Renew: o.Renew, Acquire: o.Acquire, Margin: o.Margin, Stop: o.Stop, Holder: o.Replica,
+		Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new singleton %s: %w", name, err)
@@ -113,8 +121,8 @@ func (s *Singleton) load(schema string) (err error) {
 // Name is the name of the lease.
 func (s *Singleton) Name() string { return s.name }
 
-// Connections is how many connections Run opens beside those of the pool: one that renews, and one that listens. With PollOnly it is
-// 0, because what stands between is a pooler, whose connections are not ours to count.
+// Connections is how many connections Run opens beside those of the pool: one that renews, and one that listens. With
+// PollOnly it is 0, because what stands between is a pooler, whose connections are not ours to count.
 func (s *Singleton) Connections() int {
 	if s.options.PollOnly {
 		return 0
@@ -122,7 +130,8 @@ func (s *Singleton) Connections() int {
 	return 2
 }
 
-// Check tells whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it from reading.
+// Check tells whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it
+// from reading.
 func (s *Singleton) Check(ctx context.Context) error {
 	if err := migrations.Check(ctx, s.pool, s.schema); err != nil {
 		return fmt.Errorf("check singleton %s: %w", s.name, err)
@@ -130,9 +139,9 @@ func (s *Singleton) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until run has returned, releases the
-// lease, and returns nil. It returns an error of Check, or one that does not pass by waiting, as when the role lacks a right. A database
-// that is away is waited for.
+// Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until
+// run has returned, releases the lease, and returns nil. It returns an error of Check, or one that does not pass by
+// waiting, as when the role lacks a right. A database that is away is waited for.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -142,7 +151,8 @@ func (s *Singleton) Run(ctx context.Context) error {
 	}
 	group := run.NewGroup(ctx)
 	if !s.options.PollOnly {
-		listener := lease.Listener{Pool: s.pool.Pool, Channel: s.schema.Channel(), Heard: s.heard, Logger: s.options.Logger}
+		listener := lease.Listener{Pool: s.pool.Pool, Channel: s.schema.Channel(), Heard: s.heard,
+			Logger: s.options.Logger}
 		group.Go(listener.Run)
 	}
 	group.Go(s.bid)
@@ -169,7 +179,8 @@ func (s *Singleton) heard(payload string) {
 func (s *Singleton) work(ctx context.Context, t lease.Term) error {
 	err := s.call(&term{Context: ctx, of: s, Term: t})
 	if broken := (*saga.PanicError)(nil); errors.As(err, &broken) {
-		s.options.Logger.Error("edda: the work under a lease panicked", "lease", s.name, "holder", t.Holder, "epoch", t.Epoch,
+		s.options.Logger.Error("edda: the work under a lease panicked", "lease", s.name, "holder", t.Holder, "epoch",
+			t.Epoch,
 			"panic", broken.Value, "stack", string(broken.Stack))
 		return nil
 	}
@@ -189,6 +200,7 @@ func (s *Singleton) call(t Term) (err error) {
 func (s *Singleton) note(last Swept) {
 	s.swept.Store(&last)
 	if last.Took > last.Every {
-		s.options.Logger.Warn("edda: a sweep took longer than its interval", "lease", s.name, "took", last.Took, "every", last.Every)
+		s.options.Logger.Warn("edda: a sweep took longer than its interval", "lease", s.name, "took", last.Took,
+			"every", last.Every)
 	}
 }

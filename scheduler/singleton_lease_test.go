@@ -44,7 +44,8 @@ func TestX5OneOfManyBiddersWins(t *testing.T) {
 	}
 }
 
-// A holder whose renewals go nowhere, for whatever reason, has ended before anybody else begins; then it is followed in time.
+// A holder whose renewals go nowhere, for whatever reason, has ended before anybody else begins; then it is followed in
+// time.
 func TestX5HungHolderIsFollowedAfterItsEnd(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{
 		"renewals swallowed":           faultproxy.Swallow,
@@ -126,7 +127,8 @@ func TestX5OldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	}
 }
 
-// The clock jumps over the end of the term. For a moment there are two that believe to hold the lease, and one whose writes count.
+// The clock jumps over the end of the term. For a moment there are two that believe to hold the lease, and one whose
+// writes count.
 func TestX5ClockJumpsForward(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
@@ -148,8 +150,8 @@ func TestX5ClockJumpsForward(t *testing.T) {
 	}
 }
 
-// The clock goes back by an hour, and with it the end of the term of one that is dead moves away. It is followed all the same, by who has
-// seen nothing of it for a TTL.
+// The clock goes back by an hour, and with it the end of the term of one that is dead moves away. It is followed all
+// the same, by who has seen nothing of it for a TTL.
 func TestX5ClockJumpsBack(t *testing.T) {
 	w := singleOpen(t)
 	proxy, pool := w.faulty()
@@ -164,8 +166,8 @@ func TestX5ClockJumpsBack(t *testing.T) {
 	}
 }
 
-// The holder goes while its renewal is on the way. The renewal is answered first and the release comes after it, so that the renewal
-// neither revives what was released nor hits the next term.
+// The holder goes while its renewal is on the way. The renewal is answered first and the release comes after it, so
+// that the renewal neither revives what was released nor hits the next term.
 func TestX5ReleaseDuringARenewal(t *testing.T) {
 	w := singleOpen(t)
 	proxy, pool := w.faulty()
@@ -192,7 +194,8 @@ func TestX5ReleaseDuringARenewal(t *testing.T) {
 	}
 }
 
-// A loop that goes on after its end is not followed at once, but by its TTL; and nothing of it is committed from then on.
+// A loop that goes on after its end is not followed at once, but by its TTL; and nothing of it is committed from then
+// on.
 func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	w := singleOpen(t)
 	let, begun := make(chan struct{}), make(chan scheduler.Term, 1)
@@ -203,7 +206,8 @@ func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
 		<-let
 		return nil
 	}
-	stop := w.start(w.replica(w.pool, "a", stubborn, brief, func(o *scheduler.SingletonOptions) { o.Stop = 200 * time.Millisecond }))
+	stop := w.start(w.replica(w.pool, "a", stubborn, brief,
+		func(o *scheduler.SingletonOptions) { o.Stop = 200 * time.Millisecond }))
 	term := <-begun
 	w.start(w.replica(w.pool, "b", w.holder("b", nil)))
 	if err := w.leases.Resign(t.Context(), w.lease().Name); err != nil {
@@ -225,7 +229,8 @@ func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	stop()
 }
 
-// The leader is paused inside its protected write, and its term runs out. Until that transaction has ended nobody begins.
+// The leader is paused inside its protected write, and its term runs out. Until that transaction has ended nobody
+// begins.
 func TestX6NewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
@@ -269,7 +274,8 @@ func TestX6NewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	}
 }
 
-// The leader does not come back to its write. The server ends it, and the new leader begins: the old one's write is undone.
+// The leader does not come back to its write. The server ends it, and the new leader begins: the old one's write is
+// undone.
 func TestX6FrozenLeadersWriteIsUndone(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()

@@ -24,13 +24,15 @@ func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	w.find("a", "begins", 1)
 	b := w.replica(w.pool, "b", w.holder("b", nil), rarely)
 	w.start(b)
-	for strings.Count(w.logged(), "lease is held by another") < 2 { // it has bid when it began, and once more when it heard
+	// it has bid when it began, and once more when it heard
+	for strings.Count(w.logged(), "lease is held by another") < 2 {
 		<-time.After(10 * time.Millisecond)
 	}
 	stop()
 	ended, began := w.find("a", "ends", 1), w.find("b", "begins", 1)
 	if began.epoch != ended.epoch+1 || began.at.Before(ended.at) {
-		t.Errorf("b began %v after a had ended, with epoch %d after %d", began.at.Sub(ended.at), began.epoch, ended.epoch)
+		t.Errorf("b began %v after a had ended, with epoch %d after %d", began.at.Sub(ended.at), began.epoch,
+			ended.epoch)
 	}
 	if err := w.leases.Resign(t.Context(), "singleton/sweep"); err != nil {
 		t.Error(err)
@@ -75,7 +77,8 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 		t.Errorf("the third term has epoch %d", third.epoch)
 	}
 	logged := w.logged()
-	for _, want := range []string{`level=ERROR msg="edda: the work under a lease panicked"`, "no shelf", "singleton_life_test.go", "level=WARN", errSweep.Error()} {
+	for _, want := range []string{`level=ERROR msg="edda: the work under a lease panicked"`, "no shelf",
+		"singleton_life_test.go", "level=WARN", errSweep.Error()} {
 		if !strings.Contains(logged, want) {
 			t.Errorf("the log has no %q", want)
 		}
@@ -85,12 +88,14 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 	}
 }
 
-// Who holds it is known on every replica, without asking the database; the log tells of terms at Info and of what repeats at Debug.
+// Who holds it is known on every replica, without asking the database; the log tells of terms at Info and of what
+// repeats at Debug.
 func TestSingletonTellsHowItStands(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
 	a := w.replica(w.pool, "a", w.holder("a", terms))
-	if h := a.Health(); h.Holding || h.Epoch != 0 || h.Holder != "" || h.Lease != "singleton/sweep" || !h.TrustedUntil.IsZero() {
+	if h := a.Health(); h.Holding || h.Epoch != 0 || h.Holder != "" || h.Lease != "singleton/sweep" ||
+		!h.TrustedUntil.IsZero() {
 		t.Errorf("before it runs: %+v", h)
 	}
 	stop := w.start(a)
@@ -105,10 +110,12 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 		time.Until(mine.TrustedUntil) <= 0 || time.Until(mine.TrustedUntil) > singleTimes.TTL {
 		t.Errorf("the holder: %+v", mine)
 	}
-	if theirs.Holding || theirs.Holder != mine.Replica || theirs.Acquired != 0 || !theirs.TrustedUntil.IsZero() || theirs.Replica == mine.Replica {
+	if theirs.Holding || theirs.Holder != mine.Replica || theirs.Acquired != 0 || !theirs.TrustedUntil.IsZero() ||
+		theirs.Replica == mine.Replica {
 		t.Errorf("the other: %+v", theirs)
 	}
-	if !now.Held || now.Holder != mine.Replica || now.Epoch != term.Epoch() || now.Expires.Sub(now.Now) > singleTimes.TTL {
+	if !now.Held || now.Holder != mine.Replica || now.Epoch != term.Epoch() ||
+		now.Expires.Sub(now.Now) > singleTimes.TTL {
 		t.Errorf("the database: %+v", now)
 	}
 	for !strings.Contains(w.logged(), "lease renewed") {
@@ -202,7 +209,8 @@ func TestSweepThatFailsEndsItsTerm(t *testing.T) {
 	if second := w.find("a", "swept", 2); second.epoch != 2 {
 		t.Errorf("epoch %d", second.epoch)
 	}
-	if err := scheduler.Sweep(0, func(scheduler.Term) error { return nil })(nil); err == nil || !strings.Contains(err.Error(), "more than 0") {
+	if err := scheduler.Sweep(0, func(scheduler.Term) error { return nil })(nil); err == nil ||
+		!strings.Contains(err.Error(), "more than 0") {
 		t.Errorf("a sweep every 0: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// singleTimes are those of a replica whose term nobody waits for. An attempt may take five seconds: one that a busy machine keeps waiting
-// for longer is given up, and what it won is a term that nobody knows of.
+// singleTimes are those of a replica whose term nobody waits for. An attempt may take five seconds: one that a busy
+// machine keeps waiting for longer is given up, and what it won is a term that nobody knows of.
 var singleTimes = scheduler.SingletonOptions{TTL: 15 * time.Second, Acquire: 100 * time.Millisecond}
 
 // brief is for a replica whose term ends without a release: a test can wait for that.
@@ -117,7 +117,8 @@ func (w *singleWorld) seen(who, what string, n int) (singleLine, bool) {
 }
 
 // replica makes one that does run, with singleTimes unless change says otherwise.
-func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler.Term) error, change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
+func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler.Term) error,
+	change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
 	w.t.Helper()
 	o := singleTimes
 	o.Schema, o.Replica = w.schema.Name(), who
@@ -218,7 +219,8 @@ func (w *singleWorld) lease() scheduler.LeaseInfo {
 func (w *singleWorld) ledger() (write func(epoch int64) string, count func() map[int64]int) {
 	w.t.Helper()
 	table := pgx.Identifier{w.schema.Name(), "ledger"}.Sanitize()
-	for _, sql := range []string{"CREATE TABLE " + table + " (epoch bigint NOT NULL)", "GRANT ALL ON " + table + " TO public"} {
+	for _, sql := range []string{"CREATE TABLE " + table + " (epoch bigint NOT NULL)", "GRANT ALL ON " + table +
+		" TO public"} {
 		if _, err := pgdev.Pool(w.t).Exec(w.t.Context(), sql); err != nil {
 			w.t.Fatal(err)
 		}
@@ -232,7 +234,8 @@ func (w *singleWorld) ledger() (write func(epoch int64) string, count func() map
 		counts := map[int64]int{}
 		var epoch int64
 		var n int
-		if _, err := pgx.ForEachRow(rows, []any{&epoch, &n}, func() error { counts[epoch] = n; return nil }); err != nil {
+		if _, err := pgx.ForEachRow(rows, []any{&epoch, &n},
+			func() error { counts[epoch] = n; return nil }); err != nil {
 			w.t.Fatal(err)
 		}
 		return counts
@@ -270,7 +273,8 @@ func TestSingletonOptions(t *testing.T) {
 	if err != nil || s.Name() != "singleton/sweep" || s.Connections() != 2 {
 		t.Errorf("%v, %v", s, err)
 	}
-	if _, err := scheduler.NewSingleton(pool, "sweep", run, scheduler.SingletonOptions{TTL: 9 * time.Second, Renew: 3 * time.Second}); err != nil {
+	if _, err := scheduler.NewSingleton(pool, "sweep", run,
+		scheduler.SingletonOptions{TTL: 9 * time.Second, Renew: 3 * time.Second}); err != nil {
 		t.Errorf("a TTL of exactly three renewals: %v", err)
 	}
 }
@@ -279,7 +283,8 @@ func TestSingletonOptions(t *testing.T) {
 func TestSingletonSaysWhoItIs(t *testing.T) {
 	replica := func(name string) string {
 		t.Helper()
-		s, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil }, scheduler.SingletonOptions{Replica: name})
+		s, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
+			scheduler.SingletonOptions{Replica: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +292,8 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 	}
 	t.Setenv("EDDA_REPLICA", "shop-7")
 	t.Setenv("HOSTNAME", "not-asked")
-	if a, b := replica("mine"), replica("mine"); a == b || !strings.HasPrefix(a, "mine/") || !strings.HasPrefix(b, "mine/") {
+	if a, b := replica("mine"), replica("mine"); a == b || !strings.HasPrefix(a, "mine/") ||
+		!strings.HasPrefix(b, "mine/") {
 		t.Errorf("%s, %s", a, b)
 	}
 	if a := replica(""); !strings.HasPrefix(a, "shop-7/") {
@@ -302,7 +308,8 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 		t.Errorf("%s, want the host's name, which is %s", a, host)
 	}
 	t.Setenv("EDDA_REPLICA", "a\nb")
-	if _, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil }, scheduler.SingletonOptions{}); err == nil ||
+	if _, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
+		scheduler.SingletonOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "EDDA_REPLICA") {
 		t.Errorf("a name with a line's end: %v", err)
 	}

@@ -8,18 +8,21 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// Singleton registers a loop of yours that Run runs on one server at a time, beside those of the scheduler: see NewSingleton. It is to be called
-// before Run, and fails when the name is no name, or is given twice. Its times are the defaults of SingletonOptions.
+// Singleton registers a loop of yours that Run runs on one server at a time, beside those of the scheduler: see
+// NewSingleton. It is to be called before Run, and fails when the name is no name, or is given twice. Its times are the
+// defaults of SingletonOptions.
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
-	member, err := NewSingleton(s.pool.Pool, name, run, SingletonOptions{Schema: o.Schema, Replica: o.Replica, PollOnly: o.PollOnly, Logger: o.Logger})
+	member, err := NewSingleton(s.pool.Pool, name, run,
+		SingletonOptions{Schema: o.Schema, Replica: o.Replica, PollOnly: o.PollOnly, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
 	return s.singletons.add(member)
 }
 
-// Leases tells how this server stands to the lease of the scheduler, and to those of its Singletons. It asks nobody and waits for nothing.
+// Leases tells how this server stands to the lease of the scheduler, and to those of its Singletons. It asks nobody and
+// waits for nothing.
 func (s *Scheduler) Leases() []Health {
 	own := healthOf(LeaseName, s.keeper.Health())
 	if last := s.swept.Load(); last != nil {
@@ -28,7 +31,8 @@ func (s *Scheduler) Leases() []Health {
 	return append([]Health{own}, s.singletons.health()...)
 }
 
-// singletons are those that a Scheduler runs beside its own loops, and that share its listener. The zero singletons are none.
+// singletons are those that a Scheduler runs beside its own loops, and that share its listener. The zero singletons are
+// none.
 type singletons struct {
 	mu      sync.Mutex // guards what follows
 	members []*Singleton

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A transaction that has sent for a second commits what it has sent, and the rest goes in others. Meanwhile cycles go on.
+// A transaction that has sent for a second commits what it has sent, and the rest goes in others. Meanwhile cycles go
+// on.
 func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 3, 0)
@@ -115,7 +116,8 @@ func TestCycleCallsNothingOfTheUser(t *testing.T) {
 	if c := w.cycle(s); c.queued != 3 || c.reaped != 1 {
 		t.Errorf("%+v, want 3 queued and 1 reaped", c)
 	}
-	statements := map[string]int{"begin": 1, "open": 1, "try_lock": 1, "load": 1, "savepoint": 2, "reap": 1, "queue": 1, "release": 2, "commit": 1}
+	statements := map[string]int{"begin": 1, "open": 1, "try_lock": 1, "load": 1, "savepoint": 2, "reap": 1, "queue": 1,
+		"release": 2, "commit": 1}
 	for name, n := range p.proxy.Seen() {
 		if statements[name] != n {
 			t.Errorf("the cycle has sent %q %d times, want %v", name, n, statements)
@@ -131,7 +133,8 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 	p := w.behindProxy()
 	s := w.schedulerOver(p.pool)
 	for _, fault := range []faultproxy.Fault{
-		{Statement: "try_lock", When: faultproxy.After}, {Statement: "load", When: faultproxy.After}, {Statement: "reap", When: faultproxy.After},
+		{Statement: "try_lock", When: faultproxy.After}, {Statement: "load", When: faultproxy.After},
+		{Statement: "reap", When: faultproxy.After},
 		{Statement: "queue", When: faultproxy.After}, {Statement: "commit", Do: faultproxy.Swallow},
 	} {
 		p.proxy.Set(fault)
@@ -159,13 +162,15 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 	}
 }
 
-// A Sender that tells somebody else is called before the commit. When that fails, the run is told of again as the same attempt, so that
-// the receiver can tell that it knows it.
+// A Sender that tells somebody else is called before the commit. When that fails, the run is told of again as the same
+// attempt, so that the receiver can tell that it knows it.
 func TestForeignSenderIsToldOfTheSameAttemptAgain(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 1, 0)
-	w.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57014''; END'`)
-	w.exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON :schema.run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION :schema.refuse()`)
+	w.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger
+		LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57014''; END'`)
+	w.exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON :schema.run DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION :schema.refuse()`)
 	var told []saga.Fire
 	w.sender.before = func(_ context.Context, _ saga.Message, f saga.Fire) error {
 		told = append(told, f)

@@ -1,6 +1,6 @@
 -- name: open
--- A transaction of a loop ends by itself when its server hangs. Its statements reach their rows by index, also with a plan that
--- was made when the tables were empty; see the statement of this name in package bus.
+-- A transaction of a loop ends by itself when its server hangs. Its statements reach their rows by index, also with a
+-- plan that was made when the tables were empty; see the statement of this name in package bus.
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', $3, true),
        set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
@@ -12,18 +12,20 @@ SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2,
 SELECT pg_try_advisory_xact_lock($1);
 
 -- name: load
--- The clock is read once, in front: a condition on a function that changes while it is asked is no condition of an index.
--- What this server set aside is passed over.
+-- The clock is read once, in front: a condition on a function that changes while it is asked is no condition of an
+-- index. What this server set aside is passed over.
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 SELECT m.id, m.version, m.name, m.due, m.follows, m.definition, (SELECT c.now FROM clock c)
 FROM :schema.manifest m
-WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due <= (SELECT c.now FROM clock c) AND m.id <> ALL ($2::bigint[])
+WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due <= (SELECT c.now FROM clock c)
+    AND m.id <> ALL ($2::bigint[])
 ORDER BY m.due, m.id
 LIMIT $1;
 
 -- name: reap
--- Whoever has a run locked is about to end it. One whose manifest is locked, or a follower of that, which run_end locks too, is ended by a
--- later cycle: so nothing here waits, in whatever order the locks were taken, and what is locked for long keeps no other run from its end.
+-- Whoever has a run locked is about to end it. One whose manifest is locked, or a follower of that, which run_end locks
+-- too, is ended by a later cycle: so nothing here waits, in whatever order the locks were taken, and what is locked for
+-- long keeps no other run from its end.
 WITH late AS MATERIALIZED (
     SELECT r.id, r.attempt, m.name FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
@@ -33,19 +35,22 @@ WITH late AS MATERIALIZED (
     FOR NO KEY UPDATE OF f SKIP LOCKED
 ), free AS (
     SELECT l.id, l.attempt FROM late l WHERE NOT EXISTS (
-        SELECT FROM :schema.manifest f WHERE f.parent = l.name AND f.follows AND f.id NOT IN (SELECT w.id FROM followers w)))
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('timed_out'::text),
+        SELECT FROM :schema.manifest f WHERE f.parent = l.name AND f.follows AND f.id NOT IN (SELECT w.id
+            FROM followers w)))
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt),
+    array_agg('timed_out'::text),
     array_agg('the run took longer than its manifest allows'::text))) END
 FROM free l;
 
 -- name: queue
--- What was decided about manifests, if they are still what was decided about. One that somebody has locked is left for the next
--- cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that is there already, of the same due
--- time or not dispatched yet, is not made again. A follower has no due times of its own that an index could tell apart, so
--- its due must still be the one that was read. The next due time is written only over the one that it follows.
--- Whether a run was made is asked of a hash: a join would compare each of a thousand with a thousand.
+-- What was decided about manifests, if they are still what was decided about. One that somebody has locked is left for
+-- the next cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that is there already,
+-- of the same due time or not dispatched yet, is not made again. A follower has no due times of its own that an index
+-- could tell apart, so its due must still be the one that was read. The next due time is written only over the one that
+-- it follows. Whether a run was made is asked of a hash: a join would compare each of a thousand with a thousand.
 WITH said AS MATERIALIZED (
-    SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[])
+    SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[],
+        $6::timestamptz[], $7::timestamptz[])
         s(manifest, version, due, run, fire, ready, next)
 ), held AS MATERIALIZED (
     SELECT s.*, m.follows, coalesce(m.group_id, 0) AS group_id, m.priority
@@ -100,17 +105,20 @@ SELECT set_config('synchronous_commit', 'off', true);
 SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) a;
 
 -- name: pick
--- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is asked for:
--- who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has. Active runs are counted
--- in an order that one index alone has, so that no plan goes through those of all groups. What another server has in hand is passed
--- over, so that servers work beside each other; the locks end with this statement, and there is no commit to wait for.
+-- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is
+-- asked for: who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has.
+-- Active runs are counted in an order that one index alone has, so that no plan goes through those of all groups. What
+-- another server has in hand is passed over, so that servers work beside each other; the locks end with this statement,
+-- and there is no commit to wait for.
 WITH RECURSIVE leap AS (
     (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' ORDER BY r.group_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id > l.group_id ORDER BY r.group_id LIMIT 1)
+    SELECT (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id > l.group_id
+        ORDER BY r.group_id LIMIT 1)
     FROM leap l WHERE l.group_id IS NOT NULL
 ), most AS MATERIALIZED (
-    SELECT CASE WHEN count(*) = 1 THEN $1::bigint ELSE greatest(1, (2 * $1 + count(*) - 1) / greatest(1, count(*))) END AS rows FROM leap l WHERE l.group_id IS NOT NULL
+    SELECT CASE WHEN count(*) = 1 THEN $1::bigint ELSE greatest(1, (2 * $1 + count(*) - 1) / greatest(1,
+        count(*))) END AS rows FROM leap l WHERE l.group_id IS NOT NULL
 ), open AS MATERIALIZED (
     SELECT l.group_id, coalesce(g.priority, 0) AS priority, coalesce(g.strict AND g.most IS NOT NULL, false) AS strict,
         greatest(0, least((SELECT m.rows FROM most m), g.most - (
@@ -128,14 +136,16 @@ FROM open o CROSS JOIN LATERAL (
 ORDER BY o.priority DESC, q.priority DESC, q.ready, q.id;
 
 -- name: lock_groups
--- A strict cap is counted while no other server counts it. FOR NO KEY UPDATE lets manifests be added to the group meanwhile.
+-- A strict cap is counted while no other server counts it. FOR NO KEY UPDATE lets manifests be added to the group
+-- meanwhile.
 SELECT g.id FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: rooms
 -- In a statement of its own: this one sees what was committed before the lock was had.
 SELECT g.id, greatest(0, g.most - (
     SELECT count(*) FROM (
-        SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN g.id AND g.id ORDER BY a.group_id LIMIT g.most) x))
+        SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN g.id AND g.id
+            ORDER BY a.group_id LIMIT g.most) x))
 FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) AND g.strict AND g.most IS NOT NULL;
 
 -- name: claim
@@ -152,7 +162,8 @@ FOR NO KEY UPDATE OF r SKIP LOCKED;
 -- name: sent
 WITH went AS (
     UPDATE :schema.run r
-    SET state = 'active', attempt = r.attempt + 1, refused = 0, message_id = ($2::uuid[])[array_position($1::uuid[], r.id)], beat = NULL,
+    SET state = 'active', attempt = r.attempt + 1, refused = 0, message_id = ($2::uuid[])[array_position($1::uuid[],
+        r.id)], beat = NULL,
         deadline = clock_timestamp() + (SELECT m.timeout FROM :schema.manifest m WHERE m.id = r.manifest_id)
     WHERE r.id = ANY ($1::uuid[])
     RETURNING r.id, r.attempt, r.message_id)
@@ -170,11 +181,13 @@ WITH held AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE f.due <= clock_timestamp()) FROM freed f;
 
 -- name: refuse
--- The message could not be sent, which counts ($8 is 1) or does not. The run is still an entry of the queue, or at last it is dead.
+-- The message could not be sent, which counts ($8 is 1) or does not. The run is still an entry of the queue, or at last
+-- it is dead.
 UPDATE :schema.run r
 SET refused = r.refused + $8, error = $4,
     state = CASE WHEN r.refused + $8 >= $5 THEN 'dead' ELSE 'waiting' END,
-    ready = clock_timestamp() + least($6::bigint * power(2, least(r.refused, 30)), $7::bigint) * interval '1 microsecond'
+    ready = clock_timestamp() + least($6::bigint * power(2, least(r.refused, 30)),
+        $7::bigint) * interval '1 microsecond'
 WHERE r.id = $1 AND r.state = 'queued' AND r.attempt = $2 AND r.refused = $3
 RETURNING r.state = 'dead';
 
@@ -187,15 +200,17 @@ SELECT :schema.run_left(ARRAY[$1::uuid])::text;
 -- name: lost
 WITH silent AS MATERIALIZED (
     SELECT r.id, r.attempt FROM :schema.run r
-    WHERE r.state = 'active' AND r.beat IS NOT NULL AND r.beat <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
+    WHERE r.state = 'active' AND r.beat IS NOT NULL
+        AND r.beat <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
     ORDER BY r.beat, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt), array_agg('lost'::text),
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt),
+    array_agg('lost'::text),
     array_agg('its handler gave no sign of life any more'::text))) END
 FROM silent l;
 
 -- name: remind
--- Followers that have not answered a success of their parent, and that nothing has made due: those among the next few in the
--- order of ids.
+-- Followers that have not answered a success of their parent, and that nothing has made due: those among the next few
+-- in the order of ids.
 WITH page AS MATERIALIZED (
     SELECT f.id FROM :schema.manifest f WHERE f.follows AND f.id > $2 ORDER BY f.id LIMIT $1
 ), behind AS MATERIALIZED (
@@ -207,8 +222,8 @@ WITH page AS MATERIALIZED (
 SELECT (SELECT count(*) FROM told), count(*), coalesce(max(page.id), 0) FROM page;
 
 -- name: empty_orphan
--- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in the meantime keeps
--- it, and what is not over stays.
+-- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in
+-- the meantime keeps it, and what is not over stays.
 WITH alone AS MATERIALIZED (
     SELECT m.id FROM :schema.manifest m
     WHERE m.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
@@ -238,4 +253,5 @@ DELETE FROM :schema.run r WHERE r.id = ANY (ARRAY(
     ORDER BY x.ended, x.id LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: probe
-SELECT count(*) FROM (SELECT FROM :schema.manifest m, :schema.run r WHERE m.id = 0 AND r.manifest_id = m.id AND r.attempt = 0) x;
+SELECT count(*) FROM (SELECT FROM :schema.manifest m, :schema.run r WHERE m.id = 0 AND r.manifest_id = m.id
+    AND r.attempt = 0) x;

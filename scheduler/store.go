@@ -42,8 +42,9 @@ type StoreOptions struct {
 	Codec  saga.Codec // nil is saga.JSON; that of the bus which sends the messages
 }
 
-// Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts nothing: it is safe
-// for concurrent use. What it changes, running schedulers see at once when they listen, else within their poll interval.
+// Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts
+// nothing: it is safe for concurrent use. What it changes, running schedulers see at once when they listen, else within
+// their poll interval.
 type Store struct {
 	pool  *pg.Pool
 	sql   pg.Statements
@@ -92,9 +93,9 @@ var errLocked = errors.New("another program changes manifests")
 // lockPoll is how long a change waits before it looks again for the end of another.
 const lockPoll = 20 * time.Millisecond
 
-// alone is change, with no other call of alone in the schema beside it. Declarations, pauses and groups change through it, because
-// live is made from rows of two tables. It asks again and again and does not wait in the database: a session that waits holds
-// a snapshot, and with it the dead rows of every queue.
+// alone is change, with no other call of alone in the schema beside it. Declarations, pauses and groups change through
+// it, because live is made from rows of two tables. It asks again and again and does not wait in the database: a
+// session that waits holds a snapshot, and with it the dead rows of every queue.
 func (s *Store) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	for {
 		err := s.change(ctx, func(tx pgx.Tx) error {

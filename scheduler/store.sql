@@ -1,5 +1,5 @@
--- What programs declare and people change. Moments are clock_timestamp(), the database's clock. Runs are locked in the order of
--- their ids, and after them manifests in the order of theirs.
+-- What programs declare and people change. Moments are clock_timestamp(), the database's clock. Runs are locked in the
+-- order of their ids, and after them manifests in the order of theirs.
 
 -- name: lock_changes
 -- Of this schema alone, by the oid of its table.
@@ -33,9 +33,11 @@ UPDATE :schema.manifest_group g SET owner = '', declared = NULL WHERE g.name = A
 
 -- name: stored_manifests
 -- Those that are declared, and those that the owner has declared before and does not any more.
-SELECT m.id, m.name, m.owner, m.definition::text, coalesce(m.parent, ''), m.follows, coalesce(g.name, ''), m.priority::int, m.overlap, m.retries,
+SELECT m.id, m.name, m.owner, m.definition::text, coalesce(m.parent, ''), m.follows, coalesce(g.name, ''),
+    m.priority::int, m.overlap, m.retries,
        (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
-       coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, sha256(m.body), m.stopped, m.orphaned_at IS NOT NULL, m.due
+       coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, sha256(m.body), m.stopped,
+           m.orphaned_at IS NOT NULL, m.due
 FROM :schema.manifest m LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
 WHERE m.id = ANY (ARRAY(
     SELECT d.id FROM :schema.manifest d WHERE d.name = ANY ($1::text[])
@@ -59,14 +61,18 @@ SELECT count(*) FROM (
     ORDER BY m.id FOR NO KEY UPDATE) locked;
 
 -- name: insert_manifests
-INSERT INTO :schema.manifest (name, owner, definition, parent, follows, group_id, priority, overlap, retries, retry_delay, retry_most,
+INSERT INTO :schema.manifest (name, owner, definition, parent, follows, group_id, priority, overlap, retries,
+    retry_delay, retry_most,
     timeout, kind, body, stopped, due, answered, live)
 SELECT u.name, $1, u.definition::jsonb, nullif(u.parent, ''), u.follows, g.id, u.priority, u.overlap, u.retries,
-    u.retry_delay * interval '1 microsecond', u.retry_most * interval '1 microsecond', nullif(u.timeout, 0) * interval '1 microsecond',
+    u.retry_delay * interval '1 microsecond', u.retry_most * interval '1 microsecond', nullif(u.timeout,
+        0) * interval '1 microsecond',
     u.kind, u.body, u.stopped, u.due, coalesce(p.successes, 0), :schema.manifest_live(u.stopped, NULL, NULL, g.id)
-FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[], $10::bigint[], $11::bigint[],
+FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[],
+    $10::bigint[], $11::bigint[],
     $12::bigint[], $13::text[], $14::bytea[], $15::boolean[], $16::timestamptz[], $17::boolean[])
-    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, stopped, due, afresh)
+    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind,
+        body, stopped, due, afresh)
 LEFT JOIN :schema.manifest_group g ON g.name = u.in_group
 LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows;
 
@@ -74,15 +80,18 @@ LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows;
 -- What an operator has set stays: paused_at and reason.
 UPDATE :schema.manifest m
 SET owner = $1, version = m.version + 1, changed = clock_timestamp(), orphaned_at = NULL,
-    definition = u.definition::jsonb, parent = nullif(u.parent, ''), follows = u.follows, group_id = g.id, priority = u.priority,
+    definition = u.definition::jsonb, parent = nullif(u.parent, ''), follows = u.follows, group_id = g.id,
+        priority = u.priority,
     overlap = u.overlap, retries = u.retries, retry_delay = u.retry_delay * interval '1 microsecond',
     retry_most = u.retry_most * interval '1 microsecond', timeout = nullif(u.timeout, 0) * interval '1 microsecond',
     kind = u.kind, body = u.body, stopped = u.stopped, due = CASE WHEN u.afresh THEN u.due ELSE m.due END,
     answered = CASE WHEN u.afresh THEN coalesce(p.successes, 0) ELSE m.answered END,
     live = :schema.manifest_live(u.stopped, m.paused_at, NULL, g.id)
-FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[], $10::bigint[], $11::bigint[],
+FROM unnest($2::text[], $3::text[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[], $9::int[],
+    $10::bigint[], $11::bigint[],
     $12::bigint[], $13::text[], $14::bytea[], $15::boolean[], $16::timestamptz[], $17::boolean[])
-    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind, body, stopped, due, afresh)
+    u(name, definition, parent, follows, in_group, priority, overlap, retries, retry_delay, retry_most, timeout, kind,
+        body, stopped, due, afresh)
 LEFT JOIN :schema.manifest_group g ON g.name = u.in_group
 LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows
 WHERE m.name = u.name;
@@ -92,20 +101,24 @@ WHERE m.name = u.name;
 UPDATE :schema.manifest f SET answered = 0 WHERE f.parent = ANY ($1::text[]) AND f.follows AND f.answered <> 0;
 
 -- name: orphan
-UPDATE :schema.manifest m SET orphaned_at = clock_timestamp(), live = false WHERE m.id = ANY ($1::bigint[]) AND m.orphaned_at IS NULL;
+UPDATE :schema.manifest m SET orphaned_at = clock_timestamp(), live = false WHERE m.id = ANY ($1::bigint[])
+    AND m.orphaned_at IS NULL;
 
 -- name: manifest_id
 SELECT m.id FROM :schema.manifest m WHERE m.name = $1;
 
 -- name: pause
-UPDATE :schema.manifest m SET paused_at = coalesce(m.paused_at, clock_timestamp()), reason = $2, live = false WHERE m.name = $1;
+UPDATE :schema.manifest m SET paused_at = coalesce(m.paused_at, clock_timestamp()), reason = $2, live = false
+    WHERE m.name = $1;
 
 -- name: resume
 UPDATE :schema.manifest m
-SET paused_at = NULL, reason = '', live = :schema.manifest_live(m.stopped, NULL, m.orphaned_at, m.group_id) WHERE m.name = $1;
+SET paused_at = NULL, reason = '', live = :schema.manifest_live(m.stopped, NULL, m.orphaned_at, m.group_id)
+    WHERE m.name = $1;
 
 -- name: pause_group
-UPDATE :schema.manifest_group g SET paused_at = coalesce(g.paused_at, clock_timestamp()), reason = $2 WHERE g.name = $1 RETURNING g.id;
+UPDATE :schema.manifest_group g SET paused_at = coalesce(g.paused_at, clock_timestamp()), reason = $2 WHERE g.name = $1
+    RETURNING g.id;
 
 -- name: resume_group
 UPDATE :schema.manifest_group g SET paused_at = NULL, reason = '' WHERE g.name = $1 RETURNING g.id;
@@ -119,11 +132,13 @@ WHERE m.id = h.id AND m.live <> :schema.manifest_live(m.stopped, m.paused_at, m.
 
 -- name: set_group
 INSERT INTO :schema.manifest_group AS g (name, most, strict, priority) VALUES ($1, nullif($2::int, 0), $3, $4)
-ON CONFLICT ON CONSTRAINT manifest_group_name_unique DO UPDATE SET most = excluded.most, strict = excluded.strict, priority = excluded.priority;
+ON CONFLICT ON CONSTRAINT manifest_group_name_unique DO UPDATE SET most = excluded.most, strict = excluded.strict,
+    priority = excluded.priority;
 
 -- name: trigger
 WITH m AS MATERIALIZED (
-    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned FROM :schema.manifest m WHERE m.name = $1
+    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned FROM :schema.manifest m
+        WHERE m.name = $1
 ), queued AS (
     INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority, kind, body)
     SELECT $2, m.id, coalesce(m.group_id, 0), 'manual', CASE WHEN $3::bigint > 0 THEN 'waiting' ELSE 'queued' END,
@@ -135,13 +150,15 @@ WITH m AS MATERIALIZED (
 SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), :schema.nudge(:schema.channel(), 'dispatch') FROM m;
 
 -- name: activate
--- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for this one.
--- It is found by its id: OFFSET 0 keeps the planner from the indexes of all active runs.
+-- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for
+-- this one. It is found by its id: OFFSET 0 keeps the planner from the indexes of all active runs.
 WITH parent AS MATERIALIZED (
-    SELECT r.due FROM (SELECT * FROM :schema.run x WHERE x.id = $2 OFFSET 0) r JOIN :schema.manifest p ON p.id = r.manifest_id
+    SELECT r.due FROM (SELECT * FROM :schema.run x WHERE x.id = $2 OFFSET 0) r
+        JOIN :schema.manifest p ON p.id = r.manifest_id
     WHERE r.attempt = $3 AND r.state = 'active' AND p.name = $4
 ), m AS MATERIALIZED (
-    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned, NOT m.follows AND m.parent = $4 IS TRUE AS ours
+    SELECT m.id, m.kind, m.priority, m.group_id, m.orphaned_at IS NOT NULL AS orphaned, NOT m.follows
+        AND m.parent = $4 IS TRUE AS ours
     FROM :schema.manifest m WHERE m.name = $1
 ), queued AS (
     INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, priority, kind, body)
@@ -180,7 +197,8 @@ UNION ALL (SELECT r.id FROM :schema.run r WHERE r.state = 'waiting' AND r.group_
 LIMIT $3;
 
 -- name: runs_not_sent
-SELECT r.id FROM :schema.run r WHERE r.manifest_id = $1 AND r.queued <= $2 AND r.state IN ('waiting', 'queued') AND r.attempt = 0 LIMIT $3;
+SELECT r.id FROM :schema.run r WHERE r.manifest_id = $1 AND r.queued <= $2 AND r.state IN ('waiting', 'queued')
+    AND r.attempt = 0 LIMIT $3;
 
 -- name: group_id
 SELECT g.id FROM :schema.manifest_group g WHERE g.name = $1;
@@ -196,7 +214,8 @@ UPDATE :schema.manifest m SET run = r.id FROM :schema.run r
 WHERE r.id = $1 AND m.id = r.manifest_id AND m.run IS NULL AND NOT m.overlap AND r.origin IN ('schedule', 'dependent');
 
 -- name: stored_schedule
-SELECT m.id, m.definition::text, m.due, m.orphaned_at IS NOT NULL, clock_timestamp() FROM :schema.manifest m WHERE m.name = $1;
+SELECT m.id, m.definition::text, m.due, m.orphaned_at IS NOT NULL, clock_timestamp() FROM :schema.manifest m
+    WHERE m.name = $1;
 
 -- name: backfill
 WITH queued AS (
@@ -210,23 +229,30 @@ WITH queued AS (
 SELECT count(*), :schema.nudge(:schema.channel(), 'dispatch') FROM queued;
 
 -- name: list_manifests
--- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page of one.
+-- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page
+-- of one.
 SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
        coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''),
        CASE WHEN g.most IS NULL THEN 0 ELSE (
-           SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id = g.id LIMIT g.most) x) END,
-       m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
+           SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active'
+               AND a.group_id = g.id LIMIT g.most) x) END,
+       m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch
+           FROM m.retry_most) * 1000000)::bigint,
        coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
-       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, m.state, m.due, m.run, coalesce(o.state, ''), o.ready, m.held, coalesce(h.error, ''),
+       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, m.state, m.due, m.run, coalesce(o.state, ''), o.ready,
+           m.held, coalesce(h.error, ''),
        m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
 FROM (
     SELECT m.*, s.state FROM :schema.manifest m
-    CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held' WHEN NOT m.live THEN 'paused'
+    CROSS JOIN LATERAL (SELECT CASE WHEN m.orphaned_at IS NOT NULL THEN 'orphan' WHEN m.held IS NOT NULL THEN 'held'
+        WHEN NOT m.live THEN 'paused'
         ELSE 'live' END AS state) s
-    WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($6 = '' OR s.state = $6)
+    WHERE m.name >= $1 AND m.name <> $2 AND starts_with(m.name, $3) AND ($4 = '' OR m.owner = $4) AND ($6 = ''
+        OR s.state = $6)
       AND ($5 = '' OR m.group_id = (SELECT g.id FROM :schema.manifest_group g WHERE g.name = $5))
     ORDER BY m.name LIMIT $8) m
-LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason FROM :schema.manifest_group g WHERE g.id = m.group_id LIMIT 1) g ON true
+LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason FROM :schema.manifest_group g
+    WHERE g.id = m.group_id LIMIT 1) g ON true
 LEFT JOIN LATERAL (SELECT p.name, p.succeeded FROM :schema.manifest p WHERE p.name = m.parent LIMIT 1) p ON true
 LEFT JOIN LATERAL (SELECT o.state, o.ready FROM :schema.run o WHERE o.id = m.run LIMIT 1) o ON true
 LEFT JOIN LATERAL (SELECT h.error FROM :schema.run h WHERE h.id = m.held LIMIT 1) h ON true
@@ -234,11 +260,15 @@ ORDER BY m.name;
 
 -- name: list_runs
 -- Ids are in the order of time, but for the clocks of those who made them.
-SELECT r.id, m.name, coalesce((SELECT g.name FROM :schema.manifest_group g WHERE g.id = r.group_id), ''), r.origin, r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
-       CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat, r.queued, r.ended, r.error, r.note
+SELECT r.id, m.name, coalesce((SELECT g.name FROM :schema.manifest_group g WHERE g.id = r.group_id), ''), r.origin,
+    r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
+       CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat,
+           r.queued, r.ended, r.error, r.note
 FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
-WHERE r.id >= $1 AND r.id <= $2 AND ($3::bigint = 0 OR r.manifest_id = $3::bigint) AND ($4::int = 0 OR r.group_id = $4::int) AND ($5 = '' OR r.state = $5)
-  AND ($6::timestamptz IS NULL OR r.queued >= $6::timestamptz) AND ($7::timestamptz IS NULL OR r.queued < $7::timestamptz)
+WHERE r.id >= $1 AND r.id <= $2 AND ($3::bigint = 0 OR r.manifest_id = $3::bigint) AND ($4::int = 0
+    OR r.group_id = $4::int) AND ($5 = '' OR r.state = $5)
+  AND ($6::timestamptz IS NULL OR r.queued >= $6::timestamptz) AND ($7::timestamptz IS NULL
+      OR r.queued < $7::timestamptz)
 ORDER BY r.id DESC LIMIT $9;
 
 -- name: attempts

@@ -33,7 +33,8 @@ type GroupChanges struct {
 
 // None tells whether nothing differs.
 func (c Changes) None() bool {
-	return len(c.Created)+len(c.Changed)+len(c.Orphaned)+len(c.Groups.Created)+len(c.Groups.Changed)+len(c.Groups.Orphaned) == 0
+	return len(c.Created)+len(c.Changed)+len(c.Orphaned)+len(c.Groups.Created)+len(c.Groups.Changed)+len(
+		c.Groups.Orphaned) == 0
 }
 
 // declaration is what one owner says at one time.
@@ -44,17 +45,19 @@ type declaration struct {
 	prune  bool // what it leaves out is an orphan
 }
 
-// Sync makes what is stored what owner declares, in one transaction. A manifest that owner declared before and leaves out now becomes
-// an orphan: it fires no more, keeps what it is due, and comes back when it is declared again; after a grace it is deleted. Manifests
-// of other owners are never touched: one of the same name is ErrOwned. What an operator has set stays: a pause, and the cap or
-// priority of a group whose declaration is what it was. A changed When begins anew; other changes leave the next due time alone.
+// Sync makes what is stored what owner declares, in one transaction. A manifest that owner declared before and leaves
+// out now becomes an orphan: it fires no more, keeps what it is due, and comes back when it is declared again; after a
+// grace it is deleted. Manifests of other owners are never touched: one of the same name is ErrOwned. What an operator
+// has set stays: a pause, and the cap or priority of a group whose declaration is what it was. A changed When begins
+// anew; other changes leave the next due time alone.
 //
-// An empty declaration changes nothing and prunes nothing: a program that lost its list must not stop everything. So the last
-// manifest of an owner goes by Remove.
+// An empty declaration changes nothing and prunes nothing: a program that lost its list must not stop everything. So
+// the last manifest of an owner goes by Remove.
 //
-// Processes may call it at the same time: each is one transaction, one after the other, and those that find nothing to change write nothing. Of
-// two versions of a program the one that starts last has its way.
-func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes, err error) {
+// Processes may call it at the same time: each is one transaction, one after the other, and those that find nothing to
+// change write nothing. Of two versions of a program the one that starts last has its way.
+func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
+	err error) {
 	if len(groups)+len(manifests) == 0 {
 		return Changes{}, nil
 	}
@@ -73,7 +76,8 @@ func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifest
 }
 
 // Diff is what Sync would change. It writes nothing, and locks nothing.
-func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes, err error) {
+func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
+	err error) {
 	if len(groups)+len(manifests) == 0 {
 		return Changes{}, nil
 	}

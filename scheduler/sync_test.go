@@ -23,7 +23,8 @@ func TestSyncCreatesChangesAndOrphans(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	due := s.ask("SELECT due FROM :schema.manifest WHERE name = 'a'")
-	s.says("due at once", "true", "SELECT bool_and(due <= clock_timestamp() AND live AND version = 1) FROM :schema.manifest")
+	s.says("due at once", "true", "SELECT bool_and(due <= clock_timestamp() AND live AND version = 1) FROM "+
+		":schema.manifest")
 
 	b.Priority, b.Message = 3, settle{Day: "monday"}
 	changes, err = s.Sync(s.ctx(), "shop", nil, []Manifest{a, b})
@@ -46,7 +47,8 @@ func TestOrphanComesBackWithWhatItIsDue(t *testing.T) {
 	s.sync("shop", every("a"), every("b"))
 	due := s.ask("SELECT due FROM :schema.manifest WHERE name = 'b'")
 	s.sync("shop", every("a"))
-	s.says("orphan", "f t", "SELECT format('%s %s', live, orphaned_at IS NOT NULL) FROM :schema.manifest WHERE name = 'b'")
+	s.says("orphan", "f t", "SELECT format('%s %s', live, orphaned_at IS NOT NULL) FROM :schema.manifest WHERE "+
+		"name = 'b'")
 	if again := s.sync("shop", every("a")); !again.None() {
 		t.Errorf("an orphan is an orphan once: %+v", again)
 	}
@@ -54,7 +56,8 @@ func TestOrphanComesBackWithWhatItIsDue(t *testing.T) {
 	if diff := cmp.Diff([]Change{{"b", []string{"orphan"}}}, changes.Changed); diff != "" {
 		t.Error(diff)
 	}
-	s.says("back", "true "+due, "SELECT live || ' ' || due FROM :schema.manifest WHERE name = 'b' AND orphaned_at IS NULL")
+	s.says("back", "true "+due, "SELECT live || ' ' || due FROM :schema.manifest WHERE name = 'b' AND "+
+		"orphaned_at IS NULL")
 }
 
 func TestEmptyDeclarationPrunesNothing(t *testing.T) {
@@ -84,7 +87,8 @@ func TestOwnersLeaveEachOtherAlone(t *testing.T) {
 	// What its owner has given up is free.
 	s.sync("shop", every("b"))
 	s.sync("bank", every("c"), every("a"))
-	s.says("owners", "a bank, b shop, c bank", "SELECT string_agg(name || ' ' || owner, ', ' ORDER BY name) FROM :schema.manifest WHERE live")
+	s.says("owners", "a bank, b shop, c bank", "SELECT string_agg(name || ' ' || owner, ', ' ORDER BY name) FROM "+
+		":schema.manifest WHERE live")
 	_, err = s.Sync(s.ctx(), "shop", []Group{{Name: "g"}}, []Manifest{every("b")})
 	s.must(err)
 	_, err = s.Sync(s.ctx(), "bank", []Group{{Name: "g"}}, []Manifest{every("c")})
@@ -104,7 +108,8 @@ func TestOperatorsPauseAndCapSurviveADeploy(t *testing.T) {
 		m.Message = settle{Day: message}
 		_, err = s.Sync(s.ctx(), "shop", groups, []Manifest{m})
 		s.must(err)
-		s.says("paused", "false the bank is down", "SELECT live || ' ' || reason FROM :schema.manifest WHERE paused_at IS NOT NULL")
+		s.says("paused", "false the bank is down", "SELECT live || ' ' || reason FROM :schema.manifest WHERE "+
+			"paused_at IS NOT NULL")
 		s.says("cap", "1", "SELECT most FROM :schema.manifest_group")
 	}
 	groups[0].Max = 7
@@ -113,7 +118,8 @@ func TestOperatorsPauseAndCapSurviveADeploy(t *testing.T) {
 	s.says("cap that was declared anew", "7", "SELECT most FROM :schema.manifest_group")
 }
 
-// A deploy starts the newer program first; then one of the older restarts. The older has its way until a newer starts again, and nothing is lost.
+// A deploy starts the newer program first; then one of the older restarts. The older has its way until a newer starts
+// again, and nothing is lost.
 func TestOlderProgramBesideANewerOne(t *testing.T) {
 	s := newShelf(t)
 	older, newer := []Manifest{every("a")}, []Manifest{every("a"), every("b")}
@@ -157,12 +163,14 @@ func TestFollowers(t *testing.T) {
 	s.exec("UPDATE :schema.manifest SET successes = 7 WHERE name = 'a'")
 	s.sync("bank", after("b", "a"), after("c", "b"))
 	s.says("a new follower has nothing to catch up", "b 7 , c 0 ",
-		"SELECT string_agg(format('%s %s %s', name, answered, due), ', ' ORDER BY name) FROM :schema.manifest WHERE follows")
+		"SELECT string_agg(format('%s %s %s', name, answered, due), ', ' ORDER BY name) FROM :schema.manifest "+
+			"WHERE follows")
 	_, err := s.Sync(s.ctx(), "shop", nil, []Manifest{every("x"), after("y", "nobody")})
 	refuses(t, err, `manifest "y"`, `"nobody"`, "neither declared nor stored")
 	_, err = s.Sync(s.ctx(), "shop", nil, []Manifest{after("a", "c")})
 	refuses(t, err, "in a circle", "a after c after b after a")
-	_, err = s.Sync(s.ctx(), "shop", nil, []Manifest{every("a"), after("p", "q"), after("q", "r"), after("r", "p"), after("s", "r")})
+	_, err = s.Sync(s.ctx(), "shop", nil, []Manifest{every("a"), after("p", "q"), after("q", "r"), after("r", "p"),
+		after("s", "r")})
 	refuses(t, err, "p after q after r after p")
 	_, err = s.Sync(s.ctx(), "bank", nil, []Manifest{after("c", "b")})
 	refuses(t, err, `its parent "b" is neither declared nor stored`)
@@ -199,19 +207,20 @@ func TestBadDeclarations(t *testing.T) {
 		"Message: it is not set":         with(func(m *Manifest) { m.Message = nil }),
 		"Message: kind":                  with(func(m *Manifest) { m.Message = unnamed{} }),
 		"encode broken":                  with(func(m *Manifest) { m.Message = broken{} }),
-		"the limit is 1048576":           with(func(m *Manifest) { m.Message = saga.Raw{Name: "k", Body: make([]byte, 1<<20+1)} }),
-		"Group: name of 1 bytes":         with(func(m *Manifest) { m.Group = "G" }),
-		`Group: "g" is neither`:          with(func(m *Manifest) { m.Group = "g" }),
-		"Priority: 32: want 0 to 31":     with(func(m *Manifest) { m.Priority = 32 }),
-		"Priority: -1":                   with(func(m *Manifest) { m.Priority = -1 }),
-		"Retries: -2":                    with(func(m *Manifest) { m.Retries = -2 }),
-		"Retries: 101":                   with(func(m *Manifest) { m.Retries = 101 }),
-		"RetryDelay: -1s":                with(func(m *Manifest) { m.RetryDelay = -time.Second }),
-		"RetryMost: -1s":                 with(func(m *Manifest) { m.RetryMost = -time.Second }),
-		"never fires":                    with(func(m *Manifest) { m.When = Cron("0 0 30 2 *", "UTC") }),
-		"Timeout: 1ms":                   with(func(m *Manifest) { m.Timeout = time.Millisecond }),
-		"Timeout: -1s":                   with(func(m *Manifest) { m.Timeout = -time.Second }),
-		"declared twice":                 append(with(func(*Manifest) {}), every("bad")),
+		"the limit is 1048576": with(
+			func(m *Manifest) { m.Message = saga.Raw{Name: "k", Body: make([]byte, 1<<20+1)} }),
+		"Group: name of 1 bytes":     with(func(m *Manifest) { m.Group = "G" }),
+		`Group: "g" is neither`:      with(func(m *Manifest) { m.Group = "g" }),
+		"Priority: 32: want 0 to 31": with(func(m *Manifest) { m.Priority = 32 }),
+		"Priority: -1":               with(func(m *Manifest) { m.Priority = -1 }),
+		"Retries: -2":                with(func(m *Manifest) { m.Retries = -2 }),
+		"Retries: 101":               with(func(m *Manifest) { m.Retries = 101 }),
+		"RetryDelay: -1s":            with(func(m *Manifest) { m.RetryDelay = -time.Second }),
+		"RetryMost: -1s":             with(func(m *Manifest) { m.RetryMost = -time.Second }),
+		"never fires":                with(func(m *Manifest) { m.When = Cron("0 0 30 2 *", "UTC") }),
+		"Timeout: 1ms":               with(func(m *Manifest) { m.Timeout = time.Millisecond }),
+		"Timeout: -1s":               with(func(m *Manifest) { m.Timeout = -time.Second }),
+		"declared twice":             append(with(func(*Manifest) {}), every("bad")),
 	} {
 		_, err := s.Sync(s.ctx(), "shop", nil, manifests)
 		refuses(t, err, says, `"shop"`, `manifest `)
@@ -219,7 +228,8 @@ func TestBadDeclarations(t *testing.T) {
 		refuses(t, err, says)
 	}
 	for says, g := range map[string]Group{
-		`group "G": name`: {Name: "G"}, "Max is -1": {Name: "g", Max: -1}, "Max is 1000001": {Name: "g", Max: 1_000_001},
+		`group "G": name`: {Name: "G"}, "Max is -1": {Name: "g", Max: -1},
+		"Max is 1000001": {Name: "g", Max: 1_000_001},
 		"no cap to keep": {Name: "g", Strict: true}, "Priority is 40": {Name: "g", Priority: 40},
 	} {
 		_, err := s.Sync(s.ctx(), "shop", []Group{g}, nil)
@@ -244,7 +254,8 @@ func TestDefaultsAreStored(t *testing.T) {
 	m.Timeout, m.Retries, m.RetryDelay = NoTimeout, -1, 2*time.Hour
 	s.sync("shop", every("a"), m)
 	s.says("stored", "a 3 00:05:00 01:00:00 00:20:00, b 0 02:00:00 02:00:00 none",
-		"SELECT string_agg(format('%s %s %s %s %s', name, retries, retry_delay, retry_most, coalesce(timeout::text, 'none')), ', ' ORDER BY name) FROM :schema.manifest")
+		"SELECT string_agg(format('%s %s %s %s %s', name, retries, retry_delay, retry_most, "+
+			"coalesce(timeout::text, 'none')), ', ' ORDER BY name) FROM :schema.manifest")
 	if changes := s.sync("shop", every("a"), m); !changes.None() {
 		t.Errorf("the same again: %+v", changes)
 	}
@@ -252,7 +263,8 @@ func TestDefaultsAreStored(t *testing.T) {
 
 func many(n int, prefix string) (all []Manifest) {
 	for i := range n {
-		all = append(all, Manifest{Name: fmt.Sprintf("%s/%05d", prefix, i), When: Every(time.Hour), Message: settle{Day: fmt.Sprint(i)}})
+		all = append(all, Manifest{Name: fmt.Sprintf("%s/%05d", prefix, i), When: Every(time.Hour),
+			Message: settle{Day: fmt.Sprint(i)}})
 	}
 	return all
 }

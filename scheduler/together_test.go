@@ -52,12 +52,14 @@ func TestSenderOfManyIsGivenMany(t *testing.T) {
 		t.Errorf("%d calls for %d runs, want 1", n, mostTogether)
 	}
 	w.onceEach()
-	if n := w.count("SELECT count(*) FROM :schema.sent_message s JOIN :schema.run_attempt a ON a.run = s.run AND a.message_id = s.id"); n != mostTogether {
+	if n := w.count("SELECT count(*) FROM :schema.sent_message s JOIN :schema.run_attempt a ON a.run = s.run AND " +
+		"a.message_id = s.id"); n != mostTogether {
 		t.Errorf("%d attempts name the message of their run, want %d", n, mostTogether)
 	}
 }
 
-// One that cannot be sent, or that breaks the transaction, is dead; the others of its transaction are sent again, each once.
+// One that cannot be sent, or that breaks the transaction, is dead; the others of its transaction are sent again, each
+// once.
 func TestWhatCannotBeSentTogetherGoesAlone(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)

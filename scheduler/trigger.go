@@ -17,9 +17,9 @@ type TriggerOptions struct {
 	Priority int           // 1 to 31; 0 is that of the manifest
 }
 
-// Trigger queues a run of a manifest, whatever its schedule says, and whether it is paused or not. input is sent in place of the manifest's own
-// message and must be of the same kind; nil is that message. Each call is a run of its own, beside those that are open. ErrNoManifest
-// when there is none, or it is an orphan.
+// Trigger queues a run of a manifest, whatever its schedule says, and whether it is paused or not. input is sent in
+// place of the manifest's own message and must be of the same kind; nil is that message. Each call is a run of its own,
+// beside those that are open. ErrNoManifest when there is none, or it is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
 	run := newRunID()
 	kind, body, err := s.input(input)
@@ -55,7 +55,8 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 		kind, called     string
 		orphaned, queued bool
 	)
-	err := s.pool.Row(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued, &called)
+	err := s.pool.Row(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued,
+		&called)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || pg.Constraint(err) == "run_manifest_fkey":
 		return ErrNoManifest
@@ -69,18 +70,21 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 	return nil
 }
 
-// Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Fire of that handler.
-// input is as that of Trigger. If an activation of the manifest is open (it waits, is queued, active or dead), fresh is false, and run is
-// that one. Errors: ErrNotCurrent when fire is of no current run of the parent, ErrNoManifest when there is none or it is an orphan.
+// Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Fire of
+// that handler. input is as that of Trigger. If an activation of the manifest is open (it waits, is queued, active or
+// dead), fresh is false, and run is that one. Errors: ErrNotCurrent when fire is of no current run of the parent,
+// ErrNoManifest when there is none or it is an orphan.
 //
-// It commits by itself, also when the handler fails after it: the attempt that follows finds it open, or activates once more if it has
-// ended by then. ActivateTx has no such gap.
-func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID, fresh bool, err error) {
+// It commits by itself, also when the handler fails after it: the attempt that follows finds it open, or activates once
+// more if it has ended by then. ActivateTx has no such gap.
+func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID,
+	fresh bool, err error) {
 	return s.activate(ctx, s.pool, activation{fire, manifest, input})
 }
 
 // ActivateTx is Activate in the transaction of the handler.
-func (s *Store) ActivateTx(ctx context.Context, tx pgx.Tx, fire saga.Fire, manifest string, input saga.Message) (run saga.ID, fresh bool, err error) {
+func (s *Store) ActivateTx(ctx context.Context, tx pgx.Tx, fire saga.Fire, manifest string,
+	input saga.Message) (run saga.ID, fresh bool, err error) {
 	return s.activate(ctx, tx, activation{fire, manifest, input})
 }
 
@@ -100,8 +104,10 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 		err = fmt.Errorf("no run: a dormant manifest is activated by a handler of its parent's run: %w", ErrNotCurrent)
 	}
 	for tries := 0; err == nil && tries < mostRaces && run.IsZero(); tries++ {
-		// Nothing comes back when an activation committed or ended between the statement's snapshot and its look at the index.
-		run, fresh, err = s.tryActivate(ctx, db, a, []any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, newRunID(), kind, body})
+		// Nothing comes back when an activation committed or ended between the statement's snapshot and its look at the
+		// index.
+		run, fresh, err = s.tryActivate(ctx, db, a,
+			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, newRunID(), kind, body})
 	}
 	if err == nil && run.IsZero() {
 		err = ErrTaken
@@ -112,13 +118,15 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 	return run, fresh, nil
 }
 
-func (s *Store) tryActivate(ctx context.Context, db queryer, a activation, args []any) (run saga.ID, fresh bool, err error) {
+func (s *Store) tryActivate(ctx context.Context, db queryer, a activation, args []any) (run saga.ID, fresh bool,
+	err error) {
 	var (
 		kind, called            string
 		orphaned, ours, current bool
 		queued, open            *saga.ID
 	)
-	err = db.QueryRow(ctx, s.sql.Get("activate"), args...).Scan(&kind, &orphaned, &ours, &current, &queued, &open, &called)
+	err = db.QueryRow(ctx, s.sql.Get("activate"), args...).Scan(&kind, &orphaned, &ours, &current, &queued, &open,
+		&called)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return run, false, ErrNoManifest

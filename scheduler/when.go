@@ -26,23 +26,25 @@ const (
 
 func (r rule) rule() rule { return r }
 
-// Cron is due when the wall clock of zone matches expr: five fields (minute, hour, day of month, month, weekday), six with the
-// seconds first, or a name like @daily. Where both days are restricted, one of them is enough. The zone is an IANA name
-// such as Europe/Berlin, or UTC.
+// Cron is due when the wall clock of zone matches expr: five fields (minute, hour, day of month, month, weekday), six
+// with the seconds first, or a name like @daily. Where both days are restricted, one of them is enough. The zone is an
+// IANA name such as Europe/Berlin, or UTC.
 //
-// One rule holds when the clock is changed: a moment that the expression names is due when the clock first shows it or a
-// later one.
+// One rule holds when the clock is changed: a moment that the expression names is due when the clock first shows it or
+// a later one.
 //
-//   - Clocks go forward, 02:00 becomes 03:00: what is named between is due at 03:00, as one due time, together with 03:00 if that is
-//     named too. So 02:30 each day is due each day. Where a whole date is jumped over, its moments are due as the next one begins.
-//   - Clocks go back, 03:00 becomes 02:00: what is named between is due the first time and not again. So 02:30 each day is due
-//     once, and an expression for each 5 minutes pauses for that hour. [Every] is for what must go on by elapsed time.
+//   - Clocks go forward, 02:00 becomes 03:00: what is named between is due at 03:00, as one due time, together with
+//     03:00 if that is named too. So 02:30 each day is due each day. Where a whole date is jumped over, its moments are
+//     due as the next one begins.
+//   - Clocks go back, 03:00 becomes 02:00: what is named between is due the first time and not again. So 02:30 each day
+//     is due once, and an expression for each 5 minutes pauses for that hour. [Every] is for what must go on by elapsed
+//     time.
 //
 // The first due time is the first after the declaration.
 func Cron(expr, zone string) When { return rule{Kind: cronRule, Expr: expr, Zone: zone} }
 
-// Every is due at once when it is declared first, and then each d of elapsed time, from 1 s to ten years. However late a run
-// begins, the due times stay on that grid.
+// Every is due at once when it is declared first, and then each d of elapsed time, from 1 s to ten years. However late
+// a run begins, the due times stay on that grid.
 func Every(d time.Duration) When { return rule{Kind: everyRule, Every: d} }
 
 // Once is due at t, one time. A time that has passed is a due time that was missed: Manifest.Misfire decides.

@@ -24,8 +24,8 @@ func (r rule) String() string {
 	return r.Kind
 }
 
-// Waits says in sentences why the manifest does not fire at this moment: each reason there is, what somebody has to do about first. A manifest
-// that is live and has nothing due yet gets the sentence that says so.
+// Waits says in sentences why the manifest does not fire at this moment: each reason there is, what somebody has to do
+// about first. A manifest that is live and has nothing due yet gets the sentence that says so.
 func (m ManifestInfo) Waits() (reasons []string) {
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if m.misread != "" {
@@ -41,7 +41,8 @@ func (m ManifestInfo) Waits() (reasons []string) {
 		say("It is paused since %s%s.", stamp(m.Paused), because(m.Reason))
 	}
 	if !m.GroupPaused.IsZero() {
-		say("Its group %s is paused since %s%s: what is queued waits too.", m.Group, stamp(m.GroupPaused), because(m.GroupReason))
+		say("Its group %s is paused since %s%s: what is queued waits too.", m.Group, stamp(m.GroupPaused),
+			because(m.GroupReason))
 	}
 	if !m.Held.IsZero() {
 		say("Run %s is dead and holds it until somebody retries or cancels that: %s", m.Held, m.HeldError)
@@ -82,7 +83,8 @@ func (m ManifestInfo) waitsForDue() string {
 	case dormantRule:
 		return fmt.Sprintf("It fires when a run of %s activates it.%s", m.Parent, m.orphanOf())
 	case afterRule:
-		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent, or(stamp(m.ParentFired), "never"), m.orphanOf())
+		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent,
+			or(stamp(m.ParentFired), "never"), m.orphanOf())
 	}
 	return "It is due never again: it has fired, or it has expired."
 }

@@ -36,7 +36,8 @@ func loopsOpen(t *testing.T) *loopsWorld {
 		w.owner = pgtest.Pool(t)
 	}
 	// Without any unique constraint: what is sent twice is seen twice.
-	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, kind text); GRANT ALL ON :schema.sent_message TO PUBLIC")
+	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, " +
+		"kind text); GRANT ALL ON :schema.sent_message TO PUBLIC")
 	w.sender = &tableSender{schema: schema}
 	return w
 }
@@ -58,7 +59,8 @@ func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o .
 		}
 	}
 	id, f := newRunID(), settings.Fire
-	_, err = tx.Exec(ctx, s.schema.Render("-- name: send\nINSERT INTO :schema.sent_message VALUES ($1, $2, $3, $4, $5, $6)"),
+	_, err = tx.Exec(ctx, s.schema.Render("-- name: send\nINSERT INTO :schema.sent_message VALUES ($1, $2, $3, "+
+		"$4, $5, $6)"),
 		id, f.Run, f.Manifest, f.Attempt, f.Due, m.Kind())
 	return saga.Sent{ID: id}, err
 }
@@ -122,13 +124,16 @@ func (w *loopsWorld) queued(prefix string, n int, group int) {
 		w.t.Fatal(err)
 	}
 	defer tx.Rollback(w.t.Context())
-	if _, err := tx.Exec(w.t.Context(), "SET LOCAL session_replication_role = replica"); err != nil { // foreign keys are not looked at
+	// foreign keys are not looked at
+	if _, err := tx.Exec(w.t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(w.t.Context(), w.schema.Render(`WITH m AS (INSERT INTO :schema.manifest (name, definition, kind, body, group_id)
+	if _, err := tx.Exec(w.t.Context(), w.schema.Render(
+		`WITH m AS (INSERT INTO :schema.manifest (name, definition, kind, body, group_id)
 			VALUES ($1, '{"rule":{"kind":"on_demand"}}', 'ping', '{}', nullif($3::int, 0)) RETURNING id)
 		INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready)
-		SELECT gen_random_uuid(), m.id, $3, 'manual', 'queued', now(), now() - n * interval '1 millisecond' FROM m, generate_series(1, $2::int) n`), prefix, n, group); err != nil {
+		SELECT gen_random_uuid(), m.id, $3, 'manual', 'queued', now(), now() - n * interval '1 millisecond' FROM m,
+		generate_series(1, $2::int) n`), prefix, n, group); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := tx.Commit(w.t.Context()); err != nil {
@@ -138,7 +143,8 @@ func (w *loopsWorld) queued(prefix string, n int, group int) {
 
 func (w *loopsWorld) group(name string, most int, strict bool, priority int) (id int) {
 	w.t.Helper()
-	if err := w.owner.QueryRow(w.t.Context(), w.schema.Render(`INSERT INTO :schema.manifest_group (name, most, strict, priority)
+	if err := w.owner.QueryRow(w.t.Context(),
+		w.schema.Render(`INSERT INTO :schema.manifest_group (name, most, strict, priority)
 		VALUES ($1, nullif($2::int, 0), $3, $4) RETURNING id`), name, most, strict, priority).Scan(&id); err != nil {
 		w.t.Fatal(err)
 	}
@@ -164,7 +170,8 @@ func (w *loopsWorld) cycle(s *Scheduler) cycle {
 // drain dispatches until there is nothing queued or waiting that is ready.
 func (w *loopsWorld) drain(s *Scheduler) {
 	w.t.Helper()
-	for w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' OR state = 'waiting' AND ready <= clock_timestamp()") > 0 {
+	for w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' OR state = 'waiting' AND ready <= "+
+		"clock_timestamp()") > 0 {
 		if _, err := s.pass(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
@@ -174,31 +181,39 @@ func (w *loopsWorld) drain(s *Scheduler) {
 // end is what the bus does when a handler has ended.
 func (w *loopsWorld) end(manifest, outcome string) int {
 	w.t.Helper()
-	return w.count(`SELECT coalesce(cardinality(:schema.run_end(array_agg(r.id), array_agg(r.attempt), array_agg($2::text), array_agg('because'::text))), 0)
-		FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = $1 AND r.state = 'active'`, manifest, outcome)
+	return w.count(`SELECT coalesce(cardinality(:schema.run_end(array_agg(r.id), array_agg(r.attempt),
+		array_agg($2::text), array_agg('because'::text))), 0)
+		FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = $1 AND r.state = 'active'`,
+		manifest, outcome)
 }
 
 // states tells the runs of a manifest, in their order.
 func (w *loopsWorld) states(manifest string) string {
 	w.t.Helper()
-	return w.text(`SELECT coalesce(string_agg(r.origin || ' ' || r.state || ' ' || r.attempt, ', ' ORDER BY r.due, r.id), '')
+	return w.text(`SELECT coalesce(string_agg(r.origin || ' ' || r.state || ' ' || r.attempt, ', ' ORDER BY r.due,
+		r.id), '')
 		FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = $1`, manifest)
 }
 
-// onceEach fails unless every run that was sent was sent once for each attempt, and every run that says so has its message.
+// onceEach fails unless every run that was sent was sent once for each attempt, and every run that says so has its
+// message.
 func (w *loopsWorld) onceEach() {
 	w.t.Helper()
 	for what, sql := range map[string]string{
-		"messages that were sent twice": `SELECT coalesce(sum(n - 1), 0)::int FROM (SELECT count(*) AS n FROM :schema.sent_message GROUP BY run, attempt) x`,
+		"messages that were sent twice": `SELECT coalesce(sum(n - 1), 0)::int FROM (SELECT count(*) AS n
+			FROM :schema.sent_message GROUP BY run, attempt) x`,
 		"messages without an attempt": `SELECT count(*)::int FROM :schema.sent_message s WHERE NOT EXISTS (
 			SELECT FROM :schema.run_attempt a WHERE a.run = s.run AND a.attempt = s.attempt AND a.message_id = s.id)`,
 		"attempts without a message": `SELECT count(*)::int FROM :schema.run_attempt a WHERE NOT EXISTS (
 			SELECT FROM :schema.sent_message s WHERE a.run = s.run AND a.attempt = s.attempt AND a.message_id = s.id)`,
-		"runs whose attempts are not counted": `SELECT count(*)::int FROM :schema.run r WHERE r.attempt <> (SELECT count(*) FROM :schema.run_attempt a WHERE a.run = r.id)`,
+		"runs whose attempts are not counted": `SELECT count(*)::int FROM :schema.run r
+			WHERE r.attempt <> (SELECT count(*) FROM :schema.run_attempt a WHERE a.run = r.id)`,
 		"due times with two runs": `SELECT coalesce(sum(n - 1), 0)::int FROM (
-			SELECT count(*) AS n FROM :schema.run WHERE origin IN ('schedule', 'backfill') GROUP BY manifest_id, due) x`,
+			SELECT count(*) AS n FROM :schema.run WHERE origin IN ('schedule', 'backfill') GROUP BY manifest_id,
+			due) x`,
 		"entries beside another": `SELECT coalesce(sum(n - 1), 0)::int FROM (SELECT count(*) AS n FROM :schema.run
-			WHERE state IN ('waiting', 'queued') AND attempt = 0 AND origin IN ('schedule', 'dependent') GROUP BY manifest_id) x`,
+			WHERE state IN ('waiting', 'queued') AND attempt = 0 AND origin IN ('schedule', 'dependent')
+			GROUP BY manifest_id) x`,
 	} {
 		if n := w.count(sql); n != 0 {
 			w.t.Errorf("%d %s", n, what)

@@ -195,7 +195,8 @@ func (a OffsetsAdapter) AckMessageQuery(p sql.AckMessageQueryParams) (sql.Query,
 		}
 	}
 	query, _, err := adapterStatement(a.Schema, "done")
-	return sql.Query{Query: query, Args: []any{p.Topic, "{" + strings.Join(claims, ",") + "}", "{" + strings.Join(ids, ",") + "}"}}, err
+	return sql.Query{Query: query, Args: []any{p.Topic, "{" + strings.Join(claims, ",") + "}",
+		"{" + strings.Join(ids, ",") + "}"}}, err
 }
 
 // ConsumedMessageQuery is empty: the row lock is the claim.
@@ -222,5 +223,6 @@ func checkGroup(group string) error {
 	if group == "" {
 		return nil
 	}
-	return fmt.Errorf("consumer group %.80q: a queue has none; give each group a queue of its own, or use this package's Subscriber", group)
+	return fmt.Errorf("consumer group %.80q: a queue has none; give each group a queue of its own, or use this "+
+		"package's Subscriber", group)
 }

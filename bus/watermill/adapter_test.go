@@ -98,7 +98,8 @@ func TestStockPublisherAndSubscriber(t *testing.T) {
 		for _, want := range sent {
 			got := receive(w, messages)
 			if !got.Equals(want) {
-				t.Errorf("%s: got %q %v %q, want %q %v %q", name, got.UUID, got.Metadata, got.Payload, want.UUID, want.Metadata, want.Payload)
+				t.Errorf("%s: got %q %v %q, want %q %v %q", name, got.UUID, got.Metadata, got.Payload, want.UUID,
+					want.Metadata, want.Payload)
 			}
 			got.Ack()
 		}
@@ -115,7 +116,8 @@ func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters)) // two workers may take the messages in another order
+	// two workers may take the messages in another order
+	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters))
 	messages, err := w.stockSubscriber(sql.BeginnerFromStdSQL(db), sql.SubscriberConfig{}).Subscribe(t.Context(), "out")
 	if err != nil {
 		t.Fatal(err)
@@ -163,15 +165,17 @@ func (c *counter) Up(ctx *saga.Context, m countUp) error {
 	return nil
 }
 
-var counters = saga.Define("counter", saga.Options{}, saga.StartedBy(func(m countUp) string { return m.Key }, (*counter).Up))
+var counters = saga.Define("counter", saga.Options{},
+	saga.StartedBy(func(m countUp) string { return m.Key }, (*counter).Up))
 
-// ackOne publishes ten messages through adapters, acks the first and lets the deadline of the second pass. It returns when
-// the stock subscriber has written down what it makes of that.
+// ackOne publishes ten messages through adapters, acks the first and lets the deadline of the second pass. It returns
+// when the stock subscriber has written down what it makes of that.
 func ackOne(w *world, topic string, schema sql.SchemaAdapter, offsets sql.OffsetsAdapter) {
 	w.Helper()
 	db := sql.BeginnerFromPgx(w.pool)
 	deadline := 50 * time.Millisecond
-	s := w.stockSubscriber(db, sql.SubscriberConfig{SchemaAdapter: schema, OffsetsAdapter: offsets, AckDeadline: &deadline})
+	s := w.stockSubscriber(db, sql.SubscriberConfig{SchemaAdapter: schema, OffsetsAdapter: offsets,
+		AckDeadline: &deadline})
 	if err := s.SubscribeInitialize(topic); err != nil {
 		w.Fatal(err)
 	}
@@ -240,7 +244,8 @@ func TestStockSubscribersShareAQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.stockPublisher(db, watermill.SchemaAdapter{}).Publish("shared", message.NewMessage("1", nil), message.NewMessage("2", nil)); err != nil {
+	if err := w.stockPublisher(db, watermill.SchemaAdapter{}).Publish("shared", message.NewMessage("1", nil),
+		message.NewMessage("2", nil)); err != nil {
 		t.Fatal(err)
 	}
 	first, second := receive(w, one), receive(w, two) // both in hand at a time
@@ -259,15 +264,22 @@ func TestAdaptersRefuse(t *testing.T) {
 	wrong.Metadata.Set("edda-from", "me")
 	group := sql.SelectQueryParams{Topic: "a", ConsumerGroup: "g"}
 	for what, err := range map[string]error{
-		"cannot name an Edda queue":   second(a.InsertQuery(sql.InsertQueryParams{Topic: "Orders"})),
-		"reserved":                    second(a.InsertQuery(sql.InsertQueryParams{Topic: "a", Msgs: message.Messages{wrong}})),
-		"is nil":                      second(a.InsertQuery(sql.InsertQueryParams{Topic: "a", Msgs: message.Messages{nil}})),
-		"a queue of its own":          second(a.SelectQuery(group)),
-		"BatchSize is -1":             second(watermill.SchemaAdapter{BatchSize: -1}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
-		"BatchSize is 10001":          second(watermill.SchemaAdapter{BatchSize: 10_001}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
-		"both adapters together":      second(o.AckMessageQuery(sql.AckMessageQueryParams{Topic: "a", Rows: []sql.Row{{}}})),
-		"reserved by Postgres":        second(watermill.SchemaAdapter{Schema: "pg_x"}.InsertQuery(sql.InsertQueryParams{Topic: "a"})),
-		"there is no endpoint nobody": w.stockPublisher(sql.BeginnerFromPgx(w.pool), a).Publish("nobody", message.NewMessage("1", nil)),
+		"cannot name an Edda queue": second(a.InsertQuery(sql.InsertQueryParams{Topic: "Orders"})),
+		"reserved": second(
+			a.InsertQuery(sql.InsertQueryParams{Topic: "a", Msgs: message.Messages{wrong}})),
+		"is nil": second(
+			a.InsertQuery(sql.InsertQueryParams{Topic: "a", Msgs: message.Messages{nil}})),
+		"a queue of its own": second(a.SelectQuery(group)),
+		"BatchSize is -1": second(
+			watermill.SchemaAdapter{BatchSize: -1}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
+		"BatchSize is 10001": second(
+			watermill.SchemaAdapter{BatchSize: 10_001}.SelectQuery(sql.SelectQueryParams{Topic: "a"})),
+		"both adapters together": second(
+			o.AckMessageQuery(sql.AckMessageQueryParams{Topic: "a", Rows: []sql.Row{{}}})),
+		"reserved by Postgres": second(
+			watermill.SchemaAdapter{Schema: "pg_x"}.InsertQuery(sql.InsertQueryParams{Topic: "a"})),
+		"there is no endpoint nobody": w.stockPublisher(sql.BeginnerFromPgx(w.pool), a).Publish("nobody",
+			message.NewMessage("1", nil)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%q is not said: %v", what, err)
@@ -303,7 +315,8 @@ func TestUnmarshalReadsAnyHeader(t *testing.T) {
 		`{"a":1,"b":{"c":null}}`:         `{"a":"1","b":"{\"c\":null}","edda_kind":"k"}`,
 		"no header\xff":                  `{"edda_header":"no header` + "\uFFFD" + `","edda_kind":"k"}`,
 	} {
-		got, err := watermill.SchemaAdapter{}.UnmarshalMessage(sql.UnmarshalMessageParams{Row: row{int64(1), "(0,1)", "an id", "k", header, "body"}})
+		got, err := watermill.SchemaAdapter{}.UnmarshalMessage(
+			sql.UnmarshalMessageParams{Row: row{int64(1), "(0,1)", "an id", "k", header, "body"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,13 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// BatchPublisher is a Publisher that a relay may give several messages in one Publish. It promises that they are written in the order
-// given, and never one without all before it: when Publish returns an error, none of them is there, or some of the first.
+// BatchPublisher is a Publisher that a relay may give several messages in one Publish. It promises that they are
+// written in the order given, and never one without all before it: when Publish returns an error, none of them is
+// there, or some of the first.
 //
-// An error of many messages blames none of them. So a relay then publishes the messages of that batch one by one, with the
-// same UUIDs, and what it learns of each is what decides: whether it is a dead letter, and whether the other side is away. A UUID that is
-// there already must be no error.
+// An error of many messages blames none of them. So a relay then publishes the messages of that batch one by one, with
+// the same UUIDs, and what it learns of each is what decides: whether it is a dead letter, and whether the other side
+// is away. A UUID that is there already must be no error.
 type BatchPublisher interface {
 	message.Publisher
 

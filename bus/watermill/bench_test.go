@@ -59,7 +59,8 @@ func BenchmarkPublish(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stock, err := sql.NewPublisher(sql.BeginnerFromPgx(pool), sql.PublisherConfig{SchemaAdapter: watermill.SchemaAdapter{}, AutoInitializeSchema: true}, nil)
+	stock, err := sql.NewPublisher(sql.BeginnerFromPgx(pool),
+		sql.PublisherConfig{SchemaAdapter: watermill.SchemaAdapter{}, AutoInitializeSchema: true}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

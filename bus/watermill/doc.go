@@ -17,9 +17,10 @@
 //     transaction, with what the first try wrote: answer such a failure by not answering, or by a savepoint.
 //   - Middleware, for Watermill's middleware around the handlers of an endpoint.
 //
-// And across the border: NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those of
-// any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md. A BatchPublisher is given many messages at a time, and a
-// Subscriber that marks its messages InOrder may have many in hand; the module bus/watermill/jetstream has both.
+// And across the border: NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those
+// of any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md. A BatchPublisher is given many
+// messages at a time, and a Subscriber that marks its messages InOrder may have many in hand; the module
+// bus/watermill/jetstream has both.
 //
 // A topic is a queue, hence an endpoint's name: [a-z][a-z0-9_.-]{0,62}. Any other is refused. With a ConsumerGroup a
 // topic is a kind of events, and each group has a queue of its own. The metadata edda_kind is the kind; a message
@@ -27,11 +28,11 @@
 //
 // # States of a message
 //
-// Queued; taken, by the row lock of an open transaction; given out; acked; gone with the commit of its batch. A Subscriber
-// is an endpoint whose step waits for the answer. So a transaction is open while receivers work: at most AckDeadline
-// for one message, and a batch begins no other after 50 ms. A slow receiver holds one connection and one transaction, and
-// holds back vacuum for as long; work of minutes belongs elsewhere. What is behind a message in hand stays locked for
-// the batch's time, and is left to others after it.
+// Queued; taken, by the row lock of an open transaction; given out; acked; gone with the commit of its batch. A
+// Subscriber is an endpoint whose step waits for the answer. So a transaction is open while receivers work: at most
+// AckDeadline for one message, and a batch begins no other after 50 ms. A slow receiver holds one connection and one
+// transaction, and holds back vacuum for as long; work of minutes belongs elsewhere. What is behind a message in hand
+// stays locked for the batch's time, and is left to others after it.
 //
 // A nack, or no answer in time, puts the message back at its place, without a count of attempts, and it comes first
 // again after some 50 ms. So one that can never be handled blocks the queue of a Subscriber without a Policy. With one
@@ -46,8 +47,8 @@
 // Saga messages do not pass through Watermill's Router, which acks and publishes in separate acts: write a saga where
 // they belong together.
 //
-// An Intake acks what is committed. While the database is away it nacks, with a back-off; a message that cannot be one of this
-// database, or with which a function of its options panics, becomes a dead letter with its bytes and is acked.
+// An Intake acks what is committed. While the database is away it nacks, with a back-off; a message that cannot be one
+// of this database, or with which a function of its options panics, becomes a dead letter with its bytes and is acked.
 //
 // # Log
 //

@@ -8,12 +8,12 @@ import (
 
 type inOrderKey struct{}
 
-// InOrder is for a Subscriber that gives out several messages before the first is answered. Messages whose context is made of ctx belong
-// together: when one of them is nacked, the Subscriber ends ctx, gives out nothing more under it, and begins again with that
-// message, or one before it, under another context.
+// InOrder is for a Subscriber that gives out several messages before the first is answered. Messages whose context is
+// made of ctx belong together: when one of them is nacked, the Subscriber ends ctx, gives out nothing more under it,
+// and begins again with that message, or one before it, under another context.
 //
-// An Intake that has nacked one waits for that end, and nacks all that it still has under the same context. So nothing is brought in
-// before the message that it follows.
+// An Intake that has nacked one waits for that end, and nacks all that it still has under the same context. So nothing
+// is brought in before the message that it follows.
 func InOrder(ctx context.Context) context.Context {
 	return context.WithValue(ctx, inOrderKey{}, true)
 }
@@ -36,8 +36,8 @@ func (r *intakeRun) stillWanted(batch []*message.Message) []*message.Message {
 	return wanted
 }
 
-// awaitWithdrawal returns when what belongs to the nacked messages of a batch is known by its context. After the end of the run nobody
-// waits, and nothing more is brought in.
+// awaitWithdrawal returns when what belongs to the nacked messages of a batch is known by its context. After the end of
+// the run nobody waits, and nothing more is brought in.
 func (r *intakeRun) awaitWithdrawal(ctx context.Context, batch []*message.Message) {
 	for _, m := range batch {
 		if !isInOrder(m) || !isNacked(m) {

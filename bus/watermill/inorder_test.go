@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// manyInHand is a subscriber that gives out all it has before the first is answered, as InOrder allows. After a nack it waits until it
-// is told to go on.
+// manyInHand is a subscriber that gives out all it has before the first is answered, as InOrder allows. After a nack it
+// waits until it is told to go on.
 type manyInHand struct {
 	all  []*message.Message
 	goOn chan struct{}
@@ -89,8 +89,10 @@ func TestNothingOvertakesANackedMessage(t *testing.T) {
 	// The first transaction fails, and no other.
 	for _, statement := range []string{
 		`CREATE SEQUENCE ` + name + `.tries`,
-		`CREATE FUNCTION ` + name + `.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('` + name + `.tries') = 1 THEN RAISE 'not now'; END IF; RETURN NULL; END $$`,
-		`CREATE TRIGGER refuse AFTER INSERT ON ` + name + `.` + w.table("orders") + ` FOR EACH STATEMENT EXECUTE FUNCTION ` + name + `.refuse()`,
+		`CREATE FUNCTION ` + name + `.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('` + name +
+			`.tries') = 1 THEN RAISE 'not now'; END IF; RETURN NULL; END $$`,
+		`CREATE TRIGGER refuse AFTER INSERT ON ` + name + `.` + w.table("orders") +
+			` FOR EACH STATEMENT EXECUTE FUNCTION ` + name + `.refuse()`,
 	} {
 		if _, err := w.pool.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -103,7 +105,8 @@ func TestNothingOvertakesANackedMessage(t *testing.T) {
 	}
 	s.goOn <- struct{}{}
 	w.until("all have come", func() bool { return w.left("orders") >= 60 })
-	rows, err := w.pool.Query(t.Context(), `SELECT convert_from(body, 'UTF8') FROM `+name+`.`+w.table("orders")+` ORDER BY due, id`)
+	rows, err := w.pool.Query(t.Context(), `SELECT convert_from(body, 'UTF8') FROM `+name+`.`+w.table("orders")+
+		` ORDER BY due, id`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +119,8 @@ func TestNothingOvertakesANackedMessage(t *testing.T) {
 func (w *world) table(endpoint string) (table string) {
 	w.Helper()
 	name := pgx.Identifier{w.schema}.Sanitize()
-	if err := w.pool.QueryRow(w.Context(), `SELECT 'queue_' || id FROM `+name+`.queue WHERE endpoint = $1`, endpoint).Scan(&table); err != nil {
+	if err := w.pool.QueryRow(w.Context(), `SELECT 'queue_' || id FROM `+name+`.queue WHERE endpoint = $1`,
+		endpoint).Scan(&table); err != nil {
 		w.Fatal(err)
 	}
 	return table

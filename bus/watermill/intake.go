@@ -20,8 +20,8 @@ import (
 type IntakeOptions struct {
 	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy.
 	Endpoint string
-	// Source is what the ids are unique within; "" is the topic. Two brokers with a topic of one name need two sources. Once
-	// messages have come it stays what it is: under another name everything that is delivered again is new.
+	// Source is what the ids are unique within; "" is the topic. Two brokers with a topic of one name need two sources.
+	// Once messages have come it stays what it is: under another name everything that is delivered again is new.
 	Source string
 
 	// A message with which one of these two panics becomes a dead letter, under its UUID and what KindOf says.
@@ -29,7 +29,8 @@ type IntakeOptions struct {
 	ID   func(*message.Message) string // that tells a message from every other one of the source; nil is its UUID
 
 	// Subscriptions is how often the topic is subscribed to. 0 is 1, which keeps the order; most brokers then have one
-	// message in flight, and each has a transaction of its own. More of them make batches, where the subscriber shares the topic among them.
+	// message in flight, and each has a transaction of its own. More of them make batches, where the subscriber shares
+	// the topic among them.
 	Subscriptions int
 	BatchMax      int           // messages of one transaction; 0 is 500
 	BatchBytes    int           // of their payloads; 0 is 4 MiB
@@ -46,8 +47,8 @@ const (
 	flushTimeout       = 30 * time.Second
 )
 
-// Intake brings the messages of a topic, from any Watermill subscriber, into the queues of this database, each id once. It acks a
-// message when the transaction that holds it is committed, and not before.
+// Intake brings the messages of a topic, from any Watermill subscriber, into the queues of this database, each id once.
+// It acks a message when the transaction that holds it is committed, and not before.
 type Intake struct {
 	bus        *bus.Bus
 	topic      string
@@ -56,8 +57,9 @@ type Intake struct {
 	running    atomic.Bool
 }
 
-// NewIntake makes an Intake. It does no I/O. It fails when b or subscriber is nil, the topic is empty, or an option is out of range.
-// The subscriber stays the caller's: Run ends its subscriptions by their context, and nobody here closes it.
+// NewIntake makes an Intake. It does no I/O. It fails when b or subscriber is nil, the topic is empty, or an option is
+// out of range. The subscriber stays the caller's: Run ends its subscriptions by their context, and nobody here closes
+// it.
 func NewIntake(b *bus.Bus, topic string, subscriber message.Subscriber, o IntakeOptions) (*Intake, error) {
 	var faults []error
 	if b == nil {
@@ -146,9 +148,10 @@ func (i *Intake) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run subscribes and brings messages in until ctx ends; then it takes no more, commits and acks what it has begun, nacks the rest, and
-// waits for the subscriber to close its channels. It returns nil after a clean end, bus.ErrDrain when the subscriber did not close them
-// within Drain, bus.ErrNotInstalled, and bus.ErrRunning. A subscription that fails or ends is made again, with a back-off.
+// Run subscribes and brings messages in until ctx ends; then it takes no more, commits and acks what it has begun,
+// nacks the rest, and waits for the subscriber to close its channels. It returns nil after a clean end, bus.ErrDrain
+// when the subscriber did not close them within Drain, bus.ErrNotInstalled, and bus.ErrRunning. A subscription that
+// fails or ends is made again, with a back-off.
 func (i *Intake) Run(ctx context.Context) error {
 	if !i.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("%s: %w", i.Name(), bus.ErrRunning)

@@ -17,7 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A message with which a function of the user's panics, or ends its goroutine, stops nobody: it is a dead letter, with its bytes and a kind to be retried under.
+// A message with which a function of the user's panics, or ends its goroutine, stops nobody: it is a dead letter, with
+// its bytes and a kind to be retried under.
 func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t)
 	b := broker(t)
@@ -49,7 +50,9 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 	name := pgx.Identifier{w.schema}.Sanitize()
 	letters := func() (found string) {
-		if err := w.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', endpoint, kind, convert_from(body, 'UTF8'), error), '; ' ORDER BY body), '')
+		if err := w.pool.QueryRow(t.Context(),
+			`SELECT coalesce(string_agg(concat_ws(' ', endpoint, kind, convert_from(body, 'UTF8'), error), '; '
+				ORDER BY body), '')
 			FROM `+name+`.dead_letter`).Scan(&found); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +127,8 @@ func TestIntakeWhileConnectionsBreak(t *testing.T) {
 	broken.intake(b, watermill.IntakeOptions{Endpoint: "orders"})
 	for _, f := range []faultproxy.Fault{
 		{Statement: "lock_ring"}, {Statement: "claim_received"}, {Statement: "claim_received", When: faultproxy.After},
-		{Statement: "insert_in_order", When: faultproxy.After}, {Statement: "commit"}, {Statement: "commit", Do: faultproxy.Swallow},
+		{Statement: "insert_in_order", When: faultproxy.After}, {Statement: "commit"},
+		{Statement: "commit", Do: faultproxy.Swallow},
 	} {
 		t.Logf("%v", f)
 		acked, nacked, left := b.different(), b.nacked.Load(), w.left("orders")
@@ -132,7 +136,8 @@ func TestIntakeWhileConnectionsBreak(t *testing.T) {
 		send()
 		w.until("some are nacked", func() bool { return b.nacked.Load() >= nacked+2 })
 		if got := b.different(); got != acked || w.left("orders") != left {
-			t.Errorf("%v: %d are acked and %d are there, while nothing could be written", f, got-acked, w.left("orders")-left)
+			t.Errorf("%v: %d are acked and %d are there, while nothing could be written", f, got-acked,
+				w.left("orders")-left)
 		}
 		proxy.Set()
 		w.until("all are acked", func() bool { return b.different() == acked+n })
@@ -230,7 +235,10 @@ func TestIntakeWhoseAcksAreLostHandlesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.until("all have come twice, and are handled", func() bool { return b.deliveries.Load() >= 2*n && w.left("orders") == 0 && w.left("shipping") >= n })
+	w.until("all have come twice, and are handled", func() bool {
+		return b.deliveries.Load() >= 2*n &&
+			w.left("orders") == 0 && w.left("shipping") >= n
+	})
 	if got := w.left("shipping"); got != n {
 		t.Errorf("%d messages were sent, want %d", got, n)
 	}

@@ -93,12 +93,14 @@ func TestIntakeOptionsOutOfRange(t *testing.T) {
 		"BatchBytes is -1, want at most 67108864":          {BatchBytes: -1},
 		"Drain is -1ns, want a positive time (0 is 10s)":   {Drain: -1},
 	} {
-		if _, err := watermill.NewIntake(w.bus, "paid", broker(t), o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := watermill.NewIntake(w.bus, "paid", broker(t), o); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if _, err := watermill.NewIntake(nil, "", nil, watermill.IntakeOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "bus is nil") || !strings.Contains(err.Error(), "topic is empty") || !strings.Contains(err.Error(), "subscriber is nil") {
+		!strings.Contains(err.Error(), "bus is nil") || !strings.Contains(err.Error(), "topic is empty") ||
+		!strings.Contains(err.Error(), "subscriber is nil") {
 		t.Error(err)
 	}
 }
@@ -163,7 +165,8 @@ func TestIntakeNacksWhileTheDatabaseRefuses(t *testing.T) {
 	if b.acked.Load() != 0 || time.Since(begun) < 200*time.Millisecond {
 		t.Errorf("after %v %d are acked, %d nacked", time.Since(begun), b.acked.Load(), b.nacked.Load())
 	}
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE `+pgx.Identifier{w.schema, "away"}.Sanitize()+` RENAME TO ring`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE `+pgx.Identifier{w.schema, "away"}.Sanitize()+
+		` RENAME TO ring`); err != nil {
 		t.Fatal(err)
 	}
 	w.until("all have come", func() bool { return w.left("orders") == 20 && b.acked.Load() == 20 })

@@ -13,8 +13,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// intakeRun is one Run: subscriptions hand what arrives to one collector, and that hands batches to one flusher. There is
-// no timer: while a batch is being committed, what arrives joins the next.
+// intakeRun is one Run: subscriptions hand what arrives to one collector, and that hands batches to one flusher. There
+// is no timer: while a batch is being committed, what arrives joins the next.
 type intakeRun struct {
 	*Intake
 	arrived chan *message.Message
@@ -41,13 +41,15 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 		if time.Since(begun) > time.Minute {
 			retry.Reset()
 		}
-		r.options.Logger.Warn("edda: a subscription ended and is made again", "intake", r.Name(), "topic", r.topic, "error", err)
+		r.options.Logger.Warn("edda: a subscription ended and is made again", "intake", r.Name(), "topic", r.topic,
+			"error", err)
 		_ = run.Sleep(ctx, retry.NextBackOff()) // its error is the loop's condition
 	}
 	return nil
 }
 
-// open calls the subscriber, which may be anybody's: a panic of it, or the end of its goroutine, is a subscription that failed.
+// open calls the subscriber, which may be anybody's: a panic of it, or the end of its goroutine, is a subscription that
+// failed.
 func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
 	err = fmt.Errorf("Subscribe: %w", errExited)
 	run.Call(func() {
@@ -57,7 +59,8 @@ func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, 
 	return channel, err
 }
 
-// follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription, everything is refused.
+// follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription,
+// everything is refused.
 func (r *intakeRun) follow(ctx context.Context, channel <-chan *message.Message) error {
 	for {
 		select {
@@ -130,12 +133,13 @@ func (r *intakeRun) flushAll(ctx context.Context) error {
 	return nil
 }
 
-// flush brings a batch in and answers it. The end of ctx does not end a transaction that has begun. A failure is answered late,
-// so that neither a broker that gives out again at once nor a database that is away makes this spin.
+// flush brings a batch in and answers it. The end of ctx does not end a transaction that has begun. A failure is
+// answered late, so that neither a broker that gives out again at once nor a database that is away makes this spin.
 func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	_, err := r.bus.Arrive(within, bus.ArriveOptions{From: r.options.Source, Endpoint: r.options.Endpoint}, r.arrivals(batch)...)
+	_, err := r.bus.Arrive(within, bus.ArriveOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
+		r.arrivals(batch)...)
 	if err == nil {
 		r.retry.Reset()
 		for _, m := range batch {
@@ -143,7 +147,8 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 		}
 		return
 	}
-	r.options.Logger.Warn("edda: messages were not brought in", "intake", r.Name(), "topic", r.topic, "messages", len(batch), "error", err)
+	r.options.Logger.Warn("edda: messages were not brought in", "intake", r.Name(), "topic", r.topic, "messages",
+		len(batch), "error", err)
 	_ = run.Sleep(ctx, run.Jitter(r.retry.NextBackOff())) // cut short by the end
 	nack(batch)
 }
@@ -169,7 +174,8 @@ func standard(topic string, m *message.Message) bus.Arrival {
 }
 
 // arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
-// functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter it has a kind.
+// functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter
+// it has a kind.
 func (r *intakeRun) arrival(m *message.Message, asked *string) bus.Arrival {
 	a := standard(r.topic, m)
 	id, kind, err := r.ask(m, asked)
@@ -180,7 +186,8 @@ func (r *intakeRun) arrival(m *message.Message, asked *string) bus.Arrival {
 	a.ID, a.Kind = id, kind
 	if a.ID == "" && !r.unnamed {
 		r.unnamed = true
-		r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are delivered twice",
+		r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are "+
+			"delivered twice",
 			"intake", r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", a.Kind))
 	}
 	return a

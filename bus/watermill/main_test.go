@@ -60,7 +60,8 @@ func (w *world) left(endpoint string) (n int) {
 	w.Helper()
 	table := ""
 	name := pgx.Identifier{w.schema}.Sanitize()
-	err := w.pool.QueryRow(w.Context(), `SELECT 'queue_' || id FROM `+name+`.queue WHERE endpoint = $1`, endpoint).Scan(&table)
+	err := w.pool.QueryRow(w.Context(), `SELECT 'queue_' || id FROM `+name+`.queue WHERE endpoint = $1`,
+		endpoint).Scan(&table)
 	if err == nil {
 		err = w.pool.QueryRow(w.Context(), `SELECT count(*) FROM `+name+`.`+table).Scan(&n)
 	}

@@ -18,9 +18,9 @@ var ErrClosed = errors.New("it is closed")
 type PublisherOptions struct {
 	Kind KindFunc // of the messages; nil is KindOf
 
-	// Events publishes instead of sending: topic is then the kind of the messages, whatever Kind says, and each consumer
-	// group of the topic and each endpoint that handles the kind gets a copy. Without it topic is the one queue
-	// that the messages go to.
+	// Events publishes instead of sending: topic is then the kind of the messages, whatever Kind says, and each
+	// consumer group of the topic and each endpoint that handles the kind gets a copy. Without it topic is the one
+	// queue that the messages go to.
 	Events bool
 }
 
@@ -68,7 +68,8 @@ func (p *Publisher) PublishTx(tx pgx.Tx, topic string, messages ...*message.Mess
 	})
 }
 
-func (p *Publisher) publish(topic string, messages []*message.Message, send func(context.Context, []bus.RawMessage) error) error {
+func (p *Publisher) publish(topic string, messages []*message.Message,
+	send func(context.Context, []bus.RawMessage) error) error {
 	if err := checkTopic(topic); err != nil {
 		return err
 	}

@@ -19,24 +19,26 @@ type RelayOptions struct {
 
 	Topic string // of the publisher; "" is the relay's name
 
-	// Parallel is how many messages are published at a time; 0 is 1, at most 1,000. With more than one only the messages of one Key
-	// keep their order: they are published one after another, and keys beside each other.
+	// Parallel is how many messages are published at a time; 0 is 1, at most 1,000. With more than one only the
+	// messages of one Key keep their order: they are published one after another, and keys beside each other.
 	Parallel int
 	Key      func(*saga.Delivery) string // nil is the conversation
 }
 
 const mostParallel = 1000
 
-// NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least once: see
-// bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every repetition has; the metadata
-// are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that what an error says is said of one message,
-// unless publisher is a BatchPublisher.
+// NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least
+// once: see bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every
+// repetition has; the metadata are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so
+// that what an error says is said of one message, unless publisher is a BatchPublisher.
 //
-// Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see docs/brokers.md.
+// Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see
+// docs/brokers.md.
 //
-// The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed, and one that never returns keeps Run
-// from returning.
-func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay, error) {
+// The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed, and one
+// that never returns keeps Run from returning.
+func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay,
+	error) {
 	var faults []error
 	if publisher == nil {
 		faults = append(faults, errors.New("the publisher is nil"))
@@ -45,12 +47,14 @@ func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptio
 		faults = append(faults, fmt.Errorf("Parallel is %d, want 1 to %d (0 is 1)", o.Parallel, mostParallel))
 	}
 	if o.Key != nil && o.Parallel <= 1 {
-		faults = append(faults, errors.New("Key is set and Parallel is not: one after another all messages keep their order"))
+		faults = append(faults, errors.New("Key is set and Parallel is not: one after another all messages keep "+
+			"their order"))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
 	}
-	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent, atOnce: batchMax(publisher)}
+	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent,
+		atOnce: batchMax(publisher)}
 	if w.topic == "" {
 		w.topic = name
 	}
@@ -71,7 +75,8 @@ type border struct {
 }
 
 func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
-	errs := slices.Repeat([]error{bus.ErrBehind}, len(messages)) // of those that are never reached, should a goroutine end
+	// of those that are never reached, should a goroutine end
+	errs := slices.Repeat([]error{bus.ErrBehind}, len(messages))
 	if w.parallel == 1 {
 		all := make([]int, len(messages))
 		for n := range all {
@@ -99,8 +104,8 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 	return errs
 }
 
-// lanes are the places of the messages, by their keys, in the order in which the keys came. They end before a message whose key nobody
-// knows, since Key panics: all behind it may be of its key.
+// lanes are the places of the messages, by their keys, in the order in which the keys came. They end before a message
+// whose key nobody knows, since Key panics: all behind it may be of its key.
 func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) {
 	lane := map[string]int{}
 	for n, m := range messages {
@@ -131,8 +136,8 @@ func recovered(doing string, err *error) {
 	}
 }
 
-// publishAll publishes messages one after another, or batch after batch, up to the first that fails. The errors of those behind it stay.
-// A Publish that ends the goroutine leaves the error that its message has before.
+// publishAll publishes messages one after another, or batch after batch, up to the first that fails. The errors of
+// those behind it stay. A Publish that ends the goroutine leaves the error that its message has before.
 func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
 	for batch := range slices.Chunk(places, w.atOnce) {
 		if len(batch) > 1 && ctx.Err() == nil && w.publishBatch(ctx, messages, batch, errs) {
@@ -152,8 +157,8 @@ func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, plac
 
 var errExited = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
-// ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function, or a method of
-// the error, panics it does not: whoever judges the error next says so.
+// ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function,
+// or a method of the error, panics it does not: whoever judges the error next says so.
 func (w *border) ends(err error) (ends bool) {
 	defer func() { _ = recover() }()
 	var permanent *saga.PermanentError

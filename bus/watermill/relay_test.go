@@ -126,7 +126,8 @@ func TestRelayedMessages(t *testing.T) {
 	got := w.untilRelayed(to, 20)
 	for n, m := range got {
 		want := fmt.Sprintf(`{"N":%d}`, n)
-		if m.UUID != ids[n] || string(m.Payload) != want || m.Metadata.Get(watermill.KindKey) != "order.paid" || m.Metadata.Get("tenant") != "7" || len(m.Metadata) != 2 {
+		if m.UUID != ids[n] || string(m.Payload) != want || m.Metadata.Get(watermill.KindKey) != "order.paid" ||
+			m.Metadata.Get("tenant") != "7" || len(m.Metadata) != 2 {
 			t.Errorf("message %d is %s %s %v", n, m.UUID, m.Payload, m.Metadata)
 		}
 	}
@@ -165,7 +166,8 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 			<-together
 		}
 	}()
-	w.runRelay(to, watermill.RelayOptions{Parallel: 4, Key: func(d *saga.Delivery) string { return fmt.Sprint(key(d.Info.ID.String())) }})
+	w.runRelay(to, watermill.RelayOptions{Parallel: 4,
+		Key: func(d *saga.Delivery) string { return fmt.Sprint(key(d.Info.ID.String())) }})
 	last := map[int]int{}
 	for _, m := range w.untilRelayed(to, 200) {
 		k, n := key(m.UUID), place[m.UUID]
@@ -211,7 +213,8 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	name := pgx.Identifier{w.schema}.Sanitize()
 	w.until("two are dead letters", func() bool { return w.left("shop.events") == 0 })
 	var letters string
-	if err := w.pool.QueryRow(t.Context(), `SELECT string_agg(reason || ' ' || error, '; ' ORDER BY id) FROM `+name+`.dead_letter`).Scan(&letters); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `SELECT string_agg(reason || ' ' || error, '; ' ORDER BY id) FROM `+name+
+		`.dead_letter`).Scan(&letters); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?s)^stuck RelayOptions.Key: panic: no such key.*; stuck not taken.*panic: no such code$`).MatchString(letters) {
@@ -251,7 +254,8 @@ type batchwise struct{ *elsewhere }
 
 func (batchwise) BatchMax() int { return 8 }
 
-// A Publish that ends its goroutine, as FailNow of package testing does, has failed: its message is not deleted, and nothing is lost.
+// A Publish that ends its goroutine, as FailNow of package testing does, has failed: its message is not deleted, and
+// nothing is lost.
 func TestPublisherThatEndsItsGoroutineHasFailed(t *testing.T) {
 	t.Parallel()
 	byID := func(d *saga.Delivery) string { return d.Info.ID.String() }
@@ -260,7 +264,8 @@ func TestPublisherThatEndsItsGoroutineHasFailed(t *testing.T) {
 		wrap func(*elsewhere) message.Publisher
 	}{
 		"one by one": {watermill.RelayOptions{}, func(b *elsewhere) message.Publisher { return b }},
-		"by keys":    {watermill.RelayOptions{Parallel: 4, Key: byID}, func(b *elsewhere) message.Publisher { return b }},
+		"by keys": {watermill.RelayOptions{Parallel: 4, Key: byID},
+			func(b *elsewhere) message.Publisher { return b }},
 		"in batches": {watermill.RelayOptions{}, func(b *elsewhere) message.Publisher { return batchwise{b} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +308,8 @@ func TestWatermillRelaysAreRefused(t *testing.T) {
 		{&elsewhere{}, watermill.RelayOptions{Key: byID}, "Key is set and Parallel is not"},
 		{&elsewhere{}, watermill.RelayOptions{RelayOptions: bus.RelayOptions{BatchMax: -1}}, "BatchMax is -1"},
 	} {
-		if _, err := watermill.NewRelay(w.bus, "shop.events", c.to, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := watermill.NewRelay(w.bus, "shop.events", c.to, c.o); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
 		}
 	}

@@ -21,12 +21,14 @@ type SubscriberOptions struct {
 	// it topic is the queue itself, and all subscribers share its messages.
 	ConsumerGroup string
 
-	// Policy judges a message that was nacked or not answered in time; attempts are counted, and it may wait or become a dead
-	// letter while those behind it go on. nil keeps Watermill's rule and the order: it is given out again, without end.
+	// Policy judges a message that was nacked or not answered in time; attempts are counted, and it may wait or become
+	// a dead letter while those behind it go on. nil keeps Watermill's rule and the order: it is given out again,
+	// without end.
 	Policy recoverability.Policy
 
 	AckDeadline time.Duration // how long a message may go unanswered; 0 is 30 s, at most 4 min
-	Concurrency int           // messages given out at a time, each with a connection; 0 is 1. More than 1 gives up the order
+	// messages given out at a time, each with a connection; 0 is 1. More than 1 gives up the order
+	Concurrency int
 	BatchMax    int           // messages taken in one transaction; 0 is 500
 	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	Logger      *slog.Logger  // nil is slog.Default()
@@ -59,7 +61,8 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 		return nil, errors.New("new subscriber: the bus is nil")
 	}
 	if o.AckDeadline < 0 || o.AckDeadline > mostDeadline {
-		return nil, fmt.Errorf("new subscriber: AckDeadline is %v, want at most %v (0 is %v): a message is held in an open transaction", o.AckDeadline, mostDeadline, standardDeadline)
+		return nil, fmt.Errorf("new subscriber: AckDeadline is %v, want at most %v (0 is %v): a message is held in "+
+			"an open transaction", o.AckDeadline, mostDeadline, standardDeadline)
 	}
 	if o.AckDeadline == 0 {
 		o.AckDeadline = standardDeadline
@@ -78,7 +81,8 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 }
 
 // SubscribeInitialize creates the queue of a topic, and for a consumer group its subscription, so that what is
-// published from then on waits for the first Subscribe. It needs the right to create tables, once. It gives up after a minute.
+// published from then on waits for the first Subscribe. It needs the right to create tables, once. It gives up after a
+// minute.
 func (s *Subscriber) SubscribeInitialize(topic string) error {
 	ctx, cancel := context.WithTimeout(message.NewMessage("", nil).Context(), time.Minute)
 	defer cancel()
@@ -145,7 +149,8 @@ func (s *Subscriber) endpoint(topic string, hand rawHandler) (*bus.Endpoint, err
 		queue, kinds = groupQueue(topic, s.options.ConsumerGroup), []string{topic}
 	}
 	return bus.NewEndpoint(s.bus, queue, bus.EndpointOptions{
-		Concurrency: s.options.Concurrency, BatchMax: s.options.BatchMax, Poll: s.options.Poll, Policy: s.options.Policy,
+		Concurrency: s.options.Concurrency, BatchMax: s.options.BatchMax, Poll: s.options.Poll,
+		Policy:      s.options.Policy,
 		StepTimeout: s.options.AckDeadline*6/5 + time.Second,
 	}, bus.HandleRaw(hand, kinds...))
 }

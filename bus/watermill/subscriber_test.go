@@ -21,7 +21,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func (w *world) pubSub(p watermill.PublisherOptions, o watermill.SubscriberOptions) (*watermill.Publisher, *watermill.Subscriber) {
+func (w *world) pubSub(p watermill.PublisherOptions, o watermill.SubscriberOptions) (*watermill.Publisher,
+	*watermill.Subscriber) {
 	w.Helper()
 	publisher, err := watermill.NewPublisher(w.bus, p)
 	if err != nil {
@@ -83,7 +84,8 @@ func TestMessagesKeepTheirForm(t *testing.T) {
 		}
 		info, ok := watermill.Info(got.Context())
 		if !got.Equals(want) || !ok || n == 0 && info.ID.String() != want.UUID {
-			t.Errorf("got %q %v %q as %v, want %q %v %q", got.UUID, got.Metadata, got.Payload, info.ID, want.UUID, want.Metadata, want.Payload)
+			t.Errorf("got %q %v %q as %v, want %q %v %q", got.UUID, got.Metadata, got.Payload, info.ID, want.UUID,
+				want.Metadata, want.Payload)
 		}
 		got.Ack()
 	}
@@ -120,7 +122,8 @@ func TestNackUnderAPolicy(t *testing.T) {
 		}
 		return recoverability.DeadLetter()
 	}
-	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{Policy: policy, AckDeadline: 100 * time.Millisecond})
+	p, s := w.pubSub(watermill.PublisherOptions{},
+		watermill.SubscriberOptions{Policy: policy, AckDeadline: 100 * time.Millisecond})
 	messages := w.subscribe(s, "judged")
 	w.publish(p, "judged", numbered(4)...)
 	seen := map[string]int{}
@@ -141,7 +144,8 @@ func TestNackUnderAPolicy(t *testing.T) {
 		t.Errorf("received %s", got)
 	}
 	var letters int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+pgx.Identifier{w.schema, "dead_letter"}.Sanitize()).Scan(&letters); err != nil || letters != 2 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+
+		pgx.Identifier{w.schema, "dead_letter"}.Sanitize()).Scan(&letters); err != nil || letters != 2 {
 		t.Errorf("%d dead letters, want 2 (%v)", letters, err)
 	}
 }
@@ -257,7 +261,8 @@ func TestPublish(t *testing.T) {
 		"body of 2097152 bytes":     p.Publish("orders", large),
 		"message 2 of 2 is nil":     p.Publish("orders", twice, nil),
 		"cannot name":               second(s.Subscribe(t.Context(), "Orders!")),
-		"AckDeadline is 1h0m0s":     second(watermill.NewSubscriber(w.bus, watermill.SubscriberOptions{AckDeadline: time.Hour})),
+		"AckDeadline is 1h0m0s": second(watermill.NewSubscriber(w.bus,
+			watermill.SubscriberOptions{AckDeadline: time.Hour})),
 		"BatchMax is -1":            second(watermill.NewSubscriber(w.bus, watermill.SubscriberOptions{BatchMax: -1})),
 		"publisher: the bus is nil": second(watermill.NewPublisher(nil, watermill.PublisherOptions{})),
 	} {
@@ -347,7 +352,9 @@ func TestMiddleware(t *testing.T) {
 		return nil
 	})
 	retry := middleware.Retry{MaxRetries: 3}
-	w.run("plain", bus.EndpointOptions{Policy: policy}, raw, bus.Use(watermill.Middleware(spy), watermill.Middleware(middleware.Recoverer), watermill.Middleware(middleware.Timeout(time.Second))))
+	w.run("plain", bus.EndpointOptions{Policy: policy}, raw,
+		bus.Use(watermill.Middleware(spy), watermill.Middleware(middleware.Recoverer),
+			watermill.Middleware(middleware.Timeout(time.Second))))
 	w.run("retried", bus.EndpointOptions{Policy: policy}, raw, bus.Use(watermill.Middleware(retry.Middleware)))
 	w.publish(p, "plain", numbered(3)...)
 	w.until("plain is empty", func() bool { return w.left("plain") == 0 })
@@ -359,7 +366,8 @@ func TestMiddleware(t *testing.T) {
 	}
 	var reason string
 	query := `SELECT error FROM ` + pgx.Identifier{w.schema, "dead_letter"}.Sanitize() + ` WHERE endpoint = 'retried'`
-	if err := w.pool.QueryRow(t.Context(), query).Scan(&reason); err != nil || !strings.Contains(reason, "called next twice") {
+	if err := w.pool.QueryRow(t.Context(), query).Scan(&reason); err != nil ||
+		!strings.Contains(reason, "called next twice") {
 		t.Errorf("Retry around an endpoint: %q %v", reason, err)
 	}
 }

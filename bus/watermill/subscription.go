@@ -27,7 +27,8 @@ type subscription struct {
 }
 
 func newSubscription(ctx context.Context, o SubscriberOptions) *subscription {
-	return &subscription{options: o, out: make(chan *message.Message), group: run.NewGroup(ctx), closing: make(chan struct{})}
+	return &subscription{options: o, out: make(chan *message.Message), group: run.NewGroup(ctx),
+		closing: make(chan struct{})}
 }
 
 // start runs the endpoint until the group's context ends. ended is called after the last message.
@@ -45,8 +46,8 @@ func (s *subscription) start(e *bus.Endpoint, ended func()) {
 	})
 }
 
-// keepRunning starts the endpoint again when it ended with an error: the channel stays open until it is closed by whoever
-// asked for it.
+// keepRunning starts the endpoint again when it ended with an error: the channel stays open until it is closed by
+// whoever asked for it.
 func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
@@ -59,7 +60,8 @@ func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
 		if time.Since(begun) > time.Minute {
 			retry.Reset()
 		}
-		s.options.Logger.Error("edda: a Watermill subscription ended and is started again", "queue", e.Name(), "error", err)
+		s.options.Logger.Error("edda: a Watermill subscription ended and is started again", "queue", e.Name(), "error",
+			err)
 		if run.Sleep(ctx, retry.NextBackOff()) != nil {
 			return
 		}

@@ -32,7 +32,8 @@ type suite struct {
 
 func newSuite(t *testing.T) suite {
 	t.Helper()
-	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true, Settings: map[string]string{"max_connections": "600"}})
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true,
+		Settings: map[string]string{"max_connections": "600"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func (s suite) group(t *testing.T, group string) (message.Publisher, message.Sub
 	return s.make(t, watermill.PublisherOptions{Events: true}, watermill.SubscriberOptions{ConsumerGroup: group})
 }
 
-func (s suite) make(t *testing.T, p watermill.PublisherOptions, o watermill.SubscriberOptions) (message.Publisher, message.Subscriber) {
+func (s suite) make(t *testing.T, p watermill.PublisherOptions, o watermill.SubscriberOptions) (message.Publisher,
+	message.Subscriber) {
 	t.Helper()
 	publisher, err := watermill.NewPublisher(s.bus, p)
 	if err != nil {

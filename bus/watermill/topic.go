@@ -13,7 +13,8 @@ import (
 // whoever looks at the tables should find the name he published to.
 func checkTopic(topic string) error {
 	if err := saga.CheckName(topic); err != nil {
-		return fmt.Errorf("topic %.80q cannot name an Edda queue: %w; with Watermill's CQRS component choose the name in GeneratePublishTopic and GenerateSubscribeTopic", topic, err)
+		return fmt.Errorf("topic %.80q cannot name an Edda queue: %w; with Watermill's CQRS component choose the "+
+			"name in GeneratePublishTopic and GenerateSubscribeTopic", topic, err)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ const (
 	mostOfWork       = 0.5  // contention that costs less does not explain a queue
 )
 
-// advised is one saga of an endpoint and what is to be said about it. Saga "" are the endpoint's plain handlers, and messages that reached no handler.
+// advised is one saga of an endpoint and what is to be said about it. Saga "" are the endpoint's plain handlers, and
+// messages that reached no handler.
 type advised struct {
 	counters  bus.SagaCounters
 	enough    bool // there are numbers to go by
@@ -115,7 +116,8 @@ func (s subject) conflictShare() float64 { return share(s.Conflicts, s.Steps+s.C
 func (s subject) waitShare() float64     { return share(s.Wait+s.Turn, s.Batch) }
 func (s subject) putDownShare() float64  { return share(s.Busy+s.Queued, s.Taken) }
 
-// contention is the part of the work that contention costs: of the attempts, of the batches' time or of the messages taken.
+// contention is the part of the work that contention costs: of the attempts, of the batches' time or of the messages
+// taken.
 func (s subject) contention() float64 {
 	return max(s.conflictShare(), s.waitShare(), s.putDownShare())
 }
@@ -155,10 +157,12 @@ func (s subject) names() string {
 	var names []string
 	for _, n := range s.neighbours {
 		if n.Saga == "" {
-			names = append(names, fmt.Sprintf("plain handlers (%d messages, critical time %s)", n.Steps, shortSpan(mean(n.Critical, n.Steps))))
+			names = append(names, fmt.Sprintf("plain handlers (%d messages, critical time %s)", n.Steps,
+				shortSpan(mean(n.Critical, n.Steps))))
 			continue
 		}
-		names = append(names, fmt.Sprintf("saga %s (%d messages, critical time %s)", n.Saga, n.Steps, shortSpan(mean(n.Critical, n.Steps))))
+		names = append(names, fmt.Sprintf("saga %s (%d messages, critical time %s)", n.Saga, n.Steps,
+			shortSpan(mean(n.Critical, n.Steps))))
 	}
 	return strings.Join(names, ", ")
 }

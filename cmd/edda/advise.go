@@ -54,7 +54,8 @@ func (t *tool) adviseCommand() *cobra.Command {
 			return t.print(advisedResult(advise(counters, queues), pin, t.schemaName()))
 		},
 	}
-	c.Flags().DurationVar(&period, "period", bus.CounterPeriod, "look at so much of the past, and up to an hour more; at most fourteen days are kept")
+	c.Flags().DurationVar(&period, "period", bus.CounterPeriod, "look at so much of the past, and up to an hour "+
+		"more; at most fourteen days are kept")
 	return c
 }
 
@@ -92,8 +93,10 @@ type advisedJSON struct {
 func jsonOf(a advised) advisedJSON {
 	c := a.counters
 	j := advisedJSON{
-		Endpoint: c.Endpoint, Saga: c.Saga, Store: c.Store, Since: c.Since, Last: c.Last, Judged: a.enough, Contended: a.contended,
-		Messages: c.Steps, Retries: c.Retries, Dead: c.Dead, Conflicts: c.Conflicts, PutDown: c.Busy + c.Queued, Waits: c.Waits,
+		Endpoint: c.Endpoint, Saga: c.Saga, Store: c.Store, Since: c.Since, Last: c.Last, Judged: a.enough,
+		Contended: a.contended,
+		Messages:  c.Steps, Retries: c.Retries, Dead: c.Dead, Conflicts: c.Conflicts, PutDown: c.Busy + c.Queued,
+		Waits:        c.Waits,
 		WaitTimeouts: c.WaitTimeouts, Writes: c.Writes, Handler: c.Handler.Seconds(), Critical: c.Critical.Seconds(),
 		Batch: c.Batch.Seconds(), Wait: (c.Wait + c.Turn).Seconds(), Findings: []findingJSON{},
 	}
@@ -133,7 +136,8 @@ func printPin(p *page, pin bus.Pin) {
 	if pin.Endpoint != "" {
 		where = "the queue of endpoint " + pin.Endpoint
 	}
-	p.line("%s keeps dead rows from being removed (for %s%d transactions), and reading becomes slower until it ends. Most are in %s: %d.",
+	p.line("%s keeps dead rows from being removed (for %s%d transactions), and reading becomes slower until it "+
+		"ends. Most are in %s: %d.",
 		pin.Holder(), held, pin.Transactions, where, pin.DeadRows)
 	p.line("  %s.", pin.Remedy())
 }
@@ -163,7 +167,8 @@ func (a advised) print(p *page) {
 	}
 	switch {
 	case s.Saga == "" && s.Steps == 0: // there may be no plain handler at all
-		p.line("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d dead letters.", s.Endpoint, s.Taken, s.Retries, s.Dead)
+		p.line("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d "+
+			"dead letters.", s.Endpoint, s.Taken, s.Retries, s.Dead)
 		return
 	case !a.enough:
 		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Taken, enoughMessages)
@@ -173,13 +178,16 @@ func (a advised) print(p *page) {
 	case len(a.findings) > 0:
 		p.line("%s: not contended.", name)
 	case s.Saga == "":
-		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name, s.Steps, shortSpan(s.critical()), longCritical)
+		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name, s.Steps,
+			shortSpan(s.critical()), longCritical)
 	default:
-		p.line("%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), critical time %s (at %.0f s).",
+		p.line("%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+
+			"critical time %s (at %.0f s).",
 			name, s.Steps, percent(s.conflictShare()), percent(manyConflicts), shortSpan(s.critical()), longCritical)
 	}
 	for _, f := range a.findings {
-		p.line("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number, digits(f.value), digits(f.threshold))
+		p.line("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number, digits(f.value),
+			digits(f.threshold))
 	}
 }
 

@@ -22,7 +22,8 @@ func TestMigrate(t *testing.T) {
 	w.prints(s.out, want)
 	newest := fmt.Sprint(migrations.Version)
 	says(t, s.err, `there is no schema "`+w.schema, "edda migrate up")
-	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is at version `+newest+` now: `+newest+` of its migrations were missing.`)
+	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is at version `+newest+` now: `+newest+
+		` of its migrations were missing.`)
 	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is up to date, at version `+newest+`.`)
 	w.prints(w.want(exitDone, "migrate", "up", "--json").out, `
 		| {
@@ -30,7 +31,8 @@ func TestMigrate(t *testing.T) {
 		|  "version": `+newest+`,
 		|  "applied": []
 		| }`)
-	says(t, w.want(exitDone, "migrate", "status", "--json").out, `"up_to_date": true`, `"name": "queues"`, `"breaking": false`)
+	says(t, w.want(exitDone, "migrate", "status", "--json").out, `"up_to_date": true`, `"name": "queues"`,
+		`"breaking": false`)
 	w.exec(`INSERT INTO edda.migration VALUES (99, E'less\x1b[2J', true)`)
 	s = w.want(exitFailed, "migrate", "status")
 	says(t, s.out, `less\x1b[2J`, "of a newer program, breaking")
@@ -42,7 +44,8 @@ func TestMigrateFromBehind(t *testing.T) {
 	w := migrated(t)
 	w.exec(`DELETE FROM edda.migration WHERE version = 5`)
 	behind := fmt.Sprintf("has %d of the %d migrations this program needs", migrations.Version-1, migrations.Version)
-	for _, command := range []string{"migrate status", "queue list", "dead list", "saga list", "migrate install orders"} {
+	for _, command := range []string{"migrate status", "queue list", "dead list", "saga list",
+		"migrate install orders"} {
 		says(t, w.want(exitFailed, strings.Fields(command)...).err, behind, "edda migrate up")
 	}
 }
@@ -52,7 +55,8 @@ func TestScripts(t *testing.T) {
 	w := empty(t)
 	nowhere := func(args ...string) said {
 		t.Helper()
-		s := runWith(t.Context(), append(args, "--database", "postgres://nobody@127.0.0.1:1/none", "--schema", w.schema)...)
+		s := runWith(t.Context(), append(args, "--database", "postgres://nobody@127.0.0.1:1/none", "--schema",
+			w.schema)...)
 		if s.code != exitDone || s.err != "" {
 			t.Fatalf("%v: %+v", args, s)
 		}
@@ -62,7 +66,8 @@ func TestScripts(t *testing.T) {
 	grants := nowhere("migrate", "grants", "--runtime", `my "app"`).out
 	says(t, grants, `TO "my ""app""";`, `'role/' || 'my "app"'`)
 	says(t, nowhere("migrate", "grants", "--reader", "r", "--json").out, `"sql": "BEGIN;`)
-	for _, wrong := range []string{"migrate grants", "migrate grants --reader public", "migrate grants --reader a --sender a"} {
+	for _, wrong := range []string{"migrate grants", "migrate grants --reader public",
+		"migrate grants --reader a --sender a"} {
 		if s := w.edda(strings.Fields(wrong)...); s.code != exitUsage {
 			t.Errorf("%s: %+v", wrong, s)
 		}
@@ -85,7 +90,8 @@ func TestQueues(t *testing.T) {
 		| orders 1 1 0 0 1h30m endpoint order.paid order.place`)
 	var listed struct{ Queues []queueJSON }
 	w.decode(&listed, "queue", "list", "--json")
-	if q := listed.Queues[1]; q.Endpoint != "orders" || q.Ready != 1 || q.Delayed != 1 || q.Lag < 5400 || q.OldestDue == nil ||
+	if q := listed.Queues[1]; q.Endpoint != "orders" || q.Ready != 1 || q.Delayed != 1 || q.Lag < 5400 ||
+		q.OldestDue == nil ||
 		!slices.Equal(q.Kinds, []string{"order.paid", "order.place"}) || listed.Queues[0].OldestDue != nil {
 		t.Errorf("%+v", listed)
 	}
@@ -110,11 +116,13 @@ func TestQueues(t *testing.T) {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
 	w.exec(`SELECT edda.send('order.place', '', '{}', 'billing', id => '00000000-0000-0000-0000-000000000007')`)
-	cancel := []string{"queue", "cancel", "billing", "00000000-0000-0000-0000-000000000007", "--reason", "ordered twice"}
+	cancel := []string{"queue", "cancel", "billing", "00000000-0000-0000-0000-000000000007", "--reason",
+		"ordered twice"}
 	says(t, w.want(exitDone, cancel...).out, "was taken out of the queue")
 	says(t, w.want(exitNotFound, cancel...).err, "no such message")
 	says(t, w.want(exitUsage, "queue", "cancel", "billing", "seven").err, "want a UUID")
-	if got := w.want(exitDone, "queue", "peek", "orders", "--json").out; strings.ContainsRune(got, 0x1b) || !strings.Contains(got, `acme\u001b[2J`) {
+	if got := w.want(exitDone, "queue", "peek", "orders", "--json").out; strings.ContainsRune(got, 0x1b) ||
+		!strings.Contains(got, `acme\u001b[2J`) {
 		t.Error(got)
 	}
 }
@@ -169,23 +177,28 @@ func TestSagas(t *testing.T) {
 		|  }`)
 	var shown instanceJSON
 	w.decode(&shown, "saga", "show", "order", "7", "--json")
-	if shown.Version != 3 || len(shown.Timeouts) != 2 || shown.Timeouts[0].Name != "payment" || shown.Originator.Endpoint != "web" {
+	if shown.Version != 3 || len(shown.Timeouts) != 2 || shown.Timeouts[0].Name != "payment" ||
+		shown.Originator.Endpoint != "web" {
 		t.Errorf("%+v", shown)
 	}
 	var state map[string]any
-	if err := json.Unmarshal(shown.State, &state); err != nil || cmp.Diff(state, map[string]any{"Paid": false, "Note": "\x1b[2J"}) != "" {
+	if err := json.Unmarshal(shown.State, &state); err != nil ||
+		cmp.Diff(state, map[string]any{"Paid": false, "Note": "\x1b[2J"}) != "" {
 		t.Errorf("state %s %v", shown.State, err)
 	}
 	says(t, w.want(exitDone, "saga", "show", "parcel", "7").out, "cannot be read wholly: column originator")
-	says(t, w.want(exitNotFound, "saga", "show", "order", "9").err, "show saga order/9: no instance of this key is alive")
+	says(t, w.want(exitNotFound, "saga", "show", "order", "9").err, "show saga order/9: no instance of this "+
+		"key is alive")
 }
 
 // bury writes dead letters, the first with the number 1.
 func (w *world) bury(count int) {
 	w.t.Helper()
 	for range count {
-		w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, first_failed)
-			VALUES ('orders', gen_random_uuid(), 'order.place', '{"edda-from":"web"}', '{"ID":"7"}', 24, 0, 'policy', E'card refused\x1b[31m\nby the bank', now())`)
+		w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason,
+			error, first_failed)
+			VALUES ('orders', gen_random_uuid(), 'order.place', '{"edda-from":"web"}', '{"ID":"7"}', 24, 0, 'policy',
+			E'card refused\x1b[31m\nby the bank', now())`)
 	}
 }
 
@@ -224,7 +237,8 @@ func TestDeadLetters(t *testing.T) {
 		|  }`)
 	var shown map[string]any
 	w.decode(&shown, "dead", "show", "1", "--json", "--body")
-	if shown["body"] != `{"ID":"7"}` || shown["error"] != "card refused\x1b[31m\nby the bank" || shown["size"] != 10.0 ||
+	if shown["body"] != `{"ID":"7"}` || shown["error"] != "card refused\x1b[31m\nby the bank" ||
+		shown["size"] != 10.0 ||
 		cmp.Diff(shown["headers"], map[string]any{"edda-from": "web"}) != "" {
 		t.Errorf("%+v", shown)
 	}
@@ -250,7 +264,8 @@ func TestDeadLetters(t *testing.T) {
 	s := w.want(exitNotFound, "dead", "retry", "1", "4", "3")
 	says(t, s.out, "Dead letter 4 is retried.")
 	says(t, s.err, "2 dead letters are as they were", "1: no such dead letter", "3: no such dead letter")
-	says(t, w.want(exitNotFound, "dead", "discard", "9", "--reason", "x", "--json").out, `"not_found": [`, `"discarded": []`)
+	says(t, w.want(exitNotFound, "dead", "discard", "9", "--reason", "x", "--json").out, `"not_found": [`,
+		`"discarded": []`)
 
 	w.exec(`UPDATE edda.dead_letter SET endpoint = 'nobody' WHERE id = 5`)
 	s = w.want(exitFailed, "dead", "retry", "5", "6")

@@ -52,8 +52,9 @@ type letterJSON struct {
 func letterOf(l deadletter.Letter) letterJSON {
 	j := letterJSON{
 		Number: l.Number, Died: l.Died, Endpoint: l.Endpoint, Message: l.MessageID, Kind: l.Kind, Attempts: l.Attempts,
-		Conflicts: l.Conflicts, Reason: l.Reason, Error: l.Error, Group: l.Group, Sent: jsonTime(l.Sent), FirstFailed: jsonTime(l.FirstFailed),
-		Headers: map[string]string{},
+		Conflicts: l.Conflicts, Reason: l.Reason, Error: l.Error, Group: l.Group, Sent: jsonTime(l.Sent),
+		FirstFailed: jsonTime(l.FirstFailed),
+		Headers:     map[string]string{},
 	}
 	headers, err := l.Headers()
 	if err != nil {
@@ -91,7 +92,8 @@ func (t *tool) deadList() *cobra.Command {
 				return causeOf(ctx, err)
 			}
 			next := int64(0)
-			if n := len(letters); n > 0 && n >= min(cmp.Or(max(f.Limit, 0), deadletter.DefaultLimit), deadletter.MaxLimit) {
+			if n := len(letters); n > 0 && n >= min(cmp.Or(max(f.Limit, 0), deadletter.DefaultLimit),
+				deadletter.MaxLimit) {
 				next = letters[n-1].Number
 			}
 			return t.print(letterList(letters, next))
@@ -159,9 +161,11 @@ retried or discarded.`,
 }
 
 func showLetter(p *page, l deadletter.Letter, withBody bool) {
-	p.fields("number", strconv.FormatInt(l.Number, 10), "endpoint", l.Endpoint, "kind", l.Kind, "message", l.MessageID.String(),
+	p.fields("number", strconv.FormatInt(l.Number, 10), "endpoint", l.Endpoint, "kind", l.Kind, "message",
+		l.MessageID.String(),
 		"sent", moment(l.Sent), "first failed", moment(l.FirstFailed), "died", moment(l.Died),
-		"attempts", strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "group", l.Group, "body", fmt.Sprintf("%d bytes", len(l.Body)))
+		"attempts", strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "group",
+		l.Group, "body", fmt.Sprintf("%d bytes", len(l.Body)))
 	p.line("error:")
 	p.block(l.Error)
 	headers, err := l.Headers()
@@ -187,7 +191,8 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 	for _, arg := range args {
 		n, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || n < 1 {
-			return nil, usage(c, fmt.Errorf("%s is no number of a dead letter: \"edda dead list\" shows them", escape(arg)))
+			return nil, usage(c, fmt.Errorf("%s is no number of a dead letter: \"edda dead list\" shows them",
+				escape(arg)))
 		}
 		if !seen[n] {
 			seen[n] = true
@@ -219,7 +224,8 @@ interrupted, or killed, goes on with --resume, and retries no letter twice.`,
 			if job {
 				return t.endMany(c, m, "")
 			}
-			return t.endLetters(c, args, "retried", func(l ending) error { return l.store.Retry(l.ctx, t.pool, l.bus, l.number) })
+			return t.endLetters(c, args, "retried",
+				func(l ending) error { return l.store.Retry(l.ctx, t.pool, l.bus, l.number) })
 		},
 	}
 	m.add(c)
@@ -245,7 +251,8 @@ nothing brings it back. With numbers each is a transaction of its own; with a fi
 			case job:
 				return t.endMany(c, m, reason)
 			}
-			return t.endLetters(c, args, "discarded", func(l ending) error { return l.store.Discard(l.ctx, t.pool, l.number, reason) })
+			return t.endLetters(c, args, "discarded",
+				func(l ending) error { return l.store.Discard(l.ctx, t.pool, l.number, reason) })
 		},
 	}
 	m.add(c)

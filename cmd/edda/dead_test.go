@@ -21,8 +21,10 @@ func morgue(t *testing.T, n int) *world {
 		{Endpoint: "orders", Kind: "order.place", Reason: "given up by the policy", Error: "no stock of 7"},
 		{Endpoint: "billing", Kind: "card.charge", Reason: "permanent", Error: "card refused"},
 	} {
-		w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group)
-			SELECT $1, gen_random_uuid(), $2, '{"tenant":"acme","edda-from":"web"}', convert_to('{"N":' || n || '}', 'UTF8'), 24, 0, $3, $4, $5
+		w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason,
+			error, error_group)
+			SELECT $1, gen_random_uuid(), $2, '{"tenant":"acme","edda-from":"web"}', convert_to('{"N":' || n || '}',
+			'UTF8'), 24, 0, $3, $4, $5
 			FROM generate_series(1, $6::int) n`, l.Endpoint, l.Kind, l.Reason, l.Error, deadletter.GroupOf(&l), n)
 	}
 	return w
@@ -54,7 +56,8 @@ func TestRetryAndDiscardByFilter(t *testing.T) {
 	s := w.want(exitUsage, "dead", "retry", "--endpoint", "orders")
 	says(t, s.err, "250 dead letters are chosen, and nothing was done", "--yes")
 	w.prints(w.want(exitDone, "dead", "jobs").out, `| No job has retried or discarded dead letters.`)
-	w.prints(w.want(exitDone, "dead", "retry", "--endpoint", "orders", "--yes").out, `| Job 1 is done: 250 dead letters were retried.`)
+	w.prints(w.want(exitDone, "dead", "retry", "--endpoint", "orders", "--yes").out,
+		`| Job 1 is done: 250 dead letters were retried.`)
 	if n := w.count(`SELECT count(*) FROM edda.queue_1`); n != 250 {
 		t.Errorf("%d messages are in the queue of orders, want 250", n)
 	}
@@ -65,14 +68,16 @@ func TestRetryAndDiscardByFilter(t *testing.T) {
 	says(t, w.want(exitUsage, "dead", "discard", "--all", "--yes").err, "--reason is missing")
 	var done jobJSON
 	w.decode(&done, "dead", "discard", "--all", "--reason", "a test", "--yes", "--json")
-	if done.Job != 3 || done.Ended != 125 || done.State != "done" || done.Filter != "--all" || done.Action != "discard" {
+	if done.Job != 3 || done.Ended != 125 || done.State != "done" || done.Filter != "--all" ||
+		done.Action != "discard" {
 		t.Errorf("%+v", done)
 	}
 	w.prints(w.want(exitDone, "dead", "jobs", "--limit", "2").out, `
 		| JOB ACTION STATE ENDED KEPT RATE CREATED CHANGED FILTER
 		| 3 discard done 125 0 - TIME TIME --all
 		| 2 retry done 125 125 - TIME TIME --all`)
-	if n := w.count(`SELECT count(*) FROM edda.dead_letter`) + 1000*w.count(`SELECT count(*) FROM edda.discarded WHERE reason = 'a test'`); n != 125_000 {
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter`) + 1000*w.count(
+		`SELECT count(*) FROM edda.discarded WHERE reason = 'a test'`); n != 125_000 {
 		t.Errorf("dead letters and 1,000 times the discarded: %d", n)
 	}
 }
@@ -94,7 +99,8 @@ func TestInterruptedRetryGoesOn(t *testing.T) {
 	says(t, w.want(exitFailed, "dead", "discard", "--resume", "1").err, "edda dead retry --resume 1")
 	w.exec(`UPDATE edda.dead_letter_job SET rate = NULL`)
 	w.prints(w.want(exitDone, "dead", "retry", "--resume", "1").out, `| Job 1 is done: 40 dead letters were retried.`)
-	if n := w.count(`SELECT count(DISTINCT id) FROM edda.queue_1`); n != 40 || w.count(`SELECT count(*) FROM edda.queue_1`) != 40 {
+	if n := w.count(`SELECT count(DISTINCT id) FROM edda.queue_1`); n != 40 ||
+		w.count(`SELECT count(*) FROM edda.queue_1`) != 40 {
 		t.Errorf("%d different messages of 40 are in the queue", n)
 	}
 	w.want(exitNotFound, "dead", "retry", "--resume", "9")
@@ -131,7 +137,8 @@ func TestEdit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"N":10}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	says(t, w.want(exitDone, "dead", "edit", "1", "--body", file, "--reason", "ten").out, "Dead letter 1 is edited and retried as message")
+	says(t, w.want(exitDone, "dead", "edit", "1", "--body", file, "--reason", "ten").out,
+		"Dead letter 1 is edited and retried as message")
 	if body(`{"N":10}`) != "sent" {
 		t.Error("the new body was not sent")
 	}
@@ -144,16 +151,19 @@ func TestEdit(t *testing.T) {
 	}
 	var edited map[string]any
 	w.decode(&edited, "dead", "edit", "3", "--set", "tenant=b=c", "--remove", "none", "--new-id", "--json")
-	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE id = '` + edited["message"].(string) + `' AND convert_from(header, 'UTF8')::json ->> 'tenant' = 'b=c'
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE id = '` + edited["message"].(string) +
+		`' AND convert_from(header, 'UTF8')::json ->> 'tenant' = 'b=c'
 		AND convert_from(header, 'UTF8')::json ->> 'edda-from' = 'web'`); n != 1 {
 		t.Errorf("%v", edited)
 	}
-	if n := w.count(`SELECT count(*) FROM edda.dead_letter_edit WHERE body IN ('{"N":1}', '{"N":2}', '{"N":3}')`); n != 3 {
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter_edit WHERE body IN ('{"N":1}', '{"N":2}',
+		'{"N":3}')`); n != 3 {
 		t.Errorf("%d old bodies are kept, want 3", n)
 	}
 	w.want(exitNotFound, "dead", "edit", "1", "--body", file)
 	var out, complaint bytes.Buffer
-	code := run(t.Context(), []string{"dead", "edit", "4", "--body", "-", "--raw", "--database", pgdev.DSN(t), "--schema", w.schema},
+	code := run(t.Context(), []string{"dead", "edit", "4", "--body", "-", "--raw", "--database", pgdev.DSN(t),
+		"--schema", w.schema},
 		streams{in: strings.NewReader("\xff"), out: &out, err: &complaint})
 	if code != exitDone || w.count(`SELECT count(*) FROM edda.queue_2 WHERE body = '\xff'`) != 1 {
 		t.Errorf("exit code %d: %s%s", code, out.String(), complaint.String())

@@ -49,7 +49,8 @@ for that and packed again; an editor that changes nothing leaves the letter as i
 	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or to change, as NAME=VALUE; may be given again")
 	c.Flags().StringArrayVar(&e.edit.Remove, "remove", nil, "header to leave out; may be given again")
 	c.Flags().BoolVar(&e.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
-	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: whoever has seen the old one takes it for another")
+	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: whoever has seen the old one takes it "+
+		"for another")
 	c.Flags().StringVar(&e.edit.Reason, "reason", "", "why, for the record")
 	return c
 }
@@ -130,7 +131,8 @@ func (t *tool) bodyFrom(file string) (body []byte, err error) {
 	return append([]byte{}, body...), nil
 }
 
-var errUnchanged = errors.New("nothing was changed, and the dead letter is as it was; \"edda dead retry\" sends it as it is")
+var errUnchanged = errors.New("nothing was changed, and the dead letter is as it was; \"edda dead retry\" sends " +
+	"it as it is")
 
 // byHand has a person edit the body of l.
 func (t *tool) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {

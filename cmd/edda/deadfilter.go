@@ -24,7 +24,8 @@ func (f *letterFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.filter.Kind, "kind", "", "only those of this kind")
 	c.Flags().StringVar(&f.filter.Group, "group", "", `only those of this group; "edda dead group" shows the groups`)
 	c.Flags().StringVar(&f.message, "message", "", "only those of the message with this id")
-	c.Flags().StringVar(&f.since, "since", "", "only those that died then or later: 2026-11-21T10:00:00Z, or 2h for two hours ago")
+	c.Flags().StringVar(&f.since, "since", "", "only those that died then or later: 2026-11-21T10:00:00Z, or 2h "+
+		"for two hours ago")
 	c.Flags().StringVar(&f.until, "until", "", "only those that died earlier than that")
 }
 

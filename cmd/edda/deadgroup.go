@@ -59,12 +59,14 @@ func groupList(groups []deadletter.Group, next string) result {
 	all := []groupJSON{}
 	rows := [][]string{{"GROUP", "COUNT", "ENDPOINT", "KIND", "FIRST", "LAST", "EXAMPLE", "REASON", "ERROR"}}
 	for _, g := range groups {
-		all = append(all, groupJSON{g.Name, g.Endpoint, g.Kind, g.Count, g.Capped, g.First, g.Last, g.Example, g.Reason, g.Error})
+		all = append(all, groupJSON{g.Name, g.Endpoint, g.Kind, g.Count, g.Capped, g.First, g.Last, g.Example, g.Reason,
+			g.Error})
 		count := strconv.FormatInt(g.Count, 10)
 		if g.Capped {
 			count += "+"
 		}
-		rows = append(rows, []string{g.Name, count, g.Endpoint, g.Kind, moment(g.First), moment(g.Last), strconv.FormatInt(g.Example, 10),
+		rows = append(rows, []string{g.Name, count, g.Endpoint, g.Kind, moment(g.First), moment(g.Last),
+			strconv.FormatInt(g.Example, 10),
 			shortened(g.Reason, 24), shortened(g.Error, 60)})
 	}
 	return result{value: map[string]any{"groups": all, "next": next}, page: func(p *page) {

@@ -27,7 +27,8 @@ type many struct {
 func (m *many) add(c *cobra.Command) {
 	m.letterFlags.add(c)
 	c.Flags().BoolVar(&m.all, "all", false, "every dead letter, where no other flag chooses some")
-	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the letters that are chosen are counted, and nothing else is done")
+	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the letters that are chosen are counted, and "+
+		"nothing else is done")
 	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is as many as there can be")
 	c.Flags().Int64Var(&m.resume, "resume", 0, "go on with the job of this number, which was interrupted")
 }
@@ -39,7 +40,8 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	case m.resume < 0:
 		return false, usage(c, fmt.Errorf("--resume %d is no number of a job", m.resume))
 	case m.resume > 0 && (filter || len(numbers) > 0):
-		return false, usage(c, errors.New("--resume goes on with a job that has its letters: leave out the numbers and the filter"))
+		return false, usage(c, errors.New("--resume goes on with a job that has its letters: leave out the numbers "+
+			"and the filter"))
 	case filter && len(numbers) > 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter"))
 	case m.given() && m.all:
@@ -64,7 +66,8 @@ type jobJSON struct {
 }
 
 func jobOf(j deadletter.Job) jobJSON {
-	return jobJSON{Job: j.Number, Action: string(j.Action), State: string(j.State), Ended: j.Ended, Kept: j.Kept, Error: j.Error,
+	return jobJSON{Job: j.Number, Action: string(j.Action), State: string(j.State), Ended: j.Ended, Kept: j.Kept,
+		Error:  j.Error,
 		Filter: filterText(j.Filter), Rate: j.Rate, Created: j.Created, Changed: j.Changed}
 }
 
@@ -98,14 +101,16 @@ func (t *tool) endMany(c *cobra.Command, m *many, reason string) error {
 	}
 	number := m.resume
 	if number == 0 {
-		if number, err = t.newJob(ctx, c, m, b.DeadLetters(), deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason}); err != nil {
+		if number, err = t.newJob(ctx, c, m, b.DeadLetters(),
+			deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason}); err != nil {
 			return err
 		}
 	}
 	return t.runJob(ctx, b, number, m.action)
 }
 
-func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store, j deadletter.Job) (number int64, err error) {
+func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
+	j deadletter.Job) (number int64, err error) {
 	if j.Filter, err = m.read(ctx, t); err != nil {
 		return 0, err
 	}
@@ -118,7 +123,8 @@ func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *d
 		if n >= deadletter.CountLimit {
 			count += " or more"
 		}
-		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was done: add --yes to %s them", count, m.action))
+		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was done: add --yes to %s them", count,
+			m.action))
 	}
 	number, err = letters.NewJob(ctx, t.pool, j)
 	return number, causeOf(ctx, err)
@@ -140,7 +146,8 @@ func (t *tool) runJob(ctx context.Context, b *bus.Bus, number int64, action dead
 	j, err := letters.RunJob(ctx, t.pool, b, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended, goOn))
+			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended,
+				goOn))
 		}
 	})
 	if err != nil {
@@ -148,10 +155,13 @@ func (t *tool) runJob(ctx context.Context, b *bus.Bus, number int64, action dead
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(result{value: jobOf(j), page: func(p *page) {
-		p.line("Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended, map[deadletter.Action]string{deadletter.ActionRetry: "retried", deadletter.ActionDiscard: "discarded"}[j.Action])
+		p.line("Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended,
+			map[deadletter.Action]string{deadletter.ActionRetry: "retried",
+				deadletter.ActionDiscard: "discarded"}[j.Action])
 	}})
 	if j.Kept > 0 {
-		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s", j.Kept, j.Error))
+		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s",
+			j.Kept, j.Error))
 	}
 	return printErr
 }
@@ -196,7 +206,8 @@ func jobList(jobs []deadletter.Job) result {
 		if j.Rate > 0 {
 			rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
 		}
-		rows = append(rows, []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State), strconv.FormatInt(j.Ended, 10),
+		rows = append(rows, []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State),
+			strconv.FormatInt(j.Ended, 10),
 			strconv.FormatInt(j.Kept, 10), rate, moment(j.Created), moment(j.Changed), filterText(j.Filter)})
 	}
 	return result{value: map[string]any{"jobs": all}, page: func(p *page) {

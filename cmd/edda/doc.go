@@ -1,6 +1,6 @@
 // Command edda looks after Edda's schema in a database: it migrates it, installs the queues of endpoints, shows what
-// waits in queues, which saga instances live and what died, sets how much runs at once, shows who holds which lease, retries or discards dead letters, and says which
-// sagas are contended.
+// waits in queues, which saga instances live and what died, sets how much runs at once, shows who holds which lease,
+// retries or discards dead letters, and says which sagas are contended.
 //
 // # Promise
 //
@@ -17,7 +17,7 @@
 //	3    what was named does not exist
 //	130  interrupted
 //
-// Reading order: main.go, root.go, then one file for each group of commands (advice.go decides and advice_rules.go says what advise.go
-// prints); print.go and escape.go are how they
-// speak, failure.go is what they say when something goes wrong.
+// Reading order: main.go, root.go, then one file for each group of commands (advice.go decides and advice_rules.go says
+// what advise.go prints); print.go and escape.go are how they speak, failure.go is what they say when something goes
+// wrong.
 package main

@@ -61,7 +61,8 @@ func (t *tool) endpointPage(knobs []bus.Knob) result {
 	all := []endpointJSON{}
 	rows := [][]string{{"ENDPOINT", "STATE", "SINCE", "REASON", "CONCURRENCY", "BY"}}
 	for _, k := range knobs {
-		j := endpointJSON{Endpoint: k.Endpoint, Paused: k.Paused, PausedAt: jsonTime(k.PausedAt), Reason: k.Reason, Relay: k.Relay}
+		j := endpointJSON{Endpoint: k.Endpoint, Paused: k.Paused, PausedAt: jsonTime(k.PausedAt), Reason: k.Reason,
+			Relay: k.Relay}
 		state, workers := "open", "program"
 		if k.Relay {
 			workers = "-"
@@ -73,7 +74,8 @@ func (t *tool) endpointPage(knobs []bus.Knob) result {
 			j.Concurrency, workers = &k.Concurrency, strconv.Itoa(k.Concurrency)
 		}
 		all = append(all, j)
-		rows = append(rows, []string{k.Endpoint, state, moment(k.PausedAt), shortened(k.Reason, 60), workers, consumer(k.Relay)})
+		rows = append(rows, []string{k.Endpoint, state, moment(k.PausedAt), shortened(k.Reason, 60), workers,
+			consumer(k.Relay)})
 	}
 	return result{value: map[string]any{"endpoints": all}, page: func(p *page) {
 		if len(knobs) == 0 {
@@ -93,7 +95,8 @@ The pause holds for programs that start later too.`,
 		Example: `  edda endpoint pause orders --reason "the card service is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.turn(c, map[string]any{"paused": args[0], "reason": reason}, fmt.Sprintf("Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
+			return t.turn(c, map[string]any{"paused": args[0], "reason": reason},
+				fmt.Sprintf("Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
 				func(ctx context.Context, b *bus.Bus) error { return b.PauseEndpoint(ctx, args[0], reason) })
 		},
 	}
@@ -129,14 +132,17 @@ no process has more workers than the MaxConns of its pool, and the server must a
 				return usage(c, errors.New("give a number of workers, or --reset"))
 			}
 			if reset {
-				return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": nil}, fmt.Sprintf("Each program of endpoint %s has its own number of workers.", args[0]),
+				return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": nil},
+					fmt.Sprintf("Each program of endpoint %s has its own number of workers.", args[0]),
 					func(ctx context.Context, b *bus.Bus) error { return b.ResetConcurrency(ctx, args[0]) })
 			}
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 {
-				return usage(c, fmt.Errorf("%s is no number of workers: want 1 or more; \"edda endpoint pause\" stops an endpoint", escape(args[1])))
+				return usage(c, fmt.Errorf("%s is no number of workers: want 1 or more; \"edda endpoint pause\" "+
+					"stops an endpoint", escape(args[1])))
 			}
-			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n}, fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
+			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n},
+				fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
 				func(ctx context.Context, b *bus.Bus) error { return b.SetConcurrency(ctx, args[0], n) })
 		},
 	}
@@ -152,7 +158,8 @@ func workers(n int) string {
 }
 
 // turn does what a command sets, and says so.
-func (t *tool) turn(c *cobra.Command, value map[string]any, done string, do func(ctx context.Context, b *bus.Bus) error) error {
+func (t *tool) turn(c *cobra.Command, value map[string]any, done string,
+	do func(ctx context.Context, b *bus.Bus) error) error {
 	ctx, b, err := t.open(c.Context())
 	if err != nil {
 		return err

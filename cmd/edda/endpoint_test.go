@@ -12,8 +12,10 @@ func TestEndpoints(t *testing.T) {
 	w.want(exitDone, "migrate", "install", "--relay", "shop.events")
 	w.prints(w.want(exitDone, "endpoint", "pause", "orders", "--reason", "closed\x1b[2J").out, `
 		| Endpoint orders is paused. "edda endpoint resume orders" ends that.`)
-	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "1").out, `| Each process of endpoint orders has 1 worker.`)
-	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out, `| Each process of endpoint orders has 2 workers.`)
+	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "1").out,
+		`| Each process of endpoint orders has 1 worker.`)
+	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out,
+		`| Each process of endpoint orders has 2 workers.`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
 		| ENDPOINT STATE SINCE REASON CONCURRENCY BY
 		| billing open - - program endpoint
@@ -21,7 +23,8 @@ func TestEndpoints(t *testing.T) {
 		| shop.events open - - - relay`)
 	var listed struct{ Endpoints []endpointJSON }
 	w.decode(&listed, "endpoint", "list", "--json")
-	if e := listed.Endpoints; len(e) != 3 || !e[2].Relay || e[1].Relay || e[0].Paused || e[0].Concurrency != nil || !e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
+	if e := listed.Endpoints; len(e) != 3 || !e[2].Relay || e[1].Relay || e[0].Paused || e[0].Concurrency != nil ||
+		!e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
 		t.Errorf("%+v", listed)
 	}
 	w.prints(w.want(exitDone, "endpoint", "resume", "orders").out, `| Endpoint orders is not paused.`)
@@ -40,12 +43,15 @@ func TestEndpoints(t *testing.T) {
 func TestEndpointsRefuse(t *testing.T) {
 	w := migrated(t)
 	for command, complaint := range map[string]string{
-		"pause nowhere": "not installed", "resume nowhere": "not installed", "concurrency nowhere 3": "not installed", "concurrency nowhere --reset": "not installed",
+		"pause nowhere": "not installed", "resume nowhere": "not installed", "concurrency nowhere 3": "not installed",
+		"concurrency nowhere --reset": "not installed",
 	} {
-		says(t, w.want(exitNotFound, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint, "nowhere")
+		says(t, w.want(exitNotFound, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint,
+			"nowhere")
 	}
 	for command, complaint := range map[string]string{
-		"concurrency a": "--reset", "concurrency a 2 --reset": "--reset", "concurrency a 0": "edda endpoint pause", "concurrency a two": "no number of workers", "pause": "arg",
+		"concurrency a": "--reset", "concurrency a 2 --reset": "--reset", "concurrency a 0": "edda endpoint pause",
+		"concurrency a two": "no number of workers", "pause": "arg",
 	} {
 		says(t, w.want(exitUsage, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint)
 	}

@@ -65,9 +65,11 @@ func (t *tool) complain(ctx context.Context, err error) int {
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) || errors.Is(err, deadletter.ErrNoJob) ||
+	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
+		errors.Is(err, deadletter.ErrNoJob) ||
 		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit) ||
-		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) || errors.Is(err, scheduler.ErrNoRun) ||
+		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) ||
+		errors.Is(err, scheduler.ErrNoRun) ||
 		errors.Is(err, scheduler.ErrNotHeld)
 }
 
@@ -84,11 +86,13 @@ func (t *tool) remedy(err error) string {
 		return remedyOf[server.Code]
 	case errors.As(err, &connect):
 		if cmp.Or(t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGHOST"), os.Getenv("PGSERVICE")) == "" {
-			return "No database was named: set $DATABASE_URL, for example to postgres://me@db.example.org/shop, or give --database."
+			return "No database was named: set $DATABASE_URL, for example to postgres://me@db.example.org/shop, or " +
+				"give --database."
 		}
 		return "Is the server running, and do --database, $DATABASE_URL or $PGHOST and its kin name it?"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
-		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. --timeout sets another limit.", t.timeout)
+		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. "+
+			"--timeout sets another limit.", t.timeout)
 	case errors.Is(err, bus.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, bus.ErrNoLimit):
@@ -121,7 +125,9 @@ var remedyOf = map[string]string{
 func unreadable(text string, err error) error {
 	if isURL(text) {
 		if _, parseErr := url.Parse(text); parseErr != nil {
-			return errors.New("the connection string is no URL: want postgres://user@host:5432/database?sslmode=verify-full, with the special characters of a password written as %40 and the like")
+			return errors.New("the connection string is no URL: want " +
+				"postgres://user@host:5432/database?sslmode=verify-full, with the special characters of a password " +
+				"written as %40 and the like")
 		}
 	}
 	if parse := (*pgconn.ParseConfigError)(nil); errors.As(err, &parse) && errors.Unwrap(parse) != nil {
@@ -156,7 +162,8 @@ func passwords(text string) (found []string) {
 
 func hasPassword(text string) bool { return len(passwords(text)) > 0 }
 
-// redact takes the secrets of connection strings out of a text. A string that is none is a secret itself: a bare password.
+// redact takes the secrets of connection strings out of a text. A string that is none is a secret itself: a bare
+// password.
 func redact(text string, connections ...string) string {
 	for _, connection := range connections {
 		secrets := passwords(connection)

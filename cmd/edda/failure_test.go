@@ -38,7 +38,8 @@ func TestWrongCommandLines(t *testing.T) {
 		"dead discard 1 --reason x --timeout 1": "missing unit in duration",
 	} {
 		s := runWith(t.Context(), append(strings.Fields(line), "--database", "postgres://nobody@127.0.0.1:1/none")...)
-		if s.code != exitUsage || s.out != "" || !strings.Contains(s.err, part) || !strings.Contains(s.err, `--help" for what it takes.`) {
+		if s.code != exitUsage || s.out != "" || !strings.Contains(s.err, part) ||
+			!strings.Contains(s.err, `--help" for what it takes.`) {
 			t.Errorf("edda %s: exit code %d, want 2 and %q\n%s%s", line, s.code, part, s.out, s.err)
 		}
 	}
@@ -47,7 +48,8 @@ func TestWrongCommandLines(t *testing.T) {
 func TestSchemaThatIsNoName(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"queue list", "migrate up", "migrate sql", "migrate grants --reader r"} {
-		s := runWith(t.Context(), append(strings.Fields(line), "--schema", "pg_edda", "--database", "postgres://nobody@127.0.0.1:1/none")...)
+		s := runWith(t.Context(), append(strings.Fields(line), "--schema", "pg_edda", "--database",
+			"postgres://nobody@127.0.0.1:1/none")...)
 		if s.code != exitUsage || !strings.Contains(s.err, "reserved by Postgres") {
 			t.Errorf("%s: %+v", line, s)
 		}
@@ -60,7 +62,8 @@ func TestNoDatabaseIsNamed(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv("PGPORT", "1")
-	if s := runWith(t.Context(), "queue", "list"); s.code != exitFailed || !strings.Contains(s.err, "No database was named") {
+	if s := runWith(t.Context(), "queue", "list"); s.code != exitFailed ||
+		!strings.Contains(s.err, "No database was named") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -112,13 +115,17 @@ func TestNoDatabase(t *testing.T) {
 
 func TestBeginnersMistakes(t *testing.T) {
 	w := empty(t)
-	for _, line := range []string{"queue list", "queue peek orders", "saga list", "saga show order 7", "dead list", "dead retry 1", "migrate install orders"} {
-		says(t, w.want(exitFailed, strings.Fields(line)...).err, "schema is not migrated", `"edda migrate up"`, "--schema")
+	for _, line := range []string{"queue list", "queue peek orders", "saga list", "saga show order 7", "dead list",
+		"dead retry 1", "migrate install orders"} {
+		says(t, w.want(exitFailed, strings.Fields(line)...).err, "schema is not migrated", `"edda migrate up"`,
+			"--schema")
 	}
 	w.want(exitDone, "migrate", "up")
-	says(t, w.want(exitNotFound, "queue", "peek", "orders").err, `endpoint "orders"`, "edda migrate install", `"edda queue list"`)
+	says(t, w.want(exitNotFound, "queue", "peek", "orders").err, `endpoint "orders"`, "edda migrate install",
+		`"edda queue list"`)
 	says(t, w.want(exitFailed, "migrate", "install", "Orders").err, "a-z, 0-9")
-	says(t, w.want(exitFailed, "migrate", "install", "orders", "--kinds", "order.place,Bad Kind").err, `kind "Bad Kind"`)
+	says(t, w.want(exitFailed, "migrate", "install", "orders", "--kinds", "order.place,Bad Kind").err,
+		`kind "Bad Kind"`)
 
 	other, err := url.Parse(pgdev.DSN(t))
 	if err != nil {
@@ -153,14 +160,16 @@ func TestMissingRights(t *testing.T) {
 	}
 	w.exec(w.want(exitDone, "migrate", "grants", "--reader", role).out)
 	w.bury(1)
-	for _, line := range []string{"migrate status", "migrate up", "queue list", "queue peek orders", "saga list", "dead list", "dead show 1"} {
+	for _, line := range []string{"migrate status", "migrate up", "queue list", "queue peek orders", "saga list",
+		"dead list", "dead show 1"} {
 		if s := as(strings.Fields(line)...); s.code != exitDone {
 			t.Errorf("%s as a reader: %+v", line, s)
 		}
 	}
 	for _, line := range []string{"dead retry 1", "dead discard 1 --reason x", "migrate install billing"} {
 		s := as(strings.Fields(line)...)
-		if s.code != exitFailed || !strings.Contains(s.err, "permission denied") || !strings.Contains(s.err, "The role lacks a right") {
+		if s.code != exitFailed || !strings.Contains(s.err, "permission denied") ||
+			!strings.Contains(s.err, "The role lacks a right") {
 			t.Errorf("%s as a reader: %+v", line, s)
 		}
 	}
@@ -207,7 +216,8 @@ func TestPasswordOnTheCommandLine(t *testing.T) {
 		t.Fatalf("the server of the tests has an address of another form: %d", len(dsn))
 	}
 	s := runWith(t.Context(), "migrate", "status", "--database", with, "--schema", "edda_nothing_here")
-	if s.code != exitFailed || !strings.Contains(s.err, "can be read by everybody") || strings.Contains(s.err+s.out, "hunter2") {
+	if s.code != exitFailed || !strings.Contains(s.err, "can be read by everybody") ||
+		strings.Contains(s.err+s.out, "hunter2") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -227,7 +237,8 @@ func TestEscape(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
-	if got, want := escapeJSON("{\n\t\"a\": \"\u009b \u202e \U000e0041\"\n}\n"), "{\n \"a\": \"\\u009b \\u202e \\udb40\\udc41\"\n}\n"; got != want {
+	if got, want := escapeJSON("{\n\t\"a\": \"\u009b \u202e \U000e0041\"\n}\n"), "{\n \"a\": \"\\u009b \\u202e "+
+		"\\udb40\\udc41\"\n}\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

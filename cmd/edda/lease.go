@@ -70,9 +70,11 @@ func (t *tool) leasePage(infos []scheduler.LeaseInfo) result {
 		}
 		all = append(all, leaseJSON{
 			Name: i.Name, Holder: i.Holder, Epoch: i.Epoch, Held: i.Held, Resigning: i.Resigning,
-			Acquired: jsonTime(i.Acquired), Renewed: jsonTime(i.Renewed), Expires: jsonTime(i.Expires), ExpiresIn: left.Seconds(),
+			Acquired: jsonTime(i.Acquired), Renewed: jsonTime(i.Renewed), Expires: jsonTime(i.Expires),
+			ExpiresIn: left.Seconds(),
 		})
-		rows = append(rows, []string{i.Name, i.Holder, strconv.FormatInt(i.Epoch, 10), held, moment(i.Acquired), span(left)})
+		rows = append(rows, []string{i.Name, i.Holder, strconv.FormatInt(i.Epoch, 10), held, moment(i.Acquired),
+			span(left)})
 	}
 	return result{value: map[string]any{"leases": all}, page: func(p *page) {
 		if len(infos) == 0 {

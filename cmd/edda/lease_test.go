@@ -13,20 +13,24 @@ func TestLeases(t *testing.T) {
 	w.exec(`INSERT INTO edda.lease (name, holder, epoch, acquired, renewed, expires) VALUES
 		('singleton/rates', E'pod\u001b[2J-7/0a1b', 7, now() - interval '1 hour', now(), now() + interval '90 minutes'),
 		('scheduler', NULL, 3, now(), now(), now()),
-		('singleton/old', 'pod-8/0a1c', 2, now() - interval '2 hours', now() - interval '1 hour', now() - interval '1 hour')`)
+		('singleton/old', 'pod-8/0a1c', 2, now() - interval '2 hours', now() - interval '1 hour',
+		now() - interval '1 hour')`)
 	w.prints(w.want(exitDone, "lease", "list").out, `
 		| NAME HOLDER EPOCH HELD SINCE EXPIRES
 		| scheduler - 3 no TIME -
 		| singleton/old pod-8/0a1c 2 no TIME -
 		| singleton/rates pod\x1b[2J-7/0a1b 7 yes TIME 1h30m`)
-	w.prints(w.want(exitDone, "lease", "resign", "singleton/rates").out, `| The holder of singleton/rates was asked to give it up.`)
+	w.prints(w.want(exitDone, "lease", "resign", "singleton/rates").out,
+		`| The holder of singleton/rates was asked to give it up.`)
 	says(t, w.want(exitNotFound, "lease", "resign", "singleton/old").err, "nobody holds the lease")
 	says(t, w.want(exitNotFound, "lease", "resign", "scheduler", "--json").err, "nobody holds the lease")
 	says(t, w.want(exitDone, "lease", "list").out, "resigning")
 	var listed struct{ Leases []leaseJSON }
 	w.decode(&listed, "lease", "list", "--json")
-	if l := listed.Leases[2]; l.Name != "singleton/rates" || l.Epoch != 7 || !l.Held || !l.Resigning || l.ExpiresIn < 5300 || l.ExpiresIn > 5400 ||
-		l.Acquired == nil || listed.Leases[0].Held || listed.Leases[0].Holder != "" || listed.Leases[1].Held || listed.Leases[1].ExpiresIn != 0 {
+	if l := listed.Leases[2]; l.Name != "singleton/rates" || l.Epoch != 7 || !l.Held || !l.Resigning ||
+		l.ExpiresIn < 5300 || l.ExpiresIn > 5400 ||
+		l.Acquired == nil || listed.Leases[0].Held || listed.Leases[0].Holder != "" || listed.Leases[1].Held ||
+		listed.Leases[1].ExpiresIn != 0 {
 		t.Errorf("%+v", listed)
 	}
 	var asked map[string]string
@@ -37,7 +41,8 @@ func TestLeases(t *testing.T) {
 	for wrong, reason := range map[string]string{
 		"lease resign": "accepts 1 arg", "lease lst": "did you mean list", "lease list all": "unknown command",
 	} {
-		if s := runWith(t.Context(), strings.Fields(wrong)...); s.code != exitUsage || !strings.Contains(s.err, reason) {
+		if s := runWith(t.Context(), strings.Fields(wrong)...); s.code != exitUsage ||
+			!strings.Contains(s.err, reason) {
 			t.Errorf("edda %s: code %d, %q, want it to say %q", wrong, s.code, s.err, reason)
 		}
 	}

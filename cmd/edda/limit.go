@@ -41,8 +41,9 @@ type limitJSON struct {
 
 func limitOf(i bus.LimitInfo) limitJSON {
 	return limitJSON{
-		Endpoint: i.Endpoint, Limit: i.Limit, InForce: i.InForce, Held: i.Held, Draining: i.Draining, Waiting: i.Waiting,
-		Oldest: jsonTime(i.Oldest), Waited: i.Waited.Seconds(), Paused: jsonTime(i.Paused), Reason: i.Reason,
+		Endpoint: i.Endpoint, Limit: i.Limit, InForce: i.InForce, Held: i.Held, Draining: i.Draining,
+		Waiting: i.Waiting,
+		Oldest:  jsonTime(i.Oldest), Waited: i.Waited.Seconds(), Paused: jsonTime(i.Paused), Reason: i.Reason,
 	}
 }
 
@@ -68,7 +69,8 @@ the first of them has. Nothing is locked.`,
 			rows := [][]string{{"ENDPOINT", "LIMIT", "HELD", "DRAINING", "WAITING", "WAITED", "PAUSED", "REASON"}}
 			for _, i := range infos {
 				all = append(all, limitOf(i))
-				rows = append(rows, []string{i.Endpoint, strconv.Itoa(i.Limit), strconv.Itoa(i.Held), strconv.Itoa(i.Draining),
+				rows = append(rows, []string{i.Endpoint, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
+					strconv.Itoa(i.Draining),
 					strconv.Itoa(i.Waiting), span(i.Waited), moment(i.Paused), shortened(i.Reason, 40)})
 			}
 			return t.print(result{value: map[string]any{"limits": all}, page: func(p *page) {
@@ -107,9 +109,13 @@ second or two.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 || n > bus.MostLimit {
-				return usage(c, fmt.Errorf(`%s is no limit: want 1 to %d; "edda limit pause" lets nothing run`, escape(args[1]), bus.MostLimit))
+				return usage(c, fmt.Errorf(`%s is no limit: want 1 to %d; "edda limit pause" lets nothing run`,
+					escape(args[1]), bus.MostLimit))
 			}
-			return t.aboutLimit(c, args[0], func(ctx context.Context, b *bus.Bus) error { return b.SetLimit(ctx, args[0], n) })
+			return t.aboutLimit(c, args[0], func(ctx context.Context,
+				b *bus.Bus) error {
+				return b.SetLimit(ctx, args[0], n)
+			})
 		},
 	}
 }
@@ -126,7 +132,10 @@ the endpoint has no limit; give it one first.`,
 			if strings.TrimSpace(reason) == "" {
 				return usage(c, errors.New("--reason is missing: say why, for those who wonder why nothing runs"))
 			}
-			return t.aboutLimit(c, args[0], func(ctx context.Context, b *bus.Bus) error { return b.PauseLimit(ctx, args[0], reason) })
+			return t.aboutLimit(c, args[0], func(ctx context.Context,
+				b *bus.Bus) error {
+				return b.PauseLimit(ctx, args[0], reason)
+			})
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look (required)")
@@ -140,7 +149,10 @@ func (t *tool) limitResume() *cobra.Command {
 		Example: `  edda limit resume billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.aboutLimit(c, args[0], func(ctx context.Context, b *bus.Bus) error { return b.ResumeLimit(ctx, args[0]) })
+			return t.aboutLimit(c, args[0], func(ctx context.Context,
+				b *bus.Bus) error {
+				return b.ResumeLimit(ctx, args[0])
+			})
 		},
 	}
 }
@@ -161,7 +173,9 @@ func (t *tool) aboutLimit(c *cobra.Command, endpoint string, change func(ctx con
 		return causeOf(ctx, err)
 	}
 	return t.print(result{value: limitOf(i), page: func(p *page) {
-		p.fields("endpoint", i.Endpoint, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining", strconv.Itoa(i.Draining),
-			"waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "paused", moment(i.Paused), "reason", i.Reason)
+		p.fields("endpoint", i.Endpoint, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
+			strconv.Itoa(i.Draining),
+			"waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "paused", moment(i.Paused), "reason",
+			i.Reason)
 	}})
 }

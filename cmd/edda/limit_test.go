@@ -25,7 +25,8 @@ func TestLimits(t *testing.T) {
 		| reason -`)
 	w.want(exitDone, "limit", "set", "orders", "1")
 	w.exec(`UPDATE edda.slot SET holder = 'h', expires = now() + interval '1 hour' WHERE name = 'billing' AND no < 3`)
-	w.exec(`INSERT INTO edda.ticket (name, holder, since, expires) VALUES ('billing', 'i', now() - interval '90 minutes', now() + interval '1 hour')`)
+	w.exec(`INSERT INTO edda.ticket (name, holder, since, expires) VALUES ('billing', 'i',
+		now() - interval '90 minutes', now() + interval '1 hour')`)
 	w.want(exitDone, "limit", "set", "billing", "1")
 	w.prints(w.want(exitDone, "limit", "pause", "orders", "--reason", "the bank\x1b[2J is down").out, `
 		| endpoint orders
@@ -42,8 +43,10 @@ func TestLimits(t *testing.T) {
 		| orders 1 0 0 0 - TIME the bank\x1b[2J is down`)
 	var listed struct{ Limits []limitJSON }
 	w.decode(&listed, "limit", "list", "--json")
-	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.InForce != 1 || b.Held != 2 || b.Draining != 1 || b.Waiting != 1 ||
-		b.Waited < 5400 || b.Oldest == nil || b.Paused != nil || listed.Limits[1].Paused == nil || listed.Limits[1].InForce != 0 {
+	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.InForce != 1 || b.Held != 2 ||
+		b.Draining != 1 || b.Waiting != 1 ||
+		b.Waited < 5400 || b.Oldest == nil || b.Paused != nil || listed.Limits[1].Paused == nil ||
+		listed.Limits[1].InForce != 0 {
 		t.Errorf("%+v", listed)
 	}
 	var got limitJSON

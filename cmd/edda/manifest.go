@@ -24,7 +24,8 @@ func (t *tool) manifestCommands() *cobra.Command {
   edda manifest next night/settle 7`,
 		RunE: group,
 	}
-	c.AddCommand(t.manifestList(), t.manifestShow(), t.manifestNext(), t.manifestTrigger(), t.manifestPause(), t.manifestResume(),
+	c.AddCommand(t.manifestList(), t.manifestShow(), t.manifestNext(), t.manifestTrigger(), t.manifestPause(),
+		t.manifestResume(),
 		t.manifestBackfill(), t.manifestRemove(), t.manifestDiff())
 	return c
 }
@@ -75,11 +76,16 @@ type manifestJSON struct {
 
 func manifestOf(m scheduler.ManifestInfo) manifestJSON {
 	j := manifestJSON{
-		Manifest: m.Name, Owner: m.Owner, State: string(m.State), Schedule: m.Schedule, Due: jsonTime(m.Due), Group: m.Group, Priority: m.Priority,
-		Kind: m.Kind, Parent: m.Parent, Version: m.Version, Definition: m.Definition, Overlap: m.Overlap, Retries: m.Retries,
-		RetryDelay: m.RetryDelay.Seconds(), RetryMost: m.RetryMost.Seconds(), Stopped: m.Stopped, Paused: jsonTime(m.Paused), Reason: m.Reason,
-		GroupPaused: jsonTime(m.GroupPaused), Orphaned: jsonTime(m.Orphaned), Run: jsonID(m.Run), Held: jsonID(m.Held), Successes: m.Successes,
-		Fired: jsonTime(m.Fired), Succeeded: jsonTime(m.Succeeded), Created: m.Created.UTC(), Changed: m.Changed.UTC(), Waits: m.Waits(),
+		Manifest: m.Name, Owner: m.Owner, State: string(m.State), Schedule: m.Schedule, Due: jsonTime(m.Due),
+		Group: m.Group, Priority: m.Priority,
+		Kind: m.Kind, Parent: m.Parent, Version: m.Version, Definition: m.Definition, Overlap: m.Overlap,
+		Retries:    m.Retries,
+		RetryDelay: m.RetryDelay.Seconds(), RetryMost: m.RetryMost.Seconds(), Stopped: m.Stopped,
+		Paused: jsonTime(m.Paused), Reason: m.Reason,
+		GroupPaused: jsonTime(m.GroupPaused), Orphaned: jsonTime(m.Orphaned), Run: jsonID(m.Run), Held: jsonID(m.Held),
+		Successes: m.Successes,
+		Fired:     jsonTime(m.Fired), Succeeded: jsonTime(m.Succeeded), Created: m.Created.UTC(), Changed: m.Changed.UTC(),
+		Waits: m.Waits(),
 	}
 	if m.Timeout > 0 {
 		seconds := m.Timeout.Seconds()
@@ -139,7 +145,8 @@ func manifestPage(list []scheduler.ManifestInfo, limit int) result {
 	rows := [][]string{{"MANIFEST", "STATE", "DUE", "SCHEDULE", "GROUP", "OWNER", "SUCCESSES", "LAST SUCCESS"}}
 	for _, m := range list {
 		all = append(all, manifestOf(m))
-		rows = append(rows, []string{m.Name, string(m.State), moment(m.Due), shortened(m.Schedule, 50), m.Group, m.Owner,
+		rows = append(rows, []string{m.Name, string(m.State), moment(m.Due), shortened(m.Schedule, 50), m.Group,
+			m.Owner,
 			strconv.FormatInt(m.Successes, 10), moment(m.Succeeded)})
 	}
 	if len(list) == limit {
@@ -188,10 +195,14 @@ func (t *tool) showManifest(ctx context.Context, s *scheduler.Store, name string
 		j.body = bodyOf(m.Body)
 	}
 	return t.print(result{value: j, page: func(p *page) {
-		p.fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due", moment(m.Due), "group", m.Group,
-			"priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries", fmt.Sprintf("%d, after %v up to %v", m.Retries, m.RetryDelay, m.RetryMost),
-			"timeout", span(m.Timeout), "version", strconv.FormatInt(m.Version, 10), "changed", moment(m.Changed), "successes", strconv.FormatInt(m.Successes, 10),
-			"last fired", moment(m.Fired), "last success", moment(m.Succeeded), "open run", idText(m.Run), "held by", idText(m.Held))
+		p.fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
+			moment(m.Due), "group", m.Group,
+			"priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries",
+			fmt.Sprintf("%d, after %v up to %v", m.Retries, m.RetryDelay, m.RetryMost),
+			"timeout", span(m.Timeout), "version", strconv.FormatInt(m.Version, 10), "changed", moment(m.Changed),
+			"successes", strconv.FormatInt(m.Successes, 10),
+			"last fired", moment(m.Fired), "last success", moment(m.Succeeded), "open run", idText(m.Run), "held by",
+			idText(m.Held))
 		for _, reason := range m.Waits() {
 			p.line("%s", reason)
 		}
@@ -219,7 +230,8 @@ A manifest that no clock decides has none. Nothing is written.`,
 			n := 10
 			if len(args) == 2 {
 				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > scheduler.MaxOccurrences {
-					return usage(c, fmt.Errorf("%s is no number of due times: want 1 to %d", escape(args[1]), scheduler.MaxOccurrences))
+					return usage(c, fmt.Errorf("%s is no number of due times: want 1 to %d", escape(args[1]),
+						scheduler.MaxOccurrences))
 				}
 			}
 			ctx, s, err := t.openStore(c.Context())
@@ -230,14 +242,15 @@ A manifest that no clock decides has none. Nothing is written.`,
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(result{value: map[string]any{"manifest": args[0], "times": append([]time.Time{}, times...)}, page: func(p *page) {
-				if len(times) == 0 {
-					p.line("No clock decides when %s is due, or it is due never again.", args[0])
-				}
-				for _, at := range times {
-					p.line("%s", at.Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
-				}
-			}})
+			return t.print(result{value: map[string]any{"manifest": args[0], "times": append([]time.Time{}, times...)},
+				page: func(p *page) {
+					if len(times) == 0 {
+						p.line("No clock decides when %s is due, or it is due never again.", args[0])
+					}
+					for _, at := range times {
+						p.line("%s", at.Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
+					}
+				}})
 		},
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// scheduled is a schema with a night's settlement, which has a group of its own, its report, and what is sent on demand.
+// scheduled is a schema with a night's settlement, which has a group of its own, its report, and what is sent on
+// demand.
 func scheduled(t *testing.T) (*world, *scheduler.Store) {
 	t.Helper()
 	w := migrated(t)
@@ -34,7 +35,8 @@ func nights() scheduler.Declaration {
 	return scheduler.Declaration{
 		Owner: "shop", Groups: []scheduler.Group{{Name: "settlement", Max: 2, Strict: true}},
 		Manifests: []scheduler.Manifest{
-			{Name: "night/settle", When: scheduler.Cron("0 2 * * *", "Europe/Oslo"), Message: message("account.settle"), Group: "settlement"},
+			{Name: "night/settle", When: scheduler.Cron("0 2 * * *", "Europe/Oslo"), Message: message("account.settle"),
+				Group: "settlement"},
 			{Name: "night/report", When: scheduler.After("night/settle"), Message: message("report.make")},
 			{Name: "tidy", When: scheduler.OnDemand(), Message: message("store.tidy")},
 		},
@@ -54,19 +56,25 @@ func TestManifestCommands(t *testing.T) {
 		| Mon 2034-03-27 02:00:00 +02:00 CEST`)
 	says(t, w.stable(w.want(exitDone, "manifest", "next", "tidy").out), "No clock decides")
 	paused := w.stable(w.want(exitDone, "manifest", "pause", "night/settle", "--reason", "the bank\x1b is down").out)
-	says(t, paused, "manifest night/settle", "owner shop", "state paused", "due TIME", "retries 3, after 5m0s up to 1h0m0s", "timeout 20m0s",
+	says(t, paused, "manifest night/settle", "owner shop", "state paused", "due TIME",
+		"retries 3, after 5m0s up to 1h0m0s", "timeout 20m0s",
 		"It is paused since", `(the bank\x1b is down).`)
 	says(t, w.stable(w.want(exitDone, "manifest", "list", "--state", "paused").out), "night/settle paused")
-	says(t, w.stable(w.want(exitDone, "manifest", "resume", "night/settle").out), "Nothing is due until 2034-03-25 02:00:00 CET.")
-	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/report", "--body").out), "when night/settle succeeds", `"day": "today"`)
+	says(t, w.stable(w.want(exitDone, "manifest", "resume", "night/settle").out),
+		"Nothing is due until 2034-03-25 02:00:00 CET.")
+	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/report", "--body").out), "when night/settle succeeds",
+		`"day": "today"`)
 	says(t, w.stable(w.want(exitDone, "manifest", "remove", "tidy").out), "state orphan", "Nobody declares it any more")
-	for _, args := range [][]string{{"show"}, {"next"}, {"trigger"}, {"resume"}, {"remove"}, {"pause", "--reason", "r"}, {"backfill", "--from", "2h", "--until", "1h"}} {
-		says(t, w.want(exitNotFound, append([]string{"manifest"}, append(args, "night/setle")...)...).err, "there is no such manifest", "edda manifest list")
+	for _, args := range [][]string{{"show"}, {"next"}, {"trigger"}, {"resume"}, {"remove"}, {"pause", "--reason", "r"},
+		{"backfill", "--from", "2h", "--until", "1h"}} {
+		says(t, w.want(exitNotFound, append([]string{"manifest"}, append(args, "night/setle")...)...).err,
+			"there is no such manifest", "edda manifest list")
 	}
 	says(t, w.want(exitNotFound, "manifest", "trigger", "tidy").err, "orphan")
 	var shown manifestJSON
 	w.decode(&shown, "manifest", "show", "night/settle", "--json")
-	if shown.Manifest != "night/settle" || shown.State != "live" || shown.Due == nil || shown.RunTimeout == nil || *shown.RunTimeout != 1200 || len(shown.Waits) != 1 || shown.Text != nil {
+	if shown.Manifest != "night/settle" || shown.State != "live" || shown.Due == nil || shown.RunTimeout == nil ||
+		*shown.RunTimeout != 1200 || len(shown.Waits) != 1 || shown.Text != nil {
 		t.Errorf("%+v", shown)
 	}
 	var listed struct {
@@ -95,7 +103,8 @@ func TestRunCommands(t *testing.T) {
 	w.exec("UPDATE edda.run SET state = 'succeeded', ended = now() WHERE id = '" + run + "'")
 	const none = "00000000-0000-7000-8000-000000000001"
 	says(t, w.want(exitNotFound, "run", "show", none).err, "there is no such run", "edda run list")
-	says(t, w.want(exitFailed, "run", "cancel", none, run, "--note", "n").err, "2 runs are as they were", "has ended", "no such run")
+	says(t, w.want(exitFailed, "run", "cancel", none, run, "--note", "n").err, "2 runs are as they were", "has ended",
+		"no such run")
 	says(t, w.want(exitNotFound, "run", "retry", none, "--note", "n").err, "no such run")
 	says(t, w.want(exitFailed, "run", "retry", run, "--note", "n").err, "trigger its manifest instead")
 	var shown runJSON
@@ -108,15 +117,18 @@ func TestRunCommands(t *testing.T) {
 
 	w.exec("UPDATE edda.manifest SET created = now()")
 	from := time.Now().UTC().AddDate(0, 0, -10).Format(time.RFC3339)
-	w.prints(w.want(exitDone, "manifest", "backfill", "night/settle", "--from", from, "--until", "0s", "--max", "7").out, `
+	w.prints(w.want(exitDone, "manifest", "backfill", "night/settle", "--from", from, "--until", "0s", "--max",
+		"7").out, `
 		| 7 runs are queued; 0 due times had one.
 		| There are more: --from TIME`)
-	w.prints(w.want(exitDone, "manifest", "backfill", "night/settle", "--from", from, "--until", "0s").out, `| 3 runs are queued; 7 due times had one.`)
+	w.prints(w.want(exitDone, "manifest", "backfill", "night/settle", "--from", from, "--until", "0s").out,
+		`| 3 runs are queued; 7 due times had one.`)
 	w.prints(w.want(exitDone, "group", "list").out, `
 		| GROUP CAP ACTIVE QUEUED MANIFESTS PRIORITY OWNER PAUSED REASON
 		| settlement 2 strict 0 10 1 0 shop - -`)
 	says(t, w.stable(w.want(exitDone, "group", "pause", "settlement", "--reason", "r").out), "reason r")
-	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/settle").out), "state paused", "Its group settlement is paused")
+	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/settle").out), "state paused",
+		"Its group settlement is paused")
 	w.prints(w.want(exitDone, "group", "cancel", "settlement", "--note", "n").out, `| 10 runs are cancelled.`)
 	says(t, w.stable(w.want(exitDone, "group", "resume", "settlement").out), "paused -")
 	w.want(exitDone, "group", "set", "settlement", "--priority", "3")
@@ -134,7 +146,8 @@ func TestNextAndDiffWriteNothing(t *testing.T) {
 	w, _ := scheduled(t)
 	d := nights()
 	d.Manifests[0].Priority = 5
-	d.Manifests = append(d.Manifests[:2], scheduler.Manifest{Name: "new", When: scheduler.Every(time.Minute), Message: saga.Raw{Name: "k"}})
+	d.Manifests = append(d.Manifests[:2], scheduler.Manifest{Name: "new", When: scheduler.Every(time.Minute),
+		Message: saga.Raw{Name: "k"}})
 	text, err := scheduler.MarshalDeclaration(d, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +156,8 @@ func TestNextAndDiffWriteNothing(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const all = `SELECT hashtext((SELECT string_agg(m::text || m.xmin, ',' ORDER BY id) FROM edda.manifest m) || (SELECT string_agg(g::text || g.xmin, ',' ORDER BY id) FROM edda.manifest_group g)
+	const all = `SELECT hashtext((SELECT string_agg(m::text || m.xmin, ',' ORDER BY id)
+		FROM edda.manifest m) || (SELECT string_agg(g::text || g.xmin, ',' ORDER BY id) FROM edda.manifest_group g)
 		|| (SELECT count(*) FROM edda.run))`
 	before := w.count(all)
 	readOnly := pgdev.DSN(t) + " default_transaction_read_only=on"
@@ -178,7 +192,8 @@ func TestNextAndDiffWriteNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, complaint bytes.Buffer
-	code := run(t.Context(), []string{"manifest", "diff", "-", "--json", "--database", readOnly, "--schema", w.schema}, streams{in: bytes.NewReader(same), out: &out, err: &complaint})
+	code := run(t.Context(), []string{"manifest", "diff", "-", "--json", "--database", readOnly, "--schema", w.schema},
+		streams{in: bytes.NewReader(same), out: &out, err: &complaint})
 	if code != exitDone || !strings.Contains(out.String(), `"unchanged": 3`) {
 		t.Errorf("%d\n%s%s", code, out.String(), complaint.String())
 	}

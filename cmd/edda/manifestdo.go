@@ -45,7 +45,8 @@ such manifest, or nobody declares it any more.`,
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(result{value: map[string]any{"run": run}, page: func(p *page) { p.line("Run %s is queued.", run) }})
+			return t.print(result{value: map[string]any{"run": run},
+				page: func(p *page) { p.line("Run %s is queued.", run) }})
 		},
 	}
 	c.Flags().StringVar(&body, "body", "", "JSON of a message of the manifest's kind, in place of its own")
@@ -78,7 +79,8 @@ func (t *tool) manifestPause() *cobra.Command {
 			if err := checkReason(c, reason); err != nil {
 				return err
 			}
-			return t.changeManifest(c, args[0], func(ctx context.Context, s *scheduler.Store) error { return s.Pause(ctx, args[0], reason) })
+			return t.changeManifest(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Pause(ctx, args[0], reason) })
 		},
 	}
 	reasonFlag(c, &reason)
@@ -93,7 +95,8 @@ That is not changed.`,
 		Example: `  edda manifest resume night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.changeManifest(c, args[0], func(ctx context.Context, s *scheduler.Store) error { return s.Resume(ctx, args[0]) })
+			return t.changeManifest(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Resume(ctx, args[0]) })
 		},
 	}
 }
@@ -106,13 +109,15 @@ deletes it with the record of its runs. A program that still declares it brings 
 		Example: `  edda manifest remove night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.changeManifest(c, args[0], func(ctx context.Context, s *scheduler.Store) error { return s.Remove(ctx, args[0]) })
+			return t.changeManifest(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Remove(ctx, args[0]) })
 		},
 	}
 }
 
 // changeManifest makes a change and shows how the manifest stands then.
-func (t *tool) changeManifest(c *cobra.Command, name string, change func(ctx context.Context, s *scheduler.Store) error) error {
+func (t *tool) changeManifest(c *cobra.Command, name string,
+	change func(ctx context.Context, s *scheduler.Store) error) error {
 	ctx, s, err := t.openStore(c.Context())
 	if err != nil {
 		return err
@@ -136,7 +141,8 @@ due times than --max, the output says where to go on.`,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			for flag, text := range map[string]string{"--from": from, "--until": until} {
 				if _, err := timeOf(text, time.Time{}); err != nil || text == "" {
-					return usage(c, fmt.Errorf("%s %s: want a time like 2026-11-21T10:00:00Z, or how long ago, like 90m", flag, escape(text)))
+					return usage(c, fmt.Errorf(
+						"%s %s: want a time like 2026-11-21T10:00:00Z, or how long ago, like 90m", flag, escape(text)))
 				}
 			}
 			ctx, s, err := t.openStore(c.Context())
@@ -150,7 +156,8 @@ due times than --max, the output says where to go on.`,
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(result{value: map[string]any{"queued": done.Queued, "present": done.Present, "next": jsonTime(done.Next)}, page: func(p *page) {
+			return t.print(result{value: map[string]any{"queued": done.Queued, "present": done.Present,
+				"next": jsonTime(done.Next)}, page: func(p *page) {
 				p.line("%d runs are queued; %d due times had one.", done.Queued, done.Present)
 				if !done.Next.IsZero() {
 					p.line("There are more: --from %s", done.Next.UTC().Format(time.RFC3339Nano))
@@ -236,14 +243,17 @@ func named(list []string) []string { return append([]string{}, list...) }
 
 func diffOf(c scheduler.Changes) result {
 	value := map[string]any{
-		"created": named(c.Created), "changed": changesOf(c.Changed), "orphaned": named(c.Orphaned), "unchanged": len(c.Unchanged),
-		"groups": map[string]any{"created": named(c.Groups.Created), "changed": changesOf(c.Groups.Changed), "orphaned": named(c.Groups.Orphaned), "unchanged": len(c.Groups.Unchanged)},
+		"created": named(c.Created), "changed": changesOf(c.Changed), "orphaned": named(c.Orphaned),
+		"unchanged": len(c.Unchanged),
+		"groups": map[string]any{"created": named(c.Groups.Created), "changed": changesOf(c.Groups.Changed),
+			"orphaned": named(c.Groups.Orphaned), "unchanged": len(c.Groups.Unchanged)},
 	}
 	return result{value: value, page: func(p *page) {
 		for _, part := range []struct {
 			what string
 			scheduler.GroupChanges
-		}{{"group", c.Groups}, {"manifest", scheduler.GroupChanges{Created: c.Created, Changed: c.Changed, Orphaned: c.Orphaned}}} {
+		}{{"group", c.Groups}, {"manifest", scheduler.GroupChanges{Created: c.Created, Changed: c.Changed,
+			Orphaned: c.Orphaned}}} {
 			for _, name := range part.Created {
 				p.line("+ %s %s", part.what, name)
 			}
@@ -254,6 +264,7 @@ func diffOf(c scheduler.Changes) result {
 				p.line("- %s %s", part.what, name)
 			}
 		}
-		p.line("%d to create, %d to change, %d to orphan, %d as they are.", len(c.Created), len(c.Changed), len(c.Orphaned), len(c.Unchanged))
+		p.line("%d to create, %d to change, %d to orphan, %d as they are.", len(c.Created), len(c.Changed),
+			len(c.Orphaned), len(c.Unchanged))
 	}}
 }

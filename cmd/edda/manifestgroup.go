@@ -37,7 +37,8 @@ type manifestGroupJSON struct {
 }
 
 func manifestGroupOf(g scheduler.GroupInfo) manifestGroupJSON {
-	return manifestGroupJSON{Group: g.Name, Owner: g.Owner, Max: g.Max, Strict: g.Strict, Priority: g.Priority, Paused: jsonTime(g.Paused),
+	return manifestGroupJSON{Group: g.Name, Owner: g.Owner, Max: g.Max, Strict: g.Strict, Priority: g.Priority,
+		Paused: jsonTime(g.Paused),
 		Reason: g.Reason, Manifests: g.Manifests, Queued: g.Queued, Active: g.Active}
 }
 
@@ -67,10 +68,12 @@ func (t *tool) groupShowAll() *cobra.Command {
 				return causeOf(ctx, err)
 			}
 			all := []manifestGroupJSON{}
-			rows := [][]string{{"GROUP", "CAP", "ACTIVE", "QUEUED", "MANIFESTS", "PRIORITY", "OWNER", "PAUSED", "REASON"}}
+			rows := [][]string{{"GROUP", "CAP", "ACTIVE", "QUEUED", "MANIFESTS", "PRIORITY", "OWNER", "PAUSED",
+				"REASON"}}
 			for _, g := range list {
 				all = append(all, manifestGroupOf(g))
-				rows = append(rows, []string{g.Name, capOf(g), strconv.Itoa(g.Active), strconv.Itoa(g.Queued), strconv.Itoa(g.Manifests),
+				rows = append(rows, []string{g.Name, capOf(g), strconv.Itoa(g.Active), strconv.Itoa(g.Queued),
+					strconv.Itoa(g.Manifests),
 					strconv.Itoa(g.Priority), g.Owner, moment(g.Paused), shortened(g.Reason, 40)})
 			}
 			return t.print(result{value: map[string]any{"groups": all}, page: func(p *page) {
@@ -116,7 +119,8 @@ program that declares the group declares something else than before. A lower cap
 		},
 	}
 	c.Flags().IntVar(&to.Max, "max", 0, "runs that are active at a time; 0 is no cap")
-	c.Flags().BoolVar(&to.Strict, "strict", false, "never more than --max, not for a moment; --strict=false counts by each server")
+	c.Flags().BoolVar(&to.Strict, "strict", false, "never more than --max, not for a moment; --strict=false counts "+
+		"by each server")
 	c.Flags().IntVar(&to.Priority, "priority", 0, "0 to 31: dispatched before groups with a lower one")
 	return c
 }
@@ -133,7 +137,10 @@ func (t *tool) groupPause() *cobra.Command {
 			if err := checkReason(c, reason); err != nil {
 				return err
 			}
-			return t.changeGroup(c, args[0], func(ctx context.Context, s *scheduler.Store) error { return s.PauseGroup(ctx, args[0], reason) })
+			return t.changeGroup(c, args[0], func(ctx context.Context,
+				s *scheduler.Store) error {
+				return s.PauseGroup(ctx, args[0], reason)
+			})
 		},
 	}
 	reasonFlag(c, &reason)
@@ -147,13 +154,17 @@ func (t *tool) groupResume() *cobra.Command {
 		Example: `  edda group resume settlement`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.changeGroup(c, args[0], func(ctx context.Context, s *scheduler.Store) error { return s.ResumeGroup(ctx, args[0]) })
+			return t.changeGroup(c, args[0], func(ctx context.Context,
+				s *scheduler.Store) error {
+				return s.ResumeGroup(ctx, args[0])
+			})
 		},
 	}
 }
 
 // changeGroup makes a change and shows how the group stands then.
-func (t *tool) changeGroup(c *cobra.Command, name string, change func(ctx context.Context, s *scheduler.Store) error) error {
+func (t *tool) changeGroup(c *cobra.Command, name string,
+	change func(ctx context.Context, s *scheduler.Store) error) error {
 	ctx, s, err := t.openStore(c.Context())
 	if err != nil {
 		return err
@@ -166,7 +177,8 @@ func (t *tool) changeGroup(c *cobra.Command, name string, change func(ctx contex
 		return causeOf(ctx, err)
 	}
 	return t.print(result{value: manifestGroupOf(g), page: func(p *page) {
-		p.fields("group", g.Name, "cap", capOf(g), "active", strconv.Itoa(g.Active), "queued", strconv.Itoa(g.Queued), "manifests", strconv.Itoa(g.Manifests),
+		p.fields("group", g.Name, "cap", capOf(g), "active", strconv.Itoa(g.Active), "queued", strconv.Itoa(g.Queued),
+			"manifests", strconv.Itoa(g.Manifests),
 			"priority", strconv.Itoa(g.Priority), "owner", g.Owner, "paused", moment(g.Paused), "reason", g.Reason)
 	}})
 }
@@ -191,7 +203,8 @@ ones come, pause the group first.`,
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			return t.print(result{value: map[string]any{"group": args[0], "cancelled": n}, page: func(p *page) { p.line("%d runs are cancelled.", n) }})
+			return t.print(result{value: map[string]any{"group": args[0], "cancelled": n},
+				page: func(p *page) { p.line("%d runs are cancelled.", n) }})
 		},
 	}
 	noteFlag(c, &note)

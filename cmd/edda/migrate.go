@@ -61,7 +61,8 @@ that is up to date nothing is written, and no right to create anything is needed
 				if len(missing) == 0 {
 					p.line("Schema %q is up to date, at version %d.", value.Schema, value.Version)
 				} else {
-					p.line("Schema %q is at version %d now: %d of its migrations were missing.", value.Schema, value.Version, len(missing))
+					p.line("Schema %q is at version %d now: %d of its migrations were missing.", value.Schema,
+						value.Version, len(missing))
 				}
 			}})
 		},
@@ -101,7 +102,8 @@ func (t *tool) fits(status []migrate.Migration) error {
 	case 0:
 		return nil
 	case migrations.Version:
-		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it", migrations.ErrNotMigrated, t.schemaName())
+		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it",
+			migrations.ErrNotMigrated, t.schemaName())
 	default:
 		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs",
 			migrations.ErrNotMigrated, t.schemaName(), migrations.Version-len(missing), migrations.Version)
@@ -139,7 +141,8 @@ before a deploy.`,
 			rows := [][]string{{"VERSION", "NAME", "APPLIED", "REMARK"}}
 			for _, m := range status {
 				all = append(all, migrationJSON{m.Version, m.Name, jsonTime(m.Applied), m.Breaking, m.Unknown})
-				rows = append(rows, []string{strconv.FormatInt(m.Version, 10), m.Name, cmp.Or(moment(m.Applied), "missing"), remark(m)})
+				rows = append(rows, []string{strconv.FormatInt(m.Version, 10), m.Name,
+					cmp.Or(moment(m.Applied), "missing"), remark(m)})
 			}
 			value := map[string]any{"schema": t.schemaName(), "up_to_date": unfit == nil, "migrations": all}
 			if err := t.print(result{value: value, page: func(p *page) { p.table(rows) }}); err != nil {
@@ -248,7 +251,8 @@ What is there already stays as it is. While somebody publishes in a long transac
 				}
 				installed = append(installed, endpoint)
 			}
-			value := map[string]any{"schema": t.schemaName(), "installed": installed, "kinds": append([]string{}, kinds...)}
+			value := map[string]any{"schema": t.schemaName(), "installed": installed,
+				"kinds": append([]string{}, kinds...)}
 			return t.print(result{value: value, page: func(p *page) {
 				for _, endpoint := range installed {
 					p.line("%s %s is installed.", what, endpoint)

@@ -24,7 +24,8 @@ for the time that "edda outbox keep" shows, and a third longer at most.`,
   edda outbox replay shop.events --since 2h`,
 		RunE: group,
 	}
-	c.AddCommand(t.outboxList(), t.outboxShow(), t.outboxReplay(), t.keepCommand(outbox.Outbox, "copies of relayed messages"))
+	c.AddCommand(t.outboxList(), t.outboxShow(), t.outboxReplay(),
+		t.keepCommand(outbox.Outbox, "copies of relayed messages"))
 	return c
 }
 
@@ -51,7 +52,8 @@ type keptJSON struct {
 }
 
 func keptOf(k outbox.Kept) keptJSON {
-	return keptJSON{Endpoint: k.Endpoint, ID: k.ID, Kind: k.Kind, Sent: jsonTime(k.Sent), Relayed: k.Relayed.UTC(), Size: k.Size, Header: string(k.Header)}
+	return keptJSON{Endpoint: k.Endpoint, ID: k.ID, Kind: k.Kind, Sent: jsonTime(k.Sent), Relayed: k.Relayed.UTC(),
+		Size: k.Size, Header: string(k.Header)}
 }
 
 // keptFlags choose copies on a command line.
@@ -61,7 +63,8 @@ type keptFlags struct {
 
 func (f *keptFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.kind, "kind", "", "only those of this kind")
-	c.Flags().StringVar(&f.since, "since", "", "only those that were relayed then or later: 2026-11-21T10:00:00Z, or 2h for two hours ago")
+	c.Flags().StringVar(&f.since, "since", "", "only those that were relayed then or later: 2026-11-21T10:00:00Z, "+
+		"or 2h for two hours ago")
 	c.Flags().StringVar(&f.until, "until", "", "only those that were relayed earlier than that")
 	c.Flags().StringVar(&f.after, "after", "", "go on behind this one, given as RELAYED/ID: the end of the page before")
 }
@@ -200,7 +203,8 @@ func keptShown(found []outbox.Kept, withBody bool) result {
 	}
 	return result{value: map[string]any{"messages": list}, page: func(p *page) {
 		for _, k := range found {
-			p.fields("relay", k.Endpoint, "message", k.ID.String(), "kind", k.Kind, "sent", moment(k.Sent), "relayed", moment(k.Relayed),
+			p.fields("relay", k.Endpoint, "message", k.ID.String(), "kind", k.Kind, "sent", moment(k.Sent), "relayed",
+				moment(k.Relayed),
 				"header", string(k.Header), "body", fmt.Sprintf("%d bytes", k.Size))
 			if withBody {
 				p.block(pretty(k.Body))
@@ -212,7 +216,8 @@ func keptShown(found []outbox.Kept, withBody bool) result {
 func (t *tool) outboxReplay() *cobra.Command {
 	flags := &keptFlags{}
 	c := &cobra.Command{
-		Use: "replay RELAY --since TIME", Short: "Put relayed messages back into the queue of their relay, which gives them to the other side again",
+		Use: "replay RELAY --since TIME", Short: "Put relayed messages back into the queue of their relay, which " +
+			"gives them to the other side again",
 		Long: `Put copies of relayed messages back into the queue of their relay, in the order in which they were relayed, with their ids, headers and
 bytes: for another side that has lost what it had. A receiver that still knows the ids takes none of them twice; one that does not
 handles them again. It goes in transactions of at most 500 messages. When it is interrupted it says how to go on.`,
@@ -241,7 +246,8 @@ handles them again. It goes in transactions of at most 500 messages. When it is 
 				done, err := b.Replay(ctx, o)
 				if err != nil {
 					if sum > 0 {
-						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s --until %s\" goes on", sum, escape(args[0]),
+						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s "+
+							"--until %s\" goes on", sum, escape(args[0]),
 							placeText(o.After), o.Filter.Until.UTC().Format(time.RFC3339Nano)))
 					}
 					return causeOf(ctx, err)
@@ -290,7 +296,8 @@ third at a time.`, what),
 			for _, r := range rings {
 				if r.Ring == ring {
 					return t.print(result{
-						value: map[string]any{"ring": r.Ring, "keep_seconds": r.Keep.Seconds(), "slot": r.Slot, "since": r.Since.UTC()},
+						value: map[string]any{"ring": r.Ring, "keep_seconds": r.Keep.Seconds(), "slot": r.Slot,
+							"since": r.Since.UTC()},
 						page: func(p *page) {
 							p.line("The %s is kept for %v; its last turn was at %s.", r.Ring, r.Keep, moment(r.Since))
 						},

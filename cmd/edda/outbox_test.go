@@ -11,8 +11,11 @@ func relayed(t *testing.T) *world {
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "shop")
 	w.exec(`INSERT INTO edda.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
-		SELECT n % 4, 'shop', now() - n * interval '1 hour', ('00000000-0000-0000-0000-00000000000' || n)::uuid, now() - interval '1 day',
-			CASE n WHEN 2 THEN 'order.lost' ELSE 'order.paid' END, '{"tenant":"acme","edda-manifest":"m","edda-run":"00000000-0000-0000-0000-000000000009"}', convert_to('{"N":' || n || '}', 'UTF8')
+		SELECT n % 4, 'shop', now() - n * interval '1 hour', ('00000000-0000-0000-0000-00000000000' || n)::uuid,
+		now() - interval '1 day',
+			CASE n WHEN 2 THEN 'order.lost' ELSE 'order.paid' END,
+			'{"tenant":"acme","edda-manifest":"m","edda-run":"00000000-0000-0000-0000-000000000009"}',
+			convert_to('{"N":' || n || '}', 'UTF8')
 		FROM generate_series(1, 3) n`)
 	return w
 }
@@ -33,19 +36,24 @@ func TestOutboxListsAndShows(t *testing.T) {
 	if len(first.Messages) != 2 || len(second.Messages) != 1 || second.Messages[0].ID[15] != 1 || second.Next != "" {
 		t.Errorf("%+v\n%+v", first, second)
 	}
-	says(t, w.want(exitDone, "outbox", "list", "shop", "--kind", "order.lost", "--since", "150m", "--until", "90m").out, "order.lost")
+	says(t, w.want(exitDone, "outbox", "list", "shop", "--kind", "order.lost", "--since", "150m", "--until", "90m").out,
+		"order.lost")
 	w.prints(w.want(exitDone, "outbox", "list", "shop", "--since", "10m").out, `| No copy of such a message is kept.`)
-	says(t, w.want(exitDone, "outbox", "show", "00000000-0000-0000-0000-000000000002", "--body").out, "order.lost", `"N": 2`, "acme")
+	says(t, w.want(exitDone, "outbox", "show", "00000000-0000-0000-0000-000000000002", "--body").out, "order.lost",
+		`"N": 2`, "acme")
 	says(t, w.want(exitNotFound, "outbox", "show", "00000000-0000-0000-0000-000000000007").err, "no copy of message")
 }
 
 func TestOutboxReplays(t *testing.T) {
 	w := relayed(t)
-	w.prints(w.want(exitDone, "outbox", "replay", "shop", "--since", "150m").out, `| 2 messages were put back into the queue of shop.`)
-	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE convert_from(header, 'UTF8') = '{"tenant":"acme"}'`); n != 2 {
+	w.prints(w.want(exitDone, "outbox", "replay", "shop", "--since", "150m").out,
+		`| 2 messages were put back into the queue of shop.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE convert_from(header,
+		'UTF8') = '{"tenant":"acme"}'`); n != 2 {
 		t.Errorf("%d messages are in the queue without their runs, want 2", n)
 	}
-	w.prints(w.want(exitDone, "outbox", "replay", "shop", "--since", "24h", "--kind", "order.lost").out, `| 1 messages were put back into the queue of shop.`)
+	w.prints(w.want(exitDone, "outbox", "replay", "shop", "--since", "24h", "--kind", "order.lost").out,
+		`| 1 messages were put back into the queue of shop.`)
 	says(t, w.want(exitNotFound, "outbox", "replay", "nowhere", "--since", "1h").err, "nowhere", "no queue")
 	for command, complaint := range map[string]string{
 		"replay shop":              "--since is missing",
@@ -62,7 +70,8 @@ func TestOutboxReplays(t *testing.T) {
 func TestInboxKeep(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "inbox", "keep").out, `| The inbox is kept for 168h0m0s; its last turn was at TIME.`)
-	w.prints(w.want(exitDone, "inbox", "keep", "336h").out, `| The inbox is kept for 336h0m0s; its last turn was at TIME.`)
+	w.prints(w.want(exitDone, "inbox", "keep", "336h").out,
+		`| The inbox is kept for 336h0m0s; its last turn was at TIME.`)
 	says(t, w.want(exitDone, "outbox", "keep", "--json").out, `"keep_seconds": 604800`)
 	says(t, w.want(exitFailed, "outbox", "keep", "1s").err, "keep is 1s, want 1m0s")
 }

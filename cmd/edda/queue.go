@@ -45,7 +45,8 @@ func (t *tool) queueList() *cobra.Command {
 many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED, in ordered endpoints), how long the first of the ready ones has been due (LAG), whether an
 endpoint consumes it or a relay carries it to a broker (BY), and the kinds that are sent or published to it.
 
-Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`, bus.CountLimit),
+Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`,
+			bus.CountLimit),
 		Example: `  edda queue list
   edda queue list --json | jq '.queues[] | select(.lag_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
@@ -61,8 +62,10 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 			all := []queueJSON{}
 			rows := [][]string{{"ENDPOINT", "READY", "DELAYED", "CLAIMED", "PARKED", "LAG", "BY", "KINDS"}}
 			for _, i := range infos {
-				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped, jsonTime(i.OldestDue), i.Lag.Seconds(), i.Relay, append([]string{}, i.Kinds...)})
-				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed), count(i.Parked), span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")})
+				all = append(all, queueJSON{i.Endpoint, i.Ready, i.Delayed, i.Claimed, i.Parked, i.Capped,
+					jsonTime(i.OldestDue), i.Lag.Seconds(), i.Relay, append([]string{}, i.Kinds...)})
+				rows = append(rows, []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed),
+					count(i.Parked), span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")})
 			}
 			return t.print(result{value: map[string]any{"queues": all}, page: func(p *page) {
 				if len(infos) == 0 {
@@ -201,7 +204,8 @@ func place(text string) (due time.Time, id saga.ID, err error) {
 		id, err = saga.ParseID(second)
 	}
 	if err != nil {
-		err = fmt.Errorf("--after %s: want a time and an id, as in 2026-11-21T10:00:00Z/0198c0de-0000-7000-8000-000000000001", escape(text))
+		err = fmt.Errorf("--after %s: want a time and an id, as in "+
+			"2026-11-21T10:00:00Z/0198c0de-0000-7000-8000-000000000001", escape(text))
 	}
 	return due, id, err
 }
@@ -240,7 +244,8 @@ func peeked(messages []bus.QueuedMessage, next string, bodies bool) result {
 func messageOf(m bus.QueuedMessage, bodies bool) messageJSON {
 	i := m.Info
 	j := messageJSON{
-		ID: i.ID, Kind: i.Kind, Due: i.Due, Ready: m.Ready, Sent: jsonTime(i.Sent), Attempt: i.Attempt, Conflicts: m.Conflicts,
+		ID: i.ID, Kind: i.Kind, Due: i.Due, Ready: m.Ready, Sent: jsonTime(i.Sent), Attempt: i.Attempt,
+		Conflicts:   m.Conflicts,
 		FirstFailed: jsonTime(m.FirstFailed), Intent: i.Intent.String(), From: i.From, Conversation: i.ConversationID,
 		Headers: map[string]string{}, Size: m.Size,
 	}

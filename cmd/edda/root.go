@@ -41,7 +41,8 @@ Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named d
 
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead letters, the border, manifests and their runs", Long: rootHelp,
+		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead " +
+			"letters, the border, manifests and their runs", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -50,12 +51,16 @@ func (t *tool) root() *cobra.Command {
 		Args: cobra.ArbitraryArgs, RunE: group,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&t.database, "database", "", "connection string, postgres://… or host=… (default $DATABASE_URL, else $PGHOST and its kin)")
+	flags.StringVar(&t.database, "database", "", "connection string, postgres://… or host=… (default "+
+		"$DATABASE_URL, else $PGHOST and its kin)")
 	flags.StringVar(&t.schema, "schema", "", `schema that holds Edda's tables (default $EDDA_SCHEMA, else "edda")`)
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
-	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that may have to wait for others, or for you, wait for ever unless it is given")
+	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that "+
+		"may have to wait for others, or for you, wait for ever unless it is given")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.leaseCommands(), t.sagaCommands(), t.deadCommands(), t.outboxCommands(), t.inboxCommands(), t.manifestCommands(), t.groupCommands(), t.runCommands(), t.adviseCommand(), t.versionCommand())
+	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.leaseCommands(),
+		t.sagaCommands(), t.deadCommands(), t.outboxCommands(), t.inboxCommands(), t.manifestCommands(),
+		t.groupCommands(), t.runCommands(), t.adviseCommand(), t.versionCommand())
 	return root
 }
 
@@ -95,10 +100,12 @@ func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Cont
 		return ctx, unreadable(text, err)
 	}
 	if t.database != "" && hasPassword(t.database) {
-		t.say("edda: a password on the command line can be read by everybody on this machine: use $DATABASE_URL, $PGPASSWORD or ~/.pgpass")
+		t.say("edda: a password on the command line can be read by everybody on this machine: use $DATABASE_URL, " +
+			"$PGPASSWORD or ~/.pgpass")
 	}
 	config.MaxConns = 3
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // works through a pooler too, whatever the connection string asks for
+	// works through a pooler too, whatever the connection string asks for
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "edda"
 	}
@@ -137,7 +144,8 @@ func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.C
 	if err := t.fits(status); err != nil {
 		return ctx, nil, err
 	}
-	b, err := bus.New(t.pool, bus.Options{Schema: t.schemaName(), Wakeup: bus.PollOnly, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	b, err := bus.New(t.pool, bus.Options{Schema: t.schemaName(), Wakeup: bus.PollOnly,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return ctx, b, err
 }
 

@@ -64,12 +64,16 @@ type runJSON struct {
 
 func runOf(r scheduler.RunInfo) runJSON {
 	j := runJSON{
-		Run: r.ID, Manifest: r.Manifest, Group: r.Group, Origin: r.Origin, State: string(r.State), Due: r.Due.UTC(), Ready: r.Ready.UTC(),
-		Queued: r.Queued.UTC(), Ended: jsonTime(r.Ended), Priority: r.Priority, Kind: r.Kind, Attempt: r.Attempt, Refused: r.Refused,
-		Message: jsonID(r.Message), Deadline: jsonTime(r.Deadline), Beat: jsonTime(r.Beat), Error: r.Error, Note: r.Note,
+		Run: r.ID, Manifest: r.Manifest, Group: r.Group, Origin: r.Origin, State: string(r.State), Due: r.Due.UTC(),
+		Ready:  r.Ready.UTC(),
+		Queued: r.Queued.UTC(), Ended: jsonTime(r.Ended), Priority: r.Priority, Kind: r.Kind, Attempt: r.Attempt,
+		Refused: r.Refused,
+		Message: jsonID(r.Message), Deadline: jsonTime(r.Deadline), Beat: jsonTime(r.Beat), Error: r.Error,
+		Note: r.Note,
 	}
 	for _, a := range r.Attempts {
-		j.Attempts = append(j.Attempts, attemptJSON{Attempt: a.Attempt, Message: a.Message, Sent: a.Sent.UTC(), Began: jsonTime(a.Began),
+		j.Attempts = append(j.Attempts, attemptJSON{Attempt: a.Attempt, Message: a.Message, Sent: a.Sent.UTC(),
+			Began:  jsonTime(a.Began),
 			Worker: a.Worker, Ended: jsonTime(a.Ended), Outcome: a.Outcome, Error: a.Error})
 	}
 	return j
@@ -88,7 +92,8 @@ func (t *tool) runList() *cobra.Command {
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if f.State = scheduler.RunState(state); state != "" && !strings.Contains(runStates, " "+state+" ") {
-				return usage(c, fmt.Errorf("--state %s: want one of%s", escape(state), strings.TrimRight(runStates, " ")))
+				return usage(c, fmt.Errorf("--state %s: want one of%s", escape(state),
+					strings.TrimRight(runStates, " ")))
 			}
 			if f.Limit < 1 || f.Limit > scheduler.MostListed {
 				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MostListed))
@@ -120,8 +125,10 @@ func (t *tool) runList() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.Manifest, "manifest", "", "only those of this manifest")
 	flags.StringVar(&f.Group, "group", "", "only those that were queued in this group")
-	flags.StringVar(&state, "state", "", "only those in this state: waiting, queued, active, dead, succeeded, cancelled, timed_out")
-	flags.StringVar(&since, "since", "", "only those that were queued then or later: 2026-11-21T10:00:00Z, or 2h for two hours ago")
+	flags.StringVar(&state, "state", "", "only those in this state: waiting, queued, active, dead, succeeded, "+
+		"cancelled, timed_out")
+	flags.StringVar(&since, "since", "", "only those that were queued then or later: 2026-11-21T10:00:00Z, or 2h "+
+		"for two hours ago")
 	flags.StringVar(&until, "until", "", "only those that were queued earlier than that")
 	flags.StringVar(&after, "after", "", "go on behind the run of this id")
 	flags.IntVar(&f.Limit, "limit", 100, "runs, at most 1000")
@@ -133,7 +140,8 @@ func runPage(list []scheduler.RunInfo, limit int) result {
 	rows := [][]string{{"RUN", "MANIFEST", "STATE", "ORIGIN", "DUE", "ATTEMPT", "QUEUED", "ENDED", "ERROR"}}
 	for _, r := range list {
 		all = append(all, runOf(r))
-		rows = append(rows, []string{r.ID.String(), r.Manifest, string(r.State), r.Origin, moment(r.Due), strconv.Itoa(r.Attempt), moment(r.Queued),
+		rows = append(rows, []string{r.ID.String(), r.Manifest, string(r.State), r.Origin, moment(r.Due),
+			strconv.Itoa(r.Attempt), moment(r.Queued),
 			moment(r.Ended), shortened(r.Error, 60)})
 	}
 	if len(list) == limit {
@@ -184,13 +192,17 @@ func shownRun(r scheduler.RunInfo, bodies bool) result {
 		j.body = bodyOf(r.Body)
 	}
 	return result{value: j, page: func(p *page) {
-		p.fields("run", r.ID.String(), "manifest", r.Manifest, "group", r.Group, "state", string(r.State), "origin", r.Origin, "due", moment(r.Due),
-			"ready", moment(r.Ready), "queued", moment(r.Queued), "ended", moment(r.Ended), "kind", r.Kind, "priority", strconv.Itoa(r.Priority),
-			"deadline", moment(r.Deadline), "sign of life", moment(r.Beat), "refused", strconv.Itoa(r.Refused), "error", r.Error, "note", r.Note)
+		p.fields("run", r.ID.String(), "manifest", r.Manifest, "group", r.Group, "state", string(r.State), "origin",
+			r.Origin, "due", moment(r.Due),
+			"ready", moment(r.Ready), "queued", moment(r.Queued), "ended", moment(r.Ended), "kind", r.Kind, "priority",
+			strconv.Itoa(r.Priority),
+			"deadline", moment(r.Deadline), "sign of life", moment(r.Beat), "refused", strconv.Itoa(r.Refused), "error",
+			r.Error, "note", r.Note)
 		if len(r.Attempts) > 0 {
 			rows := [][]string{{"ATTEMPT", "MESSAGE", "SENT", "BEGAN", "ENDED", "OUTCOME", "WORKER", "ERROR"}}
 			for _, a := range r.Attempts {
-				rows = append(rows, []string{strconv.Itoa(a.Attempt), a.Message.String(), moment(a.Sent), moment(a.Began), moment(a.Ended), a.Outcome,
+				rows = append(rows, []string{strconv.Itoa(a.Attempt), a.Message.String(), moment(a.Sent),
+					moment(a.Began), moment(a.Ended), a.Outcome,
 					a.Worker, shortened(a.Error, 80)})
 			}
 			p.table(rows)

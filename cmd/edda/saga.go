@@ -83,7 +83,8 @@ waits for, NEXT the earliest of them. Completed instances are gone, and not show
 				o.Saga = args[0]
 			}
 			if o.KeyPrefix != "" && o.Saga == "" {
-				return usage(c, fmt.Errorf("--prefix needs the name of the saga: edda saga list SAGA --prefix %s", escape(o.KeyPrefix)))
+				return usage(c, fmt.Errorf("--prefix needs the name of the saga: edda saga list SAGA --prefix %s",
+					escape(o.KeyPrefix)))
 			}
 			if after != "" {
 				ok := false
@@ -100,7 +101,8 @@ waits for, NEXT the earliest of them. Completed instances are gone, and not show
 				return causeOf(ctx, err)
 			}
 			next := ""
-			if n := len(all); n > 0 && n >= min(cmp.Or(max(o.Limit, 0), persistence.DefaultLimit), persistence.MaxLimit) {
+			if n := len(all); n > 0 && n >= min(cmp.Or(max(o.Limit, 0), persistence.DefaultLimit),
+				persistence.MaxLimit) {
 				next = all[n-1].Instance.Saga + "/" + all[n-1].Instance.Key
 			}
 			return t.print(instances(all, next))
@@ -117,7 +119,8 @@ func instances(all []persistence.Listed, next string) result {
 	rows := [][]string{{"SAGA", "KEY", "VERSION", "STARTED", "TIMEOUTS", "NEXT"}}
 	for _, l := range all {
 		list = append(list, instanceOf(l))
-		rows = append(rows, []string{l.Instance.Saga, l.Instance.Key, strconv.FormatInt(l.Instance.Version, 10), moment(l.Started),
+		rows = append(rows, []string{l.Instance.Saga, l.Instance.Key, strconv.FormatInt(l.Instance.Version, 10),
+			moment(l.Started),
 			strconv.Itoa(len(l.Instance.Pending)), moment(firstDue(l.Instance.Pending))})
 	}
 	return result{value: map[string]any{"instances": list, "next": next}, page: func(p *page) {
@@ -167,7 +170,8 @@ of this key is alive; it may have completed, or never started.`,
 				return causeOf(ctx, err)
 			}
 			if !ok {
-				return fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", args[0], args[1], errNotFound)
+				return fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", args[0], args[1],
+					errNotFound)
 			}
 			return t.print(result{value: instanceOf(l), page: func(p *page) { showInstance(p, l) }})
 		},
@@ -178,7 +182,8 @@ func showInstance(p *page, l persistence.Listed) {
 	i := l.Instance
 	p.fields("saga", i.Saga, "key", i.Key, "id", i.ID.String(), "version", strconv.FormatInt(i.Version, 10),
 		"state version", strconv.Itoa(i.StateVersion), "started", moment(l.Started),
-		"started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message", idOrNone(i.Originator.MessageID))
+		"started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message",
+		idOrNone(i.Originator.MessageID))
 	if l.Faulty != nil {
 		p.line("The row cannot be read wholly: %v", l.Faulty)
 	}

@@ -20,7 +20,8 @@ func (t *tool) versionCommand() *cobra.Command {
 				version = info.Main.Version
 			}
 			return t.print(result{
-				value: map[string]any{"version": version, "schema_version": migrations.Version, "go": runtime.Version()},
+				value: map[string]any{"version": version, "schema_version": migrations.Version,
+					"go": runtime.Version()},
 				page: func(p *page) {
 					p.line("edda %s, schema version %d, %s", version, migrations.Version, runtime.Version())
 				},

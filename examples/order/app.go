@@ -43,7 +43,8 @@ func open(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err := prepare(ctx, pool, own); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute at the defaults.\n", s.orders, s.rate, s.payWithin)
+	_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute "+
+		"at the defaults.\n", s.orders, s.rate, s.payWithin)
 	return trade(ctx, s, pool, engine(own), out)
 }
 
@@ -80,7 +81,8 @@ func drop(ctx context.Context, pool *pgxpool.Pool, schemas ...string) error {
 
 // trade runs the app while orders are placed, until the last one has ended.
 func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, out io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("the orders did not end within %v (-within)", s.within))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.within,
+		fmt.Errorf("the orders did not end within %v (-within)", s.within))
 	defer cancel()
 	counts := newTally()
 	var b *bus.Bus
@@ -117,7 +119,8 @@ func wire(s settings, pool *pgxpool.Pool, o bus.Options, more ...fx.Option) *fx.
 			return eddafx.Spec{Name: "payment", Options: bus.EndpointOptions{Policy: b.patience},
 				Parts: []bus.Part{bus.HandleTx(b.charge), bus.HandleTx(b.refund)}}
 		}),
-		eddafx.Endpoint("shipping", bus.EndpointOptions{}, bus.HandleTx(reserve), bus.HandleTx(release), bus.HandleTx(ship)),
+		eddafx.Endpoint("shipping", bus.EndpointOptions{}, bus.HandleTx(reserve), bus.HandleTx(release),
+			bus.HandleTx(ship)),
 		eddafx.Endpoint("accounts", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(book)),
 	)...)
 }
@@ -182,7 +185,8 @@ func showDead(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, out io.Writer
 		return err
 	}
 	for _, l := range letters {
-		_, _ = fmt.Fprintf(out, "the first dead letter: %s in %s after %d attempt(s): %s\n", l.Kind, l.Endpoint, l.Attempts, l.Error)
+		_, _ = fmt.Fprintf(out, "the first dead letter: %s in %s after %d attempt(s): %s\n", l.Kind, l.Endpoint,
+			l.Attempts, l.Error)
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func check(ctx context.Context, pool *pgxpool.Pool, orders int, out io.Writer) e
 			continue
 		}
 		if wrong++; wrong <= listed {
-			_, _ = fmt.Fprintf(out, "wrong: order %d is %s with (placed, charges, refunds, reservations, releases, shipments, ends) = %s\n", v.Order, v.Outcome, v.Effects)
+			_, _ = fmt.Fprintf(out, "wrong: order %d is %s with (placed, charges, refunds, reservations, releases, "+
+				"shipments, ends) = %s\n", v.Order, v.Outcome, v.Effects)
 		}
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(outcomes)) {

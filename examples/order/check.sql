@@ -1,5 +1,5 @@
--- Each order with how often it has each effect, and whether that is what its end asks for. An effect of an order that was
--- never placed is a line of its own, and not fine.
+-- Each order with how often it has each effect, and whether that is what its end asks for. An effect of an order that
+-- was never placed is a line of its own, and not fine.
 WITH counted AS (
     SELECT order_id,
            count(*) FILTER (WHERE effect = 'placed')      AS placed,
@@ -22,7 +22,8 @@ WITH counted AS (
 SELECT order_id, outcome,
        (placed, charges, refunds, reservations, releases, shipments, outcomes)::text AS effects,
        CASE outcome
-           WHEN 'shipped' THEN (placed, charges, refunds, reservations, releases, shipments, outcomes) = (1, 1, 0, 1, 0, 1, 1)
+           WHEN 'shipped' THEN (placed, charges, refunds, reservations, releases, shipments, outcomes) = (1, 1, 0, 1,
+               0, 1, 1)
            WHEN 'open'    THEN false
            ELSE placed = 1 AND outcomes = 1 AND shipments = 0
                 AND charges = refunds AND charges <= 1 AND reservations = 1 AND releases = 1

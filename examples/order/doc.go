@@ -6,9 +6,9 @@
 //
 // # What it shows
 //
-// Orders are placed in the shop's own transaction, a row and an event that commit together. For each the saga asks at once
-// for the money and for the goods, waits for both, ships, and reports the end. Things go wrong on purpose, decided by
-// the number of the order, so that every run is the same:
+// Orders are placed in the shop's own transaction, a row and an event that commit together. For each the saga asks at
+// once for the money and for the goods, waits for both, ships, and reports the end. Things go wrong on purpose, decided
+// by the number of the order, so that every run is the same:
 //
 //	one call of the bank in ten fails                   retried, and nobody notices
 //	the bank refuses every 100th card                   the order is cancelled, its goods are released
@@ -17,10 +17,10 @@
 //
 // # What it proves
 //
-// At the end it counts, by SQL over the shop's own tables, that every order has each effect exactly once: one end; charge,
-// reservation and shipment when it was shipped; and as many refunds as charges, and releases as reservations, when it was
-// cancelled. None of these tables has a unique constraint that would hide a second row. The exit code is 1 when one
-// order is wrong, and the first ones are listed.
+// At the end it counts, by SQL over the shop's own tables, that every order has each effect exactly once: one end;
+// charge, reservation and shipment when it was shipped; and as many refunds as charges, and releases as reservations,
+// when it was cancelled. None of these tables has a unique constraint that would hide a second row. The exit code is 1
+// when one order is wrong, and the first ones are listed.
 //
 // Reading order: order.go (the saga), shop.go (the handlers), main.go (the wiring), place.go, tally.go, check.sql.
 package main

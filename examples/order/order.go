@@ -95,8 +95,10 @@ func releaseLate(ctx *saga.Context, m StockReserved) error {
 func orders(r rules) *saga.Definition {
 	return saga.Define("order", saga.Options{Store: saga.Optimistic},
 		saga.StartedBy(func(m OrderPlaced) string { return strconv.Itoa(m.Order) }, r.placed),
-		saga.Handles(func(m CardCharged) string { return strconv.Itoa(m.Order) }, (*Order).charged, saga.IfMissingDo(refundLate)),
-		saga.Handles(func(m StockReserved) string { return strconv.Itoa(m.Order) }, (*Order).reserved, saga.IfMissingDo(releaseLate)),
+		saga.Handles(func(m CardCharged) string { return strconv.Itoa(m.Order) }, (*Order).charged,
+			saga.IfMissingDo(refundLate)),
+		saga.Handles(func(m StockReserved) string { return strconv.Itoa(m.Order) }, (*Order).reserved,
+			saga.IfMissingDo(releaseLate)),
 		saga.OnReply((*Order).refused),
 		saga.OnReply((*Order).shipped),
 		saga.OnTimeout((*Order).overdue),

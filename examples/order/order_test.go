@@ -55,7 +55,8 @@ func TestProgram(t *testing.T) {
 	if code := start([]string{"-orders", "1100", "-rate", "1100", "-pay-within", "1s"}, &out, &complaints); code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
-	for _, want := range []string{"orders=1100 wrong=0", " shipped\n", cardRefused, notPaid, "the first dead letter: card.charge in payment"} {
+	for _, want := range []string{"orders=1100 wrong=0", " shipped\n", cardRefused, notPaid,
+		"the first dead letter: card.charge in payment"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the program did not print %q:\n%s", want, out.String())
 		}
@@ -86,7 +87,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		INSERT INTO reservation VALUES (1, 'hat'), (2, 'hat'), (3, 'hat'), (4, 'hat'), (5, 'hat');
 		INSERT INTO release VALUES (3), (4), (5);
 		INSERT INTO shipment VALUES (1), (2);
-		INSERT INTO outcome VALUES (1, 'shipped'), (2, 'shipped'), (3, 'cancelled'), (4, 'cancelled'), (5, 'cancelled'), (7, 'shipped')`)
+		INSERT INTO outcome VALUES (1, 'shipped'), (2, 'shipped'), (3, 'cancelled'), (4, 'cancelled'), (5,
+		'cancelled'), (7, 'shipped')`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	if err := check(ctx, pool, 6, &out); err == nil {
 		t.Error("the check found nothing wrong")
 	}
-	for _, want := range []string{"order 2 is shipped", "order 5 is cancelled", "order 6 is open", "order 7 is shipped", "orders=7 wrong=4"} {
+	for _, want := range []string{"order 2 is shipped", "order 5 is cancelled", "order 6 is open", "order 7 is shipped",
+		"orders=7 wrong=4"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the check did not print %q:\n%s", want, out.String())
 		}

@@ -76,7 +76,8 @@ func oneInTen(order, attempt int) bool {
 }
 
 func reserve(ctx *bus.Context, tx pgx.Tx, m ReserveStock) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO reservation (order_id, goods) VALUES ($1, $2)`, m.Order, m.Goods); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO reservation (order_id, goods) VALUES ($1, $2)`, m.Order,
+		m.Goods); err != nil {
 		return err
 	}
 	ctx.Reply(StockReserved{Order: m.Order})

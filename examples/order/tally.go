@@ -85,7 +85,8 @@ func (t *tally) print(out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(t.endpoints)) {
 		f := t.endpoints[name]
 		slices.Sort(f.critical)
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%.0f\t%s\t%s\t\n", name, f.handled, f.retries, f.conflicts, f.dead,
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%.0f\t%s\t%s\t\n", name, f.handled, f.retries, f.conflicts,
+			f.dead,
 			f.rate(), f.quantile(0.5), f.quantile(0.99))
 	}
 	return table.Flush()

@@ -57,7 +57,8 @@ func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) 
 	if err := d.loadTruth(ctx, tx, l, p); err != nil {
 		return v, fmt.Errorf("read the log into the session: %w", err)
 	}
-	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.kills, &v.inFlight, &v.duplicates, &v.lost)
+	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.kills, &v.inFlight,
+		&v.duplicates, &v.lost)
 	if err != nil {
 		return v, fmt.Errorf("count: %w", err)
 	}
@@ -87,7 +88,8 @@ func (d *database) loadTruth(ctx context.Context, tx pgx.Tx, l *eventLog, p pace
 		e := l.Events[i]
 		return []any{e.Case, e.Line, e.Activity, e.At}, nil
 	})
-	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"truth_event"}, []string{"case_id", "line", "activity", "at"}, events); err != nil {
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"truth_event"}, []string{"case_id", "line", "activity", "at"},
+		events); err != nil {
 		return err
 	}
 	cases := pgx.CopyFromSlice(len(l.Cases), func(i int) ([]any, error) {

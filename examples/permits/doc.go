@@ -12,8 +12,8 @@
 //
 // # What runs
 //
-// The program starts itself as worker processes. Each runs two endpoints: "cases" with one saga, of which every case
-// of the log is an instance, and "records" with handlers that write into tables of our own. The parent publishes each row
+// The program starts itself as worker processes. Each runs two endpoints: "cases" with one saga, of which every case of
+// the log is an instance, and "records" with handlers that write into tables of our own. The parent publishes each row
 // of the log at its moment, kills workers, replaces them, and tells of the progress.
 //
 // # States of a run
@@ -24,8 +24,8 @@
 //
 // # Failures
 //
-// A worker that ends by itself, or a database that cannot be reached, ends the run with an error. Everything that is not
-// as the file says is a difference, which is printed.
+// A worker that ends by itself, or a database that cannot be reached, ends the run with an error. Everything that is
+// not as the file says is a difference, which is printed.
 //
 // # Reading order
 //

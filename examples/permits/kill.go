@@ -62,9 +62,9 @@ func (k *killer) run(ctx context.Context) error {
 	return nil
 }
 
-// A stopped worker's session must stand still for some looks before we believe that nothing is on its way: on a busy machine a
-// COMMIT may lie in the socket for a while before Postgres reads it. Each look wakes Postgres, so the other session, if
-// it had something to read, would have had its turn as well.
+// A stopped worker's session must stand still for some looks before we believe that nothing is on its way: on a busy
+// machine a COMMIT may lie in the socket for a while before Postgres reads it. Each look wakes Postgres, so the other
+// session, if it had something to read, would have had its turn as well.
 const (
 	looks    = 10
 	lookWait = 10 * time.Millisecond
@@ -72,8 +72,8 @@ const (
 
 // strike stops a worker at a random moment, looks whether it has a batch open and stays at it, and kills it if so. A
 // stopped process sends nothing, and a session that waits for it does nothing; so what was seen is true when the kill
-// lands. Afterwards Postgres is asked what became of the transaction: if it was committed all the same, the kill was too
-// late, and is told as one that was not in flight.
+// lands. Afterwards Postgres is asked what became of the transaction: if it was committed all the same, the kill was
+// too late, and is told as one that was not in flight.
 func (k *killer) strike(ctx context.Context) (inFlight bool, err error) {
 	p := k.crew.Any(k.random)
 	if p == nil {

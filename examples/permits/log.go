@@ -116,7 +116,8 @@ func (l *eventLog) gather() error {
 		}
 		p := &l.Cases[at]
 		if !p.Deadline.Equal(e.Deadline) {
-			return fmt.Errorf("line %d, column %q: case %s has the deadline %s here and %s before; want one deadline for each case",
+			return fmt.Errorf("line %d, column %q: case %s has the deadline %s here and %s before; want one "+
+				"deadline for each case",
 				e.Line, columnDeadline, e.Case, show(e.Deadline), show(p.Deadline))
 		}
 		p.Events++
@@ -138,7 +139,8 @@ func find(header []string) (columns, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("line 1: there is no column %s; the columns are %s", strings.Join(missing, " and none "), strings.Join(header, ", "))
+		return nil, fmt.Errorf("line 1: there is no column %s; the columns are %s", strings.Join(missing, " and none "),
+			strings.Join(header, ", "))
 	}
 	return c, nil
 }
@@ -182,7 +184,8 @@ func (c columns) time(fields []string, column string) (time.Time, error) {
 			return at.Truncate(time.Microsecond), nil // as Postgres keeps it
 		}
 	}
-	return time.Time{}, fmt.Errorf("column %q: %q is no time; want one like 2011-10-11 13:45:40.276+02:00", column, text)
+	return time.Time{}, fmt.Errorf("column %q: %q is no time; want one like 2011-10-11 13:45:40.276+02:00", column,
+		text)
 }
 
 // show writes a time as the log does.

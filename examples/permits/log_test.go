@@ -26,18 +26,27 @@ func TestBadLogsAreRefusedWithLineAndColumn(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"an empty file", "", "line 1: the file is empty"},
 		{"no rows", header, "line 2: there are no events"},
-		{"a missing column", "case:concept:name,concept:name,case:deadline\n", `line 1: there is no column "time:timestamp"; the columns are case:concept:name`},
-		{"two missing columns", "concept:name,case:deadline\n", `no column "case:concept:name" and none "time:timestamp"`},
-		{"no case", header + good + ",begin,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n", `line 3, column "case:concept:name": it is empty`},
-		{"no activity", header + "a,,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n", `line 2, column "concept:name": it is empty`},
-		{"a bad time", header + good + good + "a,end,yesterday,2011-12-06 13:41:31+01:00\n", `line 4, column "time:timestamp": "yesterday" is no time`},
-		{"a time without a zone", header + "a,end,2011-10-11 13:45:40,2011-12-06 13:41:31+01:00\n", `line 2, column "time:timestamp"`},
+		{"a missing column", "case:concept:name,concept:name,case:deadline\n",
+			`line 1: there is no column "time:timestamp"; the columns are case:concept:name`},
+		{"two missing columns", "concept:name,case:deadline\n",
+			`no column "case:concept:name" and none "time:timestamp"`},
+		{"no case", header + good + ",begin,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n",
+			`line 3, column "case:concept:name": it is empty`},
+		{"no activity", header + "a,,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n",
+			`line 2, column "concept:name": it is empty`},
+		{"a bad time", header + good + good + "a,end,yesterday,2011-12-06 13:41:31+01:00\n",
+			`line 4, column "time:timestamp": "yesterday" is no time`},
+		{"a time without a zone", header + "a,end,2011-10-11 13:45:40,2011-12-06 13:41:31+01:00\n",
+			`line 2, column "time:timestamp"`},
 		{"no deadline", header + "a,end,2011-10-11 13:45:40+02:00,\n", `line 2, column "case:deadline": it is empty`},
-		{"two deadlines", header + good + "a,end,2011-10-12 13:45:40+02:00,2011-12-07 13:41:31+01:00\n", `line 3, column "case:deadline": case a has the deadline`},
+		{"two deadlines", header + good + "a,end,2011-10-12 13:45:40+02:00,2011-12-07 13:41:31+01:00\n",
+			`line 3, column "case:deadline": case a has the deadline`},
 		{"a short row", header + good + "a,end\n", "line 3"},
 		{"an open quote", header + good + "a,\"end,2011-10-12 13:45:40+02:00,2011-12-07 13:41:31+01:00\n", "line 3"},
-		{"no UTF-8", header + "a,\xff,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n", `line 2, column "concept:name": "\xff" is not UTF-8`},
-		{"a long case", header + strings.Repeat("a", 513) + good[1:], `line 2, column "case:concept:name": a case of 513 bytes`},
+		{"no UTF-8", header + "a,\xff,2011-10-11 13:45:40+02:00,2011-12-06 13:41:31+01:00\n",
+			`line 2, column "concept:name": "\xff" is not UTF-8`},
+		{"a long case", header + strings.Repeat("a", 513) + good[1:],
+			`line 2, column "case:concept:name": a case of 513 bytes`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readLog(written(t, c.text))
@@ -73,7 +82,8 @@ func TestLogIsOrderedByTimeThenByLine(t *testing.T) {
 	if got := strings.Join(order, " "); got != "first second third fourth" {
 		t.Errorf("the order is %s", got)
 	}
-	if len(l.Cases) != 2 || l.Cases[0].Case != "a" || l.Cases[0].Events != 3 || l.Cases[0].Last.Line != 5 || l.Cases[1].Last.Activity != "second" {
+	if len(l.Cases) != 2 || l.Cases[0].Case != "a" || l.Cases[0].Events != 3 || l.Cases[0].Last.Line != 5 ||
+		l.Cases[1].Last.Activity != "second" {
 		t.Errorf("the cases are %+v", l.Cases)
 	}
 }
@@ -98,7 +108,8 @@ func TestDossierEndsWhereTheLogDoes(t *testing.T) {
 	}
 	for _, c := range l.Cases {
 		d := dossiers[c.Case]
-		if d.Last.Line != c.Last.Line || d.Last.Name != c.Last.Activity || len(d.Lines) != c.Events || d.Again != c.Events {
+		if d.Last.Line != c.Last.Line || d.Last.Name != c.Last.Activity || len(d.Lines) != c.Events ||
+			d.Again != c.Events {
 			t.Errorf("case %s: the log ends with %+v after %d events, the dossier is %+v", c.Case, c.Last, c.Events, *d)
 		}
 	}
@@ -109,7 +120,8 @@ func TestPaceKeepsWithinTheRun(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2011, 1, n, 0, 0, 0, 0, time.UTC) }
 	begun := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := pace{Begun: begun, Lasting: 10 * time.Second, First: day(1), Last: day(11)}
-	for at, want := range map[int]time.Duration{-5: 0, 1: 0, 2: time.Second, 6: 5 * time.Second, 11: 10 * time.Second, 400: 10 * time.Second} {
+	for at, want := range map[int]time.Duration{-5: 0, 1: 0, 2: time.Second, 6: 5 * time.Second, 11: 10 * time.Second,
+		400: 10 * time.Second} {
 		if got := p.at(day(at)).Sub(begun); got != want {
 			t.Errorf("day %d is %v after the beginning, want %v", at, got, want)
 		}

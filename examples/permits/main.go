@@ -74,13 +74,17 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f := flag.NewFlagSet("permits", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are printed once, by start
 	f.StringVar(&s.log, "log", "", "the event log, a CSV `file`")
-	f.StringVar(&s.store, "store", "pessimistic", "the `store` that keeps steps of one case apart: optimistic or pessimistic")
+	f.StringVar(&s.store, "store", "pessimistic", "the `store` that keeps steps of one case apart: optimistic or "+
+		"pessimistic")
 	f.IntVar(&s.workers, "workers", 3, "worker `processes`, 1 to 16")
 	f.IntVar(&s.kills, "kill", 0, "how many `times` a worker is killed with a batch open")
 	f.DurationVar(&s.lasting, "for", time.Minute, "how long the replay takes, from the first event to the last")
-	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides when and where kills strike; each run has another by default")
-	f.StringVar(&s.schema, "schema", "permits", "the `name` of the schema of this program's tables; the engine's schema has _edda behind the name")
-	f.BoolVar(&s.keep, "keep", false, "keep the tables, and tell how to verify them; with a throw-away server: wait until Ctrl-C")
+	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides when and where kills strike; "+
+		"each run has another by default")
+	f.StringVar(&s.schema, "schema", "permits", "the `name` of the schema of this program's tables; the engine's "+
+		"schema has _edda behind the name")
+	f.BoolVar(&s.keep, "keep", false, "keep the tables, and tell how to verify them; with a throw-away server: "+
+		"wait until Ctrl-C")
 	f.BoolVar(&s.verify, "verify", false, "do not run, check the tables of a run that was kept")
 	f.BoolVar(&s.all, "all", false, "print the last activity of each case, and not their counts")
 	f.StringVar(&s.cases, "cases", "", "write the last activity of each case to this CSV `file`")

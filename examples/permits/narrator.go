@@ -26,7 +26,8 @@ func (n *narrator) open(s settings, p *play) {
 	_, _ = fmt.Fprintf(n.out, "%d events of %d cases in %v, store %s, %d workers, %d kills, seed %d\n",
 		len(p.log.Events), len(p.log.Cases), p.found.lasting, s.store, s.workers, p.found.kills, s.seed)
 	if gone := p.found.now.Sub(p.found.begun); gone > time.Second {
-		_, _ = fmt.Fprintf(n.out, "schema %s holds this run already: it goes on after %v. Its -for and its -kill count\n", n.own, gone.Round(time.Second))
+		_, _ = fmt.Fprintf(n.out, "schema %s holds this run already: it goes on after %v. Its -for and its "+
+			"-kill count\n", n.own, gone.Round(time.Second))
 	}
 }
 
@@ -55,7 +56,8 @@ func (n *narrator) run(ctx context.Context) error {
 func (n *narrator) print(p progress) {
 	published := int(n.feed.published.Load())
 	_, _ = fmt.Fprintf(n.out, "%4.0fs  published %5d  handled %5d  backlog %4d  timers %4d  workers %2d  kills %3d\n",
-		time.Since(n.begin).Seconds(), published, p.effects, max(0, published-p.effects), p.firings, len(n.crew.Living()), p.kills)
+		time.Since(n.begin).Seconds(), published, p.effects, max(0, published-p.effects), p.firings,
+		len(n.crew.Living()), p.kills)
 }
 
 const (

@@ -170,13 +170,15 @@ func leave(ctx context.Context, s settings, db *database, remove bool) error {
 		_, _ = fmt.Fprintf(os.Stderr, "Kept in the schemas %s and %s. Verify, with DATABASE_URL as it is:\n  %s\n",
 			s.schema, engineSchema(s.schema), verifyCommand(s))
 	case s.keep && ctx.Err() == nil:
-		_, _ = fmt.Fprintf(os.Stderr, "The server waits until Ctrl-C. Verify from another terminal:\n  DATABASE_URL='%s' \\\n  %s\n",
+		_, _ = fmt.Fprintf(os.Stderr, "The server waits until Ctrl-C. Verify from another terminal:\n  "+
+			"DATABASE_URL='%s' \\\n  %s\n",
 			db.pool.Config().ConnString(), verifyCommand(s))
 		<-ctx.Done()
 	case lent && remove:
 		return db.drop(context.WithoutCancel(ctx))
 	case lent:
-		_, _ = fmt.Fprintf(os.Stderr, "Left in the schemas %s and %s. To begin anew, drop both or name another -schema.\n", s.schema, engineSchema(s.schema))
+		_, _ = fmt.Fprintf(os.Stderr, "Left in the schemas %s and %s. To begin anew, drop both or name another "+
+			"-schema.\n", s.schema, engineSchema(s.schema))
 	}
 	return nil
 }

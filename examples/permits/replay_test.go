@@ -56,7 +56,8 @@ func generated(t *testing.T, cases, events int) string {
 		}
 		at := begin.Add(time.Duration(random.IntN(2000)) * time.Hour)
 		deadline := begin.Add(time.Duration(no*3000/cases-300) * time.Hour)
-		must(t, w.Write([]string{"Desk", "case-" + strconv.Itoa(no), show(deadline), "T" + strconv.Itoa(random.IntN(6)), "Resource", show(at)}))
+		must(t, w.Write([]string{"Desk", "case-" + strconv.Itoa(no), show(deadline), "T" + strconv.Itoa(random.IntN(6)),
+			"Resource", show(at)}))
 	}
 	w.Flush()
 	must(t, w.Error())
@@ -96,7 +97,8 @@ func schemas(t *testing.T) string {
 	own := pgdev.Schema(t)
 	pool := pgdev.Pool(t)
 	t.Cleanup(func() {
-		if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+pgx.Identifier{engineSchema(own)}.Sanitize()+" CASCADE"); err != nil {
+		if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+
+			pgx.Identifier{engineSchema(own)}.Sanitize()+" CASCADE"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -110,7 +112,8 @@ func TestReplayLosesAndDoublesNothing(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			own, table := schemas(t), filepath.Join(t.TempDir(), "cases.csv")
-			args := []string{"-log", log, "-schema", own, "-store", store, "-workers", "2", "-kill", "2", "-for", "6s", "-keep", "-cases", table}
+			args := []string{"-log", log, "-schema", own, "-store", store, "-workers", "2", "-kill", "2", "-for", "6s",
+				"-keep", "-cases", table}
 			out, story, code := ran(t, args...)
 			line, _, _ := strings.Cut(out, "\n")
 			const want = "cases=60 events=400 instances=60 timers=60 kills=2 in_flight=2 duplicates=0 lost=0"
@@ -159,18 +162,23 @@ var sabotages = []struct{ name, sql, rule string }{
 	{"an effect is gone", `DELETE FROM effect WHERE ctid = (SELECT min(ctid) FROM effect)`, "lost"},
 	{"an effect is there twice", `INSERT INTO effect SELECT * FROM effect LIMIT 1`, "doubled"},
 	{"an effect of no event", `INSERT INTO effect VALUES ('case-1', 9999, 'T1', now(), 'nobody')`, "invented"},
-	{"an effect of another activity", `UPDATE effect SET activity = 'other' WHERE ctid = (SELECT min(ctid) FROM effect)`, "invented"},
+	{"an effect of another activity", `UPDATE effect SET activity = 'other' WHERE ctid = (SELECT min(ctid)
+		FROM effect)`, "invented"},
 	{"an instance is gone", `DELETE FROM :schema.saga WHERE key = 'case-1'`, "instance"},
 	{"an instance of no case", `UPDATE :schema.saga SET key = 'case-x' WHERE key = 'case-1'`, "instance"},
-	{"another last activity", `UPDATE :schema.saga SET state = jsonb_set(state::jsonb, '{Last,Name}', '"other"') WHERE key = 'case-1'`, "instance"},
-	{"an event was taken again", `UPDATE :schema.saga SET state = jsonb_set(state::jsonb, '{Again}', '1') WHERE key = 'case-1'`, "instance"},
+	{"another last activity", `UPDATE :schema.saga SET state = jsonb_set(state::jsonb, '{Last,Name}', '"other"')
+		WHERE key = 'case-1'`, "instance"},
+	{"an event was taken again", `UPDATE :schema.saga SET state = jsonb_set(state::jsonb, '{Again}', '1')
+		WHERE key = 'case-1'`, "instance"},
 	{"a timer did not fire", `DELETE FROM firing WHERE case_id = 'case-1'`, "timer"},
 	{"a timer fired twice", `INSERT INTO firing SELECT * FROM firing LIMIT 1`, "timer"},
 	{"a timer fired early", `UPDATE firing SET fired = (SELECT begun FROM run) WHERE case_id = 'case-59'`, "timer"},
-	{"a kill was not in flight", `UPDATE kill SET outcome = 'committed' WHERE ctid = (SELECT min(ctid) FROM kill)`, "kill"},
+	{"a kill was not in flight", `UPDATE kill SET outcome = 'committed' WHERE ctid = (SELECT min(ctid) FROM kill)`,
+		"kill"},
 	{"a kill was asked for and not made", `DELETE FROM kill WHERE ctid = (SELECT min(ctid) FROM kill)`, "kill"},
 	{"a message waits", `SELECT FROM :schema.send('permit.filed', '{}')`, "waiting"},
-	{"a message is dead", `INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error)
+	{"a message is dead", `INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts,
+		conflicts, reason, error)
 		VALUES ('records', gen_random_uuid(), 'permit.filed', '', '', 24, 0, 'attempts', 'no')`, "dead"},
 }
 
@@ -223,7 +231,8 @@ func alone(t *testing.T, pool *pgxpool.Pool, own string) {
 	n := -1
 	for end := time.Now().Add(20 * time.Second); n != 0 && time.Now().Before(end); {
 		must(t, run.Sleep(t.Context(), 20*time.Millisecond))
-		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, $1)", own).Scan(&n))
+		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE "+
+			"starts_with(application_name, $1)", own).Scan(&n))
 	}
 	if n != 0 {
 		t.Fatalf("workers still have %d sessions", n)
@@ -240,7 +249,8 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 		t.Errorf("the program ended with %v, want exit code 1", c.ProcessState)
 	}
 	var n int
-	must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ($1, $2)", own, engineSchema(own)).Scan(&n))
+	must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ($1, $2)", own,
+		engineSchema(own)).Scan(&n))
 	if n != 0 {
 		t.Errorf("%d schemas are left", n)
 	}

@@ -60,8 +60,8 @@ SELECT (SELECT count(*) FROM effect), (SELECT count(*) FROM firing), (SELECT cou
 SELECT count(*) FROM kill WHERE outcome = 'aborted';
 
 -- name: open_batch
--- A batch that is open: a session of the worker with a transaction that waits for its client, has an id, and holds a lock
--- on a queue. It has the id because it locked rows there: reading a queue without finding anything assigns none.
+-- A batch that is open: a session of the worker with a transaction that waits for its client, has an id, and holds a
+-- lock on a queue. It has the id because it locked rows there: reading a queue without finding anything assigns none.
 -- state_change tells whether the session has moved between two looks.
 SELECT a.pid, ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint >> 32 << 32) | a.backend_xid::text::bigint)::text,
        q.endpoint, a.state_change::text

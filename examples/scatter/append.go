@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga, in an endpoint
-// of their own: each of them makes two trips to the database, and nobody should have to wait for a thousand of them. Whether
-// all of it is there is asked now and then, by a message that comes again until it is so. So the row of the saga is
-// written while it sends and when it ends, and never for what comes in.
+// The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga, in an
+// endpoint of their own: each of them makes two trips to the database, and nobody should have to wait for a thousand of
+// them. Whether all of it is there is asked now and then, by a message that comes again until it is so. So the row of
+// the saga is written while it sends and when it ends, and never for what comes in.
 
 const countEvery = 20 * time.Millisecond
 
@@ -50,7 +50,8 @@ func collect(store saga.Store) *saga.Definition {
 	return saga.Define("gather", saga.Options{Store: store},
 		saga.StartedBy(keyOf, (*Collecting).begin),
 		saga.OnTimeout((*Collecting).scatter),
-		saga.Handles(func(m AllThere) string { return m.Key }, (*Collecting).end, saga.IfMissing(saga.MissingDeadLetter)),
+		saga.Handles(func(m AllThere) string { return m.Key }, (*Collecting).end,
+			saga.IfMissing(saga.MissingDeadLetter)),
 	)
 }
 
@@ -63,7 +64,8 @@ func keep(ctx *bus.Context, tx pgx.Tx, m Answer) error {
 //go:embed count.sql
 var countSQL string
 
-// countItems asks itself again later until all items are there. It sees those that are committed, so the last look sees all.
+// countItems asks itself again later until all items are there. It sees those that are committed, so the last look sees
+// all.
 func countItems(ctx *bus.Context, tx pgx.Tx, m CountItems) error {
 	var t Total
 	if err := tx.QueryRow(ctx, countSQL, m.Run).Scan(&t.Count, &t.Sum, &t.Squares); err != nil {

@@ -82,12 +82,14 @@ func playAll(ctx context.Context, s settings, l lab) error {
 				name = "-"
 			}
 			r := &round{settings: s, pool: l.pool, design: design, store: storeOf[store],
-				schema: l.own + "_" + design + "_" + store, line: line{design: design, store: name, requests: s.requests}}
+				schema: l.own + "_" + design + "_" + store,
+				line:   line{design: design, store: name, requests: s.requests}}
 			if err := r.play(ctx); err != nil {
 				return err
 			}
 			lines, runs = append(lines, r.line), append(runs, r.runs...)
-			_, _ = fmt.Fprintf(l.out, "%s, %s: %d scatters of %d requests, %s each\n", design, name, r.line.scatters, s.requests, milliseconds(r.line.each()))
+			_, _ = fmt.Fprintf(l.out, "%s, %s: %d scatters of %d requests, %s each\n", design, name, r.line.scatters,
+				s.requests, milliseconds(r.line.each()))
 			if name == "-" {
 				break
 			}
@@ -122,7 +124,8 @@ func check(ctx context.Context, l lab, requests int, runs []string) error {
 	if err != nil {
 		return fmt.Errorf("check the runs: %w", err)
 	}
-	_, _ = fmt.Fprintf(l.out, "runs=%d wrong=%d: every reply was counted once, and every design and store came to the same sum, unless something is wrong\n", checked, wrong)
+	_, _ = fmt.Fprintf(l.out, "runs=%d wrong=%d: every reply was counted once, and every design and store came to "+
+		"the same sum, unless something is wrong\n", checked, wrong)
 	if wrong > 0 || checked != len(runs) {
 		return fmt.Errorf("%w: %d of %d runs are wrong", errWrong, wrong, checked)
 	}

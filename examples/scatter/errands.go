@@ -73,7 +73,8 @@ func quantile(times []time.Duration, q float64) time.Duration {
 	return times[min(int(q*float64(len(times))), len(times)-1)]
 }
 
-// sendErrands sends so many a second to each of the two endpoints, in turn, until ctx ends, and returns how many it sent.
+// sendErrands sends so many a second to each of the two endpoints, in turn, until ctx ends, and returns how many it
+// sent.
 func sendErrands(ctx context.Context, b *bus.Bus, perSecond int) (sent int, err error) {
 	begun := time.Now()
 	for {

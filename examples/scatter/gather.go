@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// design says into how many parts a saga divides n requests. A part of one request is that request; a larger one goes to
-// a saga of its own, which is one level deeper.
+// design says into how many parts a saga divides n requests. A part of one request is that request; a larger one goes
+// to a saga of its own, which is one level deeper.
 type design struct {
 	parts    func(n, depth int) int
 	oneByOne bool // the next part is sent when the last one is answered

@@ -64,13 +64,17 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f.SetOutput(io.Discard) // errors are printed once, by start
 	f.IntVar(&s.requests, "requests", 1000, "how `many` requests one scatter sends, at most 100000")
 	f.IntVar(&s.workers, "workers", 2, "how many `servers` host the sagas, at most 8")
-	f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with commas, or all")
+	f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with "+
+		"commas, or all")
 	f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
 	f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns with the load")
-	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the last one is finished")
+	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns "+
+		"with the load")
+	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the "+
+		"last one is finished")
 	f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
-	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are gathered then, without unrelated messages; for flat")
+	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are "+
+		"gathered then, without unrelated messages; for flat")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			_, _ = fmt.Fprint(help, usage)
@@ -112,7 +116,8 @@ func (s settings) check(args []string) error {
 		case !slices.Contains(allDesigns, d):
 			return fmt.Errorf("-design %q: want some of %s, or all", d, strings.Join(allDesigns, ", "))
 		case s.full && d != "flat":
-			return fmt.Errorf("-full with -design %s: want flat, where all requests are sent at once and all replies are for one saga", d)
+			return fmt.Errorf("-full with -design %s: want flat, where all requests are sent at once and all "+
+				"replies are for one saga", d)
 		}
 	}
 	return nil

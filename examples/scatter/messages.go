@@ -77,8 +77,8 @@ func (AllThere) Kind() string { return "scatter.all-there" }
 // Kind names the message.
 func (Errand) Kind() string { return "errand.run" }
 
-// Total is what replies add up to. The squares tell one reply that was counted twice, and another never, from both of them
-// counted once.
+// Total is what replies add up to. The squares tell one reply that was counted twice, and another never, from both of
+// them counted once.
 type Total struct {
 	Count        int
 	Sum, Squares int64

@@ -76,7 +76,8 @@ func (r *round) build(ctx context.Context) (err error) {
 	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store, "errand"))}
 	if r.design == appendDesign {
 		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store, "errand"))}
-		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(keep), bus.HandleTx(countItems)); err != nil {
+		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(keep),
+			bus.HandleTx(countItems)); err != nil {
 			return err
 		}
 	}
@@ -89,10 +90,12 @@ func (r *round) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := r.host(&r.others, "requests", bus.EndpointOptions{Concurrency: 1, BatchMax: 60}, nil, bus.HandleTx(answer)); err != nil {
+	if err := r.host(&r.others, "requests", bus.EndpointOptions{Concurrency: 1, BatchMax: 60}, nil,
+		bus.HandleTx(answer)); err != nil {
 		return err
 	}
-	if err := r.host(&r.others, "elsewhere", bus.EndpointOptions{}, observe, bus.Saga(errands(r.store, "other-errand"))); err != nil {
+	if err := r.host(&r.others, "elsewhere", bus.EndpointOptions{}, observe,
+		bus.Saga(errands(r.store, "other-errand"))); err != nil {
 		return err
 	}
 	r.ended = make(chan struct{}, 1)
@@ -112,7 +115,8 @@ func (r *round) build(ctx context.Context) (err error) {
 	return nil
 }
 
-func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, events func(bus.Event), parts ...bus.Part) error {
+func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, events func(bus.Event),
+	parts ...bus.Part) error {
 	b, err := r.newBus(events)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
-// Every design, with numbers that it does not divide evenly, sends each request once and adds up each reply once, and no saga
-// of the tree waits for more than two.
+// Every design, with numbers that it does not divide evenly, sends each request once and adds up each reply once, and
+// no saga of the tree waits for more than two.
 func TestDesignsAskEveryRequestOnce(t *testing.T) {
 	t.Parallel()
 	for name := range designs {
@@ -36,7 +36,8 @@ func TestDesignsAskEveryRequestOnce(t *testing.T) {
 	}
 }
 
-// branches are trees for the test, by name. The saga is the same: a design says into how many parts it divides its requests.
+// branches are trees for the test, by name. The saga is the same: a design says into how many parts it divides its
+// requests.
 var branches = func() map[string]int {
 	trees := map[string]int{}
 	for _, n := range []int{3, 5, 10} {
@@ -52,13 +53,17 @@ func TestATreeMayHaveAnyNumberOfBranches(t *testing.T) {
 	const requests = 120
 	for name, n := range branches {
 		p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
-		if got := p.gather(Gather{Run: "r", Design: name, Last: requests}); got.Count != requests || len(p.asked) != requests || p.most != n || p.deepest < 2 {
-			t.Errorf("%s: %d replies to %d requests, %d messages of one step, %d levels", name, got.Count, len(p.asked), p.most, p.deepest)
+		if got := p.gather(Gather{Run: "r", Design: name, Last: requests}); got.Count != requests ||
+			len(p.asked) != requests || p.most != n || p.deepest < 2 {
+			t.Errorf("%s: %d replies to %d requests, %d messages of one step, %d levels", name, got.Count, len(p.asked),
+				p.most, p.deepest)
 		}
 	}
 	p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
-	if got := p.gather(Gather{Run: "r", Design: "chunks", Last: requests}); got.Count != requests || p.most != 11 || p.deepest != 1 {
-		t.Errorf("chunks: %d replies, %d messages of one step, %d levels below the first; want %d, 11 and 1", got.Count, p.most, p.deepest, requests)
+	if got := p.gather(Gather{Run: "r", Design: "chunks", Last: requests}); got.Count != requests || p.most != 11 ||
+		p.deepest != 1 {
+		t.Errorf("chunks: %d replies, %d messages of one step, %d levels below the first; want %d, 11 and 1", got.Count,
+			p.most, p.deepest, requests)
 	}
 }
 
@@ -117,7 +122,8 @@ func TestProgram(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
-	for _, want := range []string{"wrong=0", "flat   optimistic", "tree  pessimistic", "chunks   optimistic", "sequential  pessimistic", "append"} {
+	for _, want := range []string{"wrong=0", "flat   optimistic", "tree  pessimistic", "chunks   optimistic",
+		"sequential  pessimistic", "append"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the program did not print %q:\n%s", want, out.String())
 		}
@@ -127,7 +133,8 @@ func TestProgram(t *testing.T) {
 func TestProgramWithAFullQueue(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
-	if code := start([]string{"-requests", "6000", "-design", "flat", "-store", "pessimistic", "-workers", "1", "-full"}, &out, &complaints); code != 0 {
+	if code := start([]string{"-requests", "6000", "-design", "flat", "-store", "pessimistic", "-workers", "1",
+		"-full"}, &out, &complaints); code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
 	if !strings.Contains(out.String(), "runs=1 wrong=0") {
@@ -139,13 +146,15 @@ func TestProgramWithAFullQueue(t *testing.T) {
 func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
-	if code := start([]string{"-requests", "40", "-design", "append", "-quiet", "50ms", "-for", "1ms"}, &out, &complaints); code != 0 {
+	if code := start([]string{"-requests", "40", "-design", "append", "-quiet", "50ms", "-for", "1ms"}, &out,
+		&complaints); code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
 	for line := range strings.Lines(out.String()) {
 		cells := strings.Fields(line)
 		if len(cells) > 10 && cells[1] == "-" && (cells[6] != "0" || cells[10] != "2.0") {
-			t.Errorf("%s conflicts and %s saga writes for each scatter, want 0 and 2.0:\n%s", cells[6], cells[10], out.String())
+			t.Errorf("%s conflicts and %s saga writes for each scatter, want 0 and 2.0:\n%s", cells[6], cells[10],
+				out.String())
 		}
 	}
 	if !strings.Contains(out.String(), "append      -") {
@@ -170,7 +179,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		good.add(totalOf(number))
 	}
 	end := func(run string, t Total) {
-		if _, e := pool.Exec(ctx, `INSERT INTO result VALUES ($1, $2, $3, $4)`, run, t.Count, t.Sum, t.Squares); e != nil {
+		if _, e := pool.Exec(ctx, `INSERT INTO result VALUES ($1, $2, $3, $4)`, run, t.Count, t.Sum,
+			t.Squares); e != nil {
 			err = e
 		}
 	}
@@ -190,10 +200,12 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := check(ctx, lab{pool, own, &out}, 3, []string{"good", "twice", "short", "swapped", "items", "over", "lost"}); err == nil {
+	if err := check(ctx, lab{pool, own, &out}, 3,
+		[]string{"good", "twice", "short", "swapped", "items", "over", "lost"}); err == nil {
 		t.Error("the check found nothing wrong")
 	}
-	for _, want := range []string{"twice: it ended 2 times", "short: 2 replies counted", "swapped: 3 replies counted", "stranger: nobody began it",
+	for _, want := range []string{"twice: it ended 2 times", "short: 2 replies counted", "swapped: 3 replies counted",
+		"stranger: nobody began it",
 		"items: 3 items of 2 requests", "over: 4 items of 3 requests", "lost: it did not end", "runs=8 wrong=7"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the check did not print %q:\n%s", want, out.String())
@@ -203,7 +215,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-requests", "0"}, {"-workers", "9"}, {"-design", "round"}, {"-store", "adaptive"}, {"-design", "tree", "-full"},
+	for _, args := range [][]string{{"-requests", "0"}, {"-workers", "9"}, {"-design", "round"}, {"-store", "adaptive"},
+		{"-design", "tree", "-full"},
 		{"-unrelated", "0"}, {"-quiet", "0s"}, {"now"}, {"-what"}} {
 		var out, complaints bytes.Buffer
 		if code := start(args, &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "-h for help") {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-var columns = "design\tstore\tscatters\teach\treplies/s\tconflicts\tretries\tlock waits\tput down\tsaga writes\tp99 quiet\telsewhere\there\there/quiet\t"
+var columns = "design\tstore\tscatters\teach\treplies/s\tconflicts\tretries\tlock waits\tput down\tsaga " +
+	"writes\tp99 quiet\telsewhere\there\there/quiet\t"
 
 const legend = `each: from the send to the end of one scatter. conflicts: messages whose saga lost its save. retries: failed attempts. lock waits: batches that
 waited for a saga of another server. put down: messages that were taken and left, because their saga was in other hands. saga writes: versions
@@ -19,14 +20,17 @@ func printTable(out io.Writer, lines []line) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(table, columns) // Flush tells
 	for _, l := range lines {
-		quiet, elsewhere, p99 := quantile(append(l.quiet.here, l.quiet.elsewhere...), 0.99), quantile(l.during.elsewhere, 0.99), quantile(l.during.here, 0.99)
+		quiet, elsewhere, p99 := quantile(append(l.quiet.here, l.quiet.elsewhere...), 0.99),
+			quantile(l.during.elsewhere, 0.99), quantile(l.during.here, 0.99)
 		ratio := "-"
 		if quiet > 0 {
 			ratio = fmt.Sprintf("%.1f", float64(p99)/float64(quiet))
 		}
 		c := l.saga
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%.0f\t%d\t%d\t%d\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", l.design, l.store, l.scatters,
-			milliseconds(l.each()), l.rate(), c.Conflicts, c.Retries, c.Waits, c.Busy+c.Queued, float64(c.Writes)/float64(max(1, l.scatters)),
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%.0f\t%d\t%d\t%d\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", l.design, l.store,
+			l.scatters,
+			milliseconds(l.each()), l.rate(), c.Conflicts, c.Retries, c.Waits, c.Busy+c.Queued,
+			float64(c.Writes)/float64(max(1, l.scatters)),
 			milliseconds(quiet), milliseconds(elsewhere), milliseconds(p99), ratio)
 	}
 	if err := table.Flush(); err != nil {

@@ -1,6 +1,6 @@
 -- name: check
--- One line for each manifest: what was expected (the due times $2 of the manifests $1), what ran, and what
--- was done. A run of a follower may answer for several successes, so for those alone there may be fewer runs than due times.
+-- One line for each manifest: what was expected (the due times $2 of the manifests $1), what ran, and what was done. A
+-- run of a follower may answer for several successes, so for those alone there may be fewer runs than due times.
 WITH wanted AS (SELECT * FROM unnest($1::text[], $2::timestamptz[]) w(manifest, due)),
 ran AS (
     SELECT m.name AS manifest, r.due, count(*) FILTER (WHERE r.state = 'succeeded') AS good, count(*) AS n,
@@ -31,7 +31,8 @@ SELECT coalesce(max(n), 0)::int FROM (
 
 -- name: too_early
 -- Reports that were queued, or written, before the settlement that they tell of had succeeded.
-SELECT (SELECT count(*) FROM effect r JOIN effect s ON s.manifest = replace(r.manifest, 'report/', 'settle/') AND s.due = r.due
+SELECT (SELECT count(*) FROM effect r JOIN effect s ON s.manifest = replace(r.manifest, 'report/', 'settle/')
+    AND s.due = r.due
         WHERE r.manifest LIKE 'report/%' AND r.at < s.at)::int
      + (SELECT count(*) FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
         JOIN :schema.manifest p ON p.name = m.parent JOIN :schema.run s ON s.manifest_id = p.id AND s.due = r.due

@@ -64,7 +64,8 @@ func withDatabase(ctx context.Context, f func(d *database) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Stop()) }()
-	d := &database{dsn: from.DSN(), own: "scheduled_" + strings.ToLower(rand.Text()[:8])} // DATABASE_URL may name a server that others use
+	// DATABASE_URL may name a server that others use
+	d := &database{dsn: from.DSN(), own: "scheduled_" + strings.ToLower(rand.Text()[:8])}
 	if d.sql, err = load(d.own); err != nil {
 		return err
 	}

@@ -17,14 +17,16 @@ var errWrong = errors.New("not everything is as it should be")
 
 // line is one of the table, as the statement check has it.
 type line struct {
-	Name                       string
-	Expected                   int // due times until the end
-	Runs, Succeeded, Effects   int
-	Doubled, Missing, Stranger int // due times that were run or done twice, not done, or run though nobody expected them
+	Name                     string
+	Expected                 int // due times until the end
+	Runs, Succeeded, Effects int
+	// due times that were run or done twice, not done, or run though nobody expected them
+	Doubled, Missing, Stranger int
 	Again                      int // further attempts
 }
 
-// faults of a manifest that is to succeed each time. A report may have fewer runs than its parent, but tells of each settlement.
+// faults of a manifest that is to succeed each time. A report may have fewer runs than its parent, but tells of each
+// settlement.
 func (l line) faults() (all []string) {
 	add := func(wrong bool, what string) {
 		if wrong {
@@ -37,7 +39,8 @@ func (l line) faults() (all []string) {
 	add(l.Runs != l.Succeeded, fmt.Sprintf("%d of %d runs succeeded", l.Succeeded, l.Runs))
 	add(!follower && l.Runs != l.Expected, fmt.Sprintf("%d runs, want %d", l.Runs, l.Expected))
 	add(follower && (l.Runs == 0 || l.Runs > l.Expected), fmt.Sprintf("%d runs, want 1 to %d", l.Runs, l.Expected))
-	add(l.Doubled+l.Missing+l.Stranger > 0, fmt.Sprintf("%d due times doubled, %d missing, %d that nobody expected", l.Doubled, l.Missing, l.Stranger))
+	add(l.Doubled+l.Missing+l.Stranger > 0, fmt.Sprintf("%d due times doubled, %d missing, %d that nobody expected",
+		l.Doubled, l.Missing, l.Stranger))
 	return all
 }
 
@@ -58,7 +61,8 @@ func (p *show) judge(ctx context.Context, out io.Writer) error {
 	if err := printTable(out, lines); err != nil {
 		return err
 	}
-	for _, check := range []func(context.Context, io.Writer) ([]string, error){p.judgeGroup, p.judgeReports, p.judgeHeld} {
+	for _, check := range []func(context.Context, io.Writer) ([]string, error){p.judgeGroup, p.judgeReports,
+		p.judgeHeld} {
 		found, err := check(ctx, out)
 		if err != nil {
 			return err
@@ -99,9 +103,11 @@ func (p *show) judgeGroup(ctx context.Context, out io.Writer) (faults []string, 
 	if err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(out, "Of the strict group %q at most %d runs were active at a moment; its cap is %d.\n", groupName, most, groupMax)
+	_, _ = fmt.Fprintf(out, "Of the strict group %q at most %d runs were active at a moment; its cap is %d.\n",
+		groupName, most, groupMax)
 	if most > groupMax || most == 0 {
-		faults = append(faults, fmt.Sprintf("%d runs of group %s were active at a moment, want 1 to %d", most, groupName, groupMax))
+		faults = append(faults, fmt.Sprintf("%d runs of group %s were active at a moment, want 1 to %d", most,
+			groupName, groupMax))
 	}
 	return faults, nil
 }
@@ -128,12 +134,17 @@ func (p *show) judgeHeld(ctx context.Context, out io.Writer) (faults []string, e
 	if err != nil {
 		return nil, err
 	}
-	if len(runs) != 1 || runs[0].State != scheduler.RunDead || m.State != scheduler.ManifestHeld || m.Held != runs[0].ID || len(p.due[failing]) < 2 {
-		faults = append(faults, fmt.Sprintf("%s is %s with %d runs, want it held by one that is dead", failing, m.State, len(runs)))
+	if len(runs) != 1 || runs[0].State != scheduler.RunDead || m.State != scheduler.ManifestHeld ||
+		m.Held != runs[0].ID || len(p.due[failing]) < 2 {
+		faults = append(faults, fmt.Sprintf("%s is %s with %d runs, want it held by one that is dead", failing, m.State,
+			len(runs)))
 	}
-	_, _ = fmt.Fprintf(out, "%s is %s: it has %d of %d firings, since run %s is dead:\n  %s\n", failing, m.State, len(runs), len(p.due[failing]), m.Held, m.HeldError)
-	_, _ = fmt.Fprintf(out, "It waits for somebody. The first command fires it once more when the cause is mended; the second gives that firing up:\n"+
-		"  edda run retry %[1]s --schema %[2]s --note \"the file is right again\"\n  edda run cancel %[1]s --schema %[2]s --note \"no rates today\"\n",
+	_, _ = fmt.Fprintf(out, "%s is %s: it has %d of %d firings, since run %s is dead:\n  %s\n", failing, m.State,
+		len(runs), len(p.due[failing]), m.Held, m.HeldError)
+	_, _ = fmt.Fprintf(out, "It waits for somebody. The first command fires it once more when the cause is mended; "+
+		"the second gives that firing up:\n"+
+		"  edda run retry %[1]s --schema %[2]s --note \"the file is right again\"\n  edda run cancel %[1]s "+
+		"--schema %[2]s --note \"no rates today\"\n",
 		m.Held, engineSchema(p.own))
 	return faults, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// office handles what is written into tables of our own. Each effect is a row of the transaction that ends the message, and
-// names the due time that it is for.
+// office handles what is written into tables of our own. Each effect is a row of the transaction that ends the message,
+// and names the due time that it is for.
 type office struct{ sql pg.Statements }
 
 func (o office) enter(ctx *bus.Context, tx pgx.Tx, m Enter) error {
@@ -19,8 +19,8 @@ func (o office) enter(ctx *bus.Context, tx pgx.Tx, m Enter) error {
 	return err
 }
 
-// report answers for each settlement up to the one that it follows. It is often one; when a settlement succeeds before the
-// report on the last one has been queued, one run of the report answers for both.
+// report answers for each settlement up to the one that it follows. It is often one; when a settlement succeeds before
+// the report on the last one has been queued, one run of the report answers for both.
 func (o office) report(ctx *bus.Context, tx pgx.Tx, m Report) error {
 	fire := ctx.Info().Fire
 	_, err := tx.Exec(ctx, o.sql.Get("report"), fire.Manifest, settleName(m.Currency), fire.Due)

@@ -37,15 +37,16 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the program ended with %v:\n%s", err, said)
 	}
-	for _, want := range []string{"is killed while", "its cap is 2.", "rates is held: it has 1 of ", "edda run retry", "Each due time was run once and done once."} {
+	for _, want := range []string{"is killed while", "its cap is 2.", "rates is held: it has 1 of ", "edda run retry",
+		"Each due time was run once and done once."} {
 		if !strings.Contains(string(said), want) {
 			t.Errorf("the program did not print %q:\n%s", want, said)
 		}
 	}
 }
 
-// The check must see what it says it sees: of three due times one was done twice, one not at all, and two runs were active
-// beside each other in a group of one.
+// The check must see what it says it sees: of three due times one was done twice, one not at all, and two runs were
+// active beside each other in a group of one.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -63,11 +64,14 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	}
 	due := time.Date(2026, 11, 20, 2, 30, 0, 0, time.UTC)
 	seed := `WITH g AS (INSERT INTO %[1]s.manifest_group (name) VALUES ('settlement') RETURNING id),
-		m AS (INSERT INTO %[1]s.manifest (name, definition, kind, body) VALUES ('poll', '{}', 'poll', '{}') RETURNING id),
+		m AS (INSERT INTO %[1]s.manifest (name, definition, kind, body) VALUES ('poll', '{}', 'poll', '{}')
+		RETURNING id),
 		r AS (INSERT INTO %[1]s.run (id, manifest_id, group_id, origin, state, due, ready, attempt)
-			SELECT gen_random_uuid(), m.id, g.id, 'manual', 'succeeded', '%[2]s', now(), 2 FROM g, m, generate_series(1, 2) RETURNING id),
+			SELECT gen_random_uuid(), m.id, g.id, 'manual', 'succeeded', '%[2]s', now(), 2 FROM g, m,
+			generate_series(1, 2) RETURNING id),
 		e AS (INSERT INTO effect VALUES ('poll', '%[2]s'), ('poll', '%[2]s'), ('poll', '%[3]s'))
-		INSERT INTO %[1]s.run_attempt (run, attempt, message_id, sent, ended) SELECT id, 1, id, now(), now() + interval '1 second' FROM r`
+		INSERT INTO %[1]s.run_attempt (run, attempt, message_id, sent, ended) SELECT id, 1, id, now(),
+		now() + interval '1 second' FROM r`
 	stamp := func(n int) string { return due.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
 	if _, err := d.pool.Exec(ctx, fmt.Sprintf(seed, engineSchema(d.own), stamp(0), stamp(9))); err != nil {
 		t.Fatal(err)
@@ -77,7 +81,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := line{Name: "poll", Expected: 2, Runs: 2, Succeeded: 2, Effects: 3, Doubled: 1, Missing: 1, Stranger: 1, Again: 1}
+	want := line{Name: "poll", Expected: 2, Runs: 2, Succeeded: 2, Effects: 3, Doubled: 1, Missing: 1, Stranger: 1,
+		Again: 1}
 	if len(lines) != 1 || lines[0] != want {
 		t.Errorf("the check says %+v, want %+v", lines, want)
 	}
@@ -91,7 +96,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-for", "1s"}, {"-night", "7s"}, {"-night", "1500ms"}, {"-for", "1h"}, {"now"}, {"-what"}} {
+	for _, args := range [][]string{{"-for", "1s"}, {"-night", "7s"}, {"-night", "1500ms"}, {"-for", "1h"}, {"now"},
+		{"-what"}} {
 		var out, complaints bytes.Buffer
 		if code := start(args, &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "-h for help") {
 			t.Errorf("%v ended with %d and %q, want 2 and where help is", args, code, complaints.String())

@@ -63,13 +63,15 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 		return nil, err
 	}
 	o := office{sql: sql}
-	desk, err := bus.NewEndpoint(b, "office", bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}, bus.Saga(settlements),
+	desk, err := bus.NewEndpoint(b, "office", bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second},
+		bus.Saga(settlements),
 		bus.HandleTx(o.enter), bus.HandleTx(o.report), bus.HandleTx(o.poll), bus.HandleTx(o.rates))
 	if err != nil {
 		return nil, err
 	}
 	// The lease is short, so that the bank is asked again soon after a server died that had asked.
-	far, err := bus.NewEndpoint(b, "bank", bus.EndpointOptions{Lease: time.Second, Drain: 5 * time.Second}, bus.Handle(bank{takes: s.Night / 5}.ask))
+	far, err := bus.NewEndpoint(b, "bank", bus.EndpointOptions{Lease: time.Second, Drain: 5 * time.Second},
+		bus.Handle(bank{takes: s.Night / 5}.ask))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,8 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 	return edda.NewHost(pool, desk, far, clock)
 }
 
-// options has a lease that is shorter than the default, so that the other server evaluates two seconds after one was killed.
+// options has a lease that is shorter than the default, so that the other server evaluates two seconds after one was
+// killed.
 func (s server) options(log *slog.Logger) scheduler.Options {
 	return scheduler.Options{
 		Schema: engineSchema(s.Schema), Owner: owner, Groups: groups(), Replica: s.Name, Logger: log,

@@ -39,8 +39,8 @@ func perform(ctx context.Context, s settings, out io.Writer) error {
 	})
 }
 
-// declare makes the queues and the manifests before any server runs, so that it is known what each is due first. The servers
-// declare the same once more, as they do at each start, and change nothing.
+// declare makes the queues and the manifests before any server runs, so that it is known what each is due first. The
+// servers declare the same once more, as they do at each start, and change nothing.
 func (p *show) declare(ctx context.Context) error {
 	var now time.Time
 	if err := p.pool.QueryRow(ctx, p.sql.Get("now")).Scan(&now); err != nil {
@@ -67,7 +67,8 @@ func (p *show) declare(ctx context.Context) error {
 	return p.expect(ctx, declared)
 }
 
-// expect computes all due times from the declarations and the first of each. A report is expected for each night of its parent.
+// expect computes all due times from the declarations and the first of each. A report is expected for each night of its
+// parent.
 func (p *show) expect(ctx context.Context, declared []scheduler.Manifest) error {
 	stored, err := p.store.Manifests(ctx, scheduler.ManifestFilter{Owner: owner})
 	if err != nil {
@@ -132,7 +133,10 @@ func (p *show) strike(ctx context.Context, servers *crew.Crew) error {
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(held, func(l scheduler.LeaseInfo) bool { return l.Name == scheduler.LeaseName && l.Held })
+		at := slices.IndexFunc(held, func(l scheduler.LeaseInfo) bool {
+			return l.Name == scheduler.LeaseName &&
+				l.Held
+		})
 		if working > 0 && at >= 0 {
 			if victim := holder(servers, held[at].Holder); victim != nil {
 				p.story.tell("%s, which evaluates, is killed while %d settlements are at work", victim.Name, working)
@@ -159,7 +163,8 @@ func holder(servers *crew.Crew, name string) *crew.Process {
 
 // untilDone waits until nothing is due any more and every run has ended but the dead one.
 func (p *show) untilDone(ctx context.Context) error {
-	if err := run.Sleep(ctx, p.lasting-time.Since(p.story.begun)); err != nil { // so that rates has the time not to fire
+	// so that rates has the time not to fire
+	if err := run.Sleep(ctx, p.lasting-time.Since(p.story.begun)); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(p.lasting + grace); ; {

@@ -2,7 +2,8 @@
 
 -- name: create_tables
 -- No unique constraint: what is done twice must be seen.
-CREATE TABLE effect (manifest text NOT NULL, due timestamptz NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE effect (manifest text NOT NULL, due timestamptz NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp());
 
 -- name: effect
 INSERT INTO effect (manifest, due) VALUES ($1, $2);

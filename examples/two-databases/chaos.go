@@ -38,8 +38,8 @@ type chaos struct {
 	mu sync.Mutex // guards out while others strike
 }
 
-// unleash runs worker processes of both services, kills whatever there is while orders are placed, lets everything come to rest, and
-// counts.
+// unleash runs worker processes of both services, kills whatever there is while orders are placed, lets everything come
+// to rest, and counts.
 func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 	_, _ = fmt.Fprintf(out, "two-databases: seed %d\n", s.seed)
 	l, err := openLab(ctx, labOptions{nodes: 3, payWithin: payWithin})
@@ -52,7 +52,8 @@ func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 		places = append(places, l.orders.worker, l.payments.worker)
 	}
 	c := &chaos{lab: l, out: out, begun: time.Now()}
-	c.crew = crew.New(len(places), func(place, life int) crew.Job { return c.job(places[place], place, life) }, crew.Options{})
+	c.crew = crew.New(len(places), func(place, life int) crew.Job { return c.job(places[place], place, life) },
+		crew.Options{})
 	b := &buyers{shop: l.shop, random: rand.New(rand.NewPCG(s.seed, 1)), rate: s.rate}
 	var drained time.Duration
 	all := run.NewGroup(ctx)
@@ -91,7 +92,8 @@ func (c *chaos) rage(ctx context.Context, s settings, b *buyers) error {
 	defer stop()
 	all := run.NewGroup(ctx)
 	all.Go(b.run)
-	for n, strike := range []func(context.Context, *rand.Rand) error{c.killWorker, c.crashServer, c.strikeNode, c.freezeWorker} {
+	for n, strike := range []func(context.Context, *rand.Rand) error{c.killWorker, c.crashServer, c.strikeNode,
+		c.freezeWorker} {
 		random := rand.New(rand.NewPCG(s.seed, uint64(2+n)))
 		pause := []time.Duration{1500 * time.Millisecond, 6 * time.Second, 5 * time.Second, 5 * time.Second}[n]
 		all.Go(func(ctx context.Context) error {
@@ -137,7 +139,8 @@ func (c *chaos) strikeNode(ctx context.Context, random *rand.Rand) error {
 	return c.killNode(ctx, random)
 }
 
-// killNode kills a node of the broker, and starts it again after a while. The others go on, since they are two of three.
+// killNode kills a node of the broker, and starts it again after a while. The others go on, since they are two of
+// three.
 func (c *chaos) killNode(ctx context.Context, random *rand.Rand) error {
 	node := random.IntN(c.broker.Nodes())
 	if err := c.broker.Kill(node); err != nil {
@@ -166,8 +169,10 @@ func (c *chaos) judge(ctx context.Context, b *buyers, drained time.Duration) err
 		return err
 	}
 	v.tell(c.out)
-	_, _ = fmt.Fprintf(c.out, "%d times a buyer was told that the payment takes long, %d times that the order could not be placed\n", delays, b.turned.Load())
-	_, _ = fmt.Fprintf(c.out, "%d times a message crossed the border that had crossed it before, and was dropped by the inbox\n", c.repeated.Load())
+	_, _ = fmt.Fprintf(c.out, "%d times a buyer was told that the payment takes long, %d times that the order "+
+		"could not be placed\n", delays, b.turned.Load())
+	_, _ = fmt.Fprintf(c.out, "%d times a message crossed the border that had crossed it before, and was dropped "+
+		"by the inbox\n", c.repeated.Load())
 	_, _ = fmt.Fprintf(c.out, "%s kills=%d freezes=%d crashes=%d node_kills=%d node_freezes=%d drained=%.1fs\n",
 		v, c.kills, c.freezes, c.crashes, c.nodeKills, c.nodeFreezes, drained.Seconds())
 	if !v.fine() {

@@ -48,12 +48,14 @@ type verdict struct {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("orders=%d paid=%d declined=%d lost=%d double=%d wrong=%d", v.orders, v.paid, v.declined, v.lost, v.double, v.wrong)
+	return fmt.Sprintf("orders=%d paid=%d declined=%d lost=%d double=%d wrong=%d", v.orders, v.paid, v.declined, v.lost,
+		v.double, v.wrong)
 }
 
 func (v verdict) fine() bool { return v.orders > 0 && v.lost+v.double+v.wrong == 0 }
 
-// add judges one order: placed, paid or declined once and with the right sum, told to the buyer once, and shipped once if paid.
+// add judges one order: placed, paid or declined once and with the right sum, told to the buyer once, and shipped once
+// if paid.
 func (v *verdict) add(id string, s story) {
 	fault := func(count *int, what string) {
 		*count++
@@ -131,9 +133,11 @@ func (l *lab) stories(ctx context.Context) (map[string]*story, error) {
 		into []any
 		then func()
 	}{
-		{l.orders, "placed", []any{&id, &card, &cents}, func() { s := of(id); s.placed, s.card, s.cents = true, card, cents }},
+		{l.orders, "placed", []any{&id, &card, &cents},
+			func() { s := of(id); s.placed, s.card, s.cents = true, card, cents }},
 		{l.orders, "ends", []any{&id, &news}, func() { s := of(id); s.ends = append(s.ends, news) }},
-		{l.payments, "payments", []any{&id, &cents, &declined}, func() { s := of(id); s.payments = append(s.payments, payment{cents, declined}) }},
+		{l.payments, "payments", []any{&id, &cents, &declined},
+			func() { s := of(id); s.payments = append(s.payments, payment{cents, declined}) }},
 		{l.payments, "shipments", []any{&id}, func() { of(id).shipments++ }},
 	} {
 		if err := q.at.each(ctx, q.name, q.into, q.then); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// drain waits until everything is at rest: each order has ended, what is paid is shipped, and neither queues nor the broker have a
-// message. What is left after within is found by the check. It returns how long it took.
+// drain waits until everything is at rest: each order has ended, what is paid is shipped, and neither queues nor the
+// broker have a message. What is left after within is found by the check. It returns how long it took.
 func (l *lab) drain(ctx context.Context, within time.Duration) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)

@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// Whatever is frozen keeps its connections, and answers nothing on them: a machine that pages, or a network that is cut. It loses what it
-// had for a time, and what it does when it goes on must change nothing.
+// Whatever is frozen keeps its connections, and answers nothing on them: a machine that pages, or a network that is
+// cut. It loses what it had for a time, and what it does when it goes on must change nothing.
 
 // frozenLonger is how long a worker is frozen at least: longer than the lease of a relay, so that another takes over.
 const frozenLonger = 4 * time.Second
@@ -23,7 +23,8 @@ func (c *chaos) freezeWorker(ctx context.Context, random *rand.Rand) error {
 	p.Freeze()
 	c.freezes++
 	begun := time.Now()
-	_ = run.Sleep(ctx, frozenLonger+time.Duration(random.Int64N(int64(6*time.Second)))) // whatever ends it, it is let go
+	// whatever ends it, it is let go
+	_ = run.Sleep(ctx, frozenLonger+time.Duration(random.Int64N(int64(6*time.Second))))
 	p.Thaw()
 	c.tell("worker %s was frozen, and goes on after %.1f s", p.Name, time.Since(begun).Seconds())
 	return nil

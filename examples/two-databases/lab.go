@@ -49,7 +49,8 @@ func openLab(ctx context.Context, o labOptions) (_ *lab, err error) {
 	if err := provision(ctx, l.broker); err != nil {
 		return nil, err
 	}
-	if l.orders, err = openSite(ctx, worker{Service: ordersService, Broker: l.broker.URL(), PayWithin: o.payWithin}, o); err != nil {
+	if l.orders, err = openSite(ctx, worker{Service: ordersService, Broker: l.broker.URL(), PayWithin: o.payWithin},
+		o); err != nil {
 		return nil, err
 	}
 	if l.payments, err = openSite(ctx, worker{Service: paymentsService, Broker: l.broker.URL()}, o); err != nil {
@@ -61,7 +62,8 @@ func openLab(ctx context.Context, o labOptions) (_ *lab, err error) {
 
 // openSite starts a Postgres that waits for its disk, and puts the service together in this process.
 func openSite(ctx context.Context, w worker, o labOptions) (*site, error) {
-	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Private: true}) // two of them, and both will be crashed
+	// two of them, and both will be crashed
+	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Private: true})
 	if err != nil {
 		return nil, err
 	}

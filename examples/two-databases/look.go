@@ -19,7 +19,8 @@ func look(ctx context.Context, s settings, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	_, _ = fmt.Fprintf(out, "Now %d orders are placed a second, for %v. You see the way of %d, each line with the database where it happens:\n\n",
+	_, _ = fmt.Fprintf(out, "Now %d orders are placed a second, for %v. You see the way of %d, each line with the "+
+		"database where it happens:\n\n",
 		s.rate, s.lasting(), told)
 	all := run.NewGroup(ctx)
 	all.Go(l.orders.Run)
@@ -42,7 +43,8 @@ func look(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(out, "\nThe shop is closed. Every order, checked in both databases (the README says what each word counts):")
+	_, _ = fmt.Fprintln(out, "\nThe shop is closed. Every order, checked in both databases (the README says what "+
+		"each word counts):")
 	v.tell(out)
 	_, _ = fmt.Fprintln(out, v)
 	if !v.fine() {

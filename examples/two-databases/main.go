@@ -77,7 +77,8 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f.BoolVar(&s.chaos, "chaos", false, "kill what can be killed, and count")
 	f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
 	f.IntVar(&s.rate, "rate", 0, "`orders` a second; 0 is 5, and 50 with -chaos")
-	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run has another by default")
+	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run "+
+		"has another by default")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			_, _ = fmt.Fprint(help, usage)

@@ -29,11 +29,13 @@ func TestEveryOrderIsPaidOnceInTheOtherDatabase(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	said := out.String()
-	if !regexp.MustCompile(`orders=[1-9]\d* paid=[1-9]\d* declined=[1-9]\d* lost=0 double=0 wrong=0`).MatchString(said) {
+	if !regexp.MustCompile(`orders=[1-9]\d* paid=[1-9]\d* declined=[1-9]\d* lost=0 double=0 wrong=0`).MatchString(
+		said) {
 		t.Errorf("the sum is not told, or not as it should be:\n%s", said)
 	}
 	for _, step := range []string{"orders    placed", "orders    card.charge is given to the broker, topic payments",
-		"payments  card.charge is handled by endpoint payments", "orders    order.paid is handled by endpoint page", "payments  order.paid is handled by endpoint shipping"} {
+		"payments  card.charge is handled by endpoint payments", "orders    order.paid is handled by endpoint page",
+		"payments  order.paid is handled by endpoint shipping"} {
 		if !strings.Contains(said, step) {
 			t.Errorf("it was not told that %q:\n%s", step, said)
 		}
@@ -42,7 +44,8 @@ func TestEveryOrderIsPaidOnceInTheOtherDatabase(t *testing.T) {
 
 func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	paid := story{placed: true, card: "41", cents: 500, ends: []string{"paid"}, payments: []payment{{500, false}}, shipments: 1}
+	paid := story{placed: true, card: "41", cents: 500, ends: []string{"paid"}, payments: []payment{{500, false}},
+		shipments: 1}
 	with := func(change func(*story)) story {
 		s := paid
 		s.payments = append([]payment(nil), paid.payments...)
@@ -53,19 +56,31 @@ func TestTheCheckSeesWhatIsWrong(t *testing.T) {
 		story story
 		want  string
 	}{
-		"paid":                  {paid, "orders=1 paid=1 declined=0 lost=0 double=0 wrong=0"},
-		"declined":              {story{placed: true, card: "47", cents: 500, ends: []string{"declined"}, payments: []payment{{500, true}}}, "orders=1 paid=0 declined=1 lost=0 double=0 wrong=0"},
-		"no payment":            {with(func(s *story) { s.payments = nil }), "orders=1 paid=0 declined=0 lost=1 double=0 wrong=0"},
-		"no end":                {with(func(s *story) { s.ends = nil }), "orders=1 paid=1 declined=0 lost=1 double=0 wrong=0"},
-		"not shipped":           {with(func(s *story) { s.shipments = 0 }), "orders=1 paid=1 declined=0 lost=1 double=0 wrong=0"},
-		"paid twice":            {with(func(s *story) { s.payments = append(s.payments, s.payments[0]) }), "orders=1 paid=1 declined=0 lost=0 double=1 wrong=0"},
-		"told twice":            {with(func(s *story) { s.ends = []string{"paid", "paid"} }), "orders=1 paid=1 declined=0 lost=0 double=1 wrong=0"},
-		"shipped twice":         {with(func(s *story) { s.shipments = 2 }), "orders=1 paid=1 declined=0 lost=0 double=1 wrong=0"},
-		"another sum":           {with(func(s *story) { s.payments[0].cents = 499 }), "orders=1 paid=1 declined=0 lost=0 double=0 wrong=1"},
-		"a blocked card paid":   {with(func(s *story) { s.card = "47" }), "orders=1 paid=1 declined=0 lost=0 double=0 wrong=1"},
-		"the buyer was misled":  {with(func(s *story) { s.ends = []string{"declined"} }), "orders=1 paid=1 declined=0 lost=0 double=0 wrong=1"},
-		"nobody had placed it":  {with(func(s *story) { s.placed = false }), "orders=0 paid=0 declined=0 lost=0 double=0 wrong=1"},
-		"declined, and shipped": {story{placed: true, card: "47", ends: []string{"declined"}, payments: []payment{{0, true}}, shipments: 1}, "orders=1 paid=0 declined=1 lost=0 double=0 wrong=1"},
+		"paid": {paid, "orders=1 paid=1 declined=0 lost=0 double=0 wrong=0"},
+		"declined": {story{placed: true, card: "47", cents: 500, ends: []string{"declined"},
+			payments: []payment{{500, true}}}, "orders=1 paid=0 declined=1 lost=0 double=0 wrong=0"},
+		"no payment": {with(func(s *story) { s.payments = nil }), "orders=1 paid=0 declined=0 lost=1 " +
+			"double=0 wrong=0"},
+		"no end": {with(func(s *story) { s.ends = nil }), "orders=1 paid=1 declined=0 lost=1 " +
+			"double=0 wrong=0"},
+		"not shipped": {with(func(s *story) { s.shipments = 0 }), "orders=1 paid=1 declined=0 lost=1 " +
+			"double=0 wrong=0"},
+		"paid twice": {with(func(s *story) { s.payments = append(s.payments, s.payments[0]) }),
+			"orders=1 paid=1 declined=0 lost=0 double=1 wrong=0"},
+		"told twice": {with(func(s *story) { s.ends = []string{"paid", "paid"} }),
+			"orders=1 paid=1 declined=0 lost=0 double=1 wrong=0"},
+		"shipped twice": {with(func(s *story) { s.shipments = 2 }), "orders=1 paid=1 declined=0 lost=0 " +
+			"double=1 wrong=0"},
+		"another sum": {with(func(s *story) { s.payments[0].cents = 499 }), "orders=1 paid=1 declined=0 " +
+			"lost=0 double=0 wrong=1"},
+		"a blocked card paid": {with(func(s *story) { s.card = "47" }), "orders=1 paid=1 declined=0 lost=0 " +
+			"double=0 wrong=1"},
+		"the buyer was misled": {with(func(s *story) { s.ends = []string{"declined"} }),
+			"orders=1 paid=1 declined=0 lost=0 double=0 wrong=1"},
+		"nobody had placed it": {with(func(s *story) { s.placed = false }), "orders=0 paid=0 declined=0 lost=0 " +
+			"double=0 wrong=1"},
+		"declined, and shipped": {story{placed: true, card: "47", ends: []string{"declined"},
+			payments: []payment{{0, true}}, shipments: 1}, "orders=1 paid=0 declined=1 lost=0 double=0 wrong=1"},
 	} {
 		var v verdict
 		v.add("order-1", test.story)

@@ -14,9 +14,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// narrator tells the way of some orders, the first ones and the first that is declined, from the events of both services. It knows
-// them by the id of their conversation, which every message that follows from PlaceOrder carries, also over the border. Safe for
-// concurrent use.
+// narrator tells the way of some orders, the first ones and the first that is declined, from the events of both
+// services. It knows them by the id of their conversation, which every message that follows from PlaceOrder carries,
+// also over the border. Safe for concurrent use.
 type narrator struct {
 	out  io.Writer
 	most int
@@ -49,7 +49,8 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 		n.begun = time.Now()
 	}
 	n.known[sent.ID] = o.OrderID
-	n.say(sent.ID, fmt.Sprintf("orders    placed, %d.%02d with card …%s", o.Cents/100, o.Cents%100, o.Card[len(o.Card)-4:]))
+	n.say(sent.ID, fmt.Sprintf("orders    placed, %d.%02d with card …%s", o.Cents/100, o.Cents%100,
+		o.Card[len(o.Card)-4:]))
 	for _, line := range n.waiting[sent.ID] {
 		n.say(sent.ID, line)
 	}
@@ -59,7 +60,8 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 func (n *narrator) listen(service string) func(bus.Event) {
 	return func(e bus.Event) {
 		if h, ok := e.(bus.Handled); ok {
-			n.hear(h.Info.ConversationID, fmt.Sprintf("%-8s  %s is handled by endpoint %s", service, h.Info.Kind, h.Endpoint))
+			n.hear(h.Info.ConversationID, fmt.Sprintf("%-8s  %s is handled by endpoint %s", service, h.Info.Kind,
+				h.Endpoint))
 		}
 	}
 }
@@ -82,7 +84,8 @@ func (f followed) Publish(topic string, messages ...*message.Message) error {
 	}
 	for _, m := range messages {
 		if conversation, err := saga.ParseID(m.Metadata.Get("edda-conversation")); err == nil {
-			f.narrator.hear(conversation, fmt.Sprintf("%-8s  %s is given to the broker, topic %s", f.service, m.Metadata.Get(watermill.KindKey), topic))
+			f.narrator.hear(conversation, fmt.Sprintf("%-8s  %s is given to the broker, topic %s", f.service,
+				m.Metadata.Get(watermill.KindKey), topic))
 		}
 	}
 	return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// buyers place orders, so many a second, each in a transaction of its own that also writes the order's row. When one fails, as it
-// does while the database is away, the buyer is told so. Whether the order was placed all the same is for the table to say.
+// buyers place orders, so many a second, each in a transaction of its own that also writes the order's row. When one
+// fails, as it does while the database is away, the buyer is told so. Whether the order was placed all the same is for
+// the table to say.
 type buyers struct {
 	shop   *orders.Service
 	random *rand.Rand

@@ -56,8 +56,8 @@ func work(ctx context.Context) error {
 	}
 }
 
-// coming is how long a service may take to come up. One that ends with an error before has met a database that is away, for which a
-// program is started again by whoever watches over it. After that nothing that dies may end it.
+// coming is how long a service may take to come up. One that ends with an error before has met a database that is away,
+// for which a program is started again by whoever watches over it. After that nothing that dies may end it.
 const coming = 2 * time.Second
 
 // serve runs the service once. It tells whether it came up.

@@ -5,6 +5,6 @@
 // killed while they hold an open transaction: a stock watermill-sql publisher feeds a saga, and a stock watermill-sql
 // subscriber follows it. Each number that is published must be counted once by the saga and received once.
 //
-// Reading order: tour.go, roles.go (the three programs of the exchange), exchange.go (what is counted), hands.go (who is
-// killed, and when), main.go.
+// Reading order: tour.go, roles.go (the three programs of the exchange), exchange.go (what is counted), hands.go (who
+// is killed, and when), main.go.
 package main

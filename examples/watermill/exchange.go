@@ -20,7 +20,8 @@ type exchange struct {
 	out, errs   io.Writer
 }
 
-// run lets a stock publisher, an Edda endpoint and stock subscribers exchange messages while they are killed, and counts.
+// run lets a stock publisher, an Edda endpoint and stock subscribers exchange messages while they are killed, and
+// counts.
 func (x exchange) run(ctx context.Context) error {
 	config, err := pgxpool.ParseConfig(x.dsn)
 	if err != nil {
@@ -34,14 +35,16 @@ func (x exchange) run(ctx context.Context) error {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
-	c := &hands{place: p, errs: x.errs, kills: map[string]int{}, task: assignment{DSN: x.dsn, Schema: x.schema, Total: x.total}}
+	c := &hands{place: p, errs: x.errs, kills: map[string]int{},
+		task: assignment{DSN: x.dsn, Schema: x.schema, Total: x.total}}
 	begun := time.Now()
 	err = x.withCrew(ctx, c)
 	if err = errors.Join(err, c.finish()); err != nil {
 		return err
 	}
 	took := time.Since(begun)
-	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga and two stock subscribers\n",
+	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga and two "+
+		"stock subscribers\n",
 		x.total, took.Seconds(), float64(x.total)/took.Seconds())
 	_, _ = fmt.Fprintf(x.out, "exchange: killed with an open transaction: %d publishers, %d endpoints, %d subscribers\n",
 		c.kills["publisher"], c.kills["endpoint"], c.kills["subscriber"])
@@ -125,16 +128,20 @@ func (c *hands) reach(ctx context.Context, wanted int) error {
 func (p *place) check(ctx context.Context, x exchange) error {
 	var published, counted, received, distinct, lost, left int
 	var sum int64
-	err := p.pool.QueryRow(ctx, p.sql.Get("counts")).Scan(&published, &counted, &sum, &received, &distinct, &lost, &left)
+	err := p.pool.QueryRow(ctx, p.sql.Get("counts")).Scan(&published, &counted, &sum, &received, &distinct, &lost,
+		&left)
 	if err != nil {
 		return err
 	}
 	total := x.total
-	_, _ = fmt.Fprintf(x.out, "exchange: published %d, counted by the saga %d, received %d (%d different), given up %d, still queued %d\n",
+	_, _ = fmt.Fprintf(x.out, "exchange: published %d, counted by the saga %d, received %d (%d different), given "+
+		"up %d, still queued %d\n",
 		published, counted, received, distinct, lost, left)
 	want := int64(total) * int64(total-1) / 2
-	if published != total || counted != total || sum != want || received != total || distinct != total || lost != 0 || left != 0 {
-		return fmt.Errorf("the counts are wrong: want %d everywhere, a sum of %d (it is %d) and nothing given up or queued", total, want, sum)
+	if published != total || counted != total || sum != want || received != total || distinct != total || lost != 0 ||
+		left != 0 {
+		return fmt.Errorf("the counts are wrong: want %d everywhere, a sum of %d (it is %d) and nothing given up "+
+			"or queued", total, want, sum)
 	}
 	_, _ = fmt.Fprintln(x.out, "exchange: counts exact")
 	return nil

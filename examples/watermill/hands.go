@@ -54,7 +54,8 @@ var errDone = errors.New("it has nothing left to do")
 // kill ends a member while it holds an open transaction. It is frozen first, so that what is seen of it stays true.
 func (c *hands) kill(ctx context.Context, m *member) error {
 	for open := 0; open == 0; {
-		if err := run.Sleep(ctx, time.Duration(1+m.starts%7)*time.Millisecond); err != nil { // let it come somewhere else
+		// let it come somewhere else
+		if err := run.Sleep(ctx, time.Duration(1+m.starts%7)*time.Millisecond); err != nil {
 			return err
 		}
 		m.Freeze()

@@ -43,7 +43,8 @@ func start(args []string, out, errs io.Writer) int {
 		_, _ = fmt.Fprintln(errs, "watermill: want -n 1 or more, -kill 0 or more, -rooms 1 or more, and nothing else")
 		return 2
 	}
-	return code(perform(ctx, exchange{schema: *schema, total: *total, kills: *kills, out: out, errs: errs}, *rooms), errs)
+	return code(perform(ctx, exchange{schema: *schema, total: *total, kills: *kills, out: out, errs: errs}, *rooms),
+		errs)
 }
 
 func code(err error, errs io.Writer) int {

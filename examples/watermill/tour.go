@@ -98,15 +98,21 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 		return nil, err
 	}
 	commands, err := cqrs.NewCommandBusWithConfig(sends, cqrs.CommandBusConfig{
-		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return topic(p.CommandName), nil },
-		Marshaler:            marshaler,
+		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string,
+			error) {
+			return topic(p.CommandName), nil
+		},
+		Marshaler: marshaler,
 	})
 	if err != nil {
 		return nil, err
 	}
 	events, err := cqrs.NewEventBusWithConfig(publishes, cqrs.EventBusConfig{
-		GeneratePublishTopic: func(p cqrs.GenerateEventPublishTopicParams) (string, error) { return topic(p.EventName), nil },
-		Marshaler:            marshaler,
+		GeneratePublishTopic: func(p cqrs.GenerateEventPublishTopicParams) (string, error) {
+			return topic(p.EventName),
+				nil
+		},
+		Marshaler: marshaler,
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +120,8 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	return commands, errors.Join(t.handleCommands(router, marshaler, events), t.handleEvents(router, marshaler, sends))
 }
 
-func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEventMarshaler, events *cqrs.EventBus) error {
+func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEventMarshaler,
+	events *cqrs.EventBus) error {
 	processor, err := cqrs.NewCommandProcessorWithConfig(router, cqrs.CommandProcessorConfig{
 		GenerateSubscribeTopic: func(p cqrs.CommandProcessorGenerateSubscribeTopicParams) (string, error) {
 			return topic(p.CommandName), nil
@@ -134,13 +141,15 @@ func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEven
 }
 
 // handleEvents gives each event handler a consumer group, hence its own copy of each event.
-func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventMarshaler, sends message.Publisher) error {
+func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventMarshaler,
+	sends message.Publisher) error {
 	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 		GenerateSubscribeTopic: func(p cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) {
 			return topic(p.EventName), nil
 		},
 		SubscriberConstructor: func(p cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
-			return watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{ConsumerGroup: p.HandlerName, Logger: quiet})
+			return watermill.NewSubscriber(t.bus,
+				watermill.SubscriberOptions{ConsumerGroup: p.HandlerName, Logger: quiet})
 		},
 		Marshaler: marshaler,
 	})
@@ -151,13 +160,18 @@ func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventM
 	if err != nil {
 		return err
 	}
-	router.AddHandler("print", "letters", letters, "printed", sends, func(m *message.Message) ([]*message.Message, error) {
-		t.note("printed")
-		return []*message.Message{message.NewMessage(base.NewUUID(), m.Payload)}, nil
-	})
+	router.AddHandler("print", "letters", letters, "printed", sends,
+		func(m *message.Message) ([]*message.Message, error) {
+			t.note("printed")
+			return []*message.Message{message.NewMessage(base.NewUUID(), m.Payload)}, nil
+		})
 	router.AddConsumerHandler("post", "printed", letters, func(*message.Message) error { t.note("posted"); return nil })
 	return processor.AddHandlers(
-		cqrs.NewEventHandler("statistics", func(context.Context, *RoomBooked) error { t.note("in the statistics"); return nil }),
+		cqrs.NewEventHandler("statistics", func(context.Context,
+			*RoomBooked) error {
+			t.note("in the statistics")
+			return nil
+		}),
 		cqrs.NewEventHandler("mail", func(_ context.Context, e *RoomBooked) error {
 			t.note("mailed")
 			return sends.Publish("letters", message.NewMessage(base.NewUUID(), fmt.Append(nil, "room ", e.Room)))

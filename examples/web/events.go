@@ -83,7 +83,8 @@ func (t *stream) follow(ctx context.Context) error {
 
 // watch tells the page of every change until the order is over, or it is time for a sign of life.
 func (t *stream) watch(ctx context.Context) error {
-	untilBeat, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat) // ends the waiting for news, not the telling of any
+	// ends the waiting for news, not the telling of any
+	untilBeat, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat)
 	defer cancel()
 	for seen, err := range t.bus.Watch(untilBeat, orders, t.id, t.mark) {
 		if err != nil {

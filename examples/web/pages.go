@@ -41,7 +41,8 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // he has gone
 	}
 	s.log.Error("web: a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	s.complain(w, r, http.StatusInternalServerError, "Something went wrong here. Nothing is lost: send the form again, it cannot order twice.")
+	s.complain(w, r, http.StatusInternalServerError, "Something went wrong here. Nothing is lost: send the form "+
+		"again, it cannot order twice.")
 }
 
 // show writes a page when it is whole.

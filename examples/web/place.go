@@ -67,7 +67,8 @@ func (s *site) take(place placer) http.HandlerFunc {
 		}
 		switch {
 		case errors.Is(err, bus.ErrIDConflict):
-			s.complain(w, r, http.StatusConflict, "This form was sent before, with something else in it. Begin a new order.")
+			s.complain(w, r, http.StatusConflict, "This form was sent before, with something else in it. Begin a "+
+				"new order.")
 		case err != nil:
 			s.fail(w, r, err)
 		default:

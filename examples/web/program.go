@@ -48,8 +48,8 @@ func (p *program) run(ctx context.Context) error {
 	return errors.Join(p.host.Run(ctx), p.site.db.Close())
 }
 
-// Run serves until ctx ends, and then lets requests finish. It makes program an edda.Runner: server and endpoints live and end
-// together. Streams are told to end; the browsers come back to whoever answers then.
+// Run serves until ctx ends, and then lets requests finish. It makes program an edda.Runner: server and endpoints live
+// and end together. Streams are told to end; the browsers come back to whoever answers then.
 func (p *program) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           p.site.routes(),

@@ -164,7 +164,8 @@ func (s *shop) place(route string, f url.Values) (path string) {
 
 func (s *shop) count(sql string) (n int) {
 	s.t.Helper()
-	if err := s.db.pool.QueryRow(s.t.Context(), strings.ReplaceAll(sql, "edda.", s.db.engine+".")).Scan(&n); err != nil {
+	if err := s.db.pool.QueryRow(s.t.Context(), strings.ReplaceAll(sql, "edda.", s.db.engine+".")).Scan(
+		&n); err != nil {
 		s.t.Fatal(err)
 	}
 	return n

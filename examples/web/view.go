@@ -72,15 +72,16 @@ func (v view) Total() string { return euros(v.cents) }
 
 func euros(cents int64) string { return fmt.Sprintf("€ %d.%02d", cents/100, cents%100) }
 
-// look reads an order and where it is; ok is false when there is none. The saga is read first: when it is gone its outcome
-// is booked, and the row, which is read later, has it.
+// look reads an order and where it is; ok is false when there is none. The saga is read first: when it is gone its
+// outcome is booked, and the row, which is read later, has it.
 func (s *site) look(ctx context.Context, id string) (v view, ok bool, err error) {
 	var state Order
 	if _, _, err := s.bus.Instance(ctx, orders, id, &state); err != nil {
 		return v, false, err
 	}
 	var outcome *string
-	err = s.pool.QueryRow(ctx, `SELECT id::text, item, note, quantity, cents, placed, outcome FROM shop_order WHERE id = $1`, id).
+	err = s.pool.QueryRow(ctx, `SELECT id::text, item, note, quantity, cents, placed, outcome FROM shop_order
+		WHERE id = $1`, id).
 		Scan(&v.ID, &v.Item, &v.Note, &v.Quantity, &v.cents, &v.Placed, &outcome)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return v, false, nil

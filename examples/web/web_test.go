@@ -22,8 +22,9 @@ func TestPageFollowsTheOrder(t *testing.T) {
 		form  url.Values
 		want  []string
 	}{
-		"pgx":          {"/orders", filled(), []string{"Waiting for the bank", "Paid, and being packed", "Shipped"}},
-		"database/sql": {"/sql/orders", filled(), []string{"Waiting for the bank", "Paid, and being packed", "Shipped"}},
+		"pgx": {"/orders", filled(), []string{"Waiting for the bank", "Paid, and being packed", "Shipped"}},
+		"database/sql": {"/sql/orders", filled(),
+			[]string{"Waiting for the bank", "Paid, and being packed", "Shipped"}},
 		"refused": {"/orders", filled("item", "A bronze kettle", "quantity", "5"),
 			[]string{"Waiting for the bank", "Cancelled: the bank refused the payment"}},
 	} {
@@ -55,7 +56,8 @@ func TestPageFollowsTheOrder(t *testing.T) {
 				t.Errorf("told %q and then %+v\nwant %q", told, last, c.want)
 			}
 			page := s.get(path)
-			if end := c.want[len(c.want)-1]; page.status != http.StatusOK || !strings.Contains(page.body, end) || strings.Contains(page.body, "data-events") {
+			if end := c.want[len(c.want)-1]; page.status != http.StatusOK || !strings.Contains(page.body, end) ||
+				strings.Contains(page.body, "data-events") {
 				t.Errorf("the page in the end: %d\n%s", page.status, page.body)
 			}
 			s.untilNoSaga()
@@ -72,7 +74,8 @@ func (s *shop) untilNoSaga() {
 func TestHeadOfAStream(t *testing.T) {
 	s := openShop(t, 0, "web.orders")
 	p := s.follow(s.place("/orders", filled()), "")
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store",
+		"X-Accel-Buffering": "no"} {
 		if got := p.head.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -162,7 +165,8 @@ func TestBadInputNamesItsField(t *testing.T) {
 	} {
 		for _, route := range []string{"/orders", "/sql/orders"} {
 			a := s.post(route, filled(c.field, c.value))
-			if a.status != http.StatusBadRequest || !strings.Contains(a.body, c.says) || !strings.Contains(a.body, `href="#`+c.field+`"`) {
+			if a.status != http.StatusBadRequest || !strings.Contains(a.body, c.says) ||
+				!strings.Contains(a.body, `href="#`+c.field+`"`) {
 				t.Errorf("%s %s=%q answered %d:\n%s", route, c.field, c.value, a.status, a.body)
 			}
 			if c.field != "id" && !strings.Contains(a.body, `aria-describedby="`) {
@@ -189,13 +193,16 @@ func TestWhatIsTypedIsText(t *testing.T) {
 		s.get("/"),
 	}
 	for _, a := range pages {
-		if strings.Contains(a.body, "<script>") || strings.Contains(a.body, "<b>") || strings.Contains(a.body, `" onfocus=`) {
+		if strings.Contains(a.body, "<script>") || strings.Contains(a.body, "<b>") ||
+			strings.Contains(a.body, `" onfocus=`) {
 			t.Errorf("typed text is markup:\n%s", a.body)
 		}
-		if a.header.Get("Content-Security-Policy") != policy || strings.Contains(policy, "unsafe") || a.header.Get("Cache-Control") != "no-store" {
+		if a.header.Get("Content-Security-Policy") != policy || strings.Contains(policy, "unsafe") ||
+			a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("head: %v", a.header)
 		}
-		if strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") || strings.Contains(a.body, "style=") {
+		if strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") ||
+			strings.Contains(a.body, "style=") {
 			t.Errorf("the page has something from elsewhere, or a style of its own:\n%s", a.body)
 		}
 	}
@@ -229,7 +236,8 @@ func TestFormSentTwiceIsOneOrder(t *testing.T) {
 	for _, route := range []string{"/orders", "/sql/orders"} {
 		s.place(route, f)
 	}
-	if orders, sagas := s.count(`SELECT count(*) FROM shop_order`), s.count(`SELECT count(*) FROM edda.saga`); orders != 1 || sagas != 0 {
+	if orders, sagas := s.count(`SELECT count(*) FROM shop_order`),
+		s.count(`SELECT count(*) FROM edda.saga`); orders != 1 || sagas != 0 {
 		t.Errorf("%d orders and %d sagas, want 1 and 0", orders, sagas)
 	}
 	other := filled()
@@ -243,9 +251,11 @@ func TestFormSentTwiceIsOneOrder(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	s := openShop(t, 0, "web.orders")
-	for _, path := range []string{"/orders/7", "/orders/" + uuid.NewString(), "/orders/" + uuid.Nil.String(), "/orders/", "/nothing",
+	for _, path := range []string{"/orders/7", "/orders/" + uuid.NewString(), "/orders/" + uuid.Nil.String(),
+		"/orders/", "/nothing",
 		"/orders/7/events", "/orders/" + uuid.NewString() + "/events", "/static/../main.go", "/static/no.js"} {
-		if a := s.get(path); a.status != http.StatusNotFound && a.status != http.StatusTemporaryRedirect && a.status != http.StatusMovedPermanently {
+		if a := s.get(path); a.status != http.StatusNotFound && a.status != http.StatusTemporaryRedirect &&
+			a.status != http.StatusMovedPermanently {
 			t.Errorf("%s is answered %d", path, a.status)
 		}
 	}

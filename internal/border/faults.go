@@ -28,7 +28,8 @@ type storm struct {
 
 // faults runs them over each way.
 func faults(ctx context.Context, s settings) error {
-	for _, way := range ways("", 8) { // few parts: with watermill-nats each consumer is an election of its own when a node dies
+	// few parts: with watermill-nats each consumer is an election of its own when a node dies
+	for _, way := range ways("", 8) {
 		if s.wants(way) {
 			if err := faultsOver(ctx, s, way); err != nil {
 				return fmt.Errorf("over %s: %w", way, err)
@@ -38,8 +39,8 @@ func faults(ctx context.Context, s settings) error {
 	return nil
 }
 
-// faultsOver lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through in peace, and
-// counts.
+// faultsOver lets workers tell, relay, take in and handle while everything is killed, then lets the rest come through
+// in peace, and counts.
 func faultsOver(ctx context.Context, s settings, over way) error {
 	fmt.Printf("border: faults over %s for %v, seed %d\n", over, s.faults, s.seed)
 	g, err := newGround(ctx, cluster.Options{Nodes: 3})
@@ -67,8 +68,10 @@ func faultsOver(ctx context.Context, s settings, over way) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: faults over=%s seconds=%.0f told=%d handled=%d worker_kills=%d worker_freezes=%d node_kills=%d of_leaders=%d node_freezes=%d of_leaders=%d postgres_crashes=%d %s\n",
-		over, s.faults.Seconds(), v.told, v.handled, storm.kills, storm.freezes, storm.nodeKills, storm.leaderKills, storm.nodeFreezes, storm.leaderFreezes, storm.crashes, v)
+	fmt.Printf("border: faults over=%s seconds=%.0f told=%d handled=%d worker_kills=%d worker_freezes=%d "+
+		"node_kills=%d of_leaders=%d node_freezes=%d of_leaders=%d postgres_crashes=%d %s\n",
+		over, s.faults.Seconds(), v.told, v.handled, storm.kills, storm.freezes, storm.nodeKills, storm.leaderKills,
+		storm.nodeFreezes, storm.leaderFreezes, storm.crashes, v)
 	if v.broken() {
 		return errors.Join(tellStory(ctx, g, v), fmt.Errorf("seed %d: %w", s.seed, errBroken))
 	}
@@ -130,7 +133,8 @@ func (s *storm) blow(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// strike kills or freezes something: a worker more often than not, else a node, or Postgres. What it strikes comes back.
+// strike kills or freezes something: a worker more often than not, else a node, or Postgres. What it strikes comes
+// back.
 func (s *storm) strike(ctx context.Context) error {
 	switch n := s.random.IntN(14); {
 	case n < 5:

@@ -8,11 +8,12 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// A worker that is frozen loses what it had for a time: its lease, its messages in hand. What it does when it goes on, as somebody whom the
-// others have buried, must change nothing. A node that is frozen is a network that is cut, for all who are connected to it.
+// A worker that is frozen loses what it had for a time: its lease, its messages in hand. What it does when it goes on,
+// as somebody whom the others have buried, must change nothing. A node that is frozen is a network that is cut, for all
+// who are connected to it.
 
-// freezeWorker stops a worker for longer than its lease, and the time in which it has a message in hand. Another may be killed
-// meanwhile, or the frozen one.
+// freezeWorker stops a worker for longer than its lease, and the time in which it has a message in hand. Another may be
+// killed meanwhile, or the frozen one.
 func (s *storm) freezeWorker(ctx context.Context) error {
 	s.freezes++
 	m := s.members[s.random.IntN(len(s.members))]

@@ -63,7 +63,8 @@ func takeIn(ctx context.Context, s settings) error {
 	if err := errors.Join(err, group.Wait(), ctx.Err()); err != nil {
 		return err
 	}
-	fmt.Printf("border: intake over=%s consumers=1 messages=%d rate=%.0f/s\n", way, s.backlog, float64(s.backlog)/took.Seconds())
+	fmt.Printf("border: intake over=%s consumers=1 messages=%d rate=%.0f/s\n", way, s.backlog,
+		float64(s.backlog)/took.Seconds())
 	return nil
 }
 

@@ -36,7 +36,8 @@ func lag(ctx context.Context, s settings) error {
 	return nil
 }
 
-// lagOver sends at a steady rate and measures how long after its commit each message is in the queue of the other database.
+// lagOver sends at a steady rate and measures how long after its commit each message is in the queue of the other
+// database.
 func lagOver(ctx context.Context, s settings, way way) error {
 	g, err := newGround(ctx, cluster.Options{})
 	if err != nil {
@@ -67,7 +68,8 @@ func lagOver(ctx context.Context, s settings, way way) error {
 		return err
 	}
 	defer endRelay()
-	intake, endIntake, err := way.intake(there, heard, func(s message.Subscriber) message.Subscriber { return watched{s, w} })
+	intake, endIntake, err := way.intake(there, heard,
+		func(s message.Subscriber) message.Subscriber { return watched{s, w} })
 	if err != nil {
 		return err
 	}
@@ -152,8 +154,8 @@ func (w *watch) arrived(id string) {
 	}
 }
 
-// send offers the rate, each message in a transaction of its own. A sender that is late makes up for it: a slow commit is to be
-// seen in the lag, and not to lower the rate.
+// send offers the rate, each message in a transaction of its own. A sender that is late makes up for it: a slow commit
+// is to be seen in the lag, and not to lower the rate.
 func (w *watch) send(ctx context.Context, here *side, s settings) error {
 	w.begun = time.Now()
 	every := time.Duration(senders) * time.Second / time.Duration(s.rate)
@@ -205,16 +207,19 @@ func (w *watch) await(ctx context.Context) error {
 	}
 }
 
-// report prints the rate at which messages arrived beside their lag: where it is lower than what was asked for, the lag is that of another rate.
+// report prints the rate at which messages arrived beside their lag: where it is lower than what was asked for, the lag
+// is that of another rate.
 func (w *watch) report(s settings, over way) {
 	slices.Sort(w.lags)
 	at := func(percent int) float64 {
 		return float64(w.lags[min(len(w.lags)-1, len(w.lags)*percent/100)].Microseconds()) / 1000
 	}
 	arrived := float64(len(w.lags)) / w.last.Sub(w.begun).Seconds()
-	fmt.Printf("border: lag over=%s rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms p99=%.1fms max=%.1fms (one commit here included)\n",
+	fmt.Printf("border: lag over=%s rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms "+
+		"p99=%.1fms max=%.1fms (one commit here included)\n",
 		over, s.rate, float64(w.sent)/s.lag.Seconds(), arrived, w.sent, lagParts, at(50), at(99), at(100))
 	if arrived < reached*float64(s.rate) {
-		fmt.Printf("border: lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n", arrived, s.rate)
+		fmt.Printf("border: lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n", arrived,
+			s.rate)
 	}
 }

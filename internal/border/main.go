@@ -36,13 +36,17 @@ func main() {
 		return
 	}
 	s := settings{}
-	flag.IntVar(&s.backlog, "backlog", 100_000, "messages that are relayed to measure the speed; 0 leaves the phase out")
+	flag.IntVar(&s.backlog, "backlog", 100_000,
+		"messages that are relayed to measure the speed; 0 leaves the phase out")
 	flag.DurationVar(&s.lag, "lag", 15*time.Second, "how long the lag is measured; 0 leaves the phase out")
 	flag.IntVar(&s.rate, "rate", 1000, "messages a second while the lag is measured")
-	flag.DurationVar(&s.faults, "faults", time.Minute, "how long nodes, workers and Postgres are killed and frozen; 0 leaves the phase out")
+	flag.DurationVar(&s.faults, "faults", time.Minute, "how long nodes, workers and Postgres are killed and "+
+		"frozen; 0 leaves the phase out")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "decides what is killed when")
-	flag.StringVar(&s.profile, "cpuprofile", "", "write the profile of the fastest relay to a file storage to this file")
-	flag.StringVar(&s.over, "over", "", "what lag and faults go over: batches or watermill-nats; empty is one after the other")
+	flag.StringVar(&s.profile, "cpuprofile", "",
+		"write the profile of the fastest relay to a file storage to this file")
+	flag.StringVar(&s.over, "over", "", "what lag and faults go over: batches or watermill-nats; empty is one "+
+		"after the other")
 	flag.Parse()
 	exit(runPhases(ctx, s))
 }

@@ -71,7 +71,8 @@ func speed(ctx context.Context, s settings) error {
 // measure fills the queue, runs a relay until it is empty, and prints what came out.
 func (c course) measure(ctx context.Context, g *ground) error {
 	name := fmt.Sprintf("speed_%s_%s", c.storage(), c.publisher())
-	if err := g.nodes.CreateStream(ctx, name, cluster.StreamOptions{Memory: c.memory, Batches: c.parallel == 0}); err != nil {
+	if err := g.nodes.CreateStream(ctx, name,
+		cluster.StreamOptions{Memory: c.memory, Batches: c.parallel == 0}); err != nil {
 		return err
 	}
 	relayed, done := atomic.Int64{}, make(chan struct{})
@@ -89,7 +90,8 @@ func (c course) measure(ctx context.Context, g *ground) error {
 		return err
 	}
 	defer end()
-	relay, err := watermill.NewRelay(here.bus, strings.ReplaceAll(name, "_", "."), publisher, watermill.RelayOptions{Topic: name, Parallel: c.parallel})
+	relay, err := watermill.NewRelay(here.bus, strings.ReplaceAll(name, "_", "."), publisher,
+		watermill.RelayOptions{Topic: name, Parallel: c.parallel})
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,8 @@ func (c course) measure(ctx context.Context, g *ground) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: speed storage=%s publisher=%s messages=%d rate=%.0f/s cpu_us_per_message=%.1f in_the_stream=%d\n",
+	fmt.Printf("border: speed storage=%s publisher=%s messages=%d rate=%.0f/s cpu_us_per_message=%.1f "+
+		"in_the_stream=%d\n",
 		c.storage(), c.publisher(), c.n, float64(c.n)/took.Seconds(), float64(ours.Microseconds())/float64(c.n), held)
 	if held != uint64(c.n) {
 		return fmt.Errorf("the stream holds %d of %d messages: %w", held, c.n, errBroken)
@@ -130,7 +133,8 @@ func (c course) connect(url string) (message.Publisher, func(), error) {
 }
 
 // time runs the relay until done. ours is the processor time of this process: neither Postgres nor the node are in it.
-func (c course) time(ctx context.Context, relay *bus.Relay, done <-chan struct{}) (took, ours time.Duration, err error) {
+func (c course) time(ctx context.Context, relay *bus.Relay, done <-chan struct{}) (took, ours time.Duration,
+	err error) {
 	if c.profile != "" {
 		file, err := os.Create(c.profile)
 		if err != nil {
@@ -173,7 +177,8 @@ func fill(ctx context.Context, s *side, to string, n int) error {
 	for from := 0; from < n; from += atOnce {
 		batch := make([]saga.Posting, 0, atOnce)
 		for i := from; i < min(n, from+atOnce); i++ {
-			batch = append(batch, saga.Posting{Message: said{Key: fmt.Sprint(i), N: int64(i), Pad: pad}, Options: []saga.SendOption{saga.To(to)}})
+			batch = append(batch, saga.Posting{Message: said{Key: fmt.Sprint(i), N: int64(i), Pad: pad},
+				Options: []saga.SendOption{saga.To(to)}})
 		}
 		err := s.bus.InTx(ctx, func(tx pgx.Tx) error {
 			_, err := s.bus.SendAllTx(ctx, tx, batch)

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// tellStory prints how far each lost message came: whether the stream holds it, whether it entered the queue there, and whether the
-// inbox knows its id. So it tells on which side of the broker to look.
+// tellStory prints how far each lost message came: whether the stream holds it, whether it entered the queue there, and
+// whether the inbox knows its id. So it tells on which side of the broker to look.
 func tellStory(ctx context.Context, g *ground, v verdict) error {
 	streamed, err := inTheStream(ctx, g)
 	if err != nil {
@@ -33,10 +33,12 @@ func tellStory(ctx context.Context, g *ground, v verdict) error {
 			}
 			known += n
 		}
-		fmt.Printf("border: lost %v in_the_stream=%v entered_there=%v in_the_inbox=%v\n", m, streamed[m], v.entered[m], known > 0)
+		fmt.Printf("border: lost %v in_the_stream=%v entered_there=%v in_the_inbox=%v\n", m, streamed[m], v.entered[m],
+			known > 0)
 	}
 	for _, m := range v.late {
-		fmt.Printf("border: late %v in_the_stream=%v, behind %v in_the_stream=%v\n", m[0], streamed[m[0]], m[1], streamed[m[1]])
+		fmt.Printf("border: late %v in_the_stream=%v, behind %v in_the_stream=%v\n", m[0], streamed[m[0]], m[1],
+			streamed[m[1]])
 	}
 	return nil
 }
@@ -85,7 +87,8 @@ func inTheStream(ctx context.Context, g *ground) (map[one][]copyOf, error) {
 			if err != nil {
 				return nil, err
 			}
-			all[m] = append(all[m], copyOf{msg.Headers().Get(wmnats.WatermillUUIDHdr), msg.Subject(), at.Sequence.Stream, at.Timestamp})
+			all[m] = append(all[m], copyOf{msg.Headers().Get(wmnats.WatermillUUIDHdr), msg.Subject(),
+				at.Sequence.Stream, at.Timestamp})
 		}
 		if n == 0 {
 			return all, nil

@@ -26,7 +26,8 @@ type verdict struct {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("lost=%d double=%d disorder=%d never_told=%d dead=%d", v.lost, v.double, v.disorder, v.never, v.dead)
+	return fmt.Sprintf("lost=%d double=%d disorder=%d never_told=%d dead=%d", v.lost, v.double, v.disorder, v.never,
+		v.dead)
 }
 
 func (v verdict) broken() bool { return v.lost+v.double+v.disorder+v.never+v.dead > 0 || v.told == 0 }

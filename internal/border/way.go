@@ -19,8 +19,8 @@ type way struct {
 	URL   string // of the nodes
 	Parts int    // with watermill-nats each has one message in hand: so many may one transaction of the intake gather
 
-	// Batches takes the publisher and the subscriber of package jetstream in place of watermill-nats: one consumer, which has many
-	// messages in hand.
+	// Batches takes the publisher and the subscriber of package jetstream in place of watermill-nats: one consumer,
+	// which has many messages in hand.
 	Batches bool
 }
 
@@ -76,19 +76,22 @@ func (w way) publisher() (message.Publisher, func(), error) {
 	const answer = 2 * time.Second
 	key := brokers.ByMetadata(keyHeader)
 	if !w.Batches {
-		publisher, err := brokers.NewJetStreamPublisher(w.URL, brokers.JetStreamOptions{Parts: w.Parts, Key: key, AckWait: answer}, nil)
+		publisher, err := brokers.NewJetStreamPublisher(w.URL,
+			brokers.JetStreamOptions{Parts: w.Parts, Key: key, AckWait: answer}, nil)
 		return publisher, func() { _ = publisher.Close() }, err
 	}
 	conn, err := jetstream.Connect(w.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	publisher, err := jetstream.NewPublisher(conn, jetstream.PublisherOptions{Parts: w.Parts, Key: key, AckWait: answer})
+	publisher, err := jetstream.NewPublisher(conn,
+		jetstream.PublisherOptions{Parts: w.Parts, Key: key, AckWait: answer})
 	return publisher, conn.Close, err
 }
 
 // intake makes the intake. The caller calls end after it. around may put something between the two.
-func (w way) intake(there *side, endpoint string, around func(message.Subscriber) message.Subscriber) (intake *watermill.Intake, end func(), err error) {
+func (w way) intake(there *side, endpoint string,
+	around func(message.Subscriber) message.Subscriber) (intake *watermill.Intake, end func(), err error) {
 	subscriber, end, err := w.subscriber()
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +103,8 @@ func (w way) intake(there *side, endpoint string, around func(message.Subscriber
 
 func (w way) subscriber() (message.Subscriber, func(), error) {
 	if !w.Batches {
-		subscriber, err := brokers.NewJetStreamSubscriber(w.URL, brokers.ConsumerOf{Stream: stream, Name: reader, AckWait: ackWait}, nil)
+		subscriber, err := brokers.NewJetStreamSubscriber(w.URL,
+			brokers.ConsumerOf{Stream: stream, Name: reader, AckWait: ackWait}, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -110,7 +114,8 @@ func (w way) subscriber() (message.Subscriber, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	subscriber, err := jetstream.NewSubscriber(conn, jetstream.SubscriberOptions{Stream: stream, Logger: slog.New(slog.DiscardHandler)})
+	subscriber, err := jetstream.NewSubscriber(conn,
+		jetstream.SubscriberOptions{Stream: stream, Logger: slog.New(slog.DiscardHandler)})
 	return subscriber, conn.Close, err
 }
 

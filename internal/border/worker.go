@@ -20,7 +20,8 @@ const workerVariable = "EDDA_BORDER_WORKER"
 // lease is how long a relay stays with a process that does not renew it.
 const lease = 2 * time.Second
 
-// worker is a process on one side of the border. Here it tells messages and relays, there it takes them in and handles them.
+// worker is a process on one side of the border. Here it tells messages and relays, there it takes them in and handles
+// them.
 type worker struct {
 	Name string
 	Here bool
@@ -64,7 +65,8 @@ func work(ctx context.Context) error {
 }
 
 func (w worker) here(ctx, telling context.Context, s *side) error {
-	relay, end, err := w.Way.relay(s, bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Server: w.Name, RetryMost: time.Second})
+	relay, end, err := w.Way.relay(s, bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Server: w.Name,
+		RetryMost: time.Second})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ func benchmarkSteps(b *testing.B, dsn string) {
 	if err := migrate.Up(b.Context(), pool, migrate.Options{Schema: schema}); err != nil {
 		b.Fatal(err)
 	}
-	made, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true, Wakeup: bus.PollOnly, Logger: slog.New(slog.DiscardHandler)})
+	made, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true, Wakeup: bus.PollOnly,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -36,13 +36,16 @@ func (p twice) Publish(topic string, all ...*message.Message) error {
 	return nil
 }
 
-// Messages go out by a relay, come in by an intake, each of them twice, and have their effect once, while both rings turn.
+// Messages go out by a relay, come in by an intake, each of them twice, and have their effect once, while both rings
+// turn.
 func TestBorderWhileTheRingTurns(t *testing.T) {
 	w := newWorld(t)
-	w.start("tasks", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) }))
+	w.start("tasks", bus.EndpointOptions{}, bus.HandleTx(
+		func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) }))
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true, OutputChannelBuffer: 100}, wm.NopLogger{})
 	defer func() { _ = broker.Close() }()
-	relay, err := watermill.NewRelay(w.bus, "border", twice{broker}, watermill.RelayOptions{RelayOptions: bus.RelayOptions{Poll: quickly, Keep: time.Hour}})
+	relay, err := watermill.NewRelay(w.bus, "border", twice{broker},
+		watermill.RelayOptions{RelayOptions: bus.RelayOptions{Poll: quickly, Keep: time.Hour}})
 	if err == nil {
 		err = relay.Install(t.Context())
 	}
@@ -50,7 +53,8 @@ func TestBorderWhileTheRingTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopRelay := w.run(relay.Run)
-	intake, err := watermill.NewIntake(w.bus, "border", broker, watermill.IntakeOptions{Endpoint: "tasks", Logger: slog.New(w.log)})
+	intake, err := watermill.NewIntake(w.bus, "border", broker,
+		watermill.IntakeOptions{Endpoint: "tasks", Logger: slog.New(w.log)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +73,17 @@ func TestBorderWhileTheRingTurns(t *testing.T) {
 	stopIntake()
 }
 
-// Arrive, for an endpoint and for subscribers, and the handlers that people have themselves. What was there before the third turn is
-// there after it.
+// Arrive, for an endpoint and for subscribers, and the handlers that people have themselves. What was there before the
+// third turn is there after it.
 func TestArrivalsAndReceptions(t *testing.T) {
 	w := newWorld(t)
-	w.start("tasks", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) }))
+	w.start("tasks", bus.EndpointOptions{}, bus.HandleTx(
+		func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) }))
 	const n = 20
 	var arrivals []bus.Arrival
 	for i := range n {
-		arrivals = append(arrivals, bus.Arrival{ID: uuid.NewString(), Kind: task{}.Kind(), Body: fmt.Appendf(nil, `{"Key":"arrived","N":%d}`, i)})
+		arrivals = append(arrivals, bus.Arrival{ID: uuid.NewString(), Kind: task{}.Kind(),
+			Body: fmt.Appendf(nil, `{"Key":"arrived","N":%d}`, i)})
 	}
 	arrivals = append(arrivals, bus.Arrival{ID: "no kind", Kind: "No Kind"})
 	received := func(i int) (fresh bool, err error) {

@@ -27,8 +27,10 @@ func fewSessions(t *testing.T, sessions int) (*world, *pgdev.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	w := &world{t: t, direct: openPool(t, server.DSN()), schema: "edda", mode: pgx.QueryExecModeCacheDescribe, log: &journal{}}
-	w.bouncer = bouncerBefore(t, server.DSN(), map[string]string{"default_pool_size": fmt.Sprint(sessions), "server_login_retry": "1"})
+	w := &world{t: t, direct: openPool(t, server.DSN()), schema: "edda", mode: pgx.QueryExecModeCacheDescribe,
+		log: &journal{}}
+	w.bouncer = bouncerBefore(t, server.DSN(),
+		map[string]string{"default_pool_size": fmt.Sprint(sessions), "server_login_retry": "1"})
 	w.migrate()
 	return w, server
 }
@@ -37,10 +39,12 @@ func fewSessions(t *testing.T, sessions int) (*world, *pgdev.Server) {
 func (w *world) anotherDied() {
 	w.t.Helper()
 	w.exec(`INSERT INTO :schema.session (id, host, pid, queues, expires, locked, ended, died)
-		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM :schema.queue), now(), false, clock_timestamp(), true`)
+		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM :schema.queue), now(), false, clock_timestamp(),
+		true`)
 }
 
-// Sixteen workers of two processes share two sessions, and each batch says in the ledger what it has in hand. It is slow, and never stands still.
+// Sixteen workers of two processes share two sessions, and each batch says in the ledger what it has in hand. It is
+// slow, and never stands still.
 func TestSixteenCarefulWorkersShareTwoSessions(t *testing.T) {
 	w, _ := fewSessions(t, 2)
 	do := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) })
@@ -55,16 +59,19 @@ func TestSixteenCarefulWorkersShareTwoSessions(t *testing.T) {
 	}
 	w.awaitEffects(n)
 	// A session reports what it wrote a while later.
-	w.await("batches are entered into the ledger", "true", "SELECT (n_tup_ins > 0)::text FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'crash_batch'", w.schema)
+	w.await("batches are entered into the ledger", "true", "SELECT (n_tup_ins > 0)::text FROM pg_stat_user_tables "+
+		"WHERE schemaname = $1 AND relname = 'crash_batch'", w.schema)
 }
 
 // preload puts n tasks into the queue.
 func (w *world) preload(n int) {
 	w.t.Helper()
-	w.exec(`SELECT :schema.send('task.do', convert_to(format('{"Key":"key","N":%s}', n), 'UTF8')) FROM generate_series(1, $1::int) n`, n)
+	w.exec(`SELECT :schema.send('task.do', convert_to(format('{"Key":"key","N":%s}', n), 'UTF8'))
+		FROM generate_series(1, $1::int) n`, n)
 }
 
-// The first messages of a process that only sends need the routes. Whoever has a transaction open must not wait for another session to read them.
+// The first messages of a process that only sends need the routes. Whoever has a transaction open must not wait for
+// another session to read them.
 func TestFirstSendsShareFewSessions(t *testing.T) {
 	for _, sessions := range []int{1, 4} {
 		t.Run(fmt.Sprint(sessions), func(t *testing.T) {
@@ -107,7 +114,10 @@ func (w *world) senders() map[string]sender {
 			_, err := b.Publish(ctx, m)
 			return err
 		},
-		"PublishRaw": func(ctx context.Context, b *bus.Bus, m task, _ saga.ID) error { return b.PublishRaw(ctx, raw(m)) },
+		"PublishRaw": func(ctx context.Context, b *bus.Bus, m task,
+			_ saga.ID) error {
+			return b.PublishRaw(ctx, raw(m))
+		},
 		"SendTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx, m task) error {
 			_, err := b.SendTx(ctx, tx, m)
 			return err
@@ -136,7 +146,8 @@ func (w *world) senders() map[string]sender {
 			})
 		},
 		"Arrive": func(ctx context.Context, b *bus.Bus, m task, _ saga.ID) error {
-			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"}, bus.Arrival{ID: fmt.Sprint(m.Key, m.N), Kind: m.Kind(), Body: raw(m).Body})
+			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"},
+				bus.Arrival{ID: fmt.Sprint(m.Key, m.N), Kind: m.Kind(), Body: raw(m).Body})
 			return err
 		},
 	}
@@ -156,13 +167,15 @@ func (w *world) sendAtOnce(t *testing.T, n int, send sender) {
 			t.Error(err)
 		}
 	}
-	if got := w.text(`SELECT count(*)::text FROM :schema.queue_1 WHERE convert_from(body, 'UTF8')::json ->> 'Key' = $1`, t.Name()); got != fmt.Sprint(n) {
+	if got := w.text(`SELECT count(*)::text FROM :schema.queue_1 WHERE convert_from(body, 'UTF8')::json ->> 'Key' = $1`,
+		t.Name()); got != fmt.Sprint(n) {
 		t.Errorf("%s messages of %d are in the queue", got, n)
 	}
 }
 
-// Two processes with sixteen workers each have eight sessions. A worker, PgBouncer and Postgres are killed, one after another: each time the rate is
-// back at half of what it was within half a minute, and each message has its effect once.
+// Two processes with sixteen workers each have eight sessions. A worker, PgBouncer and Postgres are killed, one after
+// another: each time the rate is back at half of what it was within half a minute, and each message has its effect
+// once.
 func TestRateComesBackAfterKills(t *testing.T) {
 	w, server := fewSessions(t, 8)
 	if err := w.bus.InstallQueue(t.Context(), "tasks", task{}.Kind()); err != nil {
@@ -192,7 +205,8 @@ func TestRateComesBackAfterKills(t *testing.T) {
 				t.Logf("%s was killed: after %v the rate is %.0f", kill.what, time.Since(begun).Round(time.Second), got)
 				break
 			} else if time.Since(begun) > 33*time.Second {
-				t.Fatalf("%s was killed: after half a minute the rate is %.0f, and was %.0f\n%s\n%s", kill.what, got, usual, first.said.tail(), victim.said.tail())
+				t.Fatalf("%s was killed: after half a minute the rate is %.0f, and was %.0f\n%s\n%s", kill.what, got,
+					usual, first.said.tail(), victim.said.tail())
 			}
 		}
 	}
@@ -201,8 +215,10 @@ func TestRateComesBackAfterKills(t *testing.T) {
 			t.Errorf("a worker: %v\n%s", err, p.said.tail())
 		}
 	}
-	const count = `SELECT 'lost=' || $1::int - (SELECT count(DISTINCT n) FROM :schema.effect) - (SELECT count(*) FROM :schema.queue_1)
-		|| ' doubled=' || (SELECT count(*) - count(DISTINCT n) FROM :schema.effect) || ' dead=' || (SELECT count(*) FROM :schema.dead_letter)`
+	const count = `SELECT 'lost=' || $1::int - (SELECT count(DISTINCT n) FROM :schema.effect) - (SELECT count(*)
+		FROM :schema.queue_1)
+		|| ' doubled=' || (SELECT count(*) - count(DISTINCT n) FROM :schema.effect) || ' dead=' || (SELECT count(*)
+		FROM :schema.dead_letter)`
 	if got := w.text(count, n); got != "lost=0 doubled=0 dead=0" {
 		t.Error(got)
 	}

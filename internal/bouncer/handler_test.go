@@ -48,7 +48,8 @@ func (w *world) sendTasks(keys, n int, failing func(n int) int) {
 
 func never(int) int { return 0 }
 
-// A handler's savepoint keeps what failed apart from what its neighbours in the batch have written, and so does its own.
+// A handler's savepoint keeps what failed apart from what its neighbours in the batch have written, and so does its
+// own.
 func TestSavepoints(t *testing.T) {
 	w := newWorld(t)
 	var tries attempts
@@ -167,7 +168,8 @@ func TestLimitOfTheCluster(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	w := newWorld(t)
 	server := func(b *bus.Bus, name string) (stop func()) {
-		o := bus.PartitionOptions{Partitions: 3, Lease: patiently, Server: name, Endpoint: bus.EndpointOptions{Poll: quickly}}
+		o := bus.PartitionOptions{Partitions: 3, Lease: patiently, Server: name,
+			Endpoint: bus.EndpointOptions{Poll: quickly}}
 		p, err := bus.NewPartitioned(b, "tallies", o, bus.Saga(tallies()))
 		if err == nil {
 			err = p.Install(t.Context())
@@ -261,7 +263,8 @@ func TestHandlersSettingsEndWithTheTransaction(t *testing.T) {
 	defer shared.Unlock()
 	inEachSession(t, w.bouncer.DSN(), func(ctx context.Context, tx pgx.Tx) {
 		var left string
-		if err := tx.QueryRow(ctx, "SELECT coalesce(current_setting('edda_test.own', true), '')").Scan(&left); err != nil || left != "" {
+		if err := tx.QueryRow(ctx, "SELECT coalesce(current_setting('edda_test.own', true), '')").Scan(
+			&left); err != nil || left != "" {
 			t.Errorf("%q is left of a handler's setting, %v", left, err)
 		}
 	})

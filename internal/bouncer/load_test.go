@@ -75,7 +75,8 @@ func loadParts(b *bus.Bus, effect string) []func() (edda.Runner, error) {
 	return []func() (edda.Runner, error){
 		endpoint("pessimistic", o, bus.Saga(purses(saga.Pessimistic, "pessimistic"))),
 		endpoint("optimistic", o, bus.Saga(purses(saga.Optimistic, "optimistic"))),
-		endpoint("moves", limited, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m moved) error { return write(ctx, tx, m.Key, m.N) }),
+		endpoint("moves", limited, bus.HandleTx(
+			func(ctx *bus.Context, tx pgx.Tx, m moved) error { return write(ctx, tx, m.Key, m.N) }),
 			bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ tick) error {
 				return write(ctx, tx, ctx.Info().Fire.Run.String(), 0)
 			})),
@@ -84,19 +85,23 @@ func loadParts(b *bus.Bus, effect string) []func() (edda.Runner, error) {
 			return nil
 		}, bus.KeyedBy(func(m strict) string { return m.Key }))),
 		func() (edda.Runner, error) {
-			return bus.NewPartitioned(b, "parts", bus.PartitionOptions{Partitions: 2, Lease: 3 * time.Second, Endpoint: bus.EndpointOptions{Poll: quickly, MaxCrashes: 1000}},
+			return bus.NewPartitioned(b, "parts",
+				bus.PartitionOptions{Partitions: 2, Lease: 3 * time.Second,
+					Endpoint: bus.EndpointOptions{Poll: quickly, MaxCrashes: 1000}},
 				bus.Saga(purses(saga.Optimistic, "parts")))
 		},
 	}
 }
 
-// Two processes do a bit of everything, in four sessions; one of them is killed twice, and started again. Each message has its effect once,
-// those of a purse in one line of numbers, and nothing is logged that the kills and the handlers' own failures do not explain.
+// Two processes do a bit of everything, in four sessions; one of them is killed twice, and started again. Each message
+// has its effect once, those of a purse in one line of numbers, and nothing is logged that the kills and the handlers'
+// own failures do not explain.
 func TestTwoProcessesShareFourSessions(t *testing.T) {
 	w := newWorld(t)
 	first, victim := w.worker(), w.worker()
 	w.await("the endpoints", "7", "SELECT count(*)::text FROM :schema.queue")
-	w.await("the subscriptions", "3", "SELECT count(DISTINCT endpoint)::text FROM :schema.subscription s JOIN :schema.queue q ON q.id = s.queue WHERE s.kind = 'load.move'")
+	w.await("the subscriptions", "3", "SELECT count(DISTINCT endpoint)::text FROM :schema.subscription s JOIN "+
+		":schema.queue q ON q.id = s.queue WHERE s.kind = 'load.move'")
 	logs := []*lines{first.said, victim.said}
 	end, kills := time.Now().Add(*loadFor), 0
 	n := 0
@@ -118,11 +123,16 @@ func TestTwoProcessesShareFourSessions(t *testing.T) {
 			logs = append(logs, victim.said)
 		}
 	}
-	w.await("the effects", fmt.Sprintf("%d of %[1]d", 4*n), `SELECT count(DISTINCT (key, n)) || ' of ' || count(*) FROM :schema.effect WHERE key ~ '^(pessimistic|optimistic|parts|strict)'`)
-	w.await("purses without gaps", "15", `SELECT count(*)::text FROM (SELECT key FROM :schema.effect WHERE key ~ '^(pessimistic|optimistic|parts)'
+	w.await("the effects", fmt.Sprintf("%d of %[1]d", 4*n),
+		`SELECT count(DISTINCT (key, n)) || ' of ' || count(*) FROM :schema.effect
+			WHERE key ~ '^(pessimistic|optimistic|parts|strict)'`)
+	w.await("purses without gaps", "15", `SELECT count(*)::text FROM (SELECT key FROM :schema.effect
+		WHERE key ~ '^(pessimistic|optimistic|parts)'
 		GROUP BY key HAVING max(n) = count(*) AND min(n) = 1) x`)
-	w.await("an effect of each run", "true", `SELECT ((SELECT count(*) FROM :schema.run WHERE state = 'succeeded') > 0 AND
-		(SELECT count(*) FROM :schema.run WHERE state = 'succeeded') = (SELECT count(*) FROM :schema.effect WHERE n = 0 AND key ~ '-.*-'))::text`)
+	w.await("an effect of each run", "true", `SELECT ((SELECT count(*) FROM :schema.run
+		WHERE state = 'succeeded') > 0 AND
+		(SELECT count(*) FROM :schema.run WHERE state = 'succeeded') = (SELECT count(*) FROM :schema.effect
+		WHERE n = 0 AND key ~ '-.*-'))::text`)
 	for _, p := range []*worker{first, victim} {
 		if err := p.end(syscall.SIGTERM); err != nil {
 			t.Errorf("a worker: %v\n%s", err, strings.Join(p.said.all(), "\n"))

@@ -26,11 +26,13 @@ func mistaken(t *testing.T, b *pgdev.Bouncer, query string, wakeup bus.Wakeup) (
 	if err := migrate.Up(t.Context(), pgdev.Pool(t), migrate.Options{Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := bus.New(openPool(t, b.DSN()+query), bus.Options{Schema: schema, AutoInstall: true, Wakeup: wakeup, Logger: slog.New(slog.DiscardHandler)})
+	made, err := bus.New(openPool(t, b.DSN()+query),
+		bus.Options{Schema: schema, AutoInstall: true, Wakeup: wakeup, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := bus.NewEndpoint(made, "tasks", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, task) error { return nil }))
+	e, err := bus.NewEndpoint(made, "tasks", bus.EndpointOptions{},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, task) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,8 @@ func checkOften(t *testing.T, e *bus.Endpoint) (err error) {
 	return err
 }
 
-// The defaults of pgx and of the bus. Since 1.21 PgBouncer knows prepared statements, and then only the wake-up is wrong.
+// The defaults of pgx and of the bus. Since 1.21 PgBouncer knows prepared statements, and then only the wake-up is
+// wrong.
 func TestDefaultsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	b := ownBouncer(t, nil)
@@ -90,7 +93,8 @@ func TestPreparedStatementsBehindAPooler(t *testing.T) {
 // Each query is described in one session and may be executed in another, however new the pooler is.
 func TestDescribeExecBehindAPooler(t *testing.T) {
 	t.Parallel()
-	e, _ := mistaken(t, ownBouncer(t, map[string]string{"server_round_robin": "0"}), "&default_query_exec_mode=describe_exec", bus.PollOnly)
+	e, _ := mistaken(t, ownBouncer(t, map[string]string{"server_round_robin": "0"}),
+		"&default_query_exec_mode=describe_exec", bus.PollOnly)
 	wantAdvice(t, checkOften(t, e), "cache_describe")
 }
 
@@ -98,13 +102,16 @@ func TestDescribeExecBehindAPooler(t *testing.T) {
 func TestListeningBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, robin := range []string{"0", "1"} {
-		b := ownBouncer(t, map[string]string{"server_round_robin": robin, "ignore_startup_parameters": strings.Join([]string{
-			"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}, ",")})
+		b := ownBouncer(t, map[string]string{"server_round_robin": robin,
+			"ignore_startup_parameters": strings.Join([]string{
+				"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
+				"tcp_keepalives_count"}, ",")})
 		e, schema := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.Notify)
 		if err := checkOften(t, e); !errors.Is(err, bus.ErrPooler) {
 			t.Errorf("round robin %s: got %v, want bus.ErrPooler", robin, err)
 		}
-		s, err := scheduler.New(openPool(t, b.DSN()+"&default_query_exec_mode=cache_describe"), nobody{}, scheduler.Options{Schema: schema})
+		s, err := scheduler.New(openPool(t, b.DSN()+"&default_query_exec_mode=cache_describe"), nobody{},
+			scheduler.Options{Schema: schema})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,12 +119,13 @@ func TestListeningBehindAPooler(t *testing.T) {
 	}
 }
 
-// A Check holds one session and asks for another. Sixteen at a time, with two sessions, must not wait for each other. Whether two of
-// them come to do so is chance, hence the rounds.
+// A Check holds one session and asks for another. Sixteen at a time, with two sessions, must not wait for each other.
+// Whether two of them come to do so is chance, hence the rounds.
 func TestChecksShareTwoSessions(t *testing.T) {
 	t.Parallel()
 	b := ownBouncer(t, map[string]string{"default_pool_size": "2", "ignore_startup_parameters": strings.Join([]string{
-		"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}, ",")})
+		"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
+		"tcp_keepalives_count"}, ",")})
 	e, _ := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.Notify)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
@@ -140,8 +148,10 @@ type nobody struct{ scheduler.Sender }
 // A pooler that leaves each client its session is as good as none.
 func TestPoolerOfSessions(t *testing.T) {
 	t.Parallel()
-	b := ownBouncer(t, map[string]string{"pool_mode": "session", "default_pool_size": "20", "ignore_startup_parameters": strings.Join([]string{
-		"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"}, ",")})
+	b := ownBouncer(t, map[string]string{"pool_mode": "session", "default_pool_size": "20",
+		"ignore_startup_parameters": strings.Join([]string{
+			"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
+			"tcp_keepalives_count"}, ",")})
 	e, _ := mistaken(t, b, "", bus.Notify)
 	if err := e.Check(t.Context()); err != nil {
 		t.Error(err)
@@ -166,7 +176,8 @@ func TestSendersAreToldToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if _, err = made.Send(t.Context(), task{}, saga.To("tasks")); strings.Contains(fmt.Sprint(err), "SQLSTATE 26000") || strings.Contains(fmt.Sprint(err), "SQLSTATE 42P05") {
+		if _, err = made.Send(t.Context(), task{}, saga.To("tasks")); strings.Contains(fmt.Sprint(err),
+			"SQLSTATE 26000") || strings.Contains(fmt.Sprint(err), "SQLSTATE 42P05") {
 			break
 		}
 	}

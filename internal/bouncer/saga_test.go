@@ -80,7 +80,8 @@ func (w *world) startShop(b *bus.Bus, store saga.Store) {
 	}))
 }
 
-// Two buses work on the same few orders, so that saves conflict; each order is paid once and shipped once, with every bump.
+// Two buses work on the same few orders, so that saves conflict; each order is paid once and shipped once, with every
+// bump.
 func TestSagasOfBothStoresInEachModeOfPgx(t *testing.T) {
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheDescribe}
 	if knowsStatements(pgbouncer(t)) {
@@ -100,7 +101,8 @@ func TestSagasOfBothStoresInEachModeOfPgx(t *testing.T) {
 						w.send(bump{Order: id, N: b})
 					}
 				}
-				w.await("all orders shipped", fmt.Sprint(n), "SELECT count(*)::text FROM :schema.effect WHERE key LIKE 'shipped%' AND n = $1::int", bumps)
+				w.await("all orders shipped", fmt.Sprint(n), "SELECT count(*)::text FROM :schema.effect WHERE key "+
+					"LIKE 'shipped%' AND n = $1::int", bumps)
 				w.awaitEffects(2 * n)
 				w.await("no instance left", "0", "SELECT count(*)::text FROM :schema.saga")
 			})

@@ -22,10 +22,12 @@ func TestScheduler(t *testing.T) {
 	}))
 	var manifests []scheduler.Manifest
 	for i := range 5 {
-		manifests = append(manifests, scheduler.Manifest{Name: fmt.Sprint("every-", i), When: scheduler.Every(time.Second), Message: task{Key: "run", N: i}})
+		manifests = append(manifests, scheduler.Manifest{Name: fmt.Sprint("every-", i),
+			When: scheduler.Every(time.Second), Message: task{Key: "run", N: i}})
 	}
 	for range 2 {
-		o := scheduler.Options{Schema: w.schema, Owner: "test", PollOnly: true, Logger: slog.New(w.log), Evaluate: 200 * time.Millisecond, Dispatch: 100 * time.Millisecond}
+		o := scheduler.Options{Schema: w.schema, Owner: "test", PollOnly: true, Logger: slog.New(w.log),
+			Evaluate: 200 * time.Millisecond, Dispatch: 100 * time.Millisecond}
 		s, err := scheduler.New(w.pool, w.newBus(bus.Options{}), o, manifests...)
 		if err == nil {
 			err = s.Check(t.Context())
@@ -37,13 +39,16 @@ func TestScheduler(t *testing.T) {
 	}
 	w.await("15 runs", "true", "SELECT (count(*) >= 15)::text FROM :schema.run WHERE state = 'succeeded'")
 	w.await("an effect of each", "true", `SELECT ((SELECT count(*) FROM :schema.run WHERE state = 'succeeded')
-		= (SELECT count(DISTINCT key) FROM :schema.effect) AND (SELECT count(DISTINCT key) = count(*) FROM :schema.effect))::text`)
-	if twice := w.text("SELECT count(*)::text FROM (SELECT FROM :schema.run WHERE origin = 'schedule' GROUP BY manifest_id, due HAVING count(*) > 1) x"); twice != "0" {
+		= (SELECT count(DISTINCT key) FROM :schema.effect) AND (SELECT count(DISTINCT key) = count(*)
+		FROM :schema.effect))::text`)
+	if twice := w.text("SELECT count(*)::text FROM (SELECT FROM :schema.run WHERE origin = 'schedule' GROUP BY " +
+		"manifest_id, due HAVING count(*) > 1) x"); twice != "0" {
 		t.Errorf("%s due times have two runs", twice)
 	}
 }
 
-// Three replicas of a Singleton, of which each gives up after some sweeps: one at a time works, and its writes are fenced.
+// Three replicas of a Singleton, of which each gives up after some sweeps: one at a time works, and its writes are
+// fenced.
 func TestSingleton(t *testing.T) {
 	w := newWorld(t)
 	var now, peak, swept atomic.Int32
@@ -55,13 +60,17 @@ func TestSingleton(t *testing.T) {
 			}
 			defer now.Add(-1)
 			swept.Add(1)
-			err := term.InTx(term, func(tx pgx.Tx) error { return w.effect(term, tx, fmt.Sprint(term.Epoch()), int(swept.Load())) })
+			err := term.InTx(term, func(tx pgx.Tx) error {
+				return w.effect(term, tx, fmt.Sprint(term.Epoch()),
+					int(swept.Load()))
+			})
 			if own.Add(1)%5 == 0 {
 				w.edda("lease", "resign", "singleton/sweeper")
 			}
 			return err
 		}
-		o := scheduler.SingletonOptions{Schema: w.schema, PollOnly: true, Logger: slog.New(w.log), TTL: 3 * time.Second, Renew: 300 * time.Millisecond, Acquire: 300 * time.Millisecond}
+		o := scheduler.SingletonOptions{Schema: w.schema, PollOnly: true, Logger: slog.New(w.log), TTL: 3 * time.Second,
+			Renew: 300 * time.Millisecond, Acquire: 300 * time.Millisecond}
 		s, err := scheduler.NewSingleton(w.pool, "sweeper", scheduler.Sweep(100*time.Millisecond, sweep), o)
 		if err != nil {
 			t.Fatal(err)

@@ -88,7 +88,8 @@ func TestWatermill(t *testing.T) {
 	}
 	const n = 60
 	for i := range n {
-		if err := publisher.Publish("letters", message.NewMessage(uuid.NewString(), fmt.Appendf(nil, "%d", i))); err != nil {
+		if err := publisher.Publish("letters",
+			message.NewMessage(uuid.NewString(), fmt.Appendf(nil, "%d", i))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -106,7 +106,8 @@ func TestMetrics(t *testing.T) {
 			values[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	if _, read := values["edda_queue_ready"]; !read || values["edda_queue_read_errors_total"] != 0 || values["edda_messages_handled_total"] != 20 {
+	if _, read := values["edda_queue_ready"]; !read || values["edda_queue_read_errors_total"] != 0 ||
+		values["edda_messages_handled_total"] != 20 {
 		t.Errorf("the metrics are %v", values)
 	}
 }

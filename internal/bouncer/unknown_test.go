@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The session behind PgBouncer dies with the answer to a COMMIT. PgBouncer then makes up an error of its own, with a SQLSTATE, which
-// says nothing of what became of the transaction: here it was committed.
+// The session behind PgBouncer dies with the answer to a COMMIT. PgBouncer then makes up an error of its own, with a
+// SQLSTATE, which says nothing of what became of the transaction: here it was committed.
 func TestCommitWhoseSessionDiedIsOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	schema := pgdev.Schema(t)
@@ -34,7 +34,8 @@ func TestCommitWhoseSessionDiedIsOfUnknownOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	b, err := pgdev.StartBouncer(t.Context(), proxy.DSN(pgdev.DSN(t)), pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER")})
+	b, err := pgdev.StartBouncer(t.Context(), proxy.DSN(pgdev.DSN(t)),
+		pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER")})
 	if err != nil {
 		t.Fatal(err)
 	}

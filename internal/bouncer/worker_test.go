@@ -87,8 +87,10 @@ func (s workerSpec) work(ctx context.Context) error {
 		}
 		runners = append(runners, r)
 	}
-	o := scheduler.Options{Schema: s.Schema, Owner: "load", PollOnly: true, Logger: logger, Evaluate: 300 * time.Millisecond, Dispatch: 200 * time.Millisecond}
-	sched, err := scheduler.New(pool, b, o, scheduler.Manifest{Name: "often", When: scheduler.Every(time.Second), Message: tick{}})
+	o := scheduler.Options{Schema: s.Schema, Owner: "load", PollOnly: true, Logger: logger,
+		Evaluate: 300 * time.Millisecond, Dispatch: 200 * time.Millisecond}
+	sched, err := scheduler.New(pool, b, o, scheduler.Manifest{Name: "often", When: scheduler.Every(time.Second),
+		Message: tick{}})
 	if err != nil {
 		return err
 	}
@@ -106,8 +108,10 @@ const taskWorkers = 16
 
 // runTasks has handlers that take so long that sessions, and not processors, are what is short.
 func (s workerSpec) runTasks(ctx context.Context, b *bus.Bus) error {
-	insert := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() + " (key, n) SELECT $1, $2 FROM pg_sleep(0.02)"
-	e, err := bus.NewEndpoint(b, "tasks", bus.EndpointOptions{Concurrency: taskWorkers, Poll: quickly, MaxCrashes: 1000},
+	insert := "INSERT INTO " + pgx.Identifier{s.Schema, "effect"}.Sanitize() +
+		" (key, n) SELECT $1, $2 FROM pg_sleep(0.02)"
+	e, err := bus.NewEndpoint(b, "tasks", bus.EndpointOptions{Concurrency: taskWorkers, Poll: quickly,
+		MaxCrashes: 1000},
 		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error {
 			_, err := tx.Exec(ctx, insert, m.Key, m.N)
 			return err

@@ -54,7 +54,8 @@ func pgbouncer(t testing.TB) *pgdev.Bouncer {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.bouncer == nil && shared.err == nil {
-		shared.bouncer, shared.err = pgdev.StartBouncer(context.WithoutCancel(t.Context()), dsn, pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER")})
+		shared.bouncer, shared.err = pgdev.StartBouncer(context.WithoutCancel(t.Context()), dsn,
+			pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER")})
 		if shared.err == nil {
 			spoil(t, shared.bouncer)
 		}
@@ -73,7 +74,8 @@ func ownBouncer(t testing.TB, settings map[string]string) *pgdev.Bouncer {
 
 func bouncerBefore(t testing.TB, dsn string, settings map[string]string) *pgdev.Bouncer {
 	t.Helper()
-	b, err := pgdev.StartBouncer(t.Context(), dsn, pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER"), Settings: settings})
+	b, err := pgdev.StartBouncer(t.Context(), dsn,
+		pgdev.BouncerOptions{Binary: os.Getenv("PGBOUNCER"), Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,16 +97,17 @@ func spoil(t testing.TB, b *pgdev.Bouncer) {
 	t.Helper()
 	inEachSession(t, b.DSN(), func(ctx context.Context, tx pgx.Tx) {
 		for name, value := range spoiled {
-			if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, false)", pgx.QueryExecModeSimpleProtocol, name, value); err != nil {
+			if _, err := tx.Exec(ctx, "SELECT set_config($1, $2, false)", pgx.QueryExecModeSimpleProtocol, name,
+				value); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 }
 
-// inEachSession calls do in a transaction of each session that PgBouncer has, all of them open at once. Who works through PgBouncer
-// meanwhile may hold the last session until there is another, as a subscriber does that waits for its ack: then all are given back, and
-// it begins anew, for 40 seconds.
+// inEachSession calls do in a transaction of each session that PgBouncer has, all of them open at once. Who works
+// through PgBouncer meanwhile may hold the last session until there is another, as a subscriber does that waits for its
+// ack: then all are given back, and it begins anew, for 40 seconds.
 func inEachSession(t testing.TB, dsn string, do func(ctx context.Context, tx pgx.Tx)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 40*time.Second)
@@ -153,18 +156,21 @@ func tryEachSession(ctx context.Context, t testing.TB, dsn string, do func(ctx c
 	return true
 }
 
-// leftBehind are the things that a session should not have at the begin of a transaction. PgBouncer itself carries over five
-// settings from client to client, and those of a transaction are its own.
+// leftBehind are the things that a session should not have at the begin of a transaction. PgBouncer itself carries over
+// five settings from client to client, and those of a transaction are its own.
 const leftBehind = `
-SELECT 'setting ' || name || ' = ' || setting FROM pg_settings WHERE source = 'session' AND name NOT LIKE 'transaction\_%'
-   AND name <> ALL (ARRAY['application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings'] || string_to_array($1, ','))
+SELECT 'setting ' || name || ' = ' || setting FROM pg_settings WHERE source = 'session'
+AND name NOT LIKE 'transaction\_%'
+   AND name <> ALL (ARRAY['application_name', 'client_encoding', 'DateStyle', 'TimeZone',
+'standard_conforming_strings'] || string_to_array($1, ','))
 UNION ALL SELECT 'statement ' || name || ': ' || left(statement, 60) FROM pg_prepared_statements
 UNION ALL SELECT 'cursor ' || name FROM pg_cursors
 UNION ALL SELECT 'channel ' || c FROM pg_listening_channels() c
 UNION ALL SELECT 'lock ' || objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
 UNION ALL SELECT 'table ' || relname FROM pg_class WHERE relnamespace = pg_my_temp_schema()`
 
-// wantClean looks into each session. Tests do that one after another: two that held half of the sessions would wait for ever.
+// wantClean looks into each session. Tests do that one after another: two that held half of the sessions would wait for
+// ever.
 func wantClean(t testing.TB, b *pgdev.Bouncer) {
 	t.Helper()
 	shared.Lock()
@@ -227,10 +233,12 @@ func newWorld(t *testing.T) *world {
 func newWorldIn(t *testing.T, mode pgx.QueryExecMode) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, direct: pgdev.Pool(t), schema: pgdev.Schema(t), bouncer: pgbouncer(t), mode: mode, log: &journal{}}
+	w := &world{t: t, direct: pgdev.Pool(t), schema: pgdev.Schema(t), bouncer: pgbouncer(t), mode: mode,
+		log: &journal{}}
 	t.Cleanup(func() { // after all that runs has ended
 		wantClean(t, w.bouncer)
-		w.log.explain("SQLSTATE 25P03") // a machine that stood still for 5 s between two statements: it says nothing of PgBouncer
+		// a machine that stood still for 5 s between two statements: it says nothing of PgBouncer
+		w.log.explain("SQLSTATE 25P03")
 		w.log.wantNone(t)
 	})
 	w.migrate()
@@ -370,7 +378,8 @@ func (w *world) await(what, want, sql string, args ...any) {
 // awaitEffects waits for n effects of n pairs of key and number, each of them once, and that nothing is left to do.
 func (w *world) awaitEffects(n int) {
 	w.t.Helper()
-	w.await("the effects", fmt.Sprintf("%d of %[1]d", n), "SELECT count(DISTINCT (key, n)) || ' of ' || count(*) FROM :schema.effect")
+	w.await("the effects", fmt.Sprintf("%d of %[1]d", n), "SELECT count(DISTINCT (key, n)) || ' of ' || count(*) "+
+		"FROM :schema.effect")
 	w.awaitRest()
 }
 
@@ -379,14 +388,16 @@ func (w *world) awaitRest() {
 	w.t.Helper()
 	w.await("queues without messages", "", `
 SELECT coalesce(string_agg(q.endpoint || ' ' || x.n, ', '), '') FROM :schema.queue q, LATERAL (
-    SELECT (xpath('//n/text()', query_to_xml(format('SELECT count(*) n FROM %I.queue_%s', $1::text, q.id), true, true, '')))[1]::text::int AS n) x
+    SELECT (xpath('//n/text()', query_to_xml(format('SELECT count(*) n FROM %I.queue_%s', $1::text, q.id), true, true,
+'')))[1]::text::int AS n) x
 WHERE x.n > 0`, w.schema)
 }
 
 func (w *world) story() string {
 	return fmt.Sprintf("effects: %s\ndead: %s\nlog: %s",
 		w.text("SELECT count(*)::text FROM :schema.effect"),
-		w.text("SELECT coalesce(string_agg(endpoint || ' ' || kind || ': ' || coalesce(error, ''), E'\\n'), '') FROM :schema.dead_letter"), w.log)
+		w.text("SELECT coalesce(string_agg(endpoint || ' ' || kind || ': ' || coalesce(error, ''), E'\\n'), '') "+
+			"FROM :schema.dead_letter"), w.log)
 }
 
 // journal keeps what was logged as a warning or worse.

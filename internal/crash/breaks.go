@@ -136,7 +136,8 @@ func runRestarts(ctx context.Context, l *lab, s settings) (line, details string,
 			inFlight++
 		}
 	}
-	return fmt.Sprintf("restarts=%d fast=%d immediate=%d in_flight=%d", s.restarts, count[pgdev.Fast], count[pgdev.Immediate], inFlight), "", nil
+	return fmt.Sprintf("restarts=%d fast=%d immediate=%d in_flight=%d", s.restarts, count[pgdev.Fast],
+		count[pgdev.Immediate], inFlight), "", nil
 }
 
 // restart waits until messages are being handled and a batch is open, and then restarts the server.

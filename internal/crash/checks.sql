@@ -48,7 +48,8 @@ HAVING min(n) <> 1 OR max(n) <> count(*) OR count(DISTINCT n) <> count(*)
 -- The rows that live are the instances that have not completed, and they remember their last step.
 SELECT CASE WHEN s.iid IS NULL THEN 'lost' WHEN t.iid IS NULL OR t.completed THEN 'invented' ELSE 'state' END,
        coalesce(t.iid, s.iid)::text,
-       format('instance %s (%s/%s): last step %s, completed %s, row %s', coalesce(t.iid, s.iid), coalesce(t.saga, s.saga),
+       format('instance %s (%s/%s): last step %s, completed %s, row %s', coalesce(t.iid, s.iid), coalesce(t.saga,
+           s.saga),
               coalesce(t.key, s.key), t.n, t.completed, coalesce(s.state::text, 'none'))
 FROM (SELECT iid, min(saga) AS saga, min(key) AS key, max(n) AS n, bool_or(completed) AS completed
       FROM crash.step GROUP BY iid) t
@@ -57,8 +58,10 @@ WHERE t.iid IS NULL OR (s.iid IS NULL) <> t.completed OR (s.state ->> 'Steps')::
 
 -- name: check_versions
 -- An instance's row begins with version 1, each change raises it by one, and nothing follows its end.
-SELECT 'version', iid::text, format('instance %s (%s/%s): %s from version %s to %s after %s', iid, saga, key, op, old, new, before)
-FROM (SELECT *, lag(new) OVER w AS before, lag(op) OVER w AS after FROM crash.version WINDOW w AS (PARTITION BY iid ORDER BY seq)) v
+SELECT 'version', iid::text, format('instance %s (%s/%s): %s from version %s to %s after %s', iid, saga, key, op, old,
+    new, before)
+FROM (SELECT *, lag(new) OVER w AS before, lag(op) OVER w AS after FROM crash.version WINDOW w AS (PARTITION BY iid
+    ORDER BY seq)) v
 WHERE CASE op WHEN 'INSERT' THEN after IS NOT NULL OR new <> 1
               WHEN 'UPDATE' THEN old IS DISTINCT FROM before OR new IS DISTINCT FROM before + 1
               ELSE old IS DISTINCT FROM before END;
@@ -66,7 +69,8 @@ WHERE CASE op WHEN 'INSERT' THEN after IS NOT NULL OR new <> 1
 -- name: check_keys
 -- A key has one instance at a time.
 SELECT 'key', iid::text, format('%s/%s: %s of instance %s while %s lived', saga, key, op, iid, before)
-FROM (SELECT *, lag(iid) OVER w AS before, lag(op) OVER w AS after FROM crash.version WINDOW w AS (PARTITION BY saga, key ORDER BY seq)) v
+FROM (SELECT *, lag(iid) OVER w AS before, lag(op) OVER w AS after FROM crash.version WINDOW w AS (PARTITION BY saga,
+    key ORDER BY seq)) v
 WHERE CASE WHEN op = 'INSERT' THEN after IS NOT NULL AND after <> 'DELETE' ELSE before IS DISTINCT FROM iid END;
 
 -- name: check_timers
@@ -74,7 +78,8 @@ WHERE CASE WHEN op = 'INSERT' THEN after IS NOT NULL AND after <> 'DELETE' ELSE 
 WITH s AS (
     SELECT *, lag(pending) OVER w AS before, lead(n) OVER w IS NULL AS last
     FROM crash.step WHERE NOT look WINDOW w AS (PARTITION BY iid ORDER BY n))
-SELECT 'doubled', message::text, format('timeout %s of instance %s fired at step %s, when only %s were pending', message, iid, n, before)
+SELECT 'doubled', message::text, format('timeout %s of instance %s fired at step %s, when only %s were pending',
+    message, iid, n, before)
 FROM s WHERE plan = 'fired' AND NOT (message = ANY (coalesce(before, '{}')))
 UNION ALL
 SELECT 'lost', p::text, format('timeout %s of instance %s (%s/%s) is still pending after step %s', p, iid, saga, key, n)
@@ -83,31 +88,38 @@ FROM s, unnest(pending) p WHERE last AND NOT completed;
 -- name: check_ids
 -- The ids that are remembered are those that were given, no more and no less.
 SELECT CASE WHEN r.id IS NULL THEN 'forgotten' ELSE 'orphan' END, coalesce(r.id, g.id)::text,
-       format('the id %s was %s', coalesce(r.id, g.id), CASE WHEN r.id IS NULL THEN 'given, and is not remembered' ELSE 'remembered, and no message has it' END)
+       format('the id %s was %s', coalesce(r.id, g.id), CASE WHEN r.id IS NULL THEN 'given, and is not remembered'
+           ELSE 'remembered, and no message has it' END)
 FROM (SELECT DISTINCT id FROM crash.sent WHERE given) g FULL JOIN :schema.sent_id r ON r.id = g.id
 WHERE g.id IS NULL OR r.id IS NULL;
 
 -- name: check_tally
 -- What handlers added to shared rows is what they say they did.
-SELECT CASE WHEN t.n < e.n THEN 'lost' ELSE 'doubled' END, 'tally', format('the shared rows add up to %s after %s additions', t.n, e.n)
+SELECT CASE WHEN t.n < e.n THEN 'lost' ELSE 'doubled' END, 'tally',
+    format('the shared rows add up to %s after %s additions', t.n, e.n)
 FROM (SELECT sum(n) AS n FROM crash.tally) t, (SELECT count(*) AS n FROM crash.effect WHERE plan = 'tally') e
 WHERE t.n <> e.n;
 
 -- name: check_queues
-SELECT 'stuck', id::text, format('message %s is still in the queue of %s: %s', id, endpoint, detail) FROM crash.waiting();
+SELECT 'stuck', id::text, format('message %s is still in the queue of %s: %s', id, endpoint, detail)
+    FROM crash.waiting();
 
 -- name: story
 -- All that the ledger and the engine's tables know of one id, in the order of time, and who was killed meanwhile.
 WITH known AS (
-    SELECT at, format('sent to %s by %s: %s, planned %s%s', endpoint, by, plan, fate, CASE WHEN given THEN ', with this id' END) AS what
+    SELECT at, format('sent to %s by %s: %s, planned %s%s', endpoint, by, plan, fate, CASE WHEN given
+        THEN ', with this id' END) AS what
     FROM crash.sent WHERE id::text = $1
     UNION ALL SELECT at, format('handled at %s (%s) by %s', endpoint, plan, by) FROM crash.effect WHERE id::text = $1
-    UNION ALL SELECT at, format('step %s of %s (%s/%s), %s, by %s%s', n, iid, saga, key, plan, by, CASE WHEN completed THEN ', completes' END)
+    UNION ALL SELECT at, format('step %s of %s (%s/%s), %s, by %s%s', n, iid, saga, key, plan, by, CASE WHEN completed
+        THEN ', completes' END)
     FROM crash.step WHERE message::text = $1 OR iid::text = $1
-    UNION ALL SELECT at, format('%s of %s (%s/%s): version %s to %s', op, iid, saga, key, old, new) FROM crash.version WHERE iid::text = $1
+    UNION ALL SELECT at, format('%s of %s (%s/%s): version %s to %s', op, iid, saga, key, old, new) FROM crash.version
+        WHERE iid::text = $1
     UNION ALL SELECT died, format('dead letter at %s after %s attempts: %s: %s', endpoint, attempts, reason, error)
     FROM :schema.dead_letter WHERE message_id::text = $1
-    UNION ALL SELECT at, format('discarded at %s: %s', endpoint, reason) FROM :schema.discarded WHERE message_id::text = $1)
+    UNION ALL SELECT at, format('discarded at %s: %s', endpoint, reason) FROM :schema.discarded
+        WHERE message_id::text = $1)
 SELECT format('%s  %s', to_char(at, 'HH24:MI:SS.MS'), what) FROM (
     SELECT at, what FROM known
     UNION ALL SELECT d.at, format('%s was killed %s', d.by, d.how) FROM crash.death d

@@ -101,9 +101,12 @@ func TestCheckerSeesALostAndADoubledMessage(t *testing.T) {
 	l := openTestLab(t, withSagas)
 	l.fill(t)
 	queue := fmt.Sprintf("edda.queue_%d", l.one(t, `SELECT id FROM edda.queue WHERE endpoint = 'jobs'`))
-	plain := `WHERE id IN (SELECT id FROM ` + queue + ` WHERE convert_from(body, 'UTF8') LIKE '%"plain"%' ORDER BY id LIMIT 1) RETURNING id::text`
+	plain := `WHERE id IN (SELECT id FROM ` + queue +
+		` WHERE convert_from(body, 'UTF8') LIKE '%"plain"%' ORDER BY id LIMIT 1) RETURNING id::text`
 	lost := l.text(t, `DELETE FROM `+queue+` `+plain)
-	doubled := l.text(t, `INSERT INTO `+queue+` SELECT due + interval '1 ms', id, sent, first_failed, attempt, conflict, kind, header, body FROM `+queue+` `+plain)
+	doubled := l.text(t, `INSERT INTO `+queue+
+		` SELECT due + interval '1 ms', id, sent, first_failed, attempt, conflict, kind, header, body FROM `+queue+` `+
+		plain)
 
 	found := l.judged(t)
 	var told []string
@@ -124,23 +127,36 @@ func TestCheckerSeesALostAndADoubledMessage(t *testing.T) {
 // Each of these is done to the outcome of a good run, and undone after the checker has looked.
 var sabotages = []struct{ name, sql, rule string }{
 	{"an effect is gone", `DELETE FROM crash.effect WHERE ctid = (SELECT min(ctid) FROM crash.effect)`, "lost"},
-	{"an effect of a message that was never sent", `INSERT INTO crash.effect VALUES (gen_random_uuid(), 'jobs', 'plain', 'nobody')`, "invented"},
-	{"a message is dead and handled", `INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error)
+	{"an effect of a message that was never sent",
+		`INSERT INTO crash.effect VALUES (gen_random_uuid(), 'jobs', 'plain', 'nobody')`, "invented"},
+	{"a message is dead and handled", `INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body,
+		attempts, conflicts, reason, error)
 		SELECT endpoint, id, 'k', '', '', 1, 0, 'r', 'e' FROM crash.effect LIMIT 1`, "doubled"},
-	{"a dead letter was discarded", `WITH d AS (DELETE FROM edda.dead_letter WHERE id = (SELECT min(id) FROM edda.dead_letter) RETURNING *)
-		INSERT INTO edda.discarded (endpoint, message_id, kind, saga, key, reason) SELECT endpoint, message_id, kind, '', '', '' FROM d`, "misplaced"},
-	{"the last step of an instance is gone", `DELETE FROM crash.step s WHERE NOT look AND n = 2 AND NOT EXISTS (SELECT FROM crash.step x WHERE x.iid = s.iid AND x.n > 2)`, "state"},
-	{"a step in the middle is gone", `DELETE FROM crash.step WHERE n = 1 AND NOT look AND iid IN (SELECT iid FROM crash.step WHERE n = 2)`, "lost"},
-	{"a step is repeated", `INSERT INTO crash.step SELECT * FROM crash.step WHERE n = 1 AND NOT look LIMIT 1`, "doubled"},
+	{"a dead letter was discarded", `WITH d AS (DELETE FROM edda.dead_letter WHERE id = (SELECT min(id)
+		FROM edda.dead_letter) RETURNING *)
+		INSERT INTO edda.discarded (endpoint, message_id, kind, saga, key, reason) SELECT endpoint, message_id, kind,
+		'', '', '' FROM d`, "misplaced"},
+	{"the last step of an instance is gone", `DELETE FROM crash.step s WHERE NOT look AND n = 2 AND NOT EXISTS (SELECT
+		FROM crash.step x WHERE x.iid = s.iid AND x.n > 2)`, "state"},
+	{"a step in the middle is gone", `DELETE FROM crash.step WHERE n = 1 AND NOT look AND iid IN (SELECT iid
+		FROM crash.step WHERE n = 2)`, "lost"},
+	{"a step is repeated", `INSERT INTO crash.step SELECT * FROM crash.step WHERE n = 1 AND NOT look LIMIT 1`,
+		"doubled"},
 	{"an instance is gone", `DELETE FROM edda.saga WHERE iid = (SELECT min(iid::text)::uuid FROM edda.saga)`, "lost"},
-	{"a version was skipped", `UPDATE edda.saga SET version = version + 2 WHERE iid = (SELECT min(iid::text)::uuid FROM edda.saga)`, "version"},
-	{"a state is old", `UPDATE edda.saga SET version = version + 1, state = '{"Steps":0}' WHERE (state ->> 'Steps')::int > 0`, "state"},
-	{"a key has two instances", `INSERT INTO crash.version (iid, saga, key, op, new) SELECT gen_random_uuid(), saga, key, 'INSERT', 1 FROM edda.saga LIMIT 1`, "key"},
+	{"a version was skipped", `UPDATE edda.saga SET version = version + 2 WHERE iid = (SELECT min(iid::text)::uuid
+		FROM edda.saga)`, "version"},
+	{"a state is old", `UPDATE edda.saga SET version = version + 1, state = '{"Steps":0}'
+		WHERE (state ->> 'Steps')::int > 0`, "state"},
+	{"a key has two instances", `INSERT INTO crash.version (iid, saga, key, op, new) SELECT gen_random_uuid(), saga,
+		key, 'INSERT', 1 FROM edda.saga LIMIT 1`, "key"},
 	{"a cancelled timeout fired", `UPDATE crash.step SET pending = '{}' WHERE NOT look`, "doubled"},
-	{"a timeout never fired", `UPDATE crash.step SET pending = ARRAY[gen_random_uuid()] WHERE iid IN (SELECT iid FROM edda.saga)`, "lost"},
-	{"an id is not remembered", `DELETE FROM edda.sent_id WHERE id = (SELECT min(id::text)::uuid FROM edda.sent_id)`, "forgotten"},
+	{"a timeout never fired", `UPDATE crash.step SET pending = ARRAY[gen_random_uuid()] WHERE iid IN (SELECT iid
+		FROM edda.saga)`, "lost"},
+	{"an id is not remembered", `DELETE FROM edda.sent_id WHERE id = (SELECT min(id::text)::uuid FROM edda.sent_id)`,
+		"forgotten"},
 	{"an id is remembered for nothing", `INSERT INTO edda.sent_id (id, sum) VALUES (gen_random_uuid(), '')`, "orphan"},
-	{"an addition is lost", `UPDATE crash.tally SET n = n - 1 WHERE slot = (SELECT min(slot) FROM crash.tally)`, "lost"},
+	{"an addition is lost", `UPDATE crash.tally SET n = n - 1 WHERE slot = (SELECT min(slot) FROM crash.tally)`,
+		"lost"},
 	{"a message stays in its queue", `SELECT edda.send('crash.job', '{}')`, "stuck"},
 }
 

@@ -59,7 +59,8 @@ type ref struct {
 // queueSent writes down what was sent, in the transaction that sends it.
 func queueSent(b *pgx.Batch, by string, refs ...ref) {
 	for _, r := range refs {
-		b.Queue(statements.Get("crash_sent"), r.ID.String(), r.Endpoint, r.Plan, string(r.Fate), r.Given, nullable(r.Instance), by)
+		b.Queue(statements.Get("crash_sent"), r.ID.String(), r.Endpoint, r.Plan, string(r.Fate), r.Given,
+			nullable(r.Instance), by)
 	}
 }
 

@@ -22,7 +22,8 @@ BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO crash.version (iid, saga, key, op, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP, NEW.version);
     ELSIF TG_OP = 'UPDATE' THEN
-        INSERT INTO crash.version (iid, saga, key, op, old, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP, OLD.version, NEW.version);
+        INSERT INTO crash.version (iid, saga, key, op, old, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP,
+            OLD.version, NEW.version);
     ELSE
         INSERT INTO crash.version (iid, saga, key, op, old) VALUES (OLD.iid, OLD.saga, OLD.key, TG_OP, OLD.version);
     END IF;
@@ -64,7 +65,8 @@ BEGIN
     FOR q IN SELECT id FROM :schema.queue LOOP
         EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
     END LOOP;
-    TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session,
+        :schema.crash_batch, :schema.crash_ledger,
              crash.sent, crash.effect, crash.step, crash.version, crash.death, crash.tally;
     INSERT INTO crash.tally SELECT s, 0 FROM generate_series(0, 15) s;
 END $$;
@@ -95,8 +97,8 @@ UPDATE crash.tally SET n = n + 1 WHERE slot = $1;
 INSERT INTO crash.death (by, how) VALUES ($1, $2);
 
 -- name: crash_forget
--- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an endpoint's
--- row of knobs, which is there once for all.
+-- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an
+-- endpoint's row of knobs, which is there once for all.
 WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.knob;
 
 -- name: crash_in_flight

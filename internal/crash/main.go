@@ -78,7 +78,8 @@ func crash(ctx context.Context, s settings) error {
 	l.talkback = s.verbose
 	err = l.runAll(ctx, s)
 	if err == nil {
-		_, _ = fmt.Fprintf(s.out, "crash: nothing lost, nothing doubled, no deadlock, in %v\n", time.Since(begin).Round(time.Second))
+		_, _ = fmt.Fprintf(s.out, "crash: nothing lost, nothing doubled, no deadlock, in %v\n",
+			time.Since(begin).Round(time.Second))
 	}
 	return errors.Join(err, l.close(context.WithoutCancel(ctx)))
 }

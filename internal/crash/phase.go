@@ -60,7 +60,8 @@ func (l *lab) runPhase(ctx context.Context, p phase, s settings) error {
 	if len(found) == 0 {
 		return nil
 	}
-	_, _ = fmt.Fprintf(l.out, "  again: go run ./internal/crash -seed %d -workload %s -phase %s\n", l.seed, l.workload, p.name)
+	_, _ = fmt.Fprintf(l.out, "  again: go run ./internal/crash -seed %d -workload %s -phase %s\n", l.seed, l.workload,
+		p.name)
 	return errors.Join(errViolated, tell(ctx, l.out, l.pool, found))
 }
 

@@ -36,10 +36,19 @@ var errAsked = errors.New("the job was told to fail")
 // plainEndpoints are the endpoints of plain handlers, each with its name.
 func (w *worker) plainEndpoints() map[string][]bus.Part {
 	return map[string][]bus.Part{
-		"jobs":    {bus.HandleTx(w.job)},
-		"relay":   {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ relay) error { return w.effect(ctx, tx, "relay", "relay") })},
-		"audit.a": {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ noted) error { return w.effect(ctx, tx, "audit.a", "noted") })},
-		"audit.b": {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ noted) error { return w.effect(ctx, tx, "audit.b", "noted") })},
+		"jobs": {bus.HandleTx(w.job)},
+		"relay": {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx,
+			_ relay) error {
+			return w.effect(ctx, tx, "relay", "relay")
+		})},
+		"audit.a": {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx,
+			_ noted) error {
+			return w.effect(ctx, tx, "audit.a", "noted")
+		})},
+		"audit.b": {bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx,
+			_ noted) error {
+			return w.effect(ctx, tx, "audit.b", "noted")
+		})},
 	}
 }
 
@@ -60,7 +69,8 @@ func (w *worker) job(ctx *bus.Context, tx pgx.Tx, m job) error {
 	case "relay":
 		sent = []ref{{ID: ctx.Send(relay{}), Endpoint: "relay", Plan: "relayed", Fate: handled}}
 	case "later":
-		sent = []ref{{ID: ctx.Send(relay{}, saga.Delay(200*time.Millisecond)), Endpoint: "relay", Plan: "later", Fate: handled}}
+		sent = []ref{{ID: ctx.Send(relay{}, saga.Delay(200*time.Millisecond)), Endpoint: "relay", Plan: "later",
+			Fate: handled}}
 	case "given":
 		sent = []ref{givenRef(ctx.Send(relay{Text: m.Given.String()}, saga.WithID(m.Given)))}
 	case "publish":

@@ -213,7 +213,8 @@ func (w *walk) summary() string {
 		sum.all += k.all
 		sum.inFlight += k.inFlight
 	}
-	return fmt.Sprintf("points=%d kills=%d in_flight=%d missed=%d", sum.all+len(w.missed), sum.all, sum.inFlight, len(w.missed))
+	return fmt.Sprintf("points=%d kills=%d in_flight=%d missed=%d", sum.all+len(w.missed), sum.all, sum.inFlight,
+		len(w.missed))
 }
 
 func (w *walk) table() string {

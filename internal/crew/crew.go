@@ -9,7 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// Options are what a crew may have beside its places. The zero value replaces whoever is killed at once, and tells nobody.
+// Options are what a crew may have beside its places. The zero value replaces whoever is killed at once, and tells
+// nobody.
 type Options struct {
 	Away    time.Duration  // how long a place stays empty after a kill
 	Started func(*Process) // is called when a worker has been started; concurrently for several places
@@ -24,13 +25,14 @@ type Crew struct {
 	now []*Process // by place; nil while nobody is there
 }
 
-// New makes a crew. hire describes the worker of a place, in its first, second … life; places count from 0, lives from 1.
+// New makes a crew. hire describes the worker of a place, in its first, second … life; places count from 0, lives from
+// 1.
 func New(places int, hire func(place, life int) Job, o Options) *Crew {
 	return &Crew{Options: o, hire: hire, now: make([]*Process, places)}
 }
 
-// Run keeps every place filled until ctx ends, and then lets the workers finish what they have in hand. A worker that ends by itself
-// ends them all, with an error.
+// Run keeps every place filled until ctx ends, and then lets the workers finish what they have in hand. A worker that
+// ends by itself ends them all, with an error.
 func (c *Crew) Run(ctx context.Context) error {
 	all := run.NewGroup(ctx)
 	for place := range c.now {

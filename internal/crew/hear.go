@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Lines is a writer for Job.Stdout or Job.Stderr that calls hear with each whole line. What a kill has cut off in the middle of a line
-// is not heard. Each worker needs one of its own.
+// Lines is a writer for Job.Stdout or Job.Stderr that calls hear with each whole line. What a kill has cut off in the
+// middle of a line is not heard. Each worker needs one of its own.
 func Lines(hear func(line string)) io.Writer { return &lines{hear: hear} }
 
 type lines struct {

@@ -52,8 +52,8 @@ func Start(j Job) (*Process, error) {
 	if j.Stderr != nil {
 		p.command.Stderr = io.MultiWriter(&p.says, j.Stderr)
 	}
-	// A process group of its own: Ctrl-C is then the parent's alone, and a worker that is stopped when the parent dies is
-	// ended by the kernel, which sends SIGHUP to stopped groups that nobody is left to continue.
+	// A process group of its own: Ctrl-C is then the parent's alone, and a worker that is stopped when the parent dies
+	// is ended by the kernel, which sends SIGHUP to stopped groups that nobody is left to continue.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start worker %s: %w", j.Name, err)
@@ -91,8 +91,9 @@ func (p *Process) Tell(line string) error {
 	return nil
 }
 
-// Freeze stops the process where it is, Thaw lets it go on. A frozen process sends nothing, so what is seen of it stays true. It returns
-// when every thread stands still: the signal alone leaves those on other processors a moment in which they go on.
+// Freeze stops the process where it is, Thaw lets it go on. A frozen process sends nothing, so what is seen of it stays
+// true. It returns when every thread stands still: the signal alone leaves those on other processors a moment in which
+// they go on.
 func (p *Process) Freeze() {
 	_ = p.command.Process.Signal(syscall.SIGSTOP)
 	for !p.hasEnded() && p.moves() {
@@ -129,8 +130,8 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Wait returns when the process has ended. When ctx ends first, the process is asked to end. One that was neither asked nor killed, or
-// that ended badly, is an error with the last that it said.
+// Wait returns when the process has ended. When ctx ends first, the process is asked to end. One that was neither asked
+// nor killed, or that ended badly, is an error with the last that it said.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -144,7 +145,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	return p.End()
 }
 
-// End returns when the process has ended, of which it asks nothing. One that was not killed is an error with the last that it said.
+// End returns when the process has ended, of which it asks nothing. One that was not killed is an error with the last
+// that it said.
 func (p *Process) End() error {
 	<-p.ended
 	if p.killed.Load() {
@@ -153,8 +155,8 @@ func (p *Process) End() error {
 	return p.byItself()
 }
 
-// Dismiss asks the process to end, and returns when it has. One that takes longer than within is killed, which is an error, and so is
-// one that ended badly. One that had ended before because there was nothing left to do is none.
+// Dismiss asks the process to end, and returns when it has. One that takes longer than within is killed, which is an
+// error, and so is one that ended badly. One that had ended before because there was nothing left to do is none.
 func (p *Process) Dismiss(within time.Duration) error {
 	p.ask()
 	timer := time.NewTimer(within)

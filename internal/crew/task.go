@@ -12,8 +12,8 @@ import (
 // Hired tells whether this process was started as a worker.
 func Hired(variable string) bool { return os.Getenv(variable) != "" }
 
-// Attend reads the task that this worker was started with, and returns the context of its work. That ends when the parent asks the
-// worker to end, or when the parent itself has ended. Ctrl-C is for the parent to act on.
+// Attend reads the task that this worker was started with, and returns the context of its work. That ends when the
+// parent asks the worker to end, or when the parent itself has ended. Ctrl-C is for the parent to act on.
 func Attend(ctx context.Context, variable string, task any) (context.Context, error) {
 	return Listen(ctx, variable, task, func(string) {})
 }

@@ -60,7 +60,8 @@ func (a *attacker) attack(ctx context.Context) error {
 func isRefusal(err error) bool {
 	var answer *pgconn.PgError
 	var permanent *saga.PermanentError
-	return errors.As(err, &answer) || errors.As(err, &permanent) || errors.Is(err, saga.ErrTooLarge) || errors.Is(err, bus.ErrNoRoute)
+	return errors.As(err, &answer) || errors.As(err, &permanent) || errors.Is(err, saga.ErrTooLarge) ||
+		errors.Is(err, bus.ErrNoRoute)
 }
 
 // one draws a way in. The id is zero when the message has gone to nobody.
@@ -129,7 +130,8 @@ func (a *attacker) insert(ctx context.Context, table, kind string, header, body 
 	var err error
 	if a.IntN(5) == 0 {
 		sent, due := a.of(moments...), a.of("now", "now", moments[0], moments[1])
-		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert_forged"), ":queue", table), id, kind, header, body, []int32{-1, 1 << 30, 1<<31 - 1}[a.IntN(3)], sent, due)
+		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert_forged"), ":queue", table), id, kind, header,
+			body, []int32{-1, 1 << 30, 1<<31 - 1}[a.IntN(3)], sent, due)
 	} else {
 		_, err = a.pool.Exec(ctx, strings.ReplaceAll(statement("insert"), ":queue", table), id, kind, header, body)
 	}

@@ -21,24 +21,31 @@ func (d draw) noise(most int) string {
 }
 
 func (d draw) id() string {
-	return d.of("", "", "\x00", d.noise(30), strings.Repeat("i", 1+d.IntN(5000)), "00000000-0000-0000-0000-000000000000", "order 7")
+	return d.of("", "", "\x00", d.noise(30), strings.Repeat("i", 1+d.IntN(5000)),
+		"00000000-0000-0000-0000-000000000000", "order 7")
 }
 
 func (d draw) kind() string {
-	return d.of(order{}.Kind(), pay{}.Kind(), call{}.Kind(), outgoing{}.Kind(), setting{}.Kind(), oddPay{}.Kind(), "nobody.knows",
-		"", "order.pl\xe4ce", "Upper Case", d.noise(40), strings.Repeat("k", 1+d.IntN(100_000)), "'; DROP SCHEMA edda CASCADE; --", "a\nb", "\x1b[2J")
+	return d.of(order{}.Kind(), pay{}.Kind(), call{}.Kind(), outgoing{}.Kind(), setting{}.Kind(), oddPay{}.Kind(),
+		"nobody.knows",
+		"", "order.pl\xe4ce", "Upper Case", d.noise(40), strings.Repeat("k", 1+d.IntN(100_000)),
+		"'; DROP SCHEMA edda CASCADE; --", "a\nb", "\x1b[2J")
 }
 
 // names of headers that mean something to somebody.
 var names = []string{
-	"edda-version", "edda-intent", "edda-from", "edda-origin", "edda-instance", "edda-saga", "edda-conversation", "edda-correlation", "edda-related-to",
-	"edda-manifest", "edda-run", "edda-run-attempt", "edda-fire-due", "edda-fire-zone", "edda-unheard-of", "EDDA-Version", "watermill-uuid",
+	"edda-version", "edda-intent", "edda-from", "edda-origin", "edda-instance", "edda-saga", "edda-conversation",
+	"edda-correlation", "edda-related-to",
+	"edda-manifest", "edda-run", "edda-run-attempt", "edda-fire-due", "edda-fire-zone", "edda-unheard-of",
+	"EDDA-Version", "watermill-uuid",
 	"Nats-Rollup", "Nats-TTL", "nats-msg-id", "traceparent", "Content-Length", "__proto__", "",
 }
 
 func (d draw) value() string {
-	return d.of("", "2", "-1", "99999999999999999999", "all", "timer", "publish", "command", "NaN", "no.such.endpoint", shop, border,
-		"00000000-0000-0000-0000-000000000000", "018f0000-0000-7000-8000-000000000001", time.Now().Format(time.RFC3339), d.noise(50),
+	return d.of("", "2", "-1", "99999999999999999999", "all", "timer", "publish", "command", "NaN", "no.such.endpoint",
+		shop, border,
+		"00000000-0000-0000-0000-000000000000", "018f0000-0000-7000-8000-000000000001", time.Now().Format(time.RFC3339),
+		d.noise(50),
 		"\x00", "\r\nX-Injected: yes", strings.Repeat("v", d.IntN(20_000)))
 }
 
@@ -68,7 +75,8 @@ func (d draw) rawHeader() []byte {
 	case 0:
 		return []byte(d.noise(200))
 	case 1:
-		return []byte(d.of("", "null", "[]", "7", `"text"`, "{", `{"a":1}`, `{"a":{"b":"c"}}`, `{"a":null}`, `{"a":"\ud800"}`, `{"a":"\u0000"}`, `{"a":"b","a":"c"}`, `{"edda-intent":["publish"]}`))
+		return []byte(d.of("", "null", "[]", "7", `"text"`, "{", `{"a":1}`, `{"a":{"b":"c"}}`, `{"a":null}`,
+			`{"a":"\ud800"}`, `{"a":"\u0000"}`, `{"a":"b","a":"c"}`, `{"edda-intent":["publish"]}`))
 	case 2:
 		return []byte(strings.Repeat("[", 100_000))
 	case 3: // as much as fits, of names that are not the user's
@@ -96,7 +104,8 @@ func (d draw) body() []byte {
 	case 4:
 		return []byte(`{"N":1e400}`)
 	}
-	return []byte(d.of("", "{}", "null", "[]", `{"N":-5}`, `{"N":"seven"}`, `{"N":0,"SQL":"SELECT 1"}`, "\xff\xfe", `{"Do":99999999999999999999}`, `{"SQL":7}`))
+	return []byte(d.of("", "{}", "null", "[]", `{"N":-5}`, `{"N":"seven"}`, `{"N":0,"SQL":"SELECT 1"}`, "\xff\xfe",
+		`{"Do":99999999999999999999}`, `{"SQL":7}`))
 }
 
 // misuses are what a handler may do to the transaction that it shares with others. COMMIT is not among them: a handler

@@ -42,10 +42,12 @@ VALUES ($7::text::timestamptz, $1, $2, $3, $4, $5, $5, $6::text::timestamptz, $6
 SELECT count(*) FROM :queue;
 
 -- name: note_waiting
-INSERT INTO witness.waiting (id) SELECT q.id FROM :queue q WHERE EXISTS (SELECT FROM witness.attack a WHERE a.id = q.id);
+INSERT INTO witness.waiting (id) SELECT q.id FROM :queue q WHERE EXISTS (SELECT FROM witness.attack a
+    WHERE a.id = q.id);
 
 -- name: fates
--- One hostile message may have several fates: what was published has one for each copy, and one copy may wait when another has ended.
+-- One hostile message may have several fates: what was published has one for each copy, and one copy may wait when
+-- another has ended.
 SELECT count(*),
        count(*) FILTER (WHERE handled),
        count(*) FILTER (WHERE discarded),
@@ -84,7 +86,8 @@ SELECT (SELECT count(*) FROM witness.good), (SELECT count(*) FROM witness.attack
 
 -- name: letters
 -- What the dead letters say, by kind and the beginning of their errors: the answer to why a good message was lost.
-SELECT l.endpoint, left(l.kind, 40), l.reason, left(l.error, 160), count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT FROM witness.attack a WHERE a.id = l.message_id))
+SELECT l.endpoint, left(l.kind, 40), l.reason, left(l.error, 160), count(*), count(*) FILTER (WHERE NOT EXISTS (SELECT
+    FROM witness.attack a WHERE a.id = l.message_id))
 FROM edda.dead_letter l GROUP BY 1, 2, 3, 4
 HAVING count(*) FILTER (WHERE NOT EXISTS (SELECT FROM witness.attack a WHERE a.id = l.message_id)) > 0
 ORDER BY 6 DESC LIMIT 20;

@@ -54,7 +54,8 @@ func main() {
 		return
 	}
 	s := settings{}
-	flag.DurationVar(&s.length, "for", 10*time.Minute, "how long the run lasts; a fifth of it is quiet, to measure what is normal")
+	flag.DurationVar(&s.length, "for", 10*time.Minute, "how long the run lasts; a fifth of it is quiet, to measure "+
+		"what is normal")
 	flag.IntVar(&s.rate, "rate", 200, "good messages a second, over all routes")
 	flag.IntVar(&s.attacks, "attacks", 20, "hostile messages a second")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "decides which attacks are drawn")

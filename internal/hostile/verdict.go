@@ -27,12 +27,15 @@ const (
 )
 
 func (v verdict) line(s settings) string {
-	return fmt.Sprintf("hostile: seconds=%.0f attacks=%d refused=%d handled=%d discarded=%d dead=%d left=%d vanished=%d good=%d lost=%d doubled=%d kept=%.2f (%s) gap=%.1fs died=0",
-		s.length.Seconds(), v.attacks, v.refused, v.handled, v.discarded, v.dead, v.left, v.vanished, v.good, v.lost, v.doubled, v.kept, v.worst, v.gap.Seconds())
+	return fmt.Sprintf("hostile: seconds=%.0f attacks=%d refused=%d handled=%d discarded=%d dead=%d left=%d "+
+		"vanished=%d good=%d lost=%d doubled=%d kept=%.2f (%s) gap=%.1fs died=0",
+		s.length.Seconds(), v.attacks, v.refused, v.handled, v.discarded, v.dead, v.left, v.vanished, v.good, v.lost,
+		v.doubled, v.kept, v.worst, v.gap.Seconds())
 }
 
 func (v verdict) broken() bool {
-	return v.left+v.vanished+v.lost+v.doubled > 0 || v.kept < least || v.gap > longestGap || v.attacks == 0 || v.dead == 0
+	return v.left+v.vanished+v.lost+v.doubled > 0 || v.kept < least || v.gap > longestGap || v.attacks == 0 ||
+		v.dead == 0
 }
 
 func (r *race) judge(ctx context.Context) (v verdict, err error) {
@@ -40,7 +43,8 @@ func (r *race) judge(ctx context.Context) (v verdict, err error) {
 	if v.left, err = r.noteWaiting(ctx); err != nil {
 		return v, err
 	}
-	if err := r.pool.QueryRow(ctx, statement("fates")).Scan(&v.attacks, &v.handled, &v.discarded, &v.dead, &v.vanished); err != nil {
+	if err := r.pool.QueryRow(ctx, statement("fates")).Scan(&v.attacks, &v.handled, &v.discarded, &v.dead,
+		&v.vanished); err != nil {
 		return v, fmt.Errorf("count the fates: %w", err)
 	}
 	if err := r.tellKinds(ctx, "left", "still waits"); err != nil {
@@ -78,11 +82,13 @@ func (r *race) judgeRoute(ctx context.Context, route string, v *verdict) error {
 		v.doubled += extra
 	}
 	quietRate := float64(quiet) / r.quiet.end.Sub(r.quiet.begin).Seconds()
-	if kept := float64(under) / r.under.end.Sub(r.under.begin).Seconds() / max(quietRate, 0.001); kept < v.kept || v.worst == "" {
+	if kept := float64(under) / r.under.end.Sub(r.under.begin).Seconds() / max(quietRate, 0.001); kept < v.kept ||
+		v.worst == "" {
 		v.kept, v.worst = kept, route
 	}
 	v.gap = max(v.gap, time.Duration(gap*float64(time.Second)))
-	fmt.Printf("hostile: route %s: sent=%d effects=%d repeated=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs\n", route, r.sent[route], effects, extra,
+	fmt.Printf("hostile: route %s: sent=%d effects=%d repeated=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs\n", route,
+		r.sent[route], effects, extra,
 		quietRate, float64(under)/r.under.end.Sub(r.under.begin).Seconds(), gap)
 	return nil
 }
@@ -123,8 +129,8 @@ func (r *race) tellKinds(ctx context.Context, query, end string) error {
 	return rows.Err()
 }
 
-// awaitEmpty waits until nothing waits in any queue. Meanwhile some good messages follow: a relay gives a message up only when others
-// go through behind it, and a queue in which nothing follows says nothing of that.
+// awaitEmpty waits until nothing waits in any queue. Meanwhile some good messages follow: a relay gives a message up
+// only when others go through behind it, and a queue in which nothing follows says nothing of that.
 func (r *race) awaitEmpty(ctx context.Context) error {
 	for deadline := time.Now().Add(drainWithin); time.Now().Before(deadline); {
 		left, err := r.waiting(ctx)

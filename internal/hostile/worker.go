@@ -114,7 +114,8 @@ func work(ctx context.Context) error {
 	}
 	defer pool.Close()
 	metrics := eddaprom.New(eddaprom.Options{})
-	b, err := bus.New(pool, bus.Options{Events: metrics.Observe, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	b, err := bus.New(pool, bus.Options{Events: metrics.Observe,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,8 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
-	o := bus.EndpointOptions{Policy: policy, StepTimeout: 500 * time.Millisecond, Poll: 200 * time.Millisecond, UnknownFor: 5 * time.Second, MaxCrashes: 3}
+	o := bus.EndpointOptions{Policy: policy, StepTimeout: 500 * time.Millisecond, Poll: 200 * time.Millisecond,
+		UnknownFor: 5 * time.Second, MaxCrashes: 3}
 	h := handlers{pool: pool}
 	batches, err := bus.NewEndpoint(b, shop, o, bus.HandleTx(h.order), bus.HandleTx(h.setting))
 	if err != nil {
@@ -173,7 +175,8 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
-	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond, RetryMost: 200 * time.Millisecond, UnknownFor: 2 * time.Second}, h.forward, outgoing{}.Kind())
+	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond,
+		RetryMost: 200 * time.Millisecond, UnknownFor: 2 * time.Second}, h.forward, outgoing{}.Kind())
 	if err != nil {
 		return err
 	}

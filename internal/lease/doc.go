@@ -3,9 +3,9 @@
 //
 // # Promise
 //
-// By the database's clock a lease has at most one holder, and each term has an epoch that no other term of that name has,
-// before or after it. A write that is guarded by its term (Store.Guard) commits only while no later term has begun,
-// and no later term begins while the transaction of such a write is open.
+// By the database's clock a lease has at most one holder, and each term has an epoch that no other term of that name
+// has, before or after it. A write that is guarded by its term (Store.Guard) commits only while no later term has
+// begun, and no later term begins while the transaction of such a write is open.
 //
 // The function that a Keeper runs has a context that ends, whatever the database does or does not answer, before
 // the database lets somebody else in: at the start of the last attempt that succeeded, plus TTL, less Margin, by this
@@ -31,14 +31,15 @@
 //
 // # Failures
 //
-// The outcome of a renewal is one of three. Renewed. Lost: the row says that the term is over, and that is final. Unknown: an
-// error, or no answer in time; it is tried again after a pause, until the trusted time is over.
+// The outcome of a renewal is one of three. Renewed. Lost: the row says that the term is over, and that is final.
+// Unknown: an error, or no answer in time; it is tried again after a pause, until the trusted time is over.
 //
-// A function that does not return after its context ended keeps its Keeper from bidding and Run from returning. It is renewed for Stop,
-// warned of, and then left to its TTL.
+// A function that does not return after its context ended keeps its Keeper from bidding and Run from returning. It is
+// renewed for Stop, warned of, and then left to its TTL.
 //
 // A lease works through PgBouncer in transaction mode. NOTIFY only shortens the wait for a lease that was released:
 // a listener calls Wake for the payload "lease:<name>". Polling is the truth.
 //
-// Reading order: statements.sql, store.go, keeper.go, hold.go, line.go; under.go for who shares out work by many leases.
+// Reading order: statements.sql, store.go, keeper.go, hold.go, line.go; under.go for who shares out work by many
+// leases.
 package lease

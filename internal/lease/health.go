@@ -22,7 +22,8 @@ func (s State) String() string { return [...]string{"standby", "holding", "stopp
 type Health struct {
 	Replica string // whose Keeper it is: the holder of its terms
 	State   State
-	Term    Term      // the one that it holds; else the last that it saw, whose Holder is "" when that was released. Zero: none yet
+	// the one that it holds; else the last that it saw, whose Holder is "" when that was released. Zero: none yet
+	Term    Term
 	Trusted time.Time // until when the term is this Keeper's, whatever happens; zero in standby
 
 	Acquired, Released, Lost int64 // terms that began; and those that ended in order, and otherwise

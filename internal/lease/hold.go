@@ -26,8 +26,8 @@ type hold struct {
 	stuck   bool // the function did not return in time
 }
 
-// hold runs the function, renews the term meanwhile, and releases the lease when the function has returned. since is when
-// the bid that won was begun: from then on the database counts, at the earliest.
+// hold runs the function, renews the term meanwhile, and releases the lease when the function has returned. since is
+// when the bid that won was begun: from then on the database counts, at the earliest.
 func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: since.Add(k.options.TTL - k.options.Margin)}
 	h.retry = backoff.NewExponentialBackOff(backoff.WithInitialInterval(k.options.Renew/50),
@@ -46,7 +46,11 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	h.log.Info("edda: lease acquired", "holder", t.Holder, "epoch", t.Epoch)
 	k.health.acquired(t, h.trusted)
 	group := run.NewGroup(context.WithoutCancel(ctx))
-	group.Go(func(context.Context) error { h.returned <- k.job.Run(h.life, t); return nil }) //nolint:contextcheck // its own ends with the term, the group's never
+	group.Go(func(context.Context) error {
+		h.returned <- k.job.Run(h.life,
+			t)
+		return nil
+	}) //nolint:contextcheck // its own ends with the term, the group's never
 	err := h.watch(ctx)
 	_ = group.Wait() // its member has returned, and has no error to tell
 	if err != nil && !h.endedBy(err) {
@@ -77,7 +81,8 @@ func (h *hold) watch(ctx context.Context) error {
 		case <-life:
 			life, stop = nil, time.After(h.options.Stop)
 			h.health.update(func(now *Health) { now.State = Stopping })
-			h.log.Info("edda: the work under a lease is to stop", "holder", h.term.Holder, "epoch", h.term.Epoch, "cause", context.Cause(h.life)) //nolint:contextcheck // the end that is told of is the term's own
+			h.log.Info("edda: the work under a lease is to stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
+				"cause", context.Cause(h.life)) //nolint:contextcheck // the end that is told of is the term's own
 		case <-stop:
 			h.stuck = true
 			h.log.Warn("edda: the work under a lease does not stop, and the lease is not renewed any more",
@@ -102,7 +107,8 @@ func (h *hold) renew(ctx context.Context) {
 	switch {
 	case err != nil:
 		pause := h.retry.NextBackOff()
-		h.log.Debug("edda: the renewal of a lease had no answer", "epoch", h.term.Epoch, "error", err, "again_in", pause)
+		h.log.Debug("edda: the renewal of a lease had no answer", "epoch", h.term.Epoch, "error", err, "again_in",
+			pause)
 		h.next.Reset(pause)
 	case answer == Lost:
 		h.lost = true
@@ -134,8 +140,8 @@ const (
 	releaseTimeout = 3 * time.Second
 )
 
-// release gives the lease back, for others to take it at once. When that does not work they take it when it has expired.
-// It tells whether the lease was this term's until then.
+// release gives the lease back, for others to take it at once. When that does not work they take it when it has
+// expired. It tells whether the lease was this term's until then.
 func (h *hold) release(ctx context.Context) (ours bool) {
 	ctx = context.WithoutCancel(ctx) // after a shutdown this is all that is left to do
 	var err error
@@ -148,6 +154,7 @@ func (h *hold) release(ctx context.Context) (ours bool) {
 			return ours
 		}
 	}
-	h.log.Warn("edda: lease not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch, "error", err)
+	h.log.Warn("edda: lease not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch,
+		"error", err)
 	return false
 }

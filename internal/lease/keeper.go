@@ -28,9 +28,9 @@ var (
 type Job struct {
 	Name string // of the lease; see CheckName
 
-	// Run is called for each term. It must return soon after ctx has ended, whose cause says why, and may return before. Then the
-	// lease is released, and after an Acquire interval the Keeper bids again; an error is logged first. t.Epoch is for
-	// Store.Guard, and for receivers outside the database that refuse smaller ones.
+	// Run is called for each term. It must return soon after ctx has ended, whose cause says why, and may return
+	// before. Then the lease is released, and after an Acquire interval the Keeper bids again; an error is logged
+	// first. t.Epoch is for Store.Guard, and for receivers outside the database that refuse smaller ones.
 	Run func(ctx context.Context, t Term) error
 }
 
@@ -73,11 +73,12 @@ func NewKeeper(pool *pgxpool.Pool, store *Store, job Job, o Options) (*Keeper, e
 }
 
 func newKeeper(r register, job Job, o Options) *Keeper {
-	return &Keeper{job: job, options: o, register: r, log: o.Logger.With("lease", job.Name), wakeups: make(chan struct{}, 1)}
+	return &Keeper{job: job, options: o, register: r, log: o.Logger.With("lease", job.Name),
+		wakeups: make(chan struct{}, 1)}
 }
 
-// Wake makes a Keeper that stands by bid in a moment, and one that holds look whether it is asked to resign. It is a nudge,
-// for the payload WakePrefix and the lease's name, and never blocks.
+// Wake makes a Keeper that stands by bid in a moment, and one that holds look whether it is asked to resign. It is a
+// nudge, for the payload WakePrefix and the lease's name, and never blocks.
 func (k *Keeper) Wake() {
 	select {
 	case k.wakeups <- struct{}{}:
@@ -95,8 +96,8 @@ func (k *Keeper) Holding() (t Term, ok bool) {
 }
 
 // Run bids, and runs the job while it holds the lease, until ctx ends: then it stops the job, releases the lease, and
-// returns nil. It returns an error when it cannot go on: the role lacks a right, or the schema is not migrated. A database
-// that is away is waited for. It never returns while the job runs.
+// returns nil. It returns an error when it cannot go on: the role lacks a right, or the schema is not migrated. A
+// database that is away is waited for. It never returns while the job runs.
 func (k *Keeper) Run(ctx context.Context) error {
 	if !k.running.TryLock() {
 		return fmt.Errorf("keep lease %s: %w", k.job.Name, ErrRunning)

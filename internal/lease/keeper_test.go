@@ -18,7 +18,8 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// shelf is a register with a story: what was asked of it, and when. Each answer is a function, so that it may take its time.
+// shelf is a register with a story: what was asked of it, and when. Each answer is a function, so that it may take its
+// time.
 type shelf struct {
 	mu     sync.Mutex
 	begun  time.Time
@@ -121,8 +122,8 @@ func untilEnd(ctx context.Context, _ Term) error {
 	return context.Cause(ctx)
 }
 
-// What the database says, or whether it answers at all, does not matter: the time that is trusted counts from the begin of
-// the last attempt that succeeded.
+// What the database says, or whether it answers at all, does not matter: the time that is trusted counts from the begin
+// of the last attempt that succeeded.
 func TestContextEndsWhenTheTrustedTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(ctx context.Context) error{
@@ -220,9 +221,10 @@ func TestReleaseComesAfterTheReturn(t *testing.T) {
 		end    func(s *shelf)
 	}{
 		"shutdown": {end: func(*shelf) { pass(7 * time.Second) }},
-		"resigning": {renews: func(context.Context, int) (Renewal, error) { return Resigning, nil }, end: func(s *shelf) {
-			pass(32 * time.Second)
-		}},
+		"resigning": {renews: func(context.Context, int) (Renewal, error) { return Resigning, nil },
+			end: func(s *shelf) {
+				pass(32 * time.Second)
+			}},
 		"doubt": {renews: func(context.Context, int) (Renewal, error) { return Lost, errAway }, end: func(s *shelf) {
 			pass(40 * time.Second)
 		}},
@@ -356,7 +358,8 @@ func TestWorkThatFailsIsTriedAgainByWhoeverBids(t *testing.T) {
 			}
 			return true, nil
 		}}
-		s.keep(t, Options{}, func(context.Context, Term) error { return errAway }, func(*Keeper) { pass(30 * time.Second) })
+		s.keep(t, Options{}, func(context.Context, Term) error { return errAway },
+			func(*Keeper) { pass(30 * time.Second) })
 		story := s.String()
 		if n := strings.Count(story, "begin"); n < 4 || n > 9 || n != strings.Count(story, "release") {
 			t.Errorf("begun %d times:\n%s", n, story)
@@ -384,10 +387,12 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	o, err := Options{}.withDefaults()
-	if err != nil || o.TTL != 15*time.Second || o.Renew != 5*time.Second || o.Acquire != 5*time.Second || o.Margin != time.Second {
+	if err != nil || o.TTL != 15*time.Second || o.Renew != 5*time.Second || o.Acquire != 5*time.Second ||
+		o.Margin != time.Second {
 		t.Errorf("the defaults are %+v, %v", o, err)
 	}
-	if _, err := NewKeeper(nil, nil, Job{Name: "Sweep"}, Options{}); err == nil || !strings.Contains(err.Error(), "lease name") || !strings.Contains(err.Error(), "Run is nil") {
+	if _, err := NewKeeper(nil, nil, Job{Name: "Sweep"}, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "lease name") || !strings.Contains(err.Error(), "Run is nil") {
 		t.Errorf("a keeper without a name and a function: %v", err)
 	}
 }

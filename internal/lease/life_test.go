@@ -20,7 +20,8 @@ import (
 // briefly is a term that a test can wait for, on a machine that is busy with other tests.
 const briefly = 3 * time.Second
 
-var short = lease.Options{TTL: briefly, Acquire: 100 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+var short = lease.Options{TTL: briefly, Acquire: 100 * time.Millisecond,
+	Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 
 // diary is what the functions of several keepers did, by this process's clock.
 type diary struct {
@@ -207,7 +208,8 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := lease.NewKeeper(pgdev.Pool(t), store, lease.Job{Name: "sweep", Run: func(context.Context, lease.Term) error { return nil }}, short)
+	k, err := lease.NewKeeper(pgdev.Pool(t), store,
+		lease.Job{Name: "sweep", Run: func(context.Context, lease.Term) error { return nil }}, short)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Line is one connection that nothing else uses, made as those of a pool are: a renewal must not wait until work gives a connection back.
-// It is opened when it is first used, and again after it broke. One statement runs at a time; safe for concurrent use.
+// Line is one connection that nothing else uses, made as those of a pool are: a renewal must not wait until work gives
+// a connection back. It is opened when it is first used, and again after it broke. One statement runs at a time; safe
+// for concurrent use.
 type Line struct {
 	config *pgxpool.Config
 	turn   chan struct{} // of capacity 1: whoever has put something in has conn

@@ -10,14 +10,21 @@ import (
 
 // Options of a Keeper. Every zero is a default, and a negative number an error.
 type Options struct {
-	TTL     time.Duration // of a term that is not renewed; 0 is 15 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 × Acquire at most
-	Renew   time.Duration // how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 5 s; at most TTL/3
+	// of a term that is not renewed; 0 is 15 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 ×
+	// Acquire at most
+	TTL time.Duration
+	// how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 5 s; at most TTL/3
+	Renew   time.Duration
 	Acquire time.Duration // how often others bid, ± a quarter; 0 is TTL/3, at most 5 s
 	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
-	Stop    time.Duration // how long a function may take to return, still being renewed, after its context ended; 0 is 30 s
+	// how long a function may take to return, still being renewed, after its context ended; 0 is 30 s
+	Stop time.Duration
 
-	Holder string       // of this replica, for people who look; "" is $EDDA_REPLICA, else the host's name. A random part is added in any case
-	DB     DB           // what bids and renewals go through; nil is a connection of the Keeper's own. Work must not use it
+	// of this replica, for people who look; "" is $EDDA_REPLICA, else the host's name. A random part is added in any
+	// case
+	Holder string
+	// what bids and renewals go through; nil is a connection of the Keeper's own. Work must not use it
+	DB     DB
 	Logger *slog.Logger // nil is slog.Default()
 }
 
@@ -41,7 +48,8 @@ func (o Options) withDefaults() (Options, error) {
 	between("TTL", o.TTL, shortestTTL, longestTTL)
 	between("Renew", o.Renew, 0, longestTTL)
 	if o.Renew > o.TTL/leastRenews {
-		faults = append(faults, fmt.Errorf("Renew is %v and TTL is %v, want a TTL of %d × Renew or more: one renewal that is missed must not end a term",
+		faults = append(faults, fmt.Errorf("Renew is %v and TTL is %v, want a TTL of %d × Renew or more: one "+
+			"renewal that is missed must not end a term",
 			o.Renew, o.TTL, leastRenews))
 	}
 	between("Acquire", o.Acquire, 0, longestTTL)

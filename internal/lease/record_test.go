@@ -22,12 +22,14 @@ func TestRecordSaysWhoHoldsItSinceWhen(t *testing.T) {
 		t.Fatal("the renewal was refused")
 	}
 	renewed := w.list()[0]
-	if renewed.Term != a || !renewed.Acquired.Equal(begun.Acquired) || !renewed.Renewed.After(begun.Renewed) || !renewed.Expires.After(begun.Expires) {
+	if renewed.Term != a || !renewed.Acquired.Equal(begun.Acquired) || !renewed.Renewed.After(begun.Renewed) ||
+		!renewed.Expires.After(begun.Expires) {
 		t.Errorf("%+v after %+v: want a later renewal and end, and nothing else", renewed, begun)
 	}
 	w.expire()
 	b := w.mustAcquire("b")
-	if next := w.list()[0]; next.Term != b || b.Holder != "b" || b.Epoch != a.Epoch+1 || !next.Acquired.After(renewed.Renewed) {
+	if next := w.list()[0]; next.Term != b || b.Holder != "b" || b.Epoch != a.Epoch+1 ||
+		!next.Acquired.After(renewed.Renewed) {
 		t.Errorf("the next term stands at %+v after %+v", next, renewed)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A clock that goes back leaves the terms of the dead with an end that is far away. Who has seen no renewal for the whole time of
-// a term need not wait for it, and who sees one waits as ever. On a machine that stands still for a term, a longer one is tried.
+// A clock that goes back leaves the terms of the dead with an end that is far away. Who has seen no renewal for the
+// whole time of a term need not wait for it, and who sees one waits as ever. On a machine that stands still for a term,
+// a longer one is tried.
 func TestClockThatWentBackKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -18,14 +19,16 @@ func TestClockThatWentBackKeepsNobodyOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := func() {
-		pgtest.Exec(t, pool, schema.Render("UPDATE :schema.lease SET acquired = acquired + $1, renewed = renewed + $1, expires = expires + $1"), time.Hour)
+		pgtest.Exec(t, pool, schema.Render("UPDATE :schema.lease SET acquired = acquired + $1, renewed = renewed + "+
+			"$1, expires = expires + $1"), time.Hour)
 	}
 	for ttl := 300 * time.Millisecond; !clockGoesBack(t, store, pool, ttl, back); ttl *= 2 {
 		t.Logf("this machine stood still for a term of %v", ttl)
 	}
 }
 
-// clockGoesBack is the test with terms of ttl. back makes the times of all leases later, as if the clock had gone back. It reports false when the machine stood still for one of them.
+// clockGoesBack is the test with terms of ttl. back makes the times of all leases later, as if the clock had gone back.
+// It reports false when the machine stood still for one of them.
 func clockGoesBack(t *testing.T, store *Store, pool *pgxpool.Pool, ttl time.Duration, back func()) bool {
 	t.Helper()
 	seen := sight{}

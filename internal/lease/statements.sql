@@ -2,12 +2,12 @@
 -- transaction's begin, and older than the row.
 
 -- name: acquire
--- One statement takes the lease or does not. A row that is locked is somebody's: another bidder's, or under a
--- protected write of the last holder, for which a new term must wait. So it is passed over, and this bid is lost.
--- FOR UPDATE is meant: the weaker lock of an UPDATE would not meet that of a protected write. Who holds it already and
--- did not hear of it waits as everybody does: a holder that can bid and not renew would else keep it for ever.
--- A term that this bidder has seen unrenewed for all of its time is over as well, whatever the clock says: one that went
--- back would else keep the lease of the dead for as long. Each renewal makes another version of the row, and another xmin.
+-- One statement takes the lease or does not. A row that is locked is somebody's: another bidder's, or under a protected
+-- write of the last holder, for which a new term must wait. So it is passed over, and this bid is lost. FOR UPDATE is
+-- meant: the weaker lock of an UPDATE would not meet that of a protected write. Who holds it already and did not hear
+-- of it waits as everybody does: a holder that can bid and not renew would else keep it for ever. A term that this
+-- bidder has seen unrenewed for all of its time is over as well, whatever the clock says: one that went back would else
+-- keep the lease of the dead for as long. Each renewal makes another version of the row, and another xmin.
 WITH free AS MATERIALIZED (
     SELECT l.name FROM :schema.lease l
     WHERE l.name = $1 AND (l.holder IS NULL OR l.expires <= clock_timestamp() OR (l.epoch = $4 AND l.xmin::text = $5))
@@ -27,7 +27,8 @@ WITH free AS MATERIALIZED (
 ), won AS (SELECT epoch FROM taken UNION ALL SELECT epoch FROM made)
 SELECT true, w.epoch, $2::text, '', 0::bigint FROM won w
 UNION ALL
-SELECT false, l.epoch, coalesce(l.holder, ''), l.xmin::text, (extract(epoch FROM l.expires - l.renewed) * 1000000)::bigint
+SELECT false, l.epoch, coalesce(l.holder, ''), l.xmin::text, (extract(epoch
+    FROM l.expires - l.renewed) * 1000000)::bigint
 FROM :schema.lease l WHERE l.name = $1 AND NOT EXISTS (SELECT FROM won);
 
 -- name: renew
@@ -48,22 +49,26 @@ SELECT :schema.nudge($4, 'lease:' || name) FROM gone;
 -- name: resign
 -- The request names the term it is for, so that the next one does not meet it.
 WITH asked AS (
-    UPDATE :schema.lease l SET resign = l.epoch WHERE l.name = $1 AND l.holder IS NOT NULL AND l.expires > clock_timestamp()
+    UPDATE :schema.lease l SET resign = l.epoch WHERE l.name = $1 AND l.holder IS NOT NULL
+        AND l.expires > clock_timestamp()
     RETURNING l.name)
 SELECT :schema.nudge($2, 'lease:' || name) FROM asked;
 
 -- name: guard
 -- Until this transaction ends no new term begins: a bidder wants the row FOR UPDATE. A renewal does not wait for it. A
 -- term that has expired and was not followed by another is still the only writer.
-SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3 FOR KEY SHARE),
+SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2
+    AND l.epoch = $3 FOR KEY SHARE),
                       'the lease ' || $1 || ' is in other hands');
 
 -- name: under
 -- One row, however many leases there are: a Line reads one. What nobody has, or what has expired, has no time left.
 SELECT coalesce(array_agg(l.name ORDER BY l.name), '{}'),
        coalesce(array_agg(CASE WHEN l.holder IS NULL THEN 0
-                          ELSE greatest(0, extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint END ORDER BY l.name), '{}')
-FROM (SELECT x.name, x.holder, x.expires FROM :schema.lease x WHERE x.name >= $1 AND x.name < $2 ORDER BY x.name LIMIT $3) l;
+                          ELSE greatest(0, extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint END
+                              ORDER BY l.name), '{}')
+FROM (SELECT x.name, x.holder, x.expires FROM :schema.lease x WHERE x.name >= $1 AND x.name < $2
+    ORDER BY x.name LIMIT $3) l;
 
 -- name: list
 SELECT l.name, coalesce(l.holder, ''), l.epoch, l.acquired, l.renewed, l.expires,

@@ -71,7 +71,8 @@ type Bid struct {
 	TTL    time.Duration // of the term, until it is renewed
 }
 
-// Acquire takes the lease when it is free or expired. ok is false when somebody has it, or is writing under its last term.
+// Acquire takes the lease when it is free or expired. ok is false when somebody has it, or is writing under its last
+// term.
 func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err error) {
 	if t, ok, err = s.bid(ctx, db, b, &sight{}); !ok {
 		t = Term{}
@@ -79,8 +80,8 @@ func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err
 	return t, ok, err
 }
 
-// bid is Acquire for somebody who bids again and again. When the bid is lost, t is the term that won, if it was seen, and
-// seen tells the next bid of it.
+// bid is Acquire for somebody who bids again and again. When the bid is lost, t is the term that won, if it was seen,
+// and seen tells the next bid of it.
 func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok bool, err error) {
 	t = Term{Name: b.Name}
 	was := seen.over(time.Now())
@@ -107,8 +108,8 @@ type sight struct {
 	first   time.Time
 }
 
-// over is s when its version has been there for all of its time: then its holder trusts it no longer. Else it is a sight that
-// no row answers to.
+// over is s when its version has been there for all of its time: then its holder trusts it no longer. Else it is a
+// sight that no row answers to.
 func (s *sight) over(now time.Time) sight {
 	if s.version == "" || now.Sub(s.first) <= s.ttl {
 		return sight{}
@@ -175,9 +176,9 @@ func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err er
 	return true, nil
 }
 
-// QueueGuard queues a statement that fails the transaction unless t is the lease's last term, and that keeps the next one
-// from beginning until the transaction has ended. It stands before the writes that it protects. Give the error of the
-// pipeline to Fenced.
+// QueueGuard queues a statement that fails the transaction unless t is the lease's last term, and that keeps the next
+// one from beginning until the transaction has ended. It stands before the writes that it protects. Give the error of
+// the pipeline to Fenced.
 func (s *Store) QueueGuard(b *pgx.Batch, t Term) {
 	b.Queue(s.sql.Get("guard"), t.Name, t.Holder, t.Epoch)
 }

@@ -108,10 +108,12 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "statements.sql",
 		Statements: map[string][]string{
-			"acquire": {"n7", "b", "1000000", "7", "1"}, "renew": {"n7", "a", "7", "1000000"}, "release": {"n7", "a", "7", "c"},
-			"resign": {"n7", "c"}, "guard": {"n7", "a", "7"}, "under": {"n7", "n70", "10"},
+			"acquire": {"n7", "b", "1000000", "7", "1"}, "renew": {"n7", "a", "7", "1000000"},
+			"release": {"n7", "a", "7", "c"},
+			"resign":  {"n7", "c"}, "guard": {"n7", "a", "7"}, "under": {"n7", "n70", "10"},
 		},
-		Settings: []string{"SET LOCAL enable_seqscan = off"}, // a table of a few rows is read as a whole, and rightly so
+		// a table of a few rows is read as a whole, and rightly so
+		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Fill: `INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 			SELECT 'n' || n, 'a', n, now(), now(), now() + interval '1 hour' FROM generate_series(1, 3000) n`,
 		MaxRows: 2,
@@ -158,7 +160,8 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 		for n := range bidders {
 			all.Go(func() {
 				<-gate
-				term, ok, err := w.store.Acquire(t.Context(), w.pool.Writing(), lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), TTL: time.Hour})
+				term, ok, err := w.store.Acquire(t.Context(), w.pool.Writing(),
+					lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), TTL: time.Hour})
 				if err != nil {
 					t.Error(err)
 				}

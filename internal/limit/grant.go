@@ -29,10 +29,10 @@ type Granted struct {
 	Slots   []Slot // granted, from the commit of the transaction on
 }
 
-// Grant asks for slots, in the transaction that also begins the work: a slot is held from its commit on, and if it
-// is rolled back nothing has happened. It waits for no lock. The transaction should be short: until it ends, others take its
-// slots for granted. Slots that turn out not to be needed are given back by QueueRelease in the same transaction, and a holder
-// that has no more work withdraws its ticket. Where there is no limit this is one probe of an index.
+// Grant asks for slots, in the transaction that also begins the work: a slot is held from its commit on, and if it is
+// rolled back nothing has happened. It waits for no lock. The transaction should be short: until it ends, others take
+// its slots for granted. Slots that turn out not to be needed are given back by QueueRelease in the same transaction,
+// and a holder that has no more work withdraws its ticket. Where there is no limit this is one probe of an index.
 //
 // Who is Waiting asks again when called (see QueueRelease), and in any case within Patience.
 func (s *Store) Grant(ctx context.Context, tx Sender, r Request) (Granted, error) {
@@ -52,23 +52,24 @@ func (s *Store) QueueGrant(b *pgx.Batch, r Request) *Granted {
 		patience = min(standardPatience, r.TTL)
 	}
 	want := max(1, r.Want)
-	b.Queue(s.sql.Get("grant"), r.Name, r.Holder, want, r.TTL.Microseconds(), patience.Microseconds()).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var (
-				no    *int
-				epoch *int64
-			)
-			if err := rows.Scan(&no, &epoch); err != nil {
-				return err
+	b.Queue(s.sql.Get("grant"), r.Name, r.Holder, want, r.TTL.Microseconds(), patience.Microseconds()).Query(
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				var (
+					no    *int
+					epoch *int64
+				)
+				if err := rows.Scan(&no, &epoch); err != nil {
+					return err
+				}
+				g.Limited = true
+				if no != nil {
+					g.Slots = append(g.Slots, Slot{Name: r.Name, No: *no, Holder: r.Holder, Epoch: *epoch})
+				}
 			}
-			g.Limited = true
-			if no != nil {
-				g.Slots = append(g.Slots, Slot{Name: r.Name, No: *no, Holder: r.Holder, Epoch: *epoch})
-			}
-		}
-		g.Waiting = g.Limited && len(g.Slots) < want
-		return rows.Err()
-	})
+			g.Waiting = g.Limited && len(g.Slots) < want
+			return rows.Err()
+		})
 	return g
 }
 
@@ -78,10 +79,10 @@ type Seat struct {
 	Closed bool // no slot is enabled: the limit is paused
 }
 
-// QueueSeat takes a slot for the transaction alone, by a row lock: a crash frees it at once, nothing is written, and nobody needs
-// to be fenced. It waits for no lock, and nobody stands in a line for it: a seat lasts for milliseconds. The answer is there when the batch's
-// results were read; statements behind it in the pipeline may read it from the setting edda.seat, "1" or "0". Without a limit
-// of that name there is no seat.
+// QueueSeat takes a slot for the transaction alone, by a row lock: a crash frees it at once, nothing is written, and
+// nobody needs to be fenced. It waits for no lock, and nobody stands in a line for it: a seat lasts for milliseconds.
+// The answer is there when the batch's results were read; statements behind it in the pipeline may read it from the
+// setting edda.seat, "1" or "0". Without a limit of that name there is no seat.
 func (s *Store) QueueSeat(b *pgx.Batch, name string) *Seat {
 	seat := &Seat{}
 	b.Queue(s.sql.Get("seat"), name).QueryRow(func(row pgx.Row) error {

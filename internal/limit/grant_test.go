@@ -26,11 +26,14 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 			"grant": {"n7", "h9", "2", "1000000", "1000000"}, "seat": {"n7"}, "held": slots, "release": slots,
 			"renew": append(slots[:4:4], "1000000"), "withdraw": {"n7", "h1"}, "exists": {"n7"},
 		},
-		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"},
+		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off",
+			"SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off"},
 		Fill: `INSERT INTO :schema.concurrency_limit (name, slots) SELECT 'n' || n, 3 FROM generate_series(1, 300) n;
 			INSERT INTO :schema.slot (name, no, enabled, epoch, holder, expires)
-			SELECT 'n' || n, m, true, 1, 'h' || m, now() + interval '1 hour' FROM generate_series(1, 300) n, generate_series(1, 3) m;
-			INSERT INTO :schema.ticket (name, holder, expires) SELECT 'n' || n, 'h' || m, now() + interval '1 hour' FROM generate_series(1, 300) n, generate_series(1, 3) m`,
+			SELECT 'n' || n, m, true, 1, 'h' || m, now() + interval '1 hour' FROM generate_series(1, 300) n,
+			generate_series(1, 3) m;
+			INSERT INTO :schema.ticket (name, holder, expires) SELECT 'n' || n, 'h' || m, now() + interval '1 hour'
+			FROM generate_series(1, 300) n, generate_series(1, 3) m`,
 		MaxRows: 6, // all slots of one limit, twice
 	}.Check(t, pgtest.Pool(t), w.schema)
 }
@@ -45,7 +48,8 @@ func TestWhereThereIsNoLimitOneProbeTellsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, settings := range []string{"SELECT 1", "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off"} {
+	for _, settings := range []string{"SELECT 1", "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = " +
+		"off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off"} {
 		tx := w.begin()
 		if _, err := tx.Exec(t.Context(), settings); err != nil {
 			t.Fatal(err)
@@ -111,7 +115,8 @@ func TestWhoComesFirstIsServedFirst(t *testing.T) {
 			}
 		}
 		slot = w.gets(next, 1, 1)
-		if _, err := w.pool.Exec(t.Context(), w.schema.Render("DELETE FROM :schema.ticket WHERE holder IN ('d', $1)"), next); err != nil {
+		if _, err := w.pool.Exec(t.Context(), w.schema.Render("DELETE FROM :schema.ticket WHERE holder IN ('d', $1)"),
+			next); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,12 +168,13 @@ func TestWithdrawnTicketHoldsNobodyUp(t *testing.T) {
 	w.gets("c", 1, 1)
 }
 
-// A limit that is kept in another row than the slot can be lowered while a grant is on its way. Here the grant has its snapshot,
-// and has locked nothing yet.
+// A limit that is kept in another row than the slot can be lowered while a grant is on its way. Here the grant has its
+// snapshot, and has locked nothing yet.
 func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	w := open(t)
 	const gate = 7_410_023 // of this test's own
-	slowed := strings.Replace(limit.Statements, "THEN least($3::bigint,", "AND pg_advisory_xact_lock_shared(7410023)::text = '' THEN least($3::bigint,", 1)
+	slowed := strings.Replace(limit.Statements, "THEN least($3::bigint,",
+		"AND pg_advisory_xact_lock_shared(7410023)::text = '' THEN least($3::bigint,", 1)
 	if slowed == limit.Statements {
 		t.Fatal("the statement has changed")
 	}
@@ -193,7 +199,8 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 		}
 		granted := make(chan int, 1)
 		go func() {
-			rows, _ := grant.Query(context.WithoutCancel(t.Context()), statements.Get("grant"), "billing", "y", 1, 3_600_000_000, 1_000_000)
+			rows, _ := grant.Query(context.WithoutCancel(t.Context()), statements.Get("grant"), "billing", "y", 1,
+				3_600_000_000, 1_000_000)
 			slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n int, err error) {
 				var no, epoch *int64
 				if err = row.Scan(&no, &epoch); no != nil {
@@ -238,7 +245,8 @@ func TestSeatsEndWithTheirTransactions(t *testing.T) {
 	}
 	w.gets("a", 1, 0) // a seat is not free for a lease
 	var setting string
-	if err := third.QueryRow(t.Context(), "SELECT current_setting('edda.seat')").Scan(&setting); err != nil || setting != "0" {
+	if err := third.QueryRow(t.Context(), "SELECT current_setting('edda.seat')").Scan(&setting); err != nil ||
+		setting != "0" {
 		t.Errorf("edda.seat is %q, %v", setting, err)
 	}
 	if err := first.Rollback(t.Context()); err != nil {
@@ -286,7 +294,9 @@ func TestPatienceIsBoundedByTheTTL(t *testing.T) {
 			t.Fatal(err)
 		}
 		var left time.Duration
-		if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT expires - clock_timestamp() FROM :schema.ticket WHERE holder = $1"), r.Holder).Scan(&left); err != nil {
+		if err := w.pool.QueryRow(t.Context(),
+			w.schema.Render("SELECT expires - clock_timestamp() FROM :schema.ticket WHERE holder = $1"),
+			r.Holder).Scan(&left); err != nil {
 			t.Fatal(err)
 		}
 		return left

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Held tells which slots are still their holders', and locks those until the transaction ends: what it writes then is written by
-// the holder. It may wait for a heartbeat or a change of the limit, which are short, so it comes before anything that locks
-// rows for which others wait. A slot whose time is over is not held, whoever got it meanwhile.
+// Held tells which slots are still their holders', and locks those until the transaction ends: what it writes then is
+// written by the holder. It may wait for a heartbeat or a change of the limit, which are short, so it comes before
+// anything that locks rows for which others wait. A slot whose time is over is not held, whoever got it meanwhile.
 func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, error) {
 	if len(slots) == 0 {
 		return nil, nil
@@ -23,7 +23,8 @@ func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, erro
 	return held, nil
 }
 
-// QueueHeld is Held for a pipeline of the caller's. The answer, one for each slot, is there when the batch's results were read.
+// QueueHeld is Held for a pipeline of the caller's. The answer, one for each slot, is there when the batch's results
+// were read.
 func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
 	held := make([]bool, len(slots))
 	if len(slots) == 0 {
@@ -86,9 +87,9 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 }
 
 // Renew is the heartbeat: the slots are their holders' for ttl from now. lost are those that expired or have another
-// holder: whatever is done under them has to end. busy are those that somebody has locked at this moment, and that were not
-// renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error nothing is
-// known. It waits for no lock.
+// holder: whatever is done under them has to end. busy are those that somebody has locked at this moment, and that were
+// not renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an
+// error nothing is known. It waits for no lock.
 func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
 	if len(slots) == 0 {
 		return nil, nil, nil
@@ -133,7 +134,8 @@ func (s *Store) Farewell(ctx context.Context, db Execer, holder string) error {
 	return nil
 }
 
-// Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders are not coming back, and tells how many.
+// Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders are not coming back, and
+// tells how many.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), olderThan.Microseconds(), limit)
 	if err != nil {

@@ -66,7 +66,8 @@ func TestZombieNeitherFinishesNorFrees(t *testing.T) {
 func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
 	w := open(t)
 	w.set(1)
-	g, err := w.store.Grant(t.Context(), w.pool, limit.Request{Name: "billing", Holder: "a", Want: 1, TTL: 300 * time.Millisecond})
+	g, err := w.store.Grant(t.Context(), w.pool,
+		limit.Request{Name: "billing", Holder: "a", Want: 1, TTL: 300 * time.Millisecond})
 	if err != nil || len(g.Slots) != 1 {
 		t.Fatal(g, err)
 	}
@@ -75,7 +76,8 @@ func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
 		t.Fatal("not held")
 	}
 	for over := false; !over; {
-		if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT expires <= clock_timestamp() FROM :schema.slot")).Scan(&over); err != nil {
+		if err := w.pool.QueryRow(t.Context(),
+			w.schema.Render("SELECT expires <= clock_timestamp() FROM :schema.slot")).Scan(&over); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +127,8 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 	w.set(1)
 	slot := w.gets("a", 1, 1)[0]
 	beat, finish := w.begin(), w.begin()
-	if lost, busy, err := w.store.Renew(t.Context(), beat, []limit.Slot{slot}, time.Hour); err != nil || len(lost)+len(busy) > 0 {
+	if lost, busy, err := w.store.Renew(t.Context(), beat, []limit.Slot{slot}, time.Hour); err != nil ||
+		len(lost)+len(busy) > 0 {
 		t.Fatal(lost, busy, err)
 	}
 	done := make(chan *limit.Released, 1)
@@ -146,8 +149,9 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 	}
 }
 
-// Heartbeats and finishes in any order, and a limit that changes under them: nobody waits in a circle. Each asks for the slots that are held
-// then, and finds most of them still held: a slot that was given back and granted again has another epoch.
+// Heartbeats and finishes in any order, and a limit that changes under them: nobody waits in a circle. Each asks for
+// the slots that are held then, and finds most of them still held: a slot that was given back and granted again has
+// another epoch.
 func TestNobodyDeadlocks(t *testing.T) {
 	w := open(t)
 	const slots, rounds = 6, 40
@@ -219,14 +223,16 @@ func TestNobodyDeadlocks(t *testing.T) {
 
 // slotsOf are the slots that holder has at this moment.
 func (w *world) slotsOf(ctx context.Context, holder string) ([]limit.Slot, error) {
-	rows, err := w.pool.Query(ctx, w.schema.Render("SELECT s.name, s.no, s.holder, s.epoch FROM :schema.slot s WHERE s.holder = $1 ORDER BY s.no"), holder)
+	rows, err := w.pool.Query(ctx, w.schema.Render("SELECT s.name, s.no, s.holder, s.epoch FROM :schema.slot s "+
+		"WHERE s.holder = $1 ORDER BY s.no"), holder)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[limit.Slot])
 }
 
-// Whatever somebody does to one limit, those who work under another neither wait for it nor fail: their rows are others.
+// Whatever somebody does to one limit, those who work under another neither wait for it nor fail: their rows are
+// others.
 func TestLimitsDoNotMeet(t *testing.T) {
 	w := open(t)
 	w.set(2)
@@ -246,7 +252,8 @@ func TestLimitsDoNotMeet(t *testing.T) {
 	if err != nil || len(g.Slots) != 1 {
 		t.Fatal(g, err)
 	}
-	if lost, passed, err := w.store.Renew(t.Context(), other, g.Slots, time.Hour); err != nil || len(lost)+len(passed) > 0 || !w.held(other, g.Slots[0])[0] {
+	if lost, passed, err := w.store.Renew(t.Context(), other, g.Slots, time.Hour); err != nil ||
+		len(lost)+len(passed) > 0 || !w.held(other, g.Slots[0])[0] {
 		t.Fatal(lost, passed, err)
 	}
 	b := &pgx.Batch{}

@@ -22,7 +22,8 @@ func (w *world) hurry(tx pgx.Tx, patience string) {
 	}
 }
 
-// The first look at a slot takes the lock that the return of the slot needs. Two finishes that shared a lock until then would wait for each other.
+// The first look at a slot takes the lock that the return of the slot needs. Two finishes that shared a lock until then
+// would wait for each other.
 func TestSecondFinishWaitsForTheFirst(t *testing.T) {
 	w := open(t)
 	w.set(1)

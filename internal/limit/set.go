@@ -29,13 +29,15 @@ type Info struct {
 // check says what the SQL function would say, before it is asked.
 func check(name string, slots int) error {
 	if slots < 1 || slots > Most {
-		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to let nobody work for a while, pause it", name, slots, Most)
+		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to let nobody work for a while, pause it",
+			name, slots, Most)
 	}
 	return nil
 }
 
-// Set lets n slots of name be held at once, from its commit on; there is a limit from then on if there was none. It may be a part of the
-// caller's transaction. Lowering ends nobody's work. It waits for transactions that have a seat beyond the limit.
+// Set lets n slots of name be held at once, from its commit on; there is a limit from then on if there was none. It may
+// be a part of the caller's transaction. Lowering ends nobody's work. It waits for transactions that have a seat beyond
+// the limit.
 func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	if err := check(name, n); err != nil {
 		return err
@@ -44,8 +46,8 @@ func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	return err
 }
 
-// Ensure makes a limit of n slots if there is none of that name, and returns the one in force: a number that an operator
-// has set is left alone.
+// Ensure makes a limit of n slots if there is none of that name, and returns the one in force: a number that an
+// operator has set is left alone.
 func (s *Store) Ensure(ctx context.Context, db DB, name string, n int) (inForce int, err error) {
 	if err := check(name, n); err != nil {
 		return 0, err
@@ -66,8 +68,8 @@ func (s *Store) set(ctx context.Context, db DB, to setting) (standing int, err e
 	return standing, nil
 }
 
-// Pause lets nobody get a slot of name until Resume; who holds one goes on. ErrNoLimit when there is none. Pausing what is
-// paused changes the reason.
+// Pause lets nobody get a slot of name until Resume; who holds one goes on. ErrNoLimit when there is none. Pausing what
+// is paused changes the reason.
 func (s *Store) Pause(ctx context.Context, db DB, name, reason string) error {
 	return s.switched(name, "pause", db.QueryRow(ctx, s.sql.Get("pause"), name, reason))
 }

@@ -79,7 +79,8 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 	}
 	w.set(1)
 	var rows int
-	if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.slot")).Scan(&rows); err != nil || rows != 1 {
+	if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.slot")).Scan(
+		&rows); err != nil || rows != 1 {
 		t.Errorf("%d slots are left of 3, %v: every grant would read them", rows, err)
 	}
 	w.set(3)
@@ -92,7 +93,8 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	w := open(t)
-	for _, err := range []error{w.store.Pause(t.Context(), w.pool, "billing", "why"), w.store.Resume(t.Context(), w.pool, "billing")} {
+	for _, err := range []error{w.store.Pause(t.Context(), w.pool, "billing", "why"),
+		w.store.Resume(t.Context(), w.pool, "billing")} {
 		if !errors.Is(err, limit.ErrNoLimit) {
 			t.Errorf("there is no limit: %v", err)
 		}
@@ -108,7 +110,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	w.gets("b", 1, 0)
 	i := w.info()
-	if i.InForce != 0 || i.Slots != 2 || i.Held != 1 || i.Draining != 1 || i.Paused.IsZero() || i.Reason != "the bank is down" {
+	if i.InForce != 0 || i.Slots != 2 || i.Held != 1 || i.Draining != 1 || i.Paused.IsZero() ||
+		i.Reason != "the bank is down" {
 		t.Errorf("paused: %+v", i)
 	}
 	w.set(3) // counts from the resume on
@@ -236,7 +239,8 @@ func TestChannelIsThatOfTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		var channel string
-		if err := pool.QueryRow(t.Context(), schema.Render("SELECT :schema.channel()")).Scan(&channel); err != nil || channel != schema.Channel() {
+		if err := pool.QueryRow(t.Context(), schema.Render("SELECT :schema.channel()")).Scan(&channel); err != nil ||
+			channel != schema.Channel() {
 			t.Errorf("schema %q: channel %q, want %q, %v", schema.Name(), channel, schema.Channel(), err)
 		}
 	}
@@ -248,7 +252,8 @@ func TestInHandSeesRunningTransactions(t *testing.T) {
 	w.set(1)
 	see := func() (seen bool) {
 		t.Helper()
-		if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT bool_or(:schema.in_hand(xmax)) FROM :schema.slot")).Scan(&seen); err != nil {
+		if err := w.pool.QueryRow(t.Context(),
+			w.schema.Render("SELECT bool_or(:schema.in_hand(xmax)) FROM :schema.slot")).Scan(&seen); err != nil {
 			t.Fatal(err)
 		}
 		return seen

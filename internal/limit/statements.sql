@@ -1,45 +1,51 @@
--- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free when it is enabled, nobody
--- holds it or its holder's time is over, and no transaction has it locked. Whoever waits for the locks of several slots
--- waits in the order of (name, no); all others pass over what is locked.
+-- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free when it is enabled,
+-- nobody holds it or its holder's time is over, and no transaction has it locked. Whoever waits for the locks of
+-- several slots waits in the order of (name, no); all others pass over what is locked.
 
 -- name: grant
--- Where there is no limit this is one probe of an index, and no row comes back; else there is one at least.
--- Those who came before us, and of the others at least one slot for each, are served first. What is held beyond a limit that
--- was lowered counts as taken. The counts are a snapshot's, and decide who may ask; the row's lock decides who gets. While some
--- drain, as many free slots have to stay free: whoever asks locks them as well, and takes only what he has beyond them. So of two who
--- ask at the same moment one gets the last place at most.
+-- Where there is no limit this is one probe of an index, and no row comes back; else there is one at least. Those who
+-- came before us, and of the others at least one slot for each, are served first. What is held beyond a limit that was
+-- lowered counts as taken. The counts are a snapshot's, and decide who may ask; the row's lock decides who gets. While
+-- some drain, as many free slots have to stay free: whoever asks locks them as well, and takes only what he has beyond
+-- them. So of two who ask at the same moment one gets the last place at most.
 WITH lim AS MATERIALIZED (
     SELECT l.name FROM :schema.concurrency_limit l WHERE l.name = $1
 ), line AS MATERIALIZED (
     SELECT count(*) AS others,
-           count(*) FILTER (WHERE t.number < coalesce((SELECT m.number FROM :schema.ticket m WHERE m.name = $1 AND m.holder = $2), t.number + 1)) AS before
+           count(*) FILTER (WHERE t.number < coalesce((SELECT m.number FROM :schema.ticket m WHERE m.name = $1
+               AND m.holder = $2), t.number + 1)) AS before
     FROM lim JOIN :schema.ticket t ON t.name = lim.name
     WHERE t.holder <> $2 AND t.expires > clock_timestamp()
 ), room AS MATERIALIZED (
     SELECT c.free - c.draining AS free, c.draining FROM (
-        SELECT count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp()) AND NOT :schema.in_hand(s.xmax)) AS free,
-               count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp() OR :schema.in_hand(s.xmax))) AS draining
+        SELECT count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
+            AND NOT :schema.in_hand(s.xmax)) AS free,
+               count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp()
+                   OR :schema.in_hand(s.xmax))) AS draining
         FROM lim JOIN :schema.slot s ON s.name = lim.name) c
 ), locked AS MATERIALIZED (
     SELECT free.name, free.no FROM lim CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s
         WHERE s.name = lim.name AND s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
         ORDER BY s.no
-        LIMIT (SELECT CASE WHEN line.before < room.free THEN least($3::bigint, greatest(1, room.free - line.others)) + room.draining ELSE 0 END FROM line, room)
+        LIMIT (SELECT CASE WHEN line.before < room.free THEN least($3::bigint, greatest(1,
+            room.free - line.others)) + room.draining ELSE 0 END FROM line, room)
         FOR UPDATE SKIP LOCKED) free
 ), chosen AS MATERIALIZED (
     SELECT l.name, l.no FROM locked l ORDER BY l.no
     LIMIT (SELECT greatest(0, count(*) - (SELECT room.draining FROM room)) FROM locked)
 ), taken AS (
     UPDATE :schema.slot s
-    SET holder = $2, epoch = s.epoch + 1, granted = clock_timestamp(), expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
+    SET holder = $2, epoch = s.epoch + 1, granted = clock_timestamp(),
+        expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
     FROM chosen c WHERE s.name = c.name AND s.no = c.no
     RETURNING s.no, s.epoch
 ), got AS MATERIALIZED (
     SELECT count(*) AS slots FROM taken
 ), served AS (
     -- Nothing is joined here: from version 17 on, the planner would begin with the ticket.
-    DELETE FROM :schema.ticket t WHERE EXISTS (SELECT FROM lim) AND (SELECT got.slots FROM got) >= $3 AND t.name = $1 AND t.holder = $2
+    DELETE FROM :schema.ticket t WHERE EXISTS (SELECT FROM lim) AND (SELECT got.slots FROM got) >= $3 AND t.name = $1
+        AND t.holder = $2
 ), queued AS (
     -- Who got something and wants more goes to the end of the line.
     INSERT INTO :schema.ticket AS t (name, holder, expires)
@@ -63,12 +69,13 @@ FROM (SELECT) one LEFT JOIN LATERAL (
     FOR UPDATE SKIP LOCKED) seat ON true;
 
 -- name: held
--- A slot whose time is over is nobody's, also when nobody else has got it: a disabled one counts as given back. One that is
--- held now is given to nobody until this transaction ends.
+-- A slot whose time is over is nobody's, also when nobody else has got it: a disabled one counts as given back. One
+-- that is held now is given to nobody until this transaction ends.
 SELECT u.n FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.slot s
-    WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch AND s.expires > clock_timestamp()
+    WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch
+        AND s.expires > clock_timestamp()
     FOR UPDATE) ours;
 
 -- name: release
@@ -80,21 +87,24 @@ WITH ours AS MATERIALIZED (
         WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch
         FOR UPDATE) found
 ), freed AS (
-    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name AND s.no = o.no
+    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name
+        AND s.no = o.no
     RETURNING s.name
 )
 SELECT f.name, count(*), EXISTS (SELECT FROM :schema.ticket t WHERE t.name = f.name AND t.expires > clock_timestamp())
 FROM freed f GROUP BY f.name;
 
 -- name: renew
--- Waits for nobody: a slot that is locked is being finished, or the limit is being changed, and it is not lost for that.
+-- Waits for nobody: a slot that is locked is being finished, or the limit is being changed, and it is not lost for
+-- that.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 ), ours AS MATERIALIZED (
     SELECT u.n, found.* FROM asked u
     CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s
-        WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch AND s.expires > clock_timestamp()
+        WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch
+            AND s.expires > clock_timestamp()
         FOR UPDATE SKIP LOCKED) found
 ), renewed AS (
     UPDATE :schema.slot s SET expires = clock_timestamp() + $5::bigint * interval '1 microsecond'
@@ -103,7 +113,8 @@ WITH asked AS MATERIALIZED (
 )
 SELECT u.n, still.no IS NOT NULL FROM asked u LEFT JOIN LATERAL (
     SELECT s.no FROM :schema.slot s
-    WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch AND s.expires > clock_timestamp()) still ON true
+    WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch
+        AND s.expires > clock_timestamp()) still ON true
 WHERE NOT EXISTS (SELECT FROM renewed r WHERE r.n = u.n);
 
 -- name: withdraw
@@ -116,16 +127,19 @@ WITH ours AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s WHERE s.name = l.name AND s.holder = $1 ORDER BY s.no FOR UPDATE) found
 ), freed AS (
-    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name AND s.no = o.no
+    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name
+        AND s.no = o.no
     RETURNING s.name
 ), left_line AS (
-    DELETE FROM :schema.ticket t USING :schema.concurrency_limit l WHERE t.name = l.name AND t.holder = $1 RETURNING t.name
+    DELETE FROM :schema.ticket t USING :schema.concurrency_limit l WHERE t.name = l.name AND t.holder = $1
+        RETURNING t.name
 )
 SELECT count(:schema.nudge($2, 'limit:' || gone.name))
 FROM (SELECT name FROM freed UNION SELECT name FROM left_line) gone;
 
 -- name: call
-SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, 'limit:' || name)::text FROM unnest($2::text[]) name;
+SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, 'limit:' || name)::text
+    FROM unnest($2::text[]) name;
 
 -- name: prune
 DELETE FROM :schema.ticket t USING (
@@ -155,9 +169,11 @@ CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.enabled) AS enabled, count(*) FILTER (WHERE x.held) AS held,
            count(*) FILTER (WHERE x.held AND NOT s.enabled) AS draining
     FROM :schema.slot s
-    CROSS JOIN LATERAL (SELECT (s.holder IS NOT NULL AND s.expires > clock_timestamp()) OR :schema.in_hand(s.xmax) AS held) x
+    CROSS JOIN LATERAL (SELECT (s.holder IS NOT NULL AND s.expires > clock_timestamp())
+        OR :schema.in_hand(s.xmax) AS held) x
     WHERE s.name = l.name) s
 CROSS JOIN LATERAL (
-    SELECT count(*) AS waiting, min(t.since) AS oldest FROM :schema.ticket t WHERE t.name = l.name AND t.expires > clock_timestamp()) t
+    SELECT count(*) AS waiting, min(t.since) AS oldest FROM :schema.ticket t WHERE t.name = l.name
+        AND t.expires > clock_timestamp()) t
 WHERE $1 = '' OR l.name = $1
 ORDER BY l.name;

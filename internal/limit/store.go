@@ -19,7 +19,8 @@ var statements string
 // ErrNoLimit: there is no limit of that name.
 var ErrNoLimit = errors.New("there is no such limit")
 
-// CallPrefix begins the payload by which those who wait are called, and all who care of a change; the limit's name follows.
+// CallPrefix begins the payload by which those who wait are called, and all who care of a change; the limit's name
+// follows.
 const CallPrefix = "limit:"
 
 // Most is the largest limit. A grant reads every slot of its limit.

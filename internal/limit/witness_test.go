@@ -15,10 +15,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The witness: what holders and setters did is written down in the transactions that did it, by the database's clock, and
-// judged afterwards by looking at the intervals alone.
+// The witness: what holders and setters did is written down in the transactions that did it, by the database's clock,
+// and judged afterwards by looking at the intervals alone.
 const witnessTables = `
-	CREATE TABLE :schema.witness (name text, no int, epoch bigint, holder text, asked timestamptz, sent timestamptz, begun timestamptz, until timestamptz, ended timestamptz, PRIMARY KEY (name, no, epoch));
+	CREATE TABLE :schema.witness (name text, no int, epoch bigint, holder text, asked timestamptz, sent timestamptz,
+	begun timestamptz, until timestamptz, ended timestamptz, PRIMARY KEY (name, no, epoch));
 	CREATE TABLE :schema.witness_limit (n int, at timestamptz, over timestamptz);
 	GRANT ALL ON :schema.witness, :schema.witness_limit TO PUBLIC`
 
@@ -59,13 +60,15 @@ func (s *server) begin(ctx context.Context) (slots []limit.Slot, err error) {
 				return err
 			}
 		}
-		g, err := s.store.Grant(context.WithoutCancel(ctx), tx, limit.Request{Name: "billing", Holder: s.holder(), Want: 1 + rand.IntN(2), TTL: witnessTTL})
+		g, err := s.store.Grant(context.WithoutCancel(ctx), tx,
+			limit.Request{Name: "billing", Holder: s.holder(), Want: 1 + rand.IntN(2), TTL: witnessTTL})
 		if err != nil {
 			return err
 		}
 		slots = g.Slots
 		for _, slot := range slots {
-			_, err := tx.Exec(context.WithoutCancel(ctx), s.schema.Render(`INSERT INTO :schema.witness SELECT $1, $2, $3, $4, $5, now(), granted, expires
+			_, err := tx.Exec(context.WithoutCancel(ctx),
+				s.schema.Render(`INSERT INTO :schema.witness SELECT $1, $2, $3, $4, $5, now(), granted, expires
 				FROM :schema.slot WHERE name = $1 AND no = $2`), slot.Name, slot.No, slot.Epoch, slot.Holder, s.asked)
 			if err != nil {
 				return err
@@ -79,7 +82,8 @@ func (s *server) begin(ctx context.Context) (slots []limit.Slot, err error) {
 	return slots, err
 }
 
-// hold is the work: it goes well, or its process dies, or it sleeps for longer than its time and goes on as if nothing were.
+// hold is the work: it goes well, or its process dies, or it sleeps for longer than its time and goes on as if nothing
+// were.
 func (s *server) hold(ctx context.Context, slots []limit.Slot) error {
 	switch fate := rand.IntN(20); {
 	case fate < 2:
@@ -107,7 +111,8 @@ func (s *server) beat(ctx context.Context, slots []limit.Slot) error {
 		}
 		for _, slot := range slots {
 			_, err := tx.Exec(ctx, s.schema.Render(`UPDATE :schema.witness w SET until = s.expires FROM :schema.slot s
-				WHERE (w.name, w.no, w.epoch) = ($1, $2, $3) AND (s.name, s.no, s.epoch, s.holder) = ($1, $2, $3, $4)`), slot.Name, slot.No, slot.Epoch, slot.Holder)
+				WHERE (w.name, w.no, w.epoch) = ($1, $2, $3) AND (s.name, s.no, s.epoch, s.holder) = ($1, $2, $3, $4)`),
+				slot.Name, slot.No, slot.Epoch, slot.Holder)
 			if err != nil {
 				return err
 			}
@@ -128,7 +133,8 @@ func (s *server) finish(ctx context.Context, slots []limit.Slot) error {
 			if !held[n] {
 				continue
 			}
-			_, err := tx.Exec(ctx, s.schema.Render("UPDATE :schema.witness SET ended = clock_timestamp() WHERE (name, no, epoch) = ($1, $2, $3)"), slot.Name, slot.No, slot.Epoch)
+			_, err := tx.Exec(ctx, s.schema.Render("UPDATE :schema.witness SET ended = clock_timestamp() WHERE "+
+				"(name, no, epoch) = ($1, $2, $3)"), slot.Name, slot.No, slot.Epoch)
 			if err != nil {
 				return err
 			}
@@ -152,7 +158,8 @@ func (w *world) change(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.pool.Exec(ctx, w.schema.Render("UPDATE :schema.witness_limit SET over = clock_timestamp() WHERE over IS NULL"))
+	_, err = w.pool.Exec(ctx, w.schema.Render("UPDATE :schema.witness_limit SET over = clock_timestamp() WHERE "+
+		"over IS NULL"))
 	return err
 }
 
@@ -169,7 +176,9 @@ type term struct {
 
 func (w *world) terms() []term {
 	w.t.Helper()
-	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(`SELECT no, epoch, holder, asked, sent, begun, coalesce(ended, until), ended IS NOT NULL FROM :schema.witness ORDER BY begun`))
+	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(
+		`SELECT no, epoch, holder, asked, sent, begun, coalesce(ended, until), ended IS NOT NULL FROM :schema.witness
+			ORDER BY begun`))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -187,7 +196,8 @@ type era struct {
 
 func (w *world) eras() []era {
 	w.t.Helper()
-	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(`SELECT n, at, over FROM :schema.witness_limit ORDER BY at`))
+	rows, err := w.pool.Query(w.t.Context(), w.schema.Render(
+		`SELECT n, at, over FROM :schema.witness_limit ORDER BY at`))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -218,12 +228,13 @@ func (e era) before(all []term) (before []term) {
 	return before
 }
 
-// judge looks at every moment at which somebody began. At each the number under way is at most the limit, and, until they have
-// ended, those that were too many when it was lowered.
+// judge looks at every moment at which somebody began. At each the number under way is at most the limit, and, until
+// they have ended, those that were too many when it was lowered.
 func judge(t *testing.T, all []term, eras []era) (most int) {
 	t.Helper()
 	for _, one := range all {
-		k, _ := slices.BinarySearchFunc(eras, one.Begun, func(e era, at time.Time) int { return cmp.Or(e.At.Compare(at), -1) })
+		k, _ := slices.BinarySearchFunc(eras, one.Begun,
+			func(e era, at time.Time) int { return cmp.Or(e.At.Compare(at), -1) })
 		if k == 0 {
 			t.Fatalf("a slot was granted before there was a limit: %+v", one)
 		}
@@ -236,7 +247,8 @@ func judge(t *testing.T, all []term, eras []era) (most int) {
 		}
 		bound := eras[k-1].N + min(old, max(0, len(before)-eras[k-1].N))
 		if len(now) > bound {
-			t.Errorf("%d holders, and the limit is %d since %v with %d then: %+v", len(now), eras[k-1].N, eras[k-1].At, len(before), now)
+			t.Errorf("%d holders, and the limit is %d since %v with %d then: %+v", len(now), eras[k-1].N, eras[k-1].At,
+				len(before), now)
 		}
 		most = max(most, len(now))
 	}
@@ -283,7 +295,8 @@ func TestWitnessSeesNoMomentAboveTheLimit(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d terms, %d of them finished, under %d limits; at most %d at once; served %v, the longest wait %v", len(terms), finished, len(eras), most, served, waited)
+	t.Logf("%d terms, %d of them finished, under %d limits; at most %d at once; served %v, the longest wait %v",
+		len(terms), finished, len(eras), most, served, waited)
 	if len(served) != servers || waited > lasts/2 {
 		t.Errorf("a server was starved: served %v, the longest wait %v", served, waited)
 	}

@@ -58,7 +58,8 @@ func (w *world) ask(holder string, want int) limit.Granted {
 
 func (w *world) askIn(tx pgx.Tx, holder string, want int) limit.Granted {
 	w.t.Helper()
-	g, err := w.store.Grant(w.t.Context(), tx, limit.Request{Name: "billing", Holder: holder, Want: want, TTL: time.Hour, Patience: time.Hour})
+	g, err := w.store.Grant(w.t.Context(), tx,
+		limit.Request{Name: "billing", Holder: holder, Want: want, TTL: time.Hour, Patience: time.Hour})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -125,7 +126,8 @@ func (w *world) expire(holder string) {
 func (w *world) story() string {
 	text := ""
 	for _, sql := range []string{
-		"SELECT l::text FROM :schema.concurrency_limit l ORDER BY name", "SELECT s::text FROM :schema.slot s ORDER BY name, no",
+		"SELECT l::text FROM :schema.concurrency_limit l ORDER BY name", "SELECT s::text FROM :schema.slot s ORDER " +
+			"BY name, no",
 		"SELECT t::text FROM :schema.ticket t ORDER BY name, number",
 	} {
 		rows, err := w.pool.Query(context.WithoutCancel(w.t.Context()), w.schema.Render(sql))

@@ -36,8 +36,8 @@ func (f *force) hire(ctx context.Context) error {
 	return err
 }
 
-// blow writes down what happens to a worker. The moment is after a kill and before a stop: a run has ended by then, and a lease
-// that is over so long after a stop is over.
+// blow writes down what happens to a worker. The moment is after a kill and before a stop: a run has ended by then, and
+// a lease that is over so long after a stop is over.
 func (f *force) blow(ctx context.Context, m *crew.Process, kind string) error {
 	_, err := f.pool.Exec(ctx, `INSERT INTO witness.blow (worker, kind) VALUES ($1, $2)`, m.Name, kind)
 	return err
@@ -118,7 +118,8 @@ func (f *force) strike(ctx context.Context, random *rand.Rand) error {
 
 // finish lets the rest run, which takes no time any more.
 func (f *force) finish(ctx context.Context, b *bus.Bus) error {
-	if _, err := f.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE until IS NULL`); err != nil {
+	if _, err := f.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp()
+		WHERE until IS NULL`); err != nil {
 		return err
 	}
 	if _, err := f.pool.Exec(ctx, `UPDATE witness.quick SET yes = true`); err != nil {
@@ -163,7 +164,8 @@ func setLimit(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, n int) error 
 	return err
 }
 
-// dieAtDefaults kills a worker whose handlers run, and measures how long it takes until all of them run again in another.
+// dieAtDefaults kills a worker whose handlers run, and measures how long it takes until all of them run again in
+// another.
 func dieAtDefaults(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, dsn string) (time.Duration, error) {
 	const n = 10
 	first, err := worker{Name: "first", DSN: dsn, Defaults: true}.start()
@@ -176,10 +178,15 @@ func dieAtDefaults(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, dsn stri
 		}
 	}
 	running := func(name string) (count int, last, now time.Time, err error) {
-		err = pool.QueryRow(ctx, `SELECT count(*), coalesce(max(began), now()), clock_timestamp() FROM witness.run WHERE worker = $1 AND n < 0`, name).Scan(&count, &last, &now)
+		err = pool.QueryRow(ctx, `SELECT count(*), coalesce(max(began), now()), clock_timestamp() FROM witness.run
+			WHERE worker = $1 AND n < 0`, name).Scan(&count, &last, &now)
 		return count, last, now, err
 	}
-	if err := await(ctx, 30*time.Second, func() (bool, error) { got, _, _, err := running("first"); return got == n, err }); err != nil {
+	if err := await(ctx, 30*time.Second, func() (bool, error) {
+		got, _, _, err := running("first")
+		return got == n,
+			err
+	}); err != nil {
 		return 0, fmt.Errorf("slow jobs begin: %w", err)
 	}
 	second, err := worker{Name: "second", DSN: dsn, Defaults: true}.start()

@@ -1,5 +1,5 @@
-// Command limits puts two promises of leased endpoints to the test, in worker processes that are killed and stopped at random: that of a
-// cluster-wide limit, which changes all the time, and that of Ordered: Strict.
+// Command limits puts two promises of leased endpoints to the test, in worker processes that are killed and stopped at
+// random: that of a cluster-wide limit, which changes all the time, and that of Ordered: Strict.
 //
 //	make limits
 //	make order
@@ -20,9 +20,10 @@
 //
 // # What is counted in order
 //
-// 20 keys have 1,000 messages each, which are all there at the beginning. One run of a handler in twenty fails. Handlers write into
-// a ledger when they begin and end, and whether their process had the lane of the key at that moment. A run lasts until its
-// handler has ended, or its process, or the lane of a process that stands still. Afterwards:
+// 20 keys have 1,000 messages each, which are all there at the beginning. One run of a handler in twenty fails.
+// Handlers write into a ledger when they begin and end, and whether their process had the lane of the key at that
+// moment. A run lasts until its handler has ended, or its process, or the lane of a process that stands still.
+// Afterwards:
 //
 //   - overtakes: runs of messages before which a later one of their key had begun;
 //   - together: runs that began while another one of their key lasted;

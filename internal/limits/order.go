@@ -39,7 +39,8 @@ const (
 	drainMost = 5 * time.Minute
 )
 
-// order lets processes handle messages in Ordered: Strict while they are killed and frozen, and judges from their ledger.
+// order lets processes handle messages in Ordered: Strict while they are killed and frozen, and judges from their
+// ledger.
 func order(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, dsn string) error {
 	b, err := prepareOrder(ctx, pool, o)
 	if err != nil {
@@ -71,8 +72,8 @@ func order(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, dsn 
 	return nil
 }
 
-// prepareOrder makes the schema, the ledger and the two queues, and sends all messages: the backlog is longer than what all processes
-// together have in hand.
+// prepareOrder makes the schema, the ledger and the two queues, and sends all messages: the backlog is longer than what
+// all processes together have in hand.
 func prepareOrder(ctx context.Context, pool *pgxpool.Pool, o ordering) (*bus.Bus, error) {
 	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
 		return nil, err
@@ -160,7 +161,8 @@ var errRanOut = errors.New("the messages ran out before the last blow: send more
 // settle lets the rest run, which takes no time any more, and judges.
 func (v *orderVerdict) settle(ctx context.Context, o ordering, pool *pgxpool.Pool, b *bus.Bus) error {
 	var over time.Time
-	if err := pool.QueryRow(ctx, `UPDATE ledger.quick SET yes = true RETURNING clock_timestamp()`).Scan(&over); err != nil {
+	if err := pool.QueryRow(ctx, `UPDATE ledger.quick SET yes = true RETURNING clock_timestamp()`).Scan(
+		&over); err != nil {
 		return err
 	}
 	if left, err := inQueues(ctx, b); err != nil || left == 0 {
@@ -173,7 +175,8 @@ func (v *orderVerdict) settle(ctx context.Context, o ordering, pool *pgxpool.Poo
 	if err != nil {
 		return fmt.Errorf("wait until every message is handled: %w", err)
 	}
-	return pool.QueryRow(ctx, orderSQL("verdict"), o.keys, o.messages, over).Scan(&v.overtakes, &v.together, &v.late, &v.lost, &v.doubled,
+	return pool.QueryRow(ctx, orderSQL("verdict"), o.keys, o.messages, over).Scan(&v.overtakes, &v.together, &v.late,
+		&v.lost, &v.doubled,
 		&v.runs, &v.failed, &v.zombies, &v.kills, &v.freezes, &v.idle)
 }
 
@@ -187,12 +190,15 @@ func inQueues(ctx context.Context, b *bus.Bus) (left int64, err error) {
 }
 
 func (v *orderVerdict) line(s settings, o ordering) string {
-	return fmt.Sprintf("order: seconds=%.0f workers=%d keys=%d messages=%d runs=%d failed=%d zombies=%d kills=%d freezes=%d overtakes=%d together=%d late=%d lost=%d doubled=%d idle=%.1fs",
-		v.chaos.Seconds(), s.workers, o.keys, o.keys*o.messages, v.runs, v.failed, v.zombies, v.kills, v.freezes, v.overtakes, v.together, v.late, v.lost, v.doubled, v.idle.Seconds())
+	return fmt.Sprintf("order: seconds=%.0f workers=%d keys=%d messages=%d runs=%d failed=%d zombies=%d kills=%d "+
+		"freezes=%d overtakes=%d together=%d late=%d lost=%d doubled=%d idle=%.1fs",
+		v.chaos.Seconds(), s.workers, o.keys, o.keys*o.messages, v.runs, v.failed, v.zombies, v.kills, v.freezes,
+		v.overtakes, v.together, v.late, v.lost, v.doubled, v.idle.Seconds())
 }
 
 func (v *orderVerdict) broken(o ordering) bool {
-	return v.overtakes+v.together+v.late+v.lost+v.doubled > 0 || v.idle > idleMost || v.kills != o.kills || v.freezes != o.freezes
+	return v.overtakes+v.together+v.late+v.lost+v.doubled > 0 || v.idle > idleMost || v.kills != o.kills ||
+		v.freezes != o.freezes
 }
 
 // namedSQL is a statement of a file that names its own schema.

@@ -56,12 +56,14 @@ func (w orderly) host(b *bus.Bus) (*edda.Host, error) {
 	return edda.NewHost(w.pool, working, counting)
 }
 
-// turn tells the ledger when it begins and when it ends, each in a transaction of its own. The end is told also when the claim was lost.
+// turn tells the ledger when it begins and when it ends, each in a transaction of its own. The end is told also when
+// the claim was lost.
 func (w orderly) turn(ctx *bus.Context, m turn) (err error) {
 	var no int64
 	var quick bool
 	// Not cancelled: the ledger would have a beginning, and this process would not know of which run.
-	if err := w.pool.QueryRow(context.WithoutCancel(ctx), orderSQL("begin"), m.Key, m.N, w.worker, os.Getpid()).Scan(&no, &quick); err != nil {
+	if err := w.pool.QueryRow(context.WithoutCancel(ctx), orderSQL("begin"), m.Key, m.N, w.worker,
+		os.Getpid()).Scan(&no, &quick); err != nil {
 		return err
 	}
 	defer func() {

@@ -39,8 +39,10 @@ type verdict struct {
 }
 
 func (v verdict) line(s settings) string {
-	return fmt.Sprintf("limits: seconds=%.0f workers=%d runs=%d changes=%d kills=%d stops=%d above=%d stale=%d lost=%d doubled=%d starved=%d unused=%.1fs again=%.1fs",
-		s.length.Seconds(), s.workers, v.runs, v.changes, v.kills, v.stops, v.above, v.stale, v.lost, v.doubled, v.starved, v.unused.Seconds(), v.again.Seconds())
+	return fmt.Sprintf("limits: seconds=%.0f workers=%d runs=%d changes=%d kills=%d stops=%d above=%d stale=%d "+
+		"lost=%d doubled=%d starved=%d unused=%.1fs again=%.1fs",
+		s.length.Seconds(), s.workers, v.runs, v.changes, v.kills, v.stops, v.above, v.stale, v.lost, v.doubled,
+		v.starved, v.unused.Seconds(), v.again.Seconds())
 }
 
 func (v verdict) broken() bool {
@@ -63,7 +65,8 @@ func judge(ctx context.Context, pool *pgxpool.Pool) (v verdict, err error) {
 	if err != nil {
 		return v, fmt.Errorf("read the changes: %w", err)
 	}
-	err = pool.QueryRow(ctx, witnessSQL("counts"), backlog).Scan(&v.stale, &v.lost, &v.doubled, &v.runs, &v.kills, &v.stops, &v.starved)
+	err = pool.QueryRow(ctx, witnessSQL("counts"), backlog).Scan(&v.stale, &v.lost, &v.doubled, &v.runs, &v.kills,
+		&v.stops, &v.starved)
 	v.changes = len(changes)
 	v.above = above(spans, changes)
 	v.unused = unused(spans, changes)
@@ -81,10 +84,12 @@ func above(spans []span, changes []change) (n int) {
 		}
 		if running > allowed(changes, s.began) {
 			n++
-			fmt.Printf("above: slot %d epoch %d of %s began at %v as number %d of %d\n", s.slot, s.epoch, s.worker, s.began.Format(time.StampMicro), running, allowed(changes, s.began))
+			fmt.Printf("above: slot %d epoch %d of %s began at %v as number %d of %d\n", s.slot, s.epoch, s.worker,
+				s.began.Format(time.StampMicro), running, allowed(changes, s.began))
 			for _, other := range spans[:i] {
 				if other.ended.After(s.began) {
-					fmt.Printf("  beside slot %d epoch %d of %s from %v to %v\n", other.slot, other.epoch, other.worker, other.began.Format(time.StampMicro), other.ended.Format(time.StampMicro))
+					fmt.Printf("  beside slot %d epoch %d of %s from %v to %v\n", other.slot, other.epoch, other.worker,
+						other.began.Format(time.StampMicro), other.ended.Format(time.StampMicro))
 				}
 			}
 		}
@@ -92,8 +97,8 @@ func above(spans []span, changes []change) (n int) {
 	return n
 }
 
-// allowed is the largest limit that may have been in force when a handler that began at t was granted its slot, which was a
-// little before.
+// allowed is the largest limit that may have been in force when a handler that began at t was granted its slot, which
+// was a little before.
 func allowed(changes []change, t time.Time) (n int) {
 	const grantedBefore = 500 * time.Millisecond
 	for i, c := range changes {

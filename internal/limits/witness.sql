@@ -1,6 +1,7 @@
 -- name: create
 CREATE SCHEMA witness;
-CREATE TABLE witness.run (slot int, epoch bigint, worker text, n int, holds boolean, began timestamptz DEFAULT clock_timestamp(), ended timestamptz, PRIMARY KEY (slot, epoch));
+CREATE TABLE witness.run (slot int, epoch bigint, worker text, n int, holds boolean,
+    began timestamptz DEFAULT clock_timestamp(), ended timestamptz, PRIMARY KEY (slot, epoch));
 CREATE TABLE witness.effect (n int, slot int, epoch bigint, sent timestamptz);
 -- What we did: changes of the limit, with the time before and after, and blows to workers.
 CREATE TABLE witness.change (slots int, asked timestamptz, done timestamptz);
@@ -15,7 +16,8 @@ CREATE TABLE witness.worker (name text, since timestamptz DEFAULT clock_timestam
 -- A process that was stopped between its grant and this moment has lost its slot without knowing, and holds nothing.
 WITH i AS (
     INSERT INTO witness.run (slot, epoch, worker, n, holds)
-    SELECT $1, $2, $3, $4, EXISTS (SELECT FROM edda.slot s WHERE s.name = 'jobs' AND s.no = $1 AND s.epoch = $2 AND s.expires > clock_timestamp()))
+    SELECT $1, $2, $3, $4, EXISTS (SELECT FROM edda.slot s WHERE s.name = 'jobs' AND s.no = $1 AND s.epoch = $2
+        AND s.expires > clock_timestamp()))
 SELECT yes FROM witness.quick;
 
 -- name: end
@@ -34,8 +36,10 @@ WHERE s.name = 'jobs' AND s.holder IS NOT NULL AND r.worker = $1;
 -- stopped for longer, or the next run in its slot.
 SELECT r.slot, r.epoch, r.worker, r.began,
        least(coalesce(r.ended, 'infinity'),
-             coalesce((SELECT min(b.at) FROM witness.blow b WHERE b.kind = 'kill' AND b.worker = r.worker AND b.at >= r.began), 'infinity'),
-             coalesce((SELECT min(x.expires) FROM witness.expiry x WHERE x.slot = r.slot AND x.epoch = r.epoch), 'infinity'),
+             coalesce((SELECT min(b.at) FROM witness.blow b WHERE b.kind = 'kill' AND b.worker = r.worker
+                 AND b.at >= r.began), 'infinity'),
+             coalesce((SELECT min(x.expires) FROM witness.expiry x WHERE x.slot = r.slot AND x.epoch = r.epoch),
+                 'infinity'),
              coalesce((SELECT min(n.began) FROM witness.run n WHERE n.slot = r.slot AND n.epoch > r.epoch), 'infinity'))
 FROM witness.run r WHERE r.n >= 0 AND r.holds ORDER BY r.began;
 
@@ -44,8 +48,10 @@ SELECT slots, asked, done FROM witness.change ORDER BY done;
 
 -- name: counts
 SELECT (SELECT count(*) FROM witness.effect e WHERE EXISTS (
-            SELECT FROM witness.run n WHERE n.slot = e.slot AND (n.epoch > e.epoch AND n.began < e.sent OR n.epoch = e.epoch AND NOT n.holds))),
-       (SELECT count(*) FROM generate_series(0, $1::int - 1) n WHERE NOT EXISTS (SELECT FROM witness.effect e WHERE e.n = n)),
+            SELECT FROM witness.run n WHERE n.slot = e.slot AND (n.epoch > e.epoch AND n.began < e.sent
+                OR n.epoch = e.epoch AND NOT n.holds))),
+       (SELECT count(*) FROM generate_series(0, $1::int - 1) n WHERE NOT EXISTS (SELECT FROM witness.effect e
+           WHERE e.n = n)),
        (SELECT count(*) - count(DISTINCT e.n) FROM witness.effect e),
        (SELECT count(*) FROM witness.run WHERE n >= 0),
        (SELECT count(*) FROM witness.blow WHERE kind = 'kill'),

@@ -57,7 +57,8 @@ func work(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	b, err := bus.New(pool, bus.Options{Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	b, err := bus.New(pool, bus.Options{Logger: slog.New(
+		slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		return err
 	}

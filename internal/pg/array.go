@@ -167,7 +167,8 @@ func RegisterArrays(types *pgtype.Map) {
 	}
 }
 
-// EnsureArrays is RegisterArrays for a connection that may have been prepared before: registering costs more than a statement.
+// EnsureArrays is RegisterArrays for a connection that may have been prepared before: registering costs more than a
+// statement.
 func EnsureArrays(types *pgtype.Map) {
 	if t, ok := types.TypeForOID(pgtype.UUIDArrayOID); ok {
 		if _, done := t.Codec.(arrayCodec); done {

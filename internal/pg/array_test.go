@@ -28,7 +28,8 @@ func TestArraysAsText(t *testing.T) {
 	t.Parallel()
 	conn := connect(t)
 	types := conn.TypeMap()
-	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID, pgtype.TIDArrayOID} {
+	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,
+		pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID, pgtype.TIDArrayOID} {
 		array, _ := types.TypeForOID(oid)
 		element := *array.Codec.(*pgtype.ArrayCodec).ElementType
 		element.Codec = textOnly{element.Codec}
@@ -50,7 +51,8 @@ func testArrays(t *testing.T, mode pgx.QueryExecMode) {
 
 func testArraysOn(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 	t.Helper()
-	uuids, texts, byteas, ints, bigs, times, tids := pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Ints(), pg.BigInts(), pg.Timestamps(), pg.TIDs()
+	uuids, texts, byteas, ints, bigs, times, tids := pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Ints(), pg.BigInts(),
+		pg.Timestamps(), pg.TIDs()
 	uuids.UUID([16]byte{1})
 	uuids.Null()
 	texts.Text("")
@@ -86,7 +88,8 @@ func testArraysOn(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		kind := c.want[strings.LastIndex(c.want, "::"):]
 		var same bool
 		var got string
-		err := conn.QueryRow(t.Context(), "SELECT $1"+kind+" IS NOT DISTINCT FROM "+c.want+", left($1"+kind+"::text, 200)", mode, c.array).Scan(&same, &got)
+		err := conn.QueryRow(t.Context(), "SELECT $1"+kind+" IS NOT DISTINCT FROM "+c.want+", left($1"+kind+
+			"::text, 200)", mode, c.array).Scan(&same, &got)
 		if err != nil || !same || c.array.Len() != c.count {
 			t.Errorf("%s: got %s of %d elements, %v", c.want, got, c.array.Len(), err)
 		}

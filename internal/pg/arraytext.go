@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// arrayTextPlan writes an Array as text, for a connection whose owner has given its type a codec that knows no binary form.
+// arrayTextPlan writes an Array as text, for a connection whose owner has given its type a codec that knows no binary
+// form.
 type arrayTextPlan struct{}
 
 func (arrayTextPlan) Encode(value any, buf []byte) ([]byte, error) {
@@ -61,7 +62,8 @@ func elementText(element uint32, data []byte) string {
 		at := int64(binary.BigEndian.Uint64(data)) + postgresEpoch
 		return time.UnixMicro(at).UTC().Format("2006-01-02 15:04:05.999999Z07:00")
 	case pgtype.TIDOID:
-		return "(" + strconv.Itoa(int(binary.BigEndian.Uint32(data))) + "," + strconv.Itoa(int(binary.BigEndian.Uint16(data[4:]))) + ")"
+		return "(" + strconv.Itoa(int(binary.BigEndian.Uint32(data))) + "," +
+			strconv.Itoa(int(binary.BigEndian.Uint16(data[4:]))) + ")"
 	}
 	return string(data)
 }

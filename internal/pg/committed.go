@@ -10,23 +10,26 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ReadCommitted are the options of a transaction of Edda's own. Its statements wait for a lock and then read what the transaction before
-// them has written. At another level they would read what was there before they waited, or fail with a serialization failure.
+// ReadCommitted are the options of a transaction of Edda's own. Its statements wait for a lock and then read what the
+// transaction before them has written. At another level they would read what was there before they waited, or fail with
+// a serialization failure.
 var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 
-// What is sent around a statement or a batch that is a transaction by itself. The access mode stays as it is: a role that may only read
-// may no more. They have names, so that a test that breaks a connection at the commit of a batch of messages does not strike these.
+// What is sent around a statement or a batch that is a transaction by itself. The access mode stays as it is: a role
+// that may only read may no more. They have names, so that a test that breaks a connection at the commit of a batch of
+// messages does not strike these.
 const (
 	beginAlone  = "-- name: begin_alone\nbegin isolation level read committed"
 	commitAlone = "-- name: commit_alone\ncommit"
 )
 
-// Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation says for the database, the role or
-// the session. A statement or a batch outside of a transaction is one by itself: Exec, Row and SendBatch send it with BEGIN and COMMIT around
-// it, in the same round trip.
+// Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation says for the database,
+// the role or the session. A statement or a batch outside of a transaction is one by itself: Exec, Row and SendBatch
+// send it with BEGIN and COMMIT around it, in the same round trip.
 //
-// Four methods are those of the pool inside, as they are. Query and QueryRow are for statements that only read, of which a single one reads the
-// same at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use it through Conn.
+// Four methods are those of the pool inside, as they are. Query and QueryRow are for statements that only read, of
+// which a single one reads the same at every level. BeginTx takes the level from its caller, and Acquire gives a
+// connection out: use it through Conn.
 type Pool struct{ *pgxpool.Pool }
 
 // Committed wraps a pool.
@@ -99,7 +102,8 @@ func (c Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Com
 	return tag, c.SendBatch(ctx, b).Close()
 }
 
-// Row is QueryRow for a statement that writes. It runs when the row is scanned. Where there is no row it is committed all the same.
+// Row is QueryRow for a statement that writes. It runs when the row is scanned. Where there is no row it is committed
+// all the same.
 func (c Conn) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		none := false
@@ -133,8 +137,10 @@ func sendCommitted(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, done func(
 	whole.Queue(beginAlone)
 	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
 	whole.Queue(commitAlone)
-	r := &committedResults{BatchResults: conn.SendBatch(ctx, whole), rollBack: func() { rollBack(ctx, conn) }, done: done}
-	_, _ = r.Exec() // of BEGIN: the first result is that of the caller's first statement. An error is that of all that follow
+	r := &committedResults{BatchResults: conn.SendBatch(ctx, whole), rollBack: func() { rollBack(ctx, conn) },
+		done: done}
+	// of BEGIN: the first result is that of the caller's first statement. An error is that of all that follow
+	_, _ = r.Exec()
 	return r
 }
 
@@ -158,8 +164,8 @@ func (r *committedResults) Close() error {
 	return err
 }
 
-// rollBack ends the transaction that conn may be in, though ctx has ended. When that does not work within a second pgx closes the
-// connection, which ends it too.
+// rollBack ends the transaction that conn may be in, though ctx has ended. When that does not work within a second pgx
+// closes the connection, which ends it too.
 func rollBack(ctx context.Context, conn *pgx.Conn) {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return

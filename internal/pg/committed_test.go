@@ -76,7 +76,10 @@ func TestTransactionsAreReadCommittedWhateverTheDefaultIs(t *testing.T) {
 		expect("SendBatch", got, err)
 
 		got = ""
-		err = pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), level).Scan(&got) })
+		err = pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(),
+				level).Scan(&got)
+		})
 		expect("Begin", got, err)
 
 		for _, args := range [][]any{nil, {pg.Planned}} {
@@ -125,11 +128,13 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 		if err := db.Row(t.Context(), "INSERT INTO t VALUES (1) RETURNING a").Scan(&a); pg.Code(err) != "23505" {
 			t.Errorf("the COMMIT fails, and Row says %v", err)
 		}
-		if err := db.Row(t.Context(), "WITH i AS (INSERT INTO t VALUES (5)) SELECT 1 WHERE false").Scan(&a); !errors.Is(err, pgx.ErrNoRows) {
+		if err := db.Row(t.Context(), "WITH i AS (INSERT INTO t VALUES (5)) SELECT 1 WHERE false").Scan(&a); !errors.Is(
+			err, pgx.ErrNoRows) {
 			t.Errorf("no row: %v", err)
 		}
 		var rows []int
-		if err := db.Row(t.Context(), "SELECT array_agg(a ORDER BY a) FROM t").Scan(&rows); err != nil || len(rows) != 3 || rows[2] != 5 {
+		if err := db.Row(t.Context(), "SELECT array_agg(a ORDER BY a) FROM t").Scan(&rows); err != nil ||
+			len(rows) != 3 || rows[2] != 5 {
 			t.Errorf("the table has %v (%v), want 1, 2 and 5", rows, err)
 		}
 		if after := backend(); after != before {

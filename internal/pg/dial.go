@@ -16,8 +16,9 @@ var dialStatements string
 
 var dialling = sync.OnceValues(func() (Statements, error) { return Load(dialStatements, Schema{}) })
 
-// Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back. Such a connection may
-// hold a lock for as long as it lives, so the server is told to look often whether the client is still there. Close it with HangUp.
+// Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back.
+// Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the client is
+// still there. Close it with HangUp.
 func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	conn, err := connect(ctx, config)
 	if err != nil {
@@ -28,7 +29,8 @@ func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 		HangUp(ctx, conn)
 		return nil, err
 	}
-	// A server that cannot is as good as any other. In the simple protocol nothing is left in a session that is not ours.
+	// A server that cannot is as good as any other. In the simple protocol nothing is left in a session that is not
+	// ours.
 	_, _ = conn.Exec(ctx, asked.Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol, int64(conn.PgConn().PID()))
 	if config.AfterConnect != nil {
 		if err := config.AfterConnect(ctx, conn); err != nil {

@@ -1,7 +1,9 @@
 -- name: notice_vanished
--- Has the server notice within some eleven seconds that the client's machine is gone, whose session and locks would stay for hours otherwise. Only what
--- nobody has set, and only in a session of our own: that of a pooler has another number.
+-- Has the server notice within some eleven seconds that the client's machine is gone, whose session and locks would
+-- stay for hours otherwise. Only what nobody has set, and only in a session of our own: that of a pooler has another
+-- number.
 SELECT set_config(v.name, v.value, false)
-FROM (VALUES ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '10000')) v(name, value)
+FROM (VALUES ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
+    ('tcp_user_timeout', '10000')) v(name, value)
 JOIN pg_settings s ON s.name = v.name
 WHERE s.source = 'default' AND pg_backend_pid() = $1;

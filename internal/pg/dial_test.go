@@ -30,8 +30,10 @@ func TestServerNoticesAVanishedClient(t *testing.T) {
 			}
 			defer pg.HangUp(t.Context(), conn)
 			var got string
-			if err := conn.QueryRow(t.Context(), "SELECT concat_ws(' ', (current_setting('tcp_keepalives_idle')), current_setting('tcp_keepalives_interval'), "+
-				"current_setting('tcp_keepalives_count'), (SELECT setting FROM pg_settings WHERE name = 'tcp_user_timeout'))").Scan(&got); err != nil {
+			if err := conn.QueryRow(t.Context(), "SELECT concat_ws(' ', (current_setting('tcp_keepalives_idle')), "+
+				"current_setting('tcp_keepalives_interval'), "+
+				"current_setting('tcp_keepalives_count'), (SELECT setting FROM pg_settings WHERE name = "+
+				"'tcp_user_timeout'))").Scan(&got); err != nil {
 				t.Fatal(err)
 			}
 			if got != c.want {

@@ -14,7 +14,8 @@ import (
 // Class says what an error of Postgres means to the caller.
 type Class int
 
-// The classes, by the SQLSTATE that puts an error into one (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+// The classes, by the SQLSTATE that puts an error into one
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
 	Other          Class = iota // a bug, bad data, an ended context: 22…, 23…, 42… and whatever is not named below
 	Race                        // 40001, 40P01: another transaction won; run again
@@ -59,9 +60,9 @@ func Code(err error) string {
 	return ""
 }
 
-// Refused tells whether err is the server's word that the statement had no effect. An error of a pooler's own, made up because the
-// session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the statement: it may be a COMMIT that
-// took effect. 40003 says by its name that nobody knows.
+// Refused tells whether err is the server's word that the statement had no effect. An error of a pooler's own, made up
+// because the session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the statement:
+// it may be a COMMIT that took effect. 40003 says by its name that nobody knows.
 func Refused(err error) bool {
 	code := Code(err)
 	return code != "" && code != "40003" && !strings.HasPrefix(code, "08")

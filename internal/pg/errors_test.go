@@ -75,7 +75,8 @@ func TestClassOfCodes(t *testing.T) {
 		"53000": pg.Exhausted, "53100": pg.Exhausted, "53200": pg.Exhausted, "53300": pg.Exhausted,
 		"42P01": pg.Unprepared, "42703": pg.Unprepared, "3F000": pg.Unprepared, "42883": pg.Unprepared,
 		"42501": pg.Denied, pg.GuardCode: pg.GuardFailed, "42P05": pg.Mispooled, "26000": pg.Mispooled,
-		"22P02": pg.Other, "23505": pg.Other, "40002": pg.Other, "54000": pg.Other, "XX000": pg.Other, "ED002": pg.Other,
+		"22P02": pg.Other, "23505": pg.Other, "40002": pg.Other, "54000": pg.Other, "XX000": pg.Other,
+		"ED002": pg.Other,
 	} {
 		_, err := conn.Exec(t.Context(), "DO $$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = '"+code+"'; END $$")
 		if pg.Code(err) != code {
@@ -201,7 +202,8 @@ func TestClassOfWhatIsNotTheDatabase(t *testing.T) {
 
 func TestConstraint(t *testing.T) {
 	t.Parallel()
-	_, err := connect(t).Exec(t.Context(), "CREATE TEMP TABLE t (a int CONSTRAINT never CHECK (false)); INSERT INTO t VALUES (1)")
+	_, err := connect(t).Exec(t.Context(), "CREATE TEMP TABLE t (a int CONSTRAINT never CHECK (false)); INSERT "+
+		"INTO t VALUES (1)")
 	if got := pg.Constraint(fmt.Errorf("insert: %w", err)); got != "never" {
 		t.Errorf("constraint %q of %v", got, err)
 	}
@@ -219,8 +221,10 @@ func (a answer) SQLState() string { return string(a) }
 func TestRefusedIsTheServersWord(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
-		answer("40001"): true, answer("23505"): true, answer("57P01"): true, // sent by a session that ends before it commits
-		answer("08P01"): false, answer("08006"): false, answer("40003"): false, net.ErrClosed: false, context.Canceled: false,
+		// sent by a session that ends before it commits
+		answer("40001"): true, answer("23505"): true, answer("57P01"): true,
+		answer("08P01"): false, answer("08006"): false, answer("40003"): false, net.ErrClosed: false,
+		context.Canceled: false,
 	} {
 		if got := pg.Refused(fmt.Errorf("commit: %w", err)); got != want {
 			t.Errorf("%v: refused %v, want %v", err, got, want)

@@ -19,9 +19,9 @@ var hearing = sync.OnceValues(func() (Statements, error) { return Load(hearState
 // Quiet is how long a listener believes in silence, and how long it then waits for an answer.
 const Quiet = 5 * time.Second
 
-// Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover of its machine, leaves
-// a connection on which nothing comes any more, and no error either. So after each Quiet without a notification it asks, and its
-// error says that nobody has answered.
+// Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover
+// of its machine, leaves a connection on which nothing comes any more, and no error either. So after each Quiet without
+// a notification it asks, and its error says that nobody has answered.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	asked, err := hearing()
 	if err != nil {

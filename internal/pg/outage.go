@@ -14,9 +14,9 @@ const (
 	outageEndsAfter = time.Second // without a failure
 )
 
-// Outage keeps a log readable while the database is away, when everything that runs warns, again and again. Of the warnings that are given to its
-// loggers with an error that says so, the first is logged as it is, the others with the level Debug. Once a minute, and at the end, a
-// warning tells how long it has lasted. Safe for concurrent use.
+// Outage keeps a log readable while the database is away, when everything that runs warns, again and again. Of the
+// warnings that are given to its loggers with an error that says so, the first is logged as it is, the others with the
+// level Debug. Once a minute, and at the end, a warning tells how long it has lasted. Safe for concurrent use.
 type Outage struct {
 	log *slog.Logger
 	on  atomic.Bool
@@ -31,7 +31,8 @@ type Outage struct {
 // NewOutage makes an Outage that logs to log.
 func NewOutage(log *slog.Logger) *Outage { return &Outage{log: log} }
 
-// Logger makes a logger for warnings of what will be tried again, which writes to to. Their attribute "error" is what is looked at.
+// Logger makes a logger for warnings of what will be tried again, which writes to to. Their attribute "error" is what
+// is looked at.
 func (o *Outage) Logger(to *slog.Logger) *slog.Logger {
 	return slog.New(outageHandler{to.Handler(), o})
 }

@@ -15,20 +15,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// An outage is one warning when it begins, one a minute while it lasts, and one when it ends, however many warn meanwhile.
+// An outage is one warning when it begins, one a minute while it lasts, and one when it ends, however many warn
+// meanwhile.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		begun := time.Now()
-		log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				a.Value = slog.StringValue(a.Value.Time().Sub(begun).String())
-			} else if a.Key == "since" {
-				a.Value = slog.DurationValue(a.Value.Time().Sub(begun))
-			}
-			return a
-		}}))
+		log := slog.New(slog.NewTextHandler(&said,
+			&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					a.Value = slog.StringValue(a.Value.Time().Sub(begun).String())
+				} else if a.Key == "since" {
+					a.Value = slog.DurationValue(a.Value.Time().Sub(begun))
+				}
+				return a
+			}}))
 		o := pg.NewOutage(log)
 		calm := o.Logger(log).With("endpoint", "one")
 		lost := fmt.Errorf("take: %w", &pgconn.PgError{Code: "57P01"})
@@ -52,7 +54,8 @@ func TestOutageIsSaidOnce(t *testing.T) {
 				got = append(got, strings.TrimSpace(line))
 			}
 		}
-		want := []string{"WARN a batch was rolled back", "WARN edda: the database is away", "WARN edda: the database is back"}
+		want := []string{"WARN a batch was rolled back", "WARN edda: the database is away",
+			"WARN edda: the database is back"}
 		var short []string
 		for _, line := range got {
 			_, level, _ := strings.Cut(line, "level=")

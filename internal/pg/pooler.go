@@ -18,13 +18,16 @@ var poolerStatements string
 // probeChannel is listened to by nobody and notified by nobody.
 const probeChannel = "edda_pooler"
 
-// Pooled tells whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler gives its
-// clients numbers of its own, to cancel queries by.
-func Pooled(conn *pgx.Conn, backend int32) bool { return conn.PgConn().PID() != uint32(backend) } //nolint:gosec // a process id
+// Pooled tells whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler
+// gives its clients numbers of its own, to cancel queries by.
+func Pooled(conn *pgx.Conn, backend int32) bool {
+	return conn.PgConn().PID() != uint32(
+		backend)
+} //nolint:gosec // a process id
 
-// SharesSessions tells whether a pooler gives a client that listens another session for each transaction, so that neither a
-// notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the pool's own mode, so
-// that an error of the class Mispooled says that this mode does not work there.
+// SharesSessions tells whether a pooler gives a client that listens another session for each transaction, so that
+// neither a notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the
+// pool's own mode, so that an error of the class Mispooled says that this mode does not work there.
 func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 	asked, err := Load(poolerStatements, Schema{})
 	if err != nil {
@@ -36,7 +39,8 @@ func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 		return false, err
 	}
 	defer HangUp(ctx, one)
-	if _, err := one.Exec(ctx, "listen "+probeChannel); err != nil { // a pooler may leave a client that listens its session
+	// a pooler may leave a client that listens its session
+	if _, err := one.Exec(ctx, "listen "+probeChannel); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
 	first, err := p.backend(ctx, one)
@@ -57,11 +61,14 @@ func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 }
 
 const (
-	comparisons = 5           // until one tells: where many clients share few sessions, one may be given the same session again by chance
-	holdMost    = time.Second // that one session is held while another is asked for; a pooler that has no other to give gives this one then
+	// until one tells: where many clients share few sessions, one may be given the same session again by chance
+	comparisons = 5
+	// that one session is held while another is asked for; a pooler that has no other to give gives this one then
+	holdMost = time.Second
 )
 
-var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so that nobody can tell whether it shares them: try again")
+var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so that nobody can " +
+	"tell whether it shares them: try again")
 
 type prober struct{ sql string }
 
@@ -81,7 +88,8 @@ func (p prober) compare(ctx context.Context, two, one *pgx.Conn, first int32) (b
 		}
 		return true, tx.Commit(ctx)
 	}
-	release := time.AfterFunc(holdMost, func() { _ = two.PgConn().Conn().Close() }) // the network connection, which others may close
+	// the network connection, which others may close
+	release := time.AfterFunc(holdMost, func() { _ = two.PgConn().Conn().Close() })
 	again, err := p.backend(ctx, one)
 	switch held := release.Stop(); {
 	case err != nil:
@@ -105,20 +113,23 @@ func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 	return pid, nil
 }
 
-// RefusedToStart tells whether err is of a connection that was refused for a setting it asked for, which Postgres would know and
-// a pooler does not.
+// RefusedToStart tells whether err is of a connection that was refused for a setting it asked for, which Postgres would
+// know and a pooler does not.
 func RefusedToStart(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) && Code(err) == "08P01"
 }
 
-// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it leaves as it is.
+// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it
+// leaves as it is.
 func ExplainPooler(err error) error {
 	switch {
 	case ClassOf(err) == Mispooled:
-		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
+		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
+			"default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
 	case RefusedToStart(err):
-		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to PollOnly, and give the role the settings that the connection string has)", err)
+		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to "+
+			"PollOnly, and give the role the settings that the connection string has)", err)
 	}
 	return err
 }

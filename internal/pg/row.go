@@ -47,8 +47,8 @@ func (r Row) UUID(i int) (id [16]byte) {
 // postgresEpoch is the zero of Postgres' timestamps in Unix microseconds (2000-01-01).
 const postgresEpoch = 946_684_800_000_000
 
-// Time reads a timestamptz, the zero time for NULL and for nothing else: Timestamps.Time makes the same of it again, also of the
-// infinite ones. Go's zero time is a moment that a row may have, and is read as the nanosecond before it.
+// Time reads a timestamptz, the zero time for NULL and for nothing else: Timestamps.Time makes the same of it again,
+// also of the infinite ones. Go's zero time is a moment that a row may have, and is read as the nanosecond before it.
 func (r Row) Time(i int) time.Time {
 	if len(r[i]) != 8 {
 		return time.Time{}

@@ -12,7 +12,8 @@ import (
 func TestRow(t *testing.T) {
 	t.Parallel()
 	rows, err := connect(t).Query(t.Context(), `SELECT true, false, 7::int4, -7::int8, 'ä'::text, '\x00ff'::bytea,
-		'01020304-0506-0708-090a-0b0c0d0e0f10'::uuid, '2024-02-29 12:34:56.789012+02'::timestamptz, '1999-12-31 23:59:59+00'::timestamptz,
+		'01020304-0506-0708-090a-0b0c0d0e0f10'::uuid, '2024-02-29 12:34:56.789012+02'::timestamptz,
+		'1999-12-31 23:59:59+00'::timestamptz,
 		'(66051,772)'::tid, NULL::text, NULL::int8, NULL::bytea, NULL::uuid, NULL::timestamptz, NULL::bool, '{}'::json`,
 		pgx.QueryResultFormats{pgx.BinaryFormatCode})
 	if err != nil {

@@ -47,8 +47,8 @@ func (s Schema) Name() string { return s.name }
 // literal, as psql does it, so that every file of statements also runs by hand.
 func (s Schema) Render(sql string) string { return s.RenderWith(sql) }
 
-// RenderWith is Render for text with more marks in it; they follow, each with what stands for it. What is put in is not looked at
-// again, whatever it says.
+// RenderWith is Render for text with more marks in it; they follow, each with what stands for it. What is put in is not
+// looked at again, whatever it says.
 func (s Schema) RenderWith(sql string, marks ...string) string {
 	return strings.NewReplacer(append([]string{
 		":'schema'", Literal(s.name),

@@ -59,7 +59,8 @@ func TestChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 		channel := schema.Channel()
-		if other, twice := channels[channel]; twice || len(channel) > 63 || strings.Trim(channel, "_abcdef0123456789") != "" {
+		if other, twice := channels[channel]; twice || len(channel) > 63 ||
+			strings.Trim(channel, "_abcdef0123456789") != "" {
 			t.Errorf("schema %q has channel %q, as %q has", name, channel, other)
 		}
 		channels[channel] = name
@@ -69,7 +70,8 @@ func TestChannel(t *testing.T) {
 // A name that passes is kept as it is, and what is rendered around it reads back as that name: nothing of it
 // becomes SQL.
 func FuzzParseSchema(f *testing.F) {
-	for _, seed := range []string{"", "edda", `weird"x y`, `we'ird`, `\`, `'"\'"`, "$$", "a\nb", ":schema", "::schema", "ä", "\x00", "pg_x"} {
+	for _, seed := range []string{"", "edda", `weird"x y`, `we'ird`, `\`, `'"\'"`, "$$", "a\nb", ":schema", "::schema",
+		"ä", "\x00", "pg_x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -80,7 +82,8 @@ func FuzzParseSchema(f *testing.F) {
 		if name == "" {
 			name = pg.DefaultSchema
 		}
-		if schema.Name() != name || len(name) > 63 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		if schema.Name() != name || len(name) > 63 || !utf8.ValidString(name) ||
+			strings.ContainsFunc(name, unicode.IsControl) {
 			t.Fatalf("%q became the schema %q", name, schema.Name())
 		}
 		if got := unquote(schema.Render(":schema"), `"`); got != name {

@@ -22,8 +22,8 @@ func Load(text string, schema Schema) (Statements, error) {
 	return statements, err
 }
 
-// Parse is Load for statements that have more marks than the schema's. Each is rendered by one call of RenderWith: a second pass
-// would find marks in the names that the first one has put in.
+// Parse is Load for statements that have more marks than the schema's. Each is rendered by one call of RenderWith: a
+// second pass would find marks in the names that the first one has put in.
 func Parse(text string) (Statements, error) {
 	head, blocks, _ := strings.Cut("\n"+text, "\n"+nameMark)
 	if rest := withoutComments(head); rest != "" {

@@ -68,7 +68,8 @@ func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
 	if dir, ok := p.find(); ok {
 		return dir, nil
 	}
-	return "", errors.Join(errors.New("apt-get installed postgresql, and its binaries are not where Debian puts them"), errNoPostgres)
+	return "", errors.Join(errors.New("apt-get installed postgresql, and its binaries are not where Debian puts them"),
+		errNoPostgres)
 }
 
 // errNoPostgres lists the remedies, because its reader ran a test and wants to go on.
@@ -143,7 +144,8 @@ func (p places) install(ctx context.Context, log io.Writer, packet string, there
 	if there() {
 		return nil
 	}
-	fmt.Fprintf(log, "pgdev: no %s found; as root on Debian: apt-get update && apt-get install -y --no-install-recommends %[1]s\n", packet)
+	fmt.Fprintf(log, "pgdev: no %s found; as root on Debian: apt-get update && apt-get install -y "+
+		"--no-install-recommends %[1]s\n", packet)
 	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", packet}} {
 		cmd := exec.CommandContext(ctx, p.aptGet, args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

@@ -10,7 +10,8 @@ import (
 
 func TestWithoutPostgresTheErrorListsTheRemedies(t *testing.T) {
 	t.Parallel()
-	_, err := places{path: t.TempDir(), globs: []string{filepath.Join(t.TempDir(), "*", "bin")}}.binaries(t.Context(), t.Output())
+	_, err := places{path: t.TempDir(), globs: []string{filepath.Join(t.TempDir(), "*", "bin")}}.binaries(t.Context(),
+		t.Output())
 	if err == nil {
 		t.Fatal("binaries were found in an empty place")
 	}
@@ -61,7 +62,8 @@ func TestRootOnDebianInstallsAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	got, err := places{globs: []string{filepath.Join(root, "lib/*/bin")}, aptGet: aptGet, lock: filepath.Join(root, "lock")}.binaries(t.Context(), &log)
+	got, err := places{globs: []string{filepath.Join(root, "lib/*/bin")}, aptGet: aptGet,
+		lock: filepath.Join(root, "lock")}.binaries(t.Context(), &log)
 	if err != nil || got != bin {
 		t.Errorf("binaries: %q, %v; want %s", got, err, bin)
 	}
@@ -82,7 +84,8 @@ func TestAFailedInstallationShowsWhatAptGetSaidAndTheRemedies(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := places{aptGet: aptGet, lock: aptGet + ".lock"}.binaries(t.Context(), t.Output())
-	if err == nil || !strings.Contains(err.Error(), "no network today") || !strings.Contains(err.Error(), "DATABASE_URL") {
+	if err == nil || !strings.Contains(err.Error(), "no network today") ||
+		!strings.Contains(err.Error(), "DATABASE_URL") {
 		t.Errorf("the error hides the reason or the remedies: %v", err)
 	}
 }

@@ -36,8 +36,9 @@ type Bouncer struct {
 	guard *guard     // nil: stopped
 }
 
-// StartBouncer puts a PgBouncer in transaction mode before the database that dsn names, which must not ask for a password that is
-// not in dsn. Its clients are trusted. When there is no PgBouncer to start, the error lists the remedies.
+// StartBouncer puts a PgBouncer in transaction mode before the database that dsn names, which must not ask for a
+// password that is not in dsn. Its clients are trusted. When there is no PgBouncer to start, the error lists the
+// remedies.
 func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -80,7 +81,8 @@ func (b *Bouncer) launch(ctx context.Context, dsn string, settings map[string]st
 	if err != nil {
 		return fmt.Errorf("read the connection string of the database behind PgBouncer: %w", err)
 	}
-	b.dsn = "postgres://" + server.User + "@127.0.0.1:" + strconv.Itoa(port) + "/" + server.Database + "?sslmode=disable"
+	b.dsn = "postgres://" + server.User + "@127.0.0.1:" + strconv.Itoa(port) + "/" + server.Database +
+		"?sslmode=disable"
 	if err := writeBouncerSettings(b.home, port, server, settings); err != nil {
 		return err
 	}
@@ -123,8 +125,8 @@ func (b *Bouncer) Restart(ctx context.Context) error {
 	return b.awaitReady(ctx)
 }
 
-// writeBouncerSettings makes few sessions that move from client to client at each transaction, each time to the one that has waited
-// longest, so that nothing that was left in a session is found again.
+// writeBouncerSettings makes few sessions that move from client to client at each transaction, each time to the one
+// that has waited longest, so that nothing that was left in a session is found again.
 func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[string]string) error {
 	settings := map[string]string{
 		"listen_addr":               "127.0.0.1",

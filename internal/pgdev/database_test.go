@@ -8,7 +8,8 @@ func TestAnICUDatabaseSortsAsPeopleDo(t *testing.T) {
 	if got := queryString(t, ICUDSN(t), sorted); got != "aAbB" {
 		t.Errorf("the ICU database sorts %q, want aAbB", got)
 	}
-	if got := queryString(t, ICUDSN(t), "SELECT datlocprovider::text FROM pg_database WHERE datname = current_database()"); got != "i" {
+	if got := queryString(t, ICUDSN(t), "SELECT datlocprovider::text FROM pg_database WHERE datname = "+
+		"current_database()"); got != "i" {
 		t.Errorf("the collation provider is %q, want i, which is ICU", got)
 	}
 }

@@ -26,7 +26,8 @@ func (h home) logFile() string { return filepath.Join(h.dir, "server.log") }
 // name tells our server from any other that may answer on its port.
 func (h home) name() string { return filepath.Base(h.dir) }
 
-// newHome makes an empty home: on disk when what is in it has to survive the machine, else in memory where there is room.
+// newHome makes an empty home: on disk when what is in it has to survive the machine, else in memory where there is
+// room.
 func newHome(durable bool) (home, error) {
 	credential, err := serverCredential()
 	if err != nil {
@@ -69,7 +70,8 @@ func serverCredential() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("postgres refuses to run as root, and there is neither a user postgres nor nobody to run it as")
+	return nil, errors.New("postgres refuses to run as root, and there is neither a user postgres nor nobody to " +
+		"run it as")
 }
 
 // socketPathMax is what the shortest sun_path of our systems holds (macOS: 104
@@ -85,7 +87,8 @@ func homeBase(bases []string, otherUser bool) (string, error) {
 			return base, nil
 		}
 	}
-	return "", fmt.Errorf("none of %s can hold the server's directory: too long a path, or closed to its user", strings.Join(bases, ", "))
+	return "", fmt.Errorf("none of %s can hold the server's directory: too long a path, or closed to its user",
+		strings.Join(bases, ", "))
 }
 
 // openToOthers reports whether any user may pass through dir and all above it.

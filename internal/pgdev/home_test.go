@@ -32,7 +32,8 @@ func TestOnlyServersThatMayLoseTheirDataAreInMemory(t *testing.T) {
 	t.Setenv("TMPDIR", "")
 	memory, roomy := memoryDir()
 	durable := place(t, true)
-	if passing := place(t, false); strings.HasPrefix(passing, memoryMount+"/") != roomy || strings.HasPrefix(durable, memoryMount+"/") {
+	if passing := place(t, false); strings.HasPrefix(passing, memoryMount+"/") != roomy ||
+		strings.HasPrefix(durable, memoryMount+"/") {
 		t.Errorf("a server lies in %s, a durable one in %s, and room in %s: %v", passing, durable, memory, roomy)
 	}
 	t.Setenv("TMPDIR", "/var/tmp")

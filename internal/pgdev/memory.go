@@ -7,13 +7,16 @@ import (
 	"strings"
 )
 
-// A server in memory makes and drops the hundred files of a test's schema in half of the processor time that a disk's file system takes.
+// A server in memory makes and drops the hundred files of a test's schema in half of the processor time that a disk's
+// file system takes.
 const (
 	memoryMount = "/dev/shm"
-	roomWanted  = 8 << 30 // of memory: several test binaries run at the same time, and each server's log of writes may grow to 1 GiB
+	// of memory: several test binaries run at the same time, and each server's log of writes may grow to 1 GiB
+	roomWanted = 8 << 30
 )
 
-// memoryDir is a file system in memory with room for several servers. There is none when TMPDIR is set: who sets it says where files belong.
+// memoryDir is a file system in memory with room for several servers. There is none when TMPDIR is set: who sets it
+// says where files belong.
 func memoryDir() (dir string, ok bool) {
 	if os.Getenv("TMPDIR") != "" {
 		return "", false
@@ -21,8 +24,8 @@ func memoryDir() (dir string, ok bool) {
 	return memoryMount, freeSpace(memoryMount) >= roomWanted && availableMemory("/proc/meminfo") >= roomWanted
 }
 
-// availableMemory is what the kernel could give without swapping, in bytes; 0 where it does not say. The size of a file system in memory is a
-// limit, and promises nothing.
+// availableMemory is what the kernel could give without swapping, in bytes; 0 where it does not say. The size of a file
+// system in memory is a limit, and promises nothing.
 func availableMemory(meminfo string) uint64 {
 	text, err := os.ReadFile(filepath.Clean(meminfo))
 	if err != nil {

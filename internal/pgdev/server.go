@@ -24,7 +24,8 @@ type Options struct {
 	Private  bool              // ignore DATABASE_URL, because the caller restarts the server
 	Env      []string          // "NAME=value" for a private server's processes, beside those of ours
 	Locale   string            // of ICU, by which databases sort text; "" sorts bytes. See LocaleVariable
-	Defaults map[string]string // settings of the role, which hold where a connection asks for nothing else. See DefaultsVariable
+	// settings of the role, which hold where a connection asks for nothing else. See DefaultsVariable
+	Defaults map[string]string
 }
 
 // Mode is how Restart stops the server.
@@ -129,7 +130,8 @@ func (s *Server) create(ctx context.Context, o Options) error {
 }
 
 func (s *Server) startInitdb(locale string) (err error) {
-	command := []string{filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(), "-U", "edda", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"}
+	command := []string{filepath.Join(s.binDir, "initdb"), "-D", s.home.dataDir(), "-U", "edda", "-A", "trust", "-E",
+		"UTF8", "--no-locale", "-N"}
 	if locale != "" {
 		command = append(command, "--locale-provider=icu", "--icu-locale="+locale)
 	}
@@ -211,7 +213,8 @@ func (s *Server) createDatabase(ctx context.Context, defaults map[string]string)
 		return fmt.Errorf("create database edda: %w", err)
 	}
 	for name, value := range defaults {
-		_, err := conn.Exec(ctx, "ALTER ROLE edda IN DATABASE edda SET "+pgx.Identifier{name}.Sanitize()+" = "+quoted(value))
+		_, err := conn.Exec(ctx, "ALTER ROLE edda IN DATABASE edda SET "+pgx.Identifier{name}.Sanitize()+" = "+
+			quoted(value))
 		if err != nil {
 			return fmt.Errorf("set the default %s = %q: %w", name, value, err)
 		}
@@ -235,8 +238,8 @@ func (s *Server) awaitExit(ctx context.Context) (string, error) {
 // It stays the same over a Restart.
 func (s *Server) DSN() string { return s.dsn }
 
-// LogTail tells how the log of a private server ends, for a failure that only the server can explain. It is empty for the server
-// of DATABASE_URL, and after Stop.
+// LogTail tells how the log of a private server ends, for a failure that only the server can explain. It is empty for
+// the server of DATABASE_URL, and after Stop.
 func (s *Server) LogTail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +272,8 @@ func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.guard == nil {
-		return errors.New("restart: the server is stopped, or is the one DATABASE_URL names and not ours; start one with Options.Private")
+		return errors.New("restart: the server is stopped, or is the one DATABASE_URL names and not ours; start " +
+			"one with Options.Private")
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()

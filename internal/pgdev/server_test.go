@@ -15,7 +15,8 @@ import (
 func TestPrivateServerRestartsOnItsPortAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s, err := Start(ctx, Options{Private: true, Durable: true, Settings: map[string]string{"max_connections": "33", "application_name": `it's a \ test`}})
+	s, err := Start(ctx, Options{Private: true, Durable: true,
+		Settings: map[string]string{"max_connections": "33", "application_name": `it's a \ test`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,8 @@ func TestEnvironmentOfTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		value := ""
-		for _, sql := range []string{"CREATE TEMP TABLE said (word text)", "COPY said FROM PROGRAM 'printenv EDDA_PGDEV_TEST'"} {
+		for _, sql := range []string{"CREATE TEMP TABLE said (word text)", "COPY said FROM PROGRAM 'printenv " +
+			"EDDA_PGDEV_TEST'"} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
 			}

@@ -121,8 +121,8 @@ func dropSchema(ctx context.Context, dsn, schema string) error {
 		return fmt.Errorf("drop schema %s: %w", schema, err)
 	}
 	defer conn.Close(ctx)
-	// What a test started and did not wait for, such as a look at the routes, may still read some of the tables. It locks them in another
-	// order than the drop does, once: the drop that Postgres ends for it is tried again.
+	// What a test started and did not wait for, such as a look at the routes, may still read some of the tables. It
+	// locks them in another order than the drop does, once: the drop that Postgres ends for it is tried again.
 	for range dropTries {
 		_, err = conn.Exec(ctx, "SET lock_timeout = '15s'; SET client_min_messages = warning; DROP SCHEMA IF EXISTS "+
 			pgx.Identifier{schema}.Sanitize()+" CASCADE")

@@ -36,7 +36,8 @@ var deaths = []death{
 	{name: "exits", inside: func() { os.Exit(3) }},
 	{name: "panics", inside: func() { panic("this panic is part of a test") }},
 	{name: "panics in a goroutine", inside: func() { go panic("this panic is part of a test"); select {} }},
-	{name: "runs out of its time limit", flags: []string{"-test.timeout=12s"}}, // initdb of a machine that is busy takes seconds
+	// initdb of a machine that is busy takes seconds
+	{name: "runs out of its time limit", flags: []string{"-test.timeout=12s"}},
 	{name: "is killed", signal: syscall.SIGKILL},
 	{name: "is interrupted", signal: os.Interrupt},
 	{name: "is terminated", signal: syscall.SIGTERM},
@@ -68,8 +69,9 @@ func TestDie(t *testing.T) {
 	hang(s)
 }
 
-// endWhenInterrupted is for tests that a shell without job control runs in the background. Such a shell has interrupts ignored, all
-// its children inherit that, and Go respects it: the child that is to die of one would never end, and the test would not either.
+// endWhenInterrupted is for tests that a shell without job control runs in the background. Such a shell has interrupts
+// ignored, all its children inherit that, and Go respects it: the child that is to die of one would never end, and the
+// test would not either.
 func endWhenInterrupted() {
 	if !signal.Ignored(os.Interrupt) {
 		return // it is deadly as it is

@@ -1,5 +1,5 @@
-// Package planning lends the decisions of package scheduler to scheduler/schedulertest, so that a test in memory judges by what
-// judges in production, and users see none of it.
+// Package planning lends the decisions of package scheduler to scheduler/schedulertest, so that a test in memory judges
+// by what judges in production, and users see none of it.
 //
 // # Promise
 //
@@ -14,7 +14,8 @@ import "time"
 
 // Plan is a manifest that was read: when it is due, and the numbers of its runs with their defaults filled in.
 type Plan struct {
-	First  func(now time.Time) time.Time                              // the first due time of a manifest declared at now; zero is none
+	// the first due time of a manifest declared at now; zero is none
+	First  func(now time.Time) time.Time
 	Decide func(due, now time.Time) Verdict                           // due is not after now
 	Jitter func(manifest string, due time.Time) (later time.Duration) // before a run begins
 

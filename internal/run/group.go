@@ -66,8 +66,9 @@ func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)
 }
 
-// Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not when a function of a user that it
-// called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of f ends the process, as any.
+// Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not when a function
+// of a user that it called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of f
+// ends the process, as any.
 func Call(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {
@@ -79,8 +80,8 @@ func Call(f func()) (returned bool) {
 	return returned
 }
 
-// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When a function of a user ends that goroutine, exited
-// is told at which, in the caller's, and the rest goes on in another.
+// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When a function of a user ends
+// that goroutine, exited is told at which, in the caller's, and the rest goes on in another.
 func Each(n int, f, exited func(at int)) {
 	at := 0
 	for ; at < n; at++ {

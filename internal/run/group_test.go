@@ -33,9 +33,12 @@ func TestGroup(t *testing.T) {
 		took    time.Duration
 	}{
 		{"nobody", nil, nil, 0},
-		{"all end well", []func(context.Context) error{after(time.Second, nil), after(time.Minute, nil)}, nil, time.Minute},
-		{"one fails and ends the others", []func(context.Context) error{after(time.Second, errBroken), after(time.Hour, nil)}, errBroken, time.Second},
-		{"the first failure counts", []func(context.Context) error{after(2*time.Second, errLater), after(time.Second, errBroken)}, errBroken, time.Second},
+		{"all end well", []func(context.Context) error{after(time.Second, nil), after(time.Minute, nil)}, nil,
+			time.Minute},
+		{"one fails and ends the others", []func(context.Context) error{after(time.Second, errBroken),
+			after(time.Hour, nil)}, errBroken, time.Second},
+		{"the first failure counts", []func(context.Context) error{after(2*time.Second, errLater),
+			after(time.Second, errBroken)}, errBroken, time.Second},
 		{"a failure after the first is not it", []func(context.Context) error{
 			after(time.Second, errBroken),
 			func(ctx context.Context) error { <-ctx.Done(); return errLater },

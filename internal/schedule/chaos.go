@@ -175,14 +175,16 @@ type clock struct {
 func newClock() (*clock, error) {
 	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(found) == 0 {
-		return nil, fmt.Errorf("libfaketime is not installed: apt-get install libfaketime, or leave the clock alone with -clock=false")
+		return nil, fmt.Errorf("libfaketime is not installed: apt-get install libfaketime, or leave the clock " +
+			"alone with -clock=false")
 	}
 	f, err := os.CreateTemp("", "edda-clock")
 	if err != nil {
 		return nil, err
 	}
 	c := &clock{file: f.Name()}
-	c.env = []string{"LD_PRELOAD=" + found[0], "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1", "FAKETIME_DISABLE_SHM=1", "DONT_FAKE_MONOTONIC=1"}
+	c.env = []string{"LD_PRELOAD=" + found[0], "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1",
+		"FAKETIME_DISABLE_SHM=1", "DONT_FAKE_MONOTONIC=1"}
 	if err := f.Chmod(0o644); err != nil { // Postgres runs as somebody else
 		return nil, err
 	}

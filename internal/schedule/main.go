@@ -87,7 +87,8 @@ func all(ctx context.Context, s settings) error {
 
 func (s settings) modes() []mode {
 	if s.broken {
-		return []mode{{name: "no guard and no index", length: s.others, NoLease: true, NoLock: true, WithoutUnique: true}}
+		return []mode{{name: "no guard and no index", length: s.others, NoLease: true, NoLock: true,
+			WithoutUnique: true}}
 	}
 	modes := []mode{{name: "all guards", length: s.length}}
 	if s.others > 0 {

@@ -64,7 +64,8 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	schedule, err := scheduler.New(pool, b, scheduler.Options{Owner: "chaos", LeaseTTL: ttl, Logger: quiet}, manifests(s.Manifests)...)
+	schedule, err := scheduler.New(pool, b, scheduler.Options{Owner: "chaos", LeaseTTL: ttl, Logger: quiet},
+		manifests(s.Manifests)...)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,8 @@ func manifests(n int) []scheduler.Manifest {
 	all := make([]scheduler.Manifest, n)
 	for i := range all {
 		all[i] = scheduler.Manifest{
-			Name: fmt.Sprintf("every-second-%04d", i), When: scheduler.Every(time.Second), Message: saga.Message(tick{}),
+			Name: fmt.Sprintf("every-second-%04d", i), When: scheduler.Every(time.Second),
+			Message: saga.Message(tick{}),
 			Misfire: scheduler.MisfireAll, MisfireUp: 100_000, Overlap: true,
 		}
 	}

@@ -26,8 +26,9 @@ func witnessSQL(name string) string {
 	return statements.Get(name)
 }
 
-// witness asks the database, and asks again when that has lost its sessions, as was seen once: a preloaded library that is not made for a server
-// may end one of its processes, and Postgres then ends them all. The promise holds for that as well.
+// witness asks the database, and asks again when that has lost its sessions, as was seen once: a preloaded library that
+// is not made for a server may end one of its processes, and Postgres then ends them all. The promise holds for that as
+// well.
 type witness struct {
 	pool   *pgxpool.Pool
 	server *pgdev.Server
@@ -62,8 +63,10 @@ type verdict struct {
 func (v verdict) broken() bool { return v.missing+v.double+v.open+v.strange > 0 }
 
 func (v verdict) line(m mode) string {
-	return fmt.Sprintf("schedule %s, %v: expected=%d firings=%d missing=%d double=%d open=%d strange=%d kills=%d stops=%d locks_lost=%d clock_jumps=%d caught_up=%v",
-		m.name, m.length, v.expected, v.expected-v.missing, v.missing, v.double, v.open, v.strange, v.kills, v.stops, v.locks, v.jumps, v.caughtUp.Round(100*time.Millisecond))
+	return fmt.Sprintf("schedule %s, %v: expected=%d firings=%d missing=%d double=%d open=%d strange=%d kills=%d "+
+		"stops=%d locks_lost=%d clock_jumps=%d caught_up=%v",
+		m.name, m.length, v.expected, v.expected-v.missing, v.missing, v.double, v.open, v.strange, v.kills, v.stops,
+		v.locks, v.jumps, v.caughtUp.Round(100*time.Millisecond))
 }
 
 // judge counts up to the horizon, a moment of the database's clock that all manifests have passed.

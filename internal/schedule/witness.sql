@@ -28,4 +28,5 @@ SELECT count(*), count(*) FILTER (WHERE r.n IS NULL OR e.n IS NULL),
     (SELECT coalesce(sum(x.n - 1), 0) FROM runs x) + (SELECT coalesce(sum(x.n - 1), 0) FROM effects x),
     (SELECT coalesce(sum(x.open), 0) FROM runs x),
     (SELECT count(*) FROM runs x) - count(r.n)
-FROM expected x LEFT JOIN runs r ON r.id = x.id AND r.due = x.due LEFT JOIN effects e ON e.manifest = x.name AND e.due = x.due;
+FROM expected x LEFT JOIN runs r ON r.id = x.id AND r.due = x.due LEFT JOIN effects e ON e.manifest = x.name
+    AND e.due = x.due;

@@ -1,5 +1,5 @@
-// Package unguard switches guards of the scheduler off, for the tests that show what each of them is for. Nothing that a user
-// links sets its switches. They are read when a scheduler is made.
+// Package unguard switches guards of the scheduler off, for the tests that show what each of them is for. Nothing that
+// a user links sets its switches. They are read when a scheduler is made.
 package unguard
 
 import "sync/atomic"

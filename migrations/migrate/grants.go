@@ -25,8 +25,8 @@ type Roles struct {
 
 // Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema: "" is "edda". It is to
 // be run by the owner of the schema, the role that migrates and installs, after Up: for the tables that are there, and
-// for the queues that are installed later. Run it again after a migration. A role must not be named twice. Other tables of
-// the schema, and the rights on the schema itself, stay as they are.
+// for the queues that are installed later. Run it again after a migration. A role must not be named twice. Other tables
+// of the schema, and the rights on the schema itself, stay as they are.
 func Grants(schema string, roles Roles) (string, error) {
 	name, err := pg.ParseSchema(schema)
 	if err != nil {
@@ -40,7 +40,8 @@ func Grants(schema string, roles Roles) (string, error) {
 	tables := name.Render(plain(sql.Get("tables")))
 	seen := map[string]bool{}
 	for _, grant := range []struct{ what, sql, role string }{
-		{"runtime", sql.Get("runtime"), roles.Runtime}, {"sender", sql.Get("sender"), roles.Sender}, {"reader", sql.Get("reader"), roles.Reader},
+		{"runtime", sql.Get("runtime"), roles.Runtime}, {"sender", sql.Get("sender"), roles.Sender},
+		{"reader", sql.Get("reader"), roles.Reader},
 	} {
 		if grant.role == "" {
 			continue

@@ -1,6 +1,7 @@
--- What three roles may do with Edda's tables and functions, beside the schema's owner. Each role is given what stands here, and
--- loses what it had beyond that, so the script may be run again, and is, after each migration. Tables and functions are named one
--- by one, because the schema may hold others, which are none of our business, and so are the rights on the schema itself.
+-- What three roles may do with Edda's tables and functions, beside the schema's owner. Each role is given what stands
+-- here, and loses what it had beyond that, so the script may be run again, and is, after each migration. Tables and
+-- functions are named one by one, because the schema may hold others, which are none of our business, and so are the
+-- rights on the schema itself.
 -- name: begin
 BEGIN;
 -- Whoever installs a queue now waits, and then sees the roles: create_queue gives them their rights on it.
@@ -12,7 +13,8 @@ LOCK TABLE :schema.queue IN SHARE ROW EXCLUSIVE MODE;
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
-GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot, :schema.ticket,
+GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot,
+    :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.crash_batch, :schema.crash_ledger,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
 GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter TO :role;
@@ -24,13 +26,19 @@ GRANT UPDATE ON :schema.subscription_generation, :schema.ring TO :role;
 -- No row of a ring is deleted: a turn empties a slot, which needs TRUNCATE on it and no right to create anything.
 GRANT INSERT, TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 TO :role;
-GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(text), :schema.in_hand(xid), :schema.channel(),
-    :schema.check_message(text, bytea, json, uuid, timestamptz), :schema.command_queue(text, text), :schema.event_queues(text),
-    :schema.remember_id(uuid, bytea), :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text), :schema.nudge(text, text),
-    :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text, text),
-    :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean), :schema.pause_limit(text, text),
+GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(text), :schema.in_hand(xid),
+    :schema.channel(),
+    :schema.check_message(text, bytea, json, uuid, timestamptz), :schema.command_queue(text, text),
+        :schema.event_queues(text),
+    :schema.remember_id(uuid, bytea), :schema.send(text, bytea, json, text, boolean, uuid, timestamptz),
+        :schema.send_all(text, json, text), :schema.nudge(text, text),
+    :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text,
+        text),
+    :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
+        :schema.pause_limit(text, text),
     :schema.resume_limit(text), :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
-    :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int), :schema.manifest_lock(bigint[]),
+    :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int),
+        :schema.manifest_lock(bigint[]),
     :schema.run_check(uuid[], int[], text), :schema.run_beat(uuid[], int[]), :schema.run_rest(uuid[], int[]),
     :schema.run_end(uuid[], int[], text[], text[]), :schema.run_left(uuid[]) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'runtime')
@@ -41,12 +49,14 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
-GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation, :schema.sent_id TO :role;
+GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription,
+    :schema.subscription_generation, :schema.sent_id TO :role;
 GRANT INSERT ON :schema.sent_id TO :role;
 GRANT UPDATE (one) ON :schema.subscription_generation TO :role;
 GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.check_message(text, bytea, json, uuid, timestamptz),
     :schema.command_queue(text, text), :schema.event_queues(text), :schema.remember_id(uuid, bytea),
-    :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text), :schema.nudge(text, text) TO :role;
+    :schema.send(text, bytea, json, text, boolean, uuid, timestamptz), :schema.send_all(text, json, text),
+        :schema.nudge(text, text) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'sender')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
@@ -55,15 +65,18 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
-GRANT EXECUTE ON FUNCTION :schema.in_hand(xid), :schema.queue_depths(int[], bigint), :schema.is_queued(int, timestamptz, uuid),
+GRANT EXECUTE ON FUNCTION :schema.in_hand(xid), :schema.queue_depths(int[], bigint), :schema.is_queued(int,
+    timestamptz, uuid),
     :schema.manifest_live(boolean, timestamptz, timestamptz, int) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'reader')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: tables
 :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.discarded, :schema.sent_id,
-    :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket, :schema.saga_counter,
+    :schema.saga, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.discarded,
+        :schema.sent_id,
+    :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
+        :schema.saga_counter,
     :schema.knob, :schema.session, :schema.crash_batch, :schema.crash_ledger,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
     :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
@@ -72,6 +85,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- name: end
 -- The queues that are there.
 DO $queues$ BEGIN
-    PERFORM :schema.grant_queue(q.id) FROM :schema.queue q WHERE to_regclass(format('%I.queue_%s', :'schema', q.id)) IS NOT NULL;
+    PERFORM :schema.grant_queue(q.id) FROM :schema.queue q WHERE to_regclass(format('%I.queue_%s', :'schema',
+        q.id)) IS NOT NULL;
 END $queues$;
 COMMIT;

@@ -74,8 +74,10 @@ func (r roles) may(t *testing.T, role string) map[string]string {
 	t.Helper()
 	rows, err := r.admin.Query(t.Context(), `SELECT relname, string_agg(
 			CASE WHEN has_table_privilege($2, c.oid, p) THEN p
-			     WHEN p IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES') AND has_any_column_privilege($2, c.oid, p) THEN p || '(column)' END, ' ' ORDER BY n)
-		FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER']) WITH ORDINALITY u(p, n)
+			     WHEN p IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES') AND has_any_column_privilege($2, c.oid,
+			p) THEN p || '(column)' END, ' ' ORDER BY n)
+		FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES',
+		'TRIGGER']) WITH ORDINALITY u(p, n)
 		WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') GROUP BY relname`, quote(r.schema.Name()), role)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +153,8 @@ func TestGrantsAreExact(t *testing.T) {
 	for table := range runtime {
 		reader[table] = read
 	}
-	for role, want := range map[string]map[string]string{r.names.Runtime: runtime, r.names.Sender: sender, r.names.Reader: reader} {
+	for role, want := range map[string]map[string]string{r.names.Runtime: runtime, r.names.Sender: sender,
+		r.names.Reader: reader} {
 		if diff := cmp.Diff(want, r.may(t, role)); diff != "" {
 			t.Errorf("%s may (-want +got):\n%s", role, diff)
 		}
@@ -167,8 +170,8 @@ func TestGrantsAreExact(t *testing.T) {
 	}
 }
 
-// A function that a migration adds has to be given a place in the script. Where the owner has taken EXECUTE from PUBLIC for all that he
-// makes, a runtime could not call it.
+// A function that a migration adds has to be given a place in the script. Where the owner has taken EXECUTE from PUBLIC
+// for all that he makes, a runtime could not call it.
 func TestRuntimeMayCallEveryFunction(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -194,7 +197,8 @@ func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 	}
 	asOwner(`CREATE TABLE :schema.customer (id int, card text); GRANT USAGE ON SCHEMA :schema TO PUBLIC`)
 	for _, role := range everybody {
-		asOwner(`GRANT SELECT, REFERENCES ON :schema.customer TO ` + quote(role) + `; GRANT CREATE ON SCHEMA :schema TO ` + quote(role))
+		asOwner(`GRANT SELECT, REFERENCES ON :schema.customer TO ` + quote(role) +
+			`; GRANT CREATE ON SCHEMA :schema TO ` + quote(role))
 	}
 	script, err := migrate.Grants(r.schema.Name(), r.names)
 	if err != nil {
@@ -203,14 +207,17 @@ func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 	asOwner(script)
 	asOwner(`CREATE TABLE :schema.invoice (id int)`)
 	r.install(t, "later")
-	for role, queue := range map[string]string{r.names.Runtime: "SELECT INSERT UPDATE DELETE", r.names.Sender: "INSERT", r.names.Reader: "SELECT"} {
+	for role, queue := range map[string]string{r.names.Runtime: "SELECT INSERT UPDATE DELETE", r.names.Sender: "INSERT",
+		r.names.Reader: "SELECT"} {
 		may := r.may(t, role)
 		if may["customer"] != "SELECT REFERENCES" || may["invoice"] != "" || may["queue_3"] != queue {
-			t.Errorf("%s may %q with a table of the application, %q with a later one, and %q with a later queue", role, may["customer"], may["invoice"], may["queue_3"])
+			t.Errorf("%s may %q with a table of the application, %q with a later one, and %q with a later queue", role,
+				may["customer"], may["invoice"], may["queue_3"])
 		}
 	}
 	var use, create bool
-	if err := r.admin.QueryRow(t.Context(), `SELECT has_schema_privilege('public', $1, 'USAGE'), has_schema_privilege($2, $1, 'CREATE')`,
+	if err := r.admin.QueryRow(t.Context(), `SELECT has_schema_privilege('public', $1, 'USAGE'),
+		has_schema_privilege($2, $1, 'CREATE')`,
 		r.schema.Name(), r.names.Runtime).Scan(&use, &create); err != nil || !use || !create {
 		t.Errorf("everybody may use the schema: %v, the runtime may create in it: %v, %v", use, create, err)
 	}
@@ -240,7 +247,8 @@ func TestGrantsKeepNamesWithMarksInThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `GRANT USAGE ON SCHEMA "a:role" TO "x"" SUPERUSER; -- :schema";` + "\n"; !strings.Contains(script, want) {
+	if want := `GRANT USAGE ON SCHEMA "a:role" TO "x"" SUPERUSER; -- :schema";` +
+		"\n"; !strings.Contains(script, want) {
 		t.Errorf("the script has not %s:\n%s", want, script)
 	}
 }
@@ -252,14 +260,16 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 	r := withRoles(t)
 	var unsafe []string
 	if err := r.admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(proname), '{}') FROM pg_proc
-		WHERE pronamespace = $1::regnamespace AND prosecdef`, quote(r.schema.Name())).Scan(&unsafe); err != nil || len(unsafe) > 0 {
+		WHERE pronamespace = $1::regnamespace AND prosecdef`, quote(r.schema.Name())).Scan(&unsafe); err != nil ||
+		len(unsafe) > 0 {
 		t.Errorf("functions that run as their owner need a fixed search_path: %v %v", unsafe, err)
 	}
 	sender := poolAs(t, r.names.Sender)
 	for _, path := range []string{"''", "pg_temp"} {
 		for _, isolation := range []string{"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
 			err := pgx.BeginFunc(t.Context(), sender, func(tx pgx.Tx) error {
-				_, err := tx.Exec(t.Context(), r.schema.Render(fmt.Sprintf(`SET TRANSACTION ISOLATION LEVEL %s; SET LOCAL search_path = %s;
+				_, err := tx.Exec(t.Context(),
+					r.schema.Render(fmt.Sprintf(`SET TRANSACTION ISOLATION LEVEL %s; SET LOCAL search_path = %s;
 					SELECT :schema.send('k', '', endpoint => 'early'), :schema.send('k', '', publish => true),
 					       :schema.send('k', '', endpoint => 'late', id => gen_random_uuid()),
 					       :schema.send_all('late', '[{"kind":"k","body":""}]', channel => 'c')`, isolation, path)))
@@ -270,12 +280,15 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 			}
 		}
 	}
-	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pg.Code(err) != "42501" {
+	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pg.Code(
+		err) != "42501" {
 		t.Errorf("a sender read a queue: %v", err)
 	}
-	const take = `SELECT :schema.done('early', array_agg(m.claim), array_agg(m.message_id)) FROM :schema.take('early', 10) m`
+	const take = `SELECT :schema.done('early', array_agg(m.claim), array_agg(m.message_id)) FROM :schema.take('early',
+		10) m`
 	for role, want := range map[string]string{r.names.Sender: "42501", r.names.Reader: "42501", r.names.Runtime: ""} {
-		if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render("SET search_path = '';"+take)); pg.Code(err) != want {
+		if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render("SET search_path = '';"+take)); pg.Code(
+			err) != want {
 			t.Errorf("%s took messages by the functions take and done: %v, want SQLSTATE %q", role, err, want)
 		}
 	}
@@ -293,7 +306,8 @@ func TestGrantsRunInPsql(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := admin.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+quote(role)+"; DROP ROLE "+quote(role)); err != nil {
+		if _, err := admin.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+quote(role)+"; DROP ROLE "+
+			quote(role)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -330,7 +344,8 @@ func TestGrantsRefuse(t *testing.T) {
 // What a DBA copies from the page is what was tested above.
 func TestRolesPageShowsTheGrants(t *testing.T) {
 	t.Parallel()
-	script, err := migrate.Grants("", migrate.Roles{Runtime: "edda_runtime", Sender: "edda_sender", Reader: "edda_reader"})
+	script, err := migrate.Grants("", migrate.Roles{Runtime: "edda_runtime", Sender: "edda_sender",
+		Reader: "edda_reader"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,9 +116,10 @@ func prepared(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements)
 func steps(schema pg.Schema, statements pg.Statements) []*goose.Migration {
 	var all []*goose.Migration
 	for _, m := range migrations.All() {
-		all = append(all, goose.NewGoMigration(m.Version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			return apply(ctx, tx, statements.Get("claim"), m, schema)
-		}}, nil))
+		all = append(all, goose.NewGoMigration(m.Version,
+			&goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+				return apply(ctx, tx, statements.Get("claim"), m, schema)
+			}}, nil))
 	}
 	return all
 }

@@ -153,11 +153,15 @@ func TestCheck(t *testing.T) {
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
 		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
-		{"older", "DELETE FROM :schema.migration WHERE version = {known}", migrations.ErrNotMigrated, "has {known-1} of the {known} migrations"},
-		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated, "has {known-1} of the {known} migrations"},
+		{"older", "DELETE FROM :schema.migration WHERE version = {known}", migrations.ErrNotMigrated,
+			"has {known-1} of the {known} migrations"},
+		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated,
+			"has {known-1} of the {known} migrations"},
 		{"newer", "INSERT INTO :schema.migration VALUES ({known+1}, 'more', false)", nil, ""},
-		{"newer and breaking", "INSERT INTO :schema.migration VALUES ({known+1}, 'less', true), ({known+2}, 'more', false)",
-			migrations.ErrTooNew, "is at version {known+2}, and its version {known+1} forbids programs that know no more than {known}"},
+		{"newer and breaking", "INSERT INTO :schema.migration VALUES ({known+1}, 'less', true), ({known+2}, " +
+			"'more', false)",
+			migrations.ErrTooNew, "is at version {known+2}, and its version {known+1} forbids programs that know " +
+				"no more than {known}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +188,8 @@ func TestUpLeavesANewerSchemaAlone(t *testing.T) {
 	if err := migrate.Up(t.Context(), pool, options); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), schema.Render("INSERT INTO :schema.migration VALUES (99, 'future', true)")); err != nil {
+	if _, err := pool.Exec(t.Context(), schema.Render(
+		"INSERT INTO :schema.migration VALUES (99, 'future', true)")); err != nil {
 		t.Fatal(err)
 	}
 	if err := migrate.Up(t.Context(), pool, options); err != nil {
@@ -205,7 +210,8 @@ func TestUpAfterAFailure(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
 	options := migrate.Options{Schema: schema.Name()}
-	if _, err := pool.Exec(t.Context(), schema.Render("CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
+	if _, err := pool.Exec(t.Context(), schema.Render(
+		"CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
 		t.Fatal(err)
 	}
 	err := migrate.Up(t.Context(), pool, options)

@@ -71,13 +71,15 @@ func TestScriptUnderAnyName(t *testing.T) {
 func TestScriptIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
-	if _, err := pool.Exec(t.Context(), schema.Render("CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
+	if _, err := pool.Exec(t.Context(), schema.Render(
+		"CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := psql(t, script(t, schema.Name())); err == nil || !strings.Contains(out, "already exists") {
 		t.Fatalf("psql over a table that is in the way: %v\n%s", err, out)
 	}
-	if err := migrations.Check(context.WithoutCancel(t.Context()), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
+	if err := migrations.Check(context.WithoutCancel(t.Context()), pool, schema); !errors.Is(err,
+		migrations.ErrNotMigrated) {
 		t.Errorf("after a failed script: %v", err)
 	}
 	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
@@ -96,7 +98,8 @@ func TestRefusesAName(t *testing.T) {
 	options := migrate.Options{Schema: "pg_edda"}
 	_, statusErr := migrate.Status(t.Context(), nil, options)
 	_, scriptErr := migrate.SQL(options.Schema)
-	for call, err := range map[string]error{"Up": migrate.Up(t.Context(), nil, options), "Status": statusErr, "SQL": scriptErr} {
+	for call, err := range map[string]error{"Up": migrate.Up(t.Context(), nil, options), "Status": statusErr,
+		"SQL": scriptErr} {
 		if err == nil || !strings.Contains(err.Error(), "reserved by Postgres") {
 			t.Errorf("%s: %v", call, err)
 		}

@@ -34,7 +34,8 @@ func (store) Delete(context.Context, database.DBTxConn, int64) error { return er
 
 // ListMigrations returns the applied versions, newest first, and the version 0 that goose expects of
 // every database.
-func (s store) ListMigrations(ctx context.Context, db database.DBTxConn) (_ []*database.ListMigrationsResult, err error) {
+func (s store) ListMigrations(ctx context.Context, db database.DBTxConn) (_ []*database.ListMigrationsResult,
+	err error) {
 	rows, err := db.QueryContext(ctx, s.statements.Get("versions"))
 	if err != nil {
 		return nil, err

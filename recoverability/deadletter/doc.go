@@ -1,6 +1,6 @@
-// Package deadletter keeps the messages that nobody will try again by himself, and the ones that were
-// consumed without effect. It owns the tables dead_letter, dead_letter_job, dead_letter_edit and discarded; no other package
-// names them in SQL.
+// Package deadletter keeps the messages that nobody will try again by himself, and the ones that were consumed without
+// effect. It owns the tables dead_letter, dead_letter_job, dead_letter_edit and discarded; no other package names them
+// in SQL.
 //
 // # Promise
 //
@@ -20,27 +20,27 @@
 //
 // # Groups
 //
-// Dead letters of one endpoint and kind whose errors differ in numbers, ids and quoted texts only are a group. Its name is
-// computed when the letter is written and stored with it, so that a group is found, counted and retried by an index.
+// Dead letters of one endpoint and kind whose errors differ in numbers, ids and quoted texts only are a group. Its name
+// is computed when the letter is written and stored with it, so that a group is found, counted and retried by an index.
 //
 // # Jobs
 //
 //	open ──each step: some letters end, the mark moves──▶ open ──▶ done
 //	  └──▶ cancelled
 //
-// A job is a row: a filter, a rate, the last number that it is about, and the mark up to which it has come. A step is one
-// transaction that locks the job, ends the next letters and moves the mark. Hence a job that is killed goes on where its last
-// step ended, and two who run it take turns. A letter that cannot be retried, since its endpoint has no queue, is kept and
-// counted, and stops nobody.
+// A job is a row: a filter, a rate, the last number that it is about, and the mark up to which it has come. A step is
+// one transaction that locks the job, ends the next letters and moves the mark. Hence a job that is killed goes on
+// where its last step ended, and two who run it take turns. A letter that cannot be retried, since its endpoint has no
+// queue, is kept and counted, and stops nobody.
 //
 // # Failures
 //
-// ErrNotFound: there is no dead letter with this number, or somebody else has just ended it. ErrNoJob is the same for jobs.
-// Every other error is one of the connection, the schema or the Resender; nothing has changed then, unless the
+// ErrNotFound: there is no dead letter with this number, or somebody else has just ended it. ErrNoJob is the same for
+// jobs. Every other error is one of the connection, the schema or the Resender; nothing has changed then, unless the
 // connection was lost during the commit: call again, and ErrNotFound says that it had come through.
 //
 // Texts are stored as they came, control characters included: whoever shows them escapes them.
 //
-// Reading order: store.go, queue.go, text.go, headers.go, group.go, list.go, walk.go, scan.go, resolve.go, edit.go, job.go,
-// runjob.go, statements.sql.
+// Reading order: store.go, queue.go, text.go, headers.go, group.go, list.go, walk.go, scan.go, resolve.go, edit.go,
+// job.go, runjob.go, statements.sql.
 package deadletter

@@ -156,7 +156,8 @@ func withinLimits(values map[string]json.RawMessage) error {
 		}
 	}
 	if entries > maxHeaders || bytes > maxHeaderBytes {
-		return fmt.Errorf("%d headers with %d bytes, the limits are %d and %d", entries, bytes, maxHeaders, maxHeaderBytes)
+		return fmt.Errorf("%d headers with %d bytes, the limits are %d and %d", entries, bytes, maxHeaders,
+			maxHeaderBytes)
 	}
 	return nil
 }
@@ -173,7 +174,8 @@ func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, 
 	}
 	edited, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Edited, err error) {
 		var id, as string
-		if err = row.Scan(&e.Number, &e.Letter, &e.Endpoint, &id, &as, &e.Kind, &e.Header, &e.Body, &e.Reason, &e.By, &e.At); err != nil {
+		if err = row.Scan(&e.Number, &e.Letter, &e.Endpoint, &id, &as, &e.Kind, &e.Header, &e.Body, &e.Reason, &e.By,
+			&e.At); err != nil {
 			return Edited{}, err
 		}
 		e.At = e.At.UTC()

@@ -23,10 +23,12 @@ func TestEditSendsTheNewMessageAndKeepsTheOld(t *testing.T) {
 		header string
 		body   string
 	}{
-		"nothing":      {deadletter.Edit{}, saga.ID{1}, string(old.Header), string(old.Body)},
-		"the body":     {deadletter.Edit{Body: []byte(`{"Total":7}`), JSON: true}, saga.ID{1}, string(old.Header), `{"Total":7}`},
+		"nothing": {deadletter.Edit{}, saga.ID{1}, string(old.Header), string(old.Body)},
+		"the body": {deadletter.Edit{Body: []byte(`{"Total":7}`), JSON: true}, saga.ID{1}, string(old.Header),
+			`{"Total":7}`},
 		"an empty one": {deadletter.Edit{Body: []byte{}}, saga.ID{1}, string(old.Header), ``},
-		"the headers": {deadletter.Edit{Set: map[string]string{"tenant": "\"b\"", "new": "x"}, Remove: []string{"trace", "none"}}, saga.ID{1},
+		"the headers": {deadletter.Edit{Set: map[string]string{"tenant": "\"b\"", "new": "x"},
+			Remove: []string{"trace", "none"}}, saga.ID{1},
 			`{"edda-from":"shop","new":"x","tenant":"\"b\""}`, string(old.Body)},
 		"the id": {deadletter.Edit{ID: saga.ID{2}}, saga.ID{2}, string(old.Header), string(old.Body)},
 	}
@@ -40,15 +42,18 @@ func TestEditSendsTheNewMessageAndKeepsTheOld(t *testing.T) {
 			}
 			var id string
 			var header, body []byte
-			if err := o.pool.QueryRow(t.Context(), o.schema.Render("SELECT id, header, body FROM :schema.resent")).Scan(&id, &header, &body); err != nil {
+			if err := o.pool.QueryRow(t.Context(), o.schema.Render("SELECT id, header, body FROM :schema.resent")).Scan(
+				&id, &header, &body); err != nil {
 				t.Fatal(err)
 			}
 			if id != c.id.String() || string(header) != c.header || string(body) != c.body {
 				t.Errorf("sent %s %s %q\nwant %s %s %q", id, header, body, c.id, c.header, c.body)
 			}
 			edited, err := o.store.ListEdited(t.Context(), o.pool, deadletter.Filter{MessageID: saga.ID{1}})
-			want := []deadletter.Edited{{Letter: 1, Endpoint: "orders", MessageID: saga.ID{1}, SentAs: c.id, Kind: "order.place", Header: old.Header, Body: old.Body, Reason: c.edit.Reason}}
-			if diff := cmp.Diff(want, edited, cmpopts.IgnoreFields(deadletter.Edited{}, "Number", "By", "At")); err != nil || diff != "" {
+			want := []deadletter.Edited{{Letter: 1, Endpoint: "orders", MessageID: saga.ID{1}, SentAs: c.id,
+				Kind: "order.place", Header: old.Header, Body: old.Body, Reason: c.edit.Reason}}
+			if diff := cmp.Diff(want, edited,
+				cmpopts.IgnoreFields(deadletter.Edited{}, "Number", "By", "At")); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 			if edited[0].By == "" || edited[0].At.IsZero() {
@@ -66,7 +71,8 @@ func TestEditSendsTheNewMessageAndKeepsTheOld(t *testing.T) {
 func TestEditReplacesAHeaderThatIsNone(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, deadletter.Letter{Endpoint: "orders", Header: []byte("\xff"), Body: []byte("{}")})
-	if err := o.store.Edit(t.Context(), o.pool, o.resend, 1, deadletter.Edit{Set: map[string]string{"a": "b"}}); err != nil {
+	if err := o.store.Edit(t.Context(), o.pool, o.resend, 1,
+		deadletter.Edit{Set: map[string]string{"a": "b"}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := o.count(`SELECT count(*) FROM :schema.resent WHERE header = '{"a":"b"}'`); n != 1 {
@@ -76,7 +82,8 @@ func TestEditReplacesAHeaderThatIsNone(t *testing.T) {
 
 func TestEditRefusesWhatASendWould(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, deadletter.Letter{Endpoint: "orders", Header: []byte("{}"), Body: []byte("{}")}, deadletter.Letter{Endpoint: "nowhere", Body: []byte("{}")})
+	o := newOffice(t, deadletter.Letter{Endpoint: "orders", Header: []byte("{}"), Body: []byte("{}")},
+		deadletter.Letter{Endpoint: "nowhere", Body: []byte("{}")})
 	many := map[string]string{}
 	for n := range 65 {
 		many[fmt.Sprint("h", n)] = "x"
@@ -91,11 +98,13 @@ func TestEditRefusesWhatASendWould(t *testing.T) {
 		"not UTF-8 text without NUL": {Set: map[string]string{"a": "\x00"}},
 		"65 headers":                 {Set: many},
 	} {
-		if err := o.store.Edit(t.Context(), o.pool, o.resend, 1, e); err == nil || !strings.Contains(err.Error(), want) {
+		if err := o.store.Edit(t.Context(), o.pool, o.resend, 1, e); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := o.store.Edit(t.Context(), o.pool, o.resend, 2, deadletter.Edit{}); !errors.Is(err, deadletter.ErrUndeliverable) {
+	if err := o.store.Edit(t.Context(), o.pool, o.resend, 2, deadletter.Edit{}); !errors.Is(err,
+		deadletter.ErrUndeliverable) {
 		t.Errorf("%v, want ErrUndeliverable", err)
 	}
 	if edited, err := o.store.ListEdited(t.Context(), o.pool, deadletter.Filter{}); err != nil || len(edited) != 0 {

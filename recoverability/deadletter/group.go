@@ -36,14 +36,15 @@ type GroupFilter struct {
 	Endpoint string
 	Kind     string
 	After    string // continue behind the group of this name
-	Limit    int    // groups that are looked at, those of other endpoints and kinds included; 0 or less is MaxGroups, the most
+	// groups that are looked at, those of other endpoints and kinds included; 0 or less is MaxGroups, the most
+	Limit int
 }
 
 // MaxGroups is how many groups one call of Groups looks at.
 const MaxGroups = 1000
 
-// Groups tells which groups there are, in the order of their names, and the last name it looked at, "" when there are no
-// more. It probes an index for each group, and counts up to CountLimit entries of it.
+// Groups tells which groups there are, in the order of their names, and the last name it looked at, "" when there are
+// no more. It probes an index for each group, and counts up to CountLimit entries of it.
 func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []Group, next string, err error) {
 	limit := f.Limit
 	if limit <= 0 || limit > MaxGroups {
@@ -72,8 +73,8 @@ func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []
 	return groups, next, nil
 }
 
-// GroupOf is the name of the group of a dead letter: twelve hexadecimal digits that follow from its endpoint, its kind, its
-// reason and the shape of its error.
+// GroupOf is the name of the group of a dead letter: twelve hexadecimal digits that follow from its endpoint, its kind,
+// its reason and the shape of its error.
 func GroupOf(l *Letter) string {
 	h := sha256.New()
 	for _, part := range []string{l.Endpoint, l.Kind, l.Reason, Shape(l.Error)} {
@@ -90,8 +91,8 @@ const (
 )
 
 // Shape is an error without what differs from one message to the next: every word with a digit in it, every long
-// hexadecimal word and every quoted text is "#", and so is a row of them with points, colons and the like between. Only the
-// first 2,048 bytes count.
+// hexadecimal word and every quoted text is "#", and so is a row of them with points, colons and the like between. Only
+// the first 2,048 bytes count.
 func Shape(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), mostShape)], "\uFFFD")
 	w := shaper{}
@@ -117,8 +118,8 @@ func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// quoted is where the quoted text ends that text begins with, 0 when it begins with none. An apostrophe within a word is
-// no quote.
+// quoted is where the quoted text ends that text begins with, 0 when it begins with none. An apostrophe within a word
+// is no quote.
 func quoted(text string, before rune) (end int) {
 	quote := text[0]
 	if quote != '"' && quote != '\'' && quote != '`' || isWord(before) {

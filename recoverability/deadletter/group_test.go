@@ -17,18 +17,20 @@ func TestShapeLeavesOutWhatDiffers(t *testing.T) {
 		"no stock":              "no stock",
 		"order 17 has no stock": "order # has no stock",
 		"order-7: no stock":     "order-#: no stock",
-		"dial tcp 10.0.0.7:5432: connect: connection refused":                       "dial tcp #: connect: connection refused",
-		"dial tcp [::1]:5432: i/o timeout":                                          "dial tcp [::#]:#: i/o timeout",
-		"load saga order/0198c0de-0000-7000-8000-000000000001: gone":                "load saga order/#: gone",
-		`no article "red shoes, 42"`:                                                `no article #`,
-		`key 'it\'s' is not 'unique`:                                                `key # is not 'unique`,
-		"you can't do that in 'Zürich'":                                             "you can't do that in #",
-		"at 2026-11-21T10:00:00.000001Z it was late":                                "at # it was late",
-		"deadbeef and cafebabe, but not added or facade":                            "# and #, but not added or facade",
-		"took 1, 2, 3, 4 of 5":                                                      "took # of #",
-		"a\n\tb   c":                                                                "a b c",
-		"duplicate key value violates unique constraint \"u_7\" (SQLSTATE 23505)":   "duplicate key value violates unique constraint # (SQLSTATE #)",
-		"json: cannot unmarshal `x` into Go struct field Place.Total of type int64": "json: cannot unmarshal # into Go struct field Place.Total of type #",
+		"dial tcp 10.0.0.7:5432: connect: connection refused":        "dial tcp #: connect: connection refused",
+		"dial tcp [::1]:5432: i/o timeout":                           "dial tcp [::#]:#: i/o timeout",
+		"load saga order/0198c0de-0000-7000-8000-000000000001: gone": "load saga order/#: gone",
+		`no article "red shoes, 42"`:                                 `no article #`,
+		`key 'it\'s' is not 'unique`:                                 `key # is not 'unique`,
+		"you can't do that in 'Zürich'":                              "you can't do that in #",
+		"at 2026-11-21T10:00:00.000001Z it was late":                 "at # it was late",
+		"deadbeef and cafebabe, but not added or facade":             "# and #, but not added or facade",
+		"took 1, 2, 3, 4 of 5":                                       "took # of #",
+		"a\n\tb   c":                                                 "a b c",
+		"duplicate key value violates unique constraint \"u_7\" (SQLSTATE 23505)": "duplicate key value violates " +
+			"unique constraint # (SQLSTATE #)",
+		"json: cannot unmarshal `x` into Go struct field Place.Total of type int64": "json: cannot unmarshal # " +
+			"into Go struct field Place.Total of type #",
 		"\xff\xfe": "\uFFFD",
 	} {
 		if got := deadletter.Shape(text); got != want {
@@ -51,8 +53,10 @@ func TestGroupsHaveStableNames(t *testing.T) {
 	}
 	seen := map[string]bool{deadletter.GroupOf(&l): true}
 	for _, other := range []deadletter.Letter{
-		{Endpoint: "billing", Kind: l.Kind, Reason: l.Reason, Error: l.Error}, {Endpoint: l.Endpoint, Kind: "order.cancel", Reason: l.Reason, Error: l.Error},
-		{Endpoint: l.Endpoint, Kind: l.Kind, Reason: "conflicts", Error: l.Error}, {Endpoint: l.Endpoint, Kind: l.Kind, Reason: l.Reason, Error: "no shelf 17"},
+		{Endpoint: "billing", Kind: l.Kind, Reason: l.Reason, Error: l.Error},
+		{Endpoint: l.Endpoint, Kind: "order.cancel", Reason: l.Reason, Error: l.Error},
+		{Endpoint: l.Endpoint, Kind: l.Kind, Reason: "conflicts", Error: l.Error},
+		{Endpoint: l.Endpoint, Kind: l.Kind, Reason: l.Reason, Error: "no shelf 17"},
 		{Endpoint: l.Endpoint + l.Kind, Reason: l.Reason, Error: l.Error},
 	} {
 		name := deadletter.GroupOf(&other)
@@ -64,7 +68,8 @@ func TestGroupsHaveStableNames(t *testing.T) {
 }
 
 func FuzzShape(f *testing.F) {
-	for _, text := range []string{"order 17", `a "b' c`, "'", "\x00\xff", "####", "a'b'c", strings.Repeat("1 ", 3000), "'\\", "日本 7日"} {
+	for _, text := range []string{"order 17", `a "b' c`, "'", "\x00\xff", "####", "a'b'c", strings.Repeat("1 ", 3000),
+		"'\\", "日本 7日"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -81,7 +86,8 @@ func TestGroups(t *testing.T) {
 	var letters []deadletter.Letter
 	for n := range 40 {
 		letters = append(letters, deadletter.Letter{
-			MessageID: saga.ID{byte(n + 1)}, Endpoint: []string{"orders", "stock"}[n%2], Kind: []string{"a", "b"}[n/2%2], Reason: "permanent",
+			MessageID: saga.ID{byte(n + 1)}, Endpoint: []string{"orders", "stock"}[n%2],
+			Kind: []string{"a", "b"}[n/2%2], Reason: "permanent",
 			Error: []string{"no article ", "shelf is full: "}[n/4%2] + strings.Repeat("7", n+1),
 		})
 	}
@@ -93,11 +99,13 @@ func TestGroups(t *testing.T) {
 	for _, g := range groups {
 		members := list(t, pool, store, deadletter.Filter{Group: g.Name, Limit: 200})
 		last := members[len(members)-1]
-		if int(g.Count) != len(members) || g.Count != 5 || g.Capped || g.Example != last.Number || g.Error != last.Error || !g.Last.Equal(last.Died) || !g.First.Equal(members[0].Died) {
+		if int(g.Count) != len(members) || g.Count != 5 || g.Capped || g.Example != last.Number ||
+			g.Error != last.Error || !g.Last.Equal(last.Died) || !g.First.Equal(members[0].Died) {
 			t.Errorf("%+v has %d members, the last %+v", g, len(members), last)
 		}
 		for _, l := range members {
-			if l.Endpoint != g.Endpoint || l.Kind != g.Kind || l.Group != g.Name || deadletter.Shape(l.Error) != deadletter.Shape(g.Error) {
+			if l.Endpoint != g.Endpoint || l.Kind != g.Kind || l.Group != g.Name ||
+				deadletter.Shape(l.Error) != deadletter.Shape(g.Error) {
 				t.Errorf("%+v is not of %+v", l, g)
 			}
 		}
@@ -110,7 +118,8 @@ func TestGroups(t *testing.T) {
 	if err != nil || len(rest) != 3 {
 		t.Errorf("%d groups are left, %v", len(rest), err)
 	}
-	if of, _, err := store.Groups(t.Context(), pool, deadletter.GroupFilter{Endpoint: "stock", Kind: "b"}); err != nil || len(of) != 2 {
+	if of, _, err := store.Groups(t.Context(), pool,
+		deadletter.GroupFilter{Endpoint: "stock", Kind: "b"}); err != nil || len(of) != 2 {
 		t.Errorf("%+v, %v", of, err)
 	}
 }
@@ -118,7 +127,8 @@ func TestGroups(t *testing.T) {
 func TestFiltersByGroupAndTime(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)
-	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Error: "a"}, deadletter.Letter{MessageID: saga.ID{2}, Error: "a"}, deadletter.Letter{MessageID: saga.ID{1}, Error: "b"})
+	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Error: "a"},
+		deadletter.Letter{MessageID: saga.ID{2}, Error: "a"}, deadletter.Letter{MessageID: saga.ID{1}, Error: "b"})
 	all := list(t, pool, store, deadletter.Filter{})
 	cases := []struct {
 		filter deadletter.Filter
@@ -139,7 +149,8 @@ func TestFiltersByGroupAndTime(t *testing.T) {
 			t.Errorf("%+v: %d dead letters, counted %d, %v; want %d", c.filter, len(got), n, err, c.want)
 		}
 	}
-	for _, wrong := range []deadletter.Filter{{DiedFrom: all[1].Died, DiedBefore: all[1].Died}, {DiedFrom: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}} {
+	for _, wrong := range []deadletter.Filter{{DiedFrom: all[1].Died, DiedBefore: all[1].Died},
+		{DiedFrom: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}} {
 		if _, err := store.List(t.Context(), pool, wrong); err == nil {
 			t.Errorf("%+v was taken", wrong)
 		}

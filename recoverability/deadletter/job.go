@@ -31,8 +31,9 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-// Job ends many dead letters: those that Filter chooses, in the order of their numbers, up to the last that there was when
-// the job was made. What dies while it runs is not part of it, so a letter that dies again is not retried in circles.
+// Job ends many dead letters: those that Filter chooses, in the order of their numbers, up to the last that there was
+// when the job was made. What dies while it runs is not part of it, so a letter that dies again is not retried in
+// circles.
 type Job struct {
 	Number int64 // its own, given by the table
 	Action Action
@@ -63,7 +64,8 @@ func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err
 		rate = j.Rate
 	}
 	from, before := j.Filter.period()
-	rows, err := q.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint), Storable(j.Filter.Kind),
+	rows, err := q.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint),
+		Storable(j.Filter.Kind),
 		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate)
 	if err != nil {
 		return 0, fmt.Errorf("new job: %w", err)
@@ -87,7 +89,8 @@ func (j Job) check() error {
 		faults = append(faults, errors.New("a job that discards needs a Reason"))
 	}
 	if math.IsNaN(j.Rate) || j.Rate < 0 || j.Rate > mostRate || j.Rate > 0 && j.Rate < 1/mostRate {
-		faults = append(faults, fmt.Errorf("Rate is %v, want 0 for no limit, or up to %v letters a second", j.Rate, float64(mostRate)))
+		faults = append(faults, fmt.Errorf("Rate is %v, want 0 for no limit, or up to %v letters a second", j.Rate,
+			float64(mostRate)))
 	}
 	return errors.Join(append(faults, j.Filter.check())...)
 }
@@ -148,7 +151,8 @@ func scanJob(row pgx.CollectableRow) (j Job, err error) {
 		from, before *time.Time
 		rate         *float64
 	)
-	err = row.Scan(&j.Number, &j.Action, &j.State, &j.Filter.Endpoint, &j.Filter.Kind, &j.Filter.Group, &id, &from, &before,
+	err = row.Scan(&j.Number, &j.Action, &j.State, &j.Filter.Endpoint, &j.Filter.Kind, &j.Filter.Group, &id, &from,
+		&before,
 		&j.Reason, &rate, &j.Mark, &j.Last, &j.Ended, &j.Kept, &j.Error, &j.Created, &j.Changed)
 	if err != nil {
 		return Job{}, err

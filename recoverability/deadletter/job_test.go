@@ -37,7 +37,8 @@ func newOffice(t *testing.T, letters ...deadletter.Letter) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT ALL ON :schema.resent TO PUBLIC")
+	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT " +
+		"ALL ON :schema.resent TO PUBLIC")
 	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,8 @@ func newOffice(t *testing.T, letters ...deadletter.Letter) *office {
 func numbered(n int, endpoints ...string) (letters []deadletter.Letter) {
 	for i := range n {
 		letters = append(letters, deadletter.Letter{
-			Endpoint: endpoints[i%len(endpoints)], Kind: "k", MessageID: saga.ID{byte(i >> 8), byte(i), 1}, Header: []byte("{}"), Body: []byte("{}"),
+			Endpoint: endpoints[i%len(endpoints)], Kind: "k", MessageID: saga.ID{byte(i >> 8), byte(i), 1},
+			Header: []byte("{}"), Body: []byte("{}"),
 			Error: fmt.Sprint("no article ", i),
 		})
 	}
@@ -87,9 +89,12 @@ func (o *office) count(sql string) (n int) {
 // want checks where the letters are: each in one place.
 func (o *office) want(dead, resent, discarded int) {
 	o.Helper()
-	got := fmt.Sprintf("%d dead, %d sent again (%d messages), %d discarded", o.count("SELECT count(*) FROM :schema.dead_letter"),
-		o.count("SELECT count(*) FROM :schema.resent"), o.count("SELECT count(DISTINCT id) FROM :schema.resent"), o.count("SELECT count(*) FROM :schema.discarded"))
-	if want := fmt.Sprintf("%d dead, %d sent again (%d messages), %d discarded", dead, resent, resent, discarded); got != want {
+	got := fmt.Sprintf("%d dead, %d sent again (%d messages), %d discarded",
+		o.count("SELECT count(*) FROM :schema.dead_letter"),
+		o.count("SELECT count(*) FROM :schema.resent"), o.count("SELECT count(DISTINCT id) FROM :schema.resent"),
+		o.count("SELECT count(*) FROM :schema.discarded"))
+	if want := fmt.Sprintf("%d dead, %d sent again (%d messages), %d discarded", dead, resent, resent,
+		discarded); got != want {
 		o.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -98,7 +103,8 @@ func TestJobEndsWhatItsFilterChooses(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(450, "orders", "stock", "mail")...)
 	number := o.job(deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: "stock"}})
-	write(t, o.pool, o.store, deadletter.Letter{Endpoint: "stock", MessageID: saga.ID{15: 9}}) // died after the job was made
+	// died after the job was made
+	write(t, o.pool, o.store, deadletter.Letter{Endpoint: "stock", MessageID: saga.ID{15: 9}})
 	j := o.run(number)
 	if j.State != deadletter.JobDone || j.Ended != 150 || j.Kept != 0 || j.Error != "" {
 		t.Errorf("%+v", j)
@@ -108,12 +114,14 @@ func TestJobEndsWhatItsFilterChooses(t *testing.T) {
 		t.Errorf("a second run: %+v", again)
 	}
 	group := list(t, o.pool, o.store, deadletter.Filter{Endpoint: "mail"})[0].Group
-	number = o.job(deadletter.Job{Action: deadletter.ActionDiscard, Filter: deadletter.Filter{Group: group}, Reason: "a load test"})
+	number = o.job(deadletter.Job{Action: deadletter.ActionDiscard, Filter: deadletter.Filter{Group: group},
+		Reason: "a load test"})
 	if j := o.run(number); j.Ended != 150 || j.Filter.Group != group || j.Reason != "a load test" {
 		t.Errorf("%+v", j)
 	}
 	o.want(151, 150, 150)
-	if got := discarded(t, o.pool, o.store, deadletter.Filter{Limit: 1})[0]; got.Endpoint != "mail" || got.Reason != "a load test" {
+	if got := discarded(t, o.pool, o.store, deadletter.Filter{Limit: 1})[0]; got.Endpoint != "mail" ||
+		got.Reason != "a load test" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -144,7 +152,8 @@ func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
 		}
 	}
 	j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry}))
-	if j.State != deadletter.JobDone || j.Ended != 17 || j.Kept != 3 || !strings.Contains(j.Error, "and a queue takes") {
+	if j.State != deadletter.JobDone || j.Ended != 17 || j.Kept != 3 ||
+		!strings.Contains(j.Error, "and a queue takes") {
 		t.Errorf("%+v", j)
 	}
 	o.want(3, 17, 0)
@@ -154,7 +163,8 @@ func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
 func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(600, "orders", "stock")...)
-	first, second := o.job(deadletter.Job{Action: deadletter.ActionRetry}), o.job(deadletter.Job{Action: deadletter.ActionDiscard, Reason: "x"})
+	first, second := o.job(deadletter.Job{Action: deadletter.ActionRetry}),
+		o.job(deadletter.Job{Action: deadletter.ActionDiscard, Reason: "x"})
 	var all sync.WaitGroup
 	for _, number := range []int64{first, first, first, second} {
 		all.Go(func() { o.run(number) })
@@ -162,7 +172,8 @@ func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 	for by := range 2 {
 		all.Go(func() {
 			for n := int64(1); n <= 600; n += 7 {
-				if err := o.store.Retry(t.Context(), o.pool, o.resend, n+int64(by)); err != nil && !errors.Is(err, deadletter.ErrNotFound) {
+				if err := o.store.Retry(t.Context(), o.pool, o.resend, n+int64(by)); err != nil &&
+					!errors.Is(err, deadletter.ErrNotFound) {
 					t.Errorf("retry by hand: %v", err)
 				}
 			}
@@ -245,7 +256,8 @@ func TestJobKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(60, "orders")...)
 	number := o.job(deadletter.Job{Action: deadletter.ActionRetry, Rate: 100})
-	if _, err := pgtest.Pool(t).Exec(t.Context(), o.schema.Render("UPDATE :schema.dead_letter_job SET due = now() - interval '1 day'")); err != nil {
+	if _, err := pgtest.Pool(t).Exec(t.Context(), o.schema.Render("UPDATE :schema.dead_letter_job SET due = now() "+
+		"- interval '1 day'")); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -279,15 +291,18 @@ func TestJobIsCancelled(t *testing.T) {
 	if err := o.store.CancelJob(t.Context(), o.pool, number); !errors.Is(err, deadletter.ErrNoJob) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	if shown, err := o.store.Job(t.Context(), o.pool, number); err != nil || shown.State != deadletter.JobCancelled || shown.Rate != 1 {
+	if shown, err := o.store.Job(t.Context(), o.pool, number); err != nil || shown.State != deadletter.JobCancelled ||
+		shown.Rate != 1 {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	number = o.job(deadletter.Job{Action: deadletter.ActionRetry, Rate: 1})
-	if _, err := o.store.RunJob(ctx, o.pool, o.resend, number, func(deadletter.Job) { stop() }); !errors.Is(err, context.Canceled) {
+	if _, err := o.store.RunJob(ctx, o.pool, o.resend, number, func(deadletter.Job) { stop() }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("its context has ended: %v", err)
 	}
-	if jobs, err := o.store.Jobs(t.Context(), o.pool, 0); err != nil || len(jobs) != 2 || jobs[0].State != deadletter.JobOpen || jobs[0].Number != number {
+	if jobs, err := o.store.Jobs(t.Context(), o.pool, 0); err != nil || len(jobs) != 2 ||
+		jobs[0].State != deadletter.JobOpen || jobs[0].Number != number {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 	if n, err := o.store.PruneJobs(t.Context(), o.pool, 0, 10); err != nil || n != 1 {
@@ -299,9 +314,12 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for want, j := range map[string]deadletter.Job{
-		`Action is "send"`: {Action: "send"}, "Rate is -1": {Action: deadletter.ActionRetry, Rate: -1}, "Rate is NaN": {Action: deadletter.ActionRetry, Rate: math.NaN()},
-		"Rate is 1e-09": {Action: deadletter.ActionRetry, Rate: 1e-9}, "needs a Reason": {Action: deadletter.ActionDiscard},
-		"the year 0": {Action: deadletter.ActionRetry, Filter: deadletter.Filter{DiedBefore: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)}},
+		`Action is "send"`: {Action: "send"}, "Rate is -1": {Action: deadletter.ActionRetry, Rate: -1},
+		"Rate is NaN":    {Action: deadletter.ActionRetry, Rate: math.NaN()},
+		"Rate is 1e-09":  {Action: deadletter.ActionRetry, Rate: 1e-9},
+		"needs a Reason": {Action: deadletter.ActionDiscard},
+		"the year 0": {Action: deadletter.ActionRetry,
+			Filter: deadletter.Filter{DiedBefore: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)}},
 	} {
 		if _, err := o.store.NewJob(t.Context(), o.pool, j); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", j, err, want)
@@ -313,7 +331,8 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 	if _, err := o.store.Job(t.Context(), o.pool, 99); !errors.Is(err, deadletter.ErrNoJob) {
 		t.Errorf("%v, want ErrNoJob", err)
 	}
-	if j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry})); j.State != deadletter.JobDone || j.Ended != 0 {
+	if j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry})); j.State != deadletter.JobDone ||
+		j.Ended != 0 {
 		t.Errorf("nothing to do: %+v", j)
 	}
 }
@@ -331,12 +350,13 @@ func TestJobTakesLargeLettersInTurn(t *testing.T) {
 	}
 	o := newOffice(t, letters...)
 	steps, before := 0, int64(0)
-	j, err := o.store.RunJob(t.Context(), o.pool, o.resend, o.job(deadletter.Job{Action: deadletter.ActionRetry}), func(j deadletter.Job) {
-		if steps++; j.Ended-before > 9 {
-			t.Errorf("%d letters of 900,000 bytes in one step", j.Ended-before)
-		}
-		before = j.Ended
-	})
+	j, err := o.store.RunJob(t.Context(), o.pool, o.resend, o.job(deadletter.Job{Action: deadletter.ActionRetry}),
+		func(j deadletter.Job) {
+			if steps++; j.Ended-before > 9 {
+				t.Errorf("%d letters of 900,000 bytes in one step", j.Ended-before)
+			}
+			before = j.Ended
+		})
 	if err != nil || j.Ended != 30 || steps < 4 {
 		t.Errorf("%+v in %d steps, %v", j, steps, err)
 	}

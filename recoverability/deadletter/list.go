@@ -64,8 +64,8 @@ func (f Filter) limit() int {
 	return min(f.Limit, MaxLimit)
 }
 
-// List returns dead letters without their bodies, in the order of their numbers: fewer than f.Limit when there are no more.
-// It looks at 10,000 in one statement, and at one after another until it has enough.
+// List returns dead letters without their bodies, in the order of their numbers: fewer than f.Limit when there are no
+// more. It looks at 10,000 in one statement, and at one after another until it has enough.
 func (s *Store) List(ctx context.Context, q Queryer, f Filter) ([]Letter, error) {
 	letters, err := s.list(ctx, q, f)
 	if err != nil {

@@ -21,8 +21,10 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 		e AS (
 			INSERT INTO :schema.dead_letter_edit (letter, endpoint, message_id, sent_as, kind, header, body, reason)
 			SELECT n, 'e1', gen_random_uuid(), gen_random_uuid(), 'k', '', '', '' FROM generate_series(1, 20000) n)
-		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group)
-		SELECT 'e' || n % 100, lpad(to_hex(n), 32, '0')::uuid, 'k', '', '', 1, 0, '', '', 'g' || n % 100 FROM generate_series(1, 20000) n`
+		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error,
+		error_group)
+		SELECT 'e' || n % 100, lpad(to_hex(n), 32, '0')::uuid, 'k', '', '', 1, 0, '', '', 'g' || n % 100
+		FROM generate_series(1, 20000) n`
 	message := "00000000-0000-0000-0000-000000000007"
 	pgtest.Probes{
 		File: "statements.sql", Fill: fill, MaxRows: 200, // the letters of one endpoint, or of one group
@@ -56,8 +58,10 @@ func TestAMillionDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := owner.Exec(t.Context(), schema.Render(`
-		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, error_group, died)
-		SELECT 'e' || n % 3, lpad(to_hex(n), 32, '0')::uuid, 'k' || n % 3, '{}', '{}', 24, 0, 'given up by the policy', 'no ' || n, 'g' || n % 3,
+		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error,
+		error_group, died)
+		SELECT 'e' || n % 3, lpad(to_hex(n), 32, '0')::uuid, 'k' || n % 3, '{}', '{}', 24, 0,
+		'given up by the policy', 'no ' || n, 'g' || n % 3,
 		       '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second'
 		FROM generate_series(1, 1000000) n`)); err != nil {
 		t.Fatal(err)
@@ -80,17 +84,20 @@ func TestAMillionDeadLetters(t *testing.T) {
 	})
 	late := time.Date(2026, 1, 12, 13, 46, 30, 0, time.UTC) // ten seconds before the last
 	for what, f := range map[string]deadletter.Filter{
-		"list of a group": {Group: "g1"}, "list of a kind": {Kind: "k2"}, "list of the last ten seconds": {DiedFrom: late},
+		"list of a group": {Group: "g1"}, "list of a kind": {Kind: "k2"},
+		"list of the last ten seconds": {DiedFrom: late},
 	} {
 		timed(what, func() error { _, err := store.List(t.Context(), owner, f); return err })
 	}
-	for what, f := range map[string]deadletter.Filter{"count of a group": {Group: "g1"}, "count of a time": {DiedFrom: late}} {
+	for what, f := range map[string]deadletter.Filter{"count of a group": {Group: "g1"},
+		"count of a time": {DiedFrom: late}} {
 		timed(what, func() error { _, err := store.Count(t.Context(), owner, f); return err })
 	}
 	if n, err := store.Count(t.Context(), owner, deadletter.Filter{DiedFrom: late}); err != nil || n != 11 {
 		t.Errorf("%d letters died in the last ten seconds, %v; want 11", n, err)
 	}
-	number, err := store.NewJob(t.Context(), owner, deadletter.Job{Action: deadletter.ActionDiscard, Reason: "late", Filter: deadletter.Filter{DiedFrom: late}})
+	number, err := store.NewJob(t.Context(), owner,
+		deadletter.Job{Action: deadletter.ActionDiscard, Reason: "late", Filter: deadletter.Filter{DiedFrom: late}})
 	if err != nil {
 		t.Fatal(err)
 	}

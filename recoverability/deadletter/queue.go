@@ -34,7 +34,8 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 		failed.Time(storableTime(l.FirstFailed))
 		group.Text(GroupOf(l))
 	}
-	b.Queue(s.sql.Get("insert"), endpoint, id, kind, header, body, attempts, conflicts, reason, text, sent, failed, group)
+	b.Queue(s.sql.Get("insert"), endpoint, id, kind, header, body, attempts, conflicts, reason, text, sent, failed,
+		group)
 }
 
 // QueueDiscarded queues one insert of messages that were consumed without effect, or nothing when there are
@@ -67,7 +68,8 @@ func storableTime(t time.Time) time.Time {
 
 // AddDiscarded records one message in tx, on a connection that need not be prepared.
 func (s *Store) AddDiscarded(ctx context.Context, tx pgx.Tx, d Discarded) error {
-	_, err := tx.Exec(ctx, s.sql.Get("insert_one_discarded"), Storable(d.Endpoint), [16]byte(d.MessageID), Storable(d.Kind),
+	_, err := tx.Exec(ctx, s.sql.Get("insert_one_discarded"), Storable(d.Endpoint), [16]byte(d.MessageID),
+		Storable(d.Kind),
 		Storable(d.Saga), Storable(d.Key), Storable(d.Reason))
 	if err != nil {
 		return fmt.Errorf("record a discarded message: %w", err)

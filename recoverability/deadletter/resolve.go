@@ -10,10 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Resender puts dead letters back into the queues of their endpoints, in tx: with their ids, headers and bodies, due now
-// in the order given, and with no attempts counted. All of them or none; ErrUndeliverable says that a queue is missing.
+// Resender puts dead letters back into the queues of their endpoints, in tx: with their ids, headers and bodies, due
+// now in the order given, and with no attempts counted. All of them or none; ErrUndeliverable says that a queue is
+// missing.
 //
-// A Resender that has a method Wake(ctx, endpoints...) is told of the endpoints after the commit, to wake their workers.
+// A Resender that has a method Wake(ctx, endpoints...) is told of the endpoints after the commit, to wake their
+// workers.
 type Resender interface {
 	Resend(ctx context.Context, tx pgx.Tx, letters ...Letter) error
 }
@@ -27,9 +29,9 @@ func wake(ctx context.Context, r Resender, endpoints ...string) {
 	}
 }
 
-// Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at
-// the same time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds. A letter from outside may be
-// larger than a queue takes, 16 MiB or a header of 2 MiB: saga.ErrTooLarge.
+// Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at the same
+// time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds. A letter from outside may
+// be larger than a queue takes, 16 MiB or a header of 2 MiB: saga.ErrTooLarge.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
 	endpoint := ""
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
@@ -57,14 +59,16 @@ const (
 	mostBody   = 16 << 20
 )
 
-// fits says why no queue takes the letter. A message that came from outside, and never was in a queue, may have any size.
+// fits says why no queue takes the letter. A message that came from outside, and never was in a queue, may have any
+// size.
 func (l Letter) fits() error {
 	for _, part := range []struct {
 		what       string
 		size, most int
 	}{{"kind", len(l.Kind), mostKind}, {"header", len(l.Header), mostHeader}, {"body", len(l.Body), mostBody}} {
 		if part.size > part.most {
-			return fmt.Errorf("its %s has %d bytes, and a queue takes %d: %w", part.what, part.size, part.most, saga.ErrTooLarge)
+			return fmt.Errorf("its %s has %d bytes, and a queue takes %d: %w", part.what, part.size, part.most,
+				saga.ErrTooLarge)
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ func newStage(t *testing.T) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT ALL ON :schema.resent TO PUBLIC")
+	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT " +
+		"ALL ON :schema.resent TO PUBLIC")
 	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,8 @@ func newStage(t *testing.T) stage {
 	return stage{
 		pool: pool, store: store, letter: letter,
 		resend: resender{insert: schema.Render("-- name: resend\nINSERT INTO :schema.resent VALUES ($1, $2, $3, $4)")},
-		count:  schema.Render("SELECT count(*) FROM :schema.resent WHERE id = $1 AND endpoint = 'orders' AND header = $2 AND body = $3"),
+		count: schema.Render("SELECT count(*) FROM :schema.resent WHERE id = $1 AND endpoint = 'orders' AND " +
+			"header = $2 AND body = $3"),
 	}
 }
 
@@ -79,7 +81,8 @@ func (s stage) want(t *testing.T, waiting, resent int) {
 		t.Errorf("%d dead letters wait, want %d", n, waiting)
 	}
 	var n int
-	if err := s.pool.QueryRow(t.Context(), s.count, s.letter.MessageID.String(), s.letter.Header, s.letter.Body).Scan(&n); err != nil {
+	if err := s.pool.QueryRow(t.Context(), s.count, s.letter.MessageID.String(), s.letter.Header,
+		s.letter.Body).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	if n != resent {
@@ -146,7 +149,8 @@ func retryTwice(t *testing.T, s stage, isolation string, fail bool) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SELECT set_config('default_transaction_isolation', $1, false)", isolation); err != nil {
+	if _, err := conn.Exec(t.Context(), "SELECT set_config('default_transaction_isolation', $1, false)",
+		isolation); err != nil {
 		t.Fatal(err)
 	}
 	go func() { result <- s.store.Retry(t.Context(), conn, s.resend, s.letter.Number) }()

@@ -16,12 +16,12 @@ import (
 )
 
 // RunJob carries out a job, or what is left of it, and returns how it stands. It works in steps, each of which is one
-// transaction: at most 100 letters and 8 MiB end in it, and the job's mark moves past them. A program that is killed has
-// lost nothing but the step in its hands: whoever calls RunJob with the number goes on where the last step ended. Several
-// may, at the same time too; each letter ends once, and the rate holds for all of them together.
+// transaction: at most 100 letters and 8 MiB end in it, and the job's mark moves past them. A program that is killed
+// has lost nothing but the step in its hands: whoever calls RunJob with the number goes on where the last step ended.
+// Several may, at the same time too; each letter ends once, and the rate holds for all of them together.
 //
-// progress is called after each step, unless it is nil. RunJob returns when the job is done or cancelled, and with an error
-// when ctx ends, when there is no such job, or when the connection is lost; the job goes on with the next call.
+// progress is called after each step, unless it is nil. RunJob returns when the job is done or cancelled, and with an
+// error when ctx ends, when there is no such job, or when the connection is lost; the job goes on with the next call.
 func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int64, progress func(Job)) (Job, error) {
 	for {
 		st := step{store: s, resend: r}
@@ -149,8 +149,8 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 	return nil
 }
 
-// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. With an error it returns which
-// of them have to stay: all of an endpoint that has no queue, or one that no queue takes.
+// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. With an error it
+// returns which of them have to stay: all of an endpoint that has no queue, or one that no queue takes.
 func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays func(candidate) bool, err error) {
 	taken, err := st.store.takeMany(ctx, tx, numbers(chosen))
 	if err != nil {
@@ -158,7 +158,8 @@ func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays
 	}
 	for _, l := range taken {
 		if err := l.fits(); err != nil {
-			return func(c candidate) bool { return c.number == l.Number }, fmt.Errorf("dead letter %d: %w", l.Number, err)
+			return func(c candidate) bool { return c.number == l.Number },
+				fmt.Errorf("dead letter %d: %w", l.Number, err)
 		}
 	}
 	slices.SortFunc(taken, func(a, b Letter) int {
@@ -197,13 +198,15 @@ func (s *Store) takeMany(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Let
 	return pgx.CollectRows(rows, scanWithBody)
 }
 
-// advance writes down what the step has done. It belongs to the same transaction: that is what makes each letter end once.
+// advance writes down what the step has done. It belongs to the same transaction: that is what makes each letter end
+// once.
 func (st *step) advance(ctx context.Context, tx pgx.Tx, mark int64) error {
 	seconds := 0.0
 	if st.job.Rate > 0 {
 		seconds = float64(st.ended+st.kept) / st.job.Rate
 	}
-	rows, err := tx.Query(ctx, st.store.sql.Get("advance_job"), pg.Planned, st.job.Number, mark, st.ended, st.kept, Storable(st.fault), seconds)
+	rows, err := tx.Query(ctx, st.store.sql.Get("advance_job"), pg.Planned, st.job.Number, mark, st.ended, st.kept,
+		Storable(st.fault), seconds)
 	if err != nil {
 		return err
 	}

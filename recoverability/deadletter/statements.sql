@@ -14,28 +14,34 @@ SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::text[],
 INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason) VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: letters
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group
+SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died,
+    error_group
 FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) ORDER BY id;
 
 -- name: walk
--- Four statements instead of one with optional conditions, which a generic plan answers by reading everything. Each looks
--- at $3 letters at most, whatever the filter leaves of them, and tells how many it saw and up to which number. A kind and a
--- time have no index of their own. The upper end stands outside, where there is no other condition: two ends look
--- narrow to a planner that knows nothing, and it would read all between them.
+-- Four statements instead of one with optional conditions, which a generic plan answers by reading everything. Each
+-- looks at $3 letters at most, whatever the filter leaves of them, and tells how many it saw and up to which number. A
+-- kind and a time have no index of their own. The upper end stands outside, where there is no other condition: two ends
+-- look narrow to a planner that knows nothing, and it would read all between them.
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died,
+        octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size
+        FROM :schema.dead_letter
     WHERE id > $1 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
 LEFT JOIN LATERAL (
     SELECT * FROM seen
-    WHERE id <= $2 AND ($5 = '' OR kind = $5) AND ($6 = '' OR endpoint = $6) AND died >= $7::timestamptz AND died < $8::timestamptz
+    WHERE id <= $2 AND ($5 = '' OR kind = $5) AND ($6 = '' OR endpoint = $6) AND died >= $7::timestamptz
+        AND died < $8::timestamptz
     ORDER BY id LIMIT $4) c ON true
 ORDER BY c.id;
 
 -- name: walk_of_endpoint
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died,
+        octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size
+        FROM :schema.dead_letter
     WHERE endpoint = $6 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -46,7 +52,9 @@ ORDER BY c.id;
 
 -- name: walk_of_group
 WITH seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM :schema.dead_letter
+    SELECT id, endpoint, kind, died,
+        octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size
+        FROM :schema.dead_letter
     WHERE error_group = $9 AND id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -61,7 +69,8 @@ ORDER BY c.id;
 -- ids, where the order by number would look cheaper to a planner that knows nothing.
 WITH m AS MATERIALIZED (SELECT * FROM :schema.dead_letter WHERE message_id = $10::text::uuid),
 seen AS MATERIALIZED (
-    SELECT id, endpoint, kind, died, error_group, octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM m
+    SELECT id, endpoint, kind, died, error_group,
+        octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size FROM m
     WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3)
 SELECT s.looked, s.look_up, c.id, c.endpoint, c.size
 FROM (SELECT count(*) AS looked, coalesce(max(id), 0) AS look_up FROM seen) s
@@ -73,17 +82,19 @@ LEFT JOIN LATERAL (
 ORDER BY c.id;
 
 -- name: groups
--- From one group to the next by the index, and three probes of it for each: the first letter, the last, and a count that
--- ends at its limit. Grouping would read the whole table.
+-- From one group to the next by the index, and three probes of it for each: the first letter, the last, and a count
+-- that ends at its limit. Grouping would read the whole table.
 WITH RECURSIVE g(error_group) AS (
     (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > $1 ORDER BY d.error_group LIMIT 1)
     UNION ALL
-    SELECT (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > g.error_group ORDER BY d.error_group LIMIT 1)
+    SELECT (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > g.error_group
+        ORDER BY d.error_group LIMIT 1)
     FROM g WHERE g.error_group IS NOT NULL
 ), page AS MATERIALIZED (SELECT g.error_group FROM g WHERE g.error_group IS NOT NULL LIMIT $2)
 SELECT p.error_group, l.endpoint, l.kind, c.n, f.died, l.died, l.id, l.reason, l.error
 FROM page p
-CROSS JOIN LATERAL (SELECT d.died FROM :schema.dead_letter d WHERE d.error_group = p.error_group ORDER BY d.id LIMIT 1) f
+CROSS JOIN LATERAL (SELECT d.died FROM :schema.dead_letter d WHERE d.error_group = p.error_group
+    ORDER BY d.id LIMIT 1) f
 CROSS JOIN LATERAL (
     SELECT d.id, d.endpoint, d.kind, d.died, d.reason, d.error FROM :schema.dead_letter d
     WHERE d.error_group = p.error_group ORDER BY d.id DESC LIMIT 1) l
@@ -93,13 +104,15 @@ CROSS JOIN LATERAL (
 ORDER BY p.error_group;
 
 -- name: show
-SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body
+SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died,
+    error_group, body
 FROM :schema.dead_letter WHERE id = $1;
 
 -- name: take
 -- Whoever comes second waits here for the end of the first, and then finds nothing.
 DELETE FROM :schema.dead_letter WHERE id = $1
-RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body;
+RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died,
+    error_group, body;
 
 -- name: discard
 WITH gone AS (
@@ -109,7 +122,8 @@ SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 
 -- name: take_many
 DELETE FROM :schema.dead_letter WHERE id = ANY ($1::bigint[])
-RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died, error_group, body;
+RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died,
+    error_group, body;
 
 -- name: discard_many
 WITH gone AS (
@@ -119,17 +133,21 @@ SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 
 -- name: new_job
 -- It goes up to the last letter that there is now.
-INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason, rate, last)
-SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8, $9::double precision,
+INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason,
+    rate, last)
+SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8,
+    $9::double precision,
        coalesce((SELECT d.id FROM :schema.dead_letter d ORDER BY d.id DESC LIMIT 1), 0)
 RETURNING id;
 
 -- name: job
-SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
+    last, ended, kept, error, created, changed
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: jobs
-SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
+    last, ended, kept, error, created, changed
 FROM :schema.dead_letter_job ORDER BY id DESC LIMIT $1;
 
 -- name: cancel_job
@@ -137,7 +155,8 @@ UPDATE :schema.dead_letter_job SET state = 'cancelled', changed = clock_timestam
 
 -- name: lock_job
 -- Two who run one job take turns, step by step.
-SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed
+SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
+    last, ended, kept, error, created, changed
 FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: job_wait
@@ -151,7 +170,8 @@ SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' T
     due = greatest(due, clock_timestamp()) + $6 * interval '1 second', changed = clock_timestamp(),
     state = CASE WHEN $2 >= last THEN 'done' ELSE state END
 WHERE id = $1
-RETURNING id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark, last, ended, kept, error, created, changed;
+RETURNING id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
+    last, ended, kept, error, created, changed;
 
 -- name: prune_jobs
 DELETE FROM :schema.dead_letter_job

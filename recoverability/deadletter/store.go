@@ -16,7 +16,8 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrUndeliverable is wrapped by what a Resender returns for letters that have nowhere to go. It has written nothing then.
+// ErrUndeliverable is wrapped by what a Resender returns for letters that have nowhere to go. It has written nothing
+// then.
 var ErrUndeliverable = errors.New("the queue of a dead letter does not exist")
 
 // ErrNotFound: there is no such dead letter, or it has been retried or discarded.

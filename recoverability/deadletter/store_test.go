@@ -32,13 +32,15 @@ func TestBytesAreKept(t *testing.T) {
 		`{"n":9007199254740993,"p":1.10,"n":2,"N":3,"z":1,"a":2}`, `[1e131072,NaN,Infinity]`,
 		strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "null", `""`, " \t\r\n",
 	}
-	headers := []string{"{}", "", "{\"a\":\"\x1b[31mred\x1b[0m\\r\\nSet-Cookie: x\"}", "{\"a\":\"\u202egnp.exe\u2066\"}", "\x00\xff"}
+	headers := []string{"{}", "", "{\"a\":\"\x1b[31mred\x1b[0m\\r\\nSet-Cookie: x\"}",
+		"{\"a\":\"\u202egnp.exe\u2066\"}", "\x00\xff"}
 	var letters []deadletter.Letter
 	for n, body := range bodies {
 		letters = append(letters, deadletter.Letter{
 			Endpoint: "orders", MessageID: saga.ID{1, byte(n)}, Kind: "order.place", Attempts: 24, Conflicts: 3,
 			Header: []byte(headers[n%len(headers)]), Body: []byte(body), Reason: "attempts", Error: "no stock",
-			Sent: time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC), FirstFailed: time.Date(2024, 1, 2, 3, 4, 6, 0, time.UTC),
+			Sent:        time.Date(2024, 1, 2, 3, 4, 5, 6000, time.UTC),
+			FirstFailed: time.Date(2024, 1, 2, 3, 4, 6, 0, time.UTC),
 		})
 	}
 	write(t, pool, store, letters...)
@@ -78,12 +80,15 @@ func TestNoTextFailsTheInsert(t *testing.T) {
 		"10 MB":                {strings.Repeat("x", 10<<20), kib8},
 		"cut within a rune":    {kib8[1:] + "äöü", kib8[1:]},
 		"exactly the limit":    {kib8, kib8},
-		"NULs up to the limit": {strings.Repeat("\x00", deadletter.MaxText), strings.Repeat("\uFFFD", deadletter.MaxText/3)},
-		"empty":                {"", ""},
+		"NULs up to the limit": {strings.Repeat("\x00", deadletter.MaxText),
+			strings.Repeat("\uFFFD", deadletter.MaxText/3)},
+		"empty": {"", ""},
 	}
 	for name, text := range texts {
-		l := deadletter.Letter{MessageID: saga.ID{1}, Endpoint: text.given, Kind: text.given, Reason: text.given, Error: text.given}
-		d := deadletter.Discarded{MessageID: saga.ID{1}, Endpoint: text.given, Kind: text.given, Saga: text.given, Key: text.given, Reason: text.given}
+		l := deadletter.Letter{MessageID: saga.ID{1}, Endpoint: text.given, Kind: text.given, Reason: text.given,
+			Error: text.given}
+		d := deadletter.Discarded{MessageID: saga.ID{1}, Endpoint: text.given, Kind: text.given, Saga: text.given,
+			Key: text.given, Reason: text.given}
 		b := &pgx.Batch{}
 		store.QueueLetters(b, []deadletter.Letter{l})
 		store.QueueDiscarded(b, []deadletter.Discarded{d})
@@ -94,7 +99,8 @@ func TestNoTextFailsTheInsert(t *testing.T) {
 		letters := list(t, pool, store, deadletter.Filter{})
 		gone := discarded(t, pool, store, deadletter.Filter{})
 		last, lastGone := letters[len(letters)-1], gone[len(gone)-1]
-		for _, got := range []string{last.Endpoint, last.Kind, last.Reason, last.Error, lastGone.Saga, lastGone.Key, lastGone.Reason} {
+		for _, got := range []string{last.Endpoint, last.Kind, last.Reason, last.Error, lastGone.Saga, lastGone.Key,
+			lastGone.Reason} {
 			if got != text.kept || !utf8.ValidString(got) {
 				t.Errorf("%s: kept %d bytes %.40q, want %d bytes %.40q", name, len(got), got, len(text.kept), text.kept)
 			}
@@ -105,13 +111,16 @@ func TestNoTextFailsTheInsert(t *testing.T) {
 func TestNoNumberOrTimeFailsTheInsert(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)
-	times := []time.Time{{}, time.Unix(math.MaxInt32*1e6, 0), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.UnixMicro(math.MinInt64)}
+	times := []time.Time{{}, time.Unix(math.MaxInt32*1e6, 0), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.UnixMicro(math.MinInt64)}
 	for _, at := range times {
-		write(t, pool, store, deadletter.Letter{Attempts: math.MaxInt, Conflicts: math.MaxInt, Sent: at, FirstFailed: at})
+		write(t, pool, store, deadletter.Letter{Attempts: math.MaxInt, Conflicts: math.MaxInt, Sent: at,
+			FirstFailed: at})
 	}
 	for _, l := range list(t, pool, store, deadletter.Filter{}) {
 		if !l.Sent.IsZero() || !l.FirstFailed.IsZero() || l.Attempts != math.MaxInt32 {
-			t.Errorf("dead letter %d: sent %v, first failed %v, %d attempts", l.Number, l.Sent, l.FirstFailed, l.Attempts)
+			t.Errorf("dead letter %d: sent %v, first failed %v, %d attempts", l.Number, l.Sent, l.FirstFailed,
+				l.Attempts)
 		}
 	}
 }
@@ -122,7 +131,8 @@ func TestListPagesAndFilters(t *testing.T) {
 	var letters []deadletter.Letter
 	for n := range 250 {
 		letters = append(letters, deadletter.Letter{
-			Endpoint: []string{"orders", "stock"}[n%2], Kind: []string{"a", "b", "c"}[n%3], MessageID: saga.ID{byte(n / 2)},
+			Endpoint: []string{"orders", "stock"}[n%2], Kind: []string{"a", "b", "c"}[n%3],
+			MessageID: saga.ID{byte(n / 2)},
 		})
 	}
 	write(t, pool, store, letters...)
@@ -167,17 +177,21 @@ func TestDiscardedAreListedAndPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := deadletter.Discarded{Endpoint: "orders", MessageID: saga.ID{1}, Kind: "order.overdue", Saga: "order", Key: "7", Reason: "instance is gone"}
+	row := deadletter.Discarded{Endpoint: "orders", MessageID: saga.ID{1}, Kind: "order.overdue", Saga: "order",
+		Key: "7", Reason: "instance is gone"}
 	b := &pgx.Batch{}
 	store.QueueDiscarded(b, []deadletter.Discarded{row, row, row})
 	if err := pool.SendBatch(t.Context(), b).Close(); err != nil {
 		t.Fatal(err)
 	}
-	got := discarded(t, pool, store, deadletter.Filter{Endpoint: "orders", Kind: "order.overdue", MessageID: saga.ID{1}})
-	if diff := cmp.Diff([]deadletter.Discarded{row, row, row}, got, cmpopts.IgnoreFields(deadletter.Discarded{}, "Number", "At")); diff != "" {
+	got := discarded(t, pool, store, deadletter.Filter{Endpoint: "orders", Kind: "order.overdue",
+		MessageID: saga.ID{1}})
+	if diff := cmp.Diff([]deadletter.Discarded{row, row, row}, got,
+		cmpopts.IgnoreFields(deadletter.Discarded{}, "Number", "At")); diff != "" {
 		t.Fatalf("discarded (-want +got):\n%s", diff)
 	}
-	if _, err := pool.Exec(t.Context(), schema.Render("UPDATE :schema.discarded SET at = at - interval '31 days' WHERE id > $1"), got[0].Number); err != nil {
+	if _, err := pool.Exec(t.Context(), schema.Render("UPDATE :schema.discarded SET at = at - interval '31 days' "+
+		"WHERE id > $1"), got[0].Number); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{1, 1, 0} {

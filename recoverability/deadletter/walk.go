@@ -66,8 +66,8 @@ func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
 	return f, nil
 }
 
-// walking has a statement planned anew for each call: a plan that a connection kept from the time of an empty table would
-// read and sort the whole of it.
+// walking has a statement planned anew for each call: a plan that a connection kept from the time of an empty table
+// would read and sort the whole of it.
 func (s *Store) walking(w walk) (sql string, args []any) {
 	f := w.filter
 	from, before := f.period()
@@ -83,8 +83,8 @@ func (s *Store) walking(w walk) (sql string, args []any) {
 	return s.sql.Get("walk"), args
 }
 
-// Count tells how many dead letters a filter chooses, up to CountLimit. It looks at 10,000 in one statement: where no index
-// knows the answer, as with a kind or a time alone, it looks at all of them.
+// Count tells how many dead letters a filter chooses, up to CountLimit. It looks at 10,000 in one statement: where no
+// index knows the answer, as with a kind or a time alone, it looks at all of them.
 func (s *Store) Count(ctx context.Context, q Queryer, f Filter) (n int64, err error) {
 	if err := f.check(); err != nil {
 		return 0, fmt.Errorf("count dead letters: %w", err)

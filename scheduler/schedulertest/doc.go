@@ -1,11 +1,12 @@
-// Package schedulertest runs manifests in memory, with a clock of its own: for tests of when things fire. There is no Postgres in
-// it, and since there is one process alone, neither lock nor lease.
+// Package schedulertest runs manifests in memory, with a clock of its own: for tests of when things fire. There is no
+// Postgres in it, and since there is one process alone, neither lock nor lease.
 //
 // # Promise
 //
-// A [Schedule] decides with the same code as a server does, and its runs go through the same states: retries with their back-off,
-// dead runs that hold their manifest, followers, overlap, timeouts, pauses and misfire policies. One suite of scenarios is run
-// against it and against Postgres. Ids count and the clock moves only when told, so a test tells the same story every time.
+// A [Schedule] decides with the same code as a server does, and its runs go through the same states: retries with their
+// back-off, dead runs that hold their manifest, followers, overlap, timeouts, pauses and misfire policies. One suite of
+// scenarios is run against it and against Postgres. Ids count and the clock moves only when told, so a test tells the
+// same story every time.
 //
 //	s := schedulertest.New(t, start, manifests...)
 //	fired := s.Advance(24 * time.Hour)          // what fired, in order
@@ -15,14 +16,14 @@
 //
 // # What differs from a server
 //
-// What is due fires at that very moment, and is dispatched at once: there is no poll, and groups bound nothing. Messages are what
-// the manifest holds; they go through no encoding, and to nobody. A run stays active until the test ends it, or its timeout does,
-// or a function given to [Schedule.Handle] does.
+// What is due fires at that very moment, and is dispatched at once: there is no poll, and groups bound nothing.
+// Messages are what the manifest holds; they go through no encoding, and to nobody. A run stays active until the test
+// ends it, or its timeout does, or a function given to [Schedule.Handle] does.
 //
 // # Failures
 //
-// [New] fails the test when a manifest has a fault, and so does a name that is not known. The methods that end a run tell
-// whether it was current: of one that has ended otherwise they change nothing, as a late handler changes nothing.
+// [New] fails the test when a manifest has a fault, and so does a name that is not known. The methods that end a run
+// tell whether it was current: of one that has ended otherwise they change nothing, as a late handler changes nothing.
 //
 // Read schedule.go, then evaluate.go for the loops and end.go for the ends of runs.
 package schedulertest

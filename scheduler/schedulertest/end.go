@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It tells whether the
-// firing was current; if not, nothing changes.
+// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It tells
+// whether the firing was current; if not, nothing changes.
 func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, scheduler.RunSucceeded) }
 
 // Fail ends an attempt. Its run waits for the next one, or is dead when the manifest has no retries left.
@@ -48,7 +48,8 @@ func (s *Schedule) Cancel(f Firing) (open bool) {
 	return true
 }
 
-// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It tells whether it does.
+// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It tells
+// whether it does.
 func (s *Schedule) Retry(f Firing) (again bool) {
 	s.t.Helper()
 	r := s.runOf(f)

@@ -70,7 +70,10 @@ func (s *Schedule) upcoming() (next time.Time) {
 
 // cycle is an evaluation and a dispatch. It tells whether anything happened.
 func (s *Schedule) cycle() (some bool) {
-	due := slices.DeleteFunc(slices.Clone(s.manifests), func(m *manifest) bool { return !m.idle() || m.due.After(s.now) })
+	due := slices.DeleteFunc(slices.Clone(s.manifests), func(m *manifest) bool {
+		return !m.idle() ||
+			m.due.After(s.now)
+	})
 	slices.SortStableFunc(due, func(a, b *manifest) int { return a.due.Compare(b.due) })
 	for _, m := range due {
 		s.evaluate(m)

@@ -68,7 +68,8 @@ const (
 func New(t testing.TB, start time.Time, manifests ...scheduler.Manifest) *Schedule {
 	t.Helper()
 	s := &Schedule{
-		t: t, now: start.Truncate(time.Microsecond), known: map[saga.ID]*run{}, handlers: map[string]func(Firing) error{},
+		t: t, now: start.Truncate(time.Microsecond), known: map[saga.ID]*run{},
+		handlers: map[string]func(Firing) error{},
 	}
 	for _, declared := range manifests {
 		plan, err := planning.Read(declared)
@@ -86,14 +87,16 @@ func New(t testing.TB, start time.Time, manifests ...scheduler.Manifest) *Schedu
 // Now is the clock.
 func (s *Schedule) Now() time.Time { return s.now }
 
-// Handle ends each firing of a manifest when it is sent: nil as succeeded, a saga.Permanent error as dead, another one as failed.
+// Handle ends each firing of a manifest when it is sent: nil as succeeded, a saga.Permanent error as dead, another one
+// as failed.
 func (s *Schedule) Handle(manifest string, handler func(Firing) error) {
 	s.t.Helper()
 	s.must(manifest)
 	s.handlers[manifest] = handler
 }
 
-// Due is the next due time of a manifest, zero if there is none. What fires then may yet wait: for the end of a run, for Resume.
+// Due is the next due time of a manifest, zero if there is none. What fires then may yet wait: for the end of a run,
+// for Resume.
 func (s *Schedule) Due(manifest string) time.Time {
 	s.t.Helper()
 	return s.must(manifest).due
@@ -123,21 +126,23 @@ func (s *Schedule) Resume(manifest string) {
 	s.must(manifest).paused = false
 }
 
-// Trigger queues a run, whatever the schedule says. It fires in the next Advance, with input or, if that is nil, with the message
-// of the manifest.
+// Trigger queues a run, whatever the schedule says. It fires in the next Advance, with input or, if that is nil, with
+// the message of the manifest.
 func (s *Schedule) Trigger(manifest string, input saga.Message) {
 	s.t.Helper()
 	m := s.must(manifest)
 	s.queue(&run{manifest: m, origin: manual, due: s.now, ready: s.now, message: s.input(m, input)})
 }
 
-// Activate queues a run of a Dormant manifest on behalf of a firing of its parent. It tells whether that is new: while one is
-// open it changes nothing.
+// Activate queues a run of a Dormant manifest on behalf of a firing of its parent. It tells whether that is new: while
+// one is open it changes nothing.
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
 	m, parent := s.must(manifest), s.runOf(by)
-	if m.plan.Follows || m.plan.Parent != by.Manifest || parent.state != scheduler.RunActive || parent.attempt != by.Attempt {
-		s.t.Fatalf("schedulertest: activate %s: want an active run of its parent %q, and %s is %s", manifest, m.plan.Parent, by.Manifest, parent.state)
+	if m.plan.Follows || m.plan.Parent != by.Manifest || parent.state != scheduler.RunActive ||
+		parent.attempt != by.Attempt {
+		s.t.Fatalf("schedulertest: activate %s: want an active run of its parent %q, and %s is %s", manifest,
+			m.plan.Parent, by.Manifest, parent.state)
 	}
 	for _, r := range s.known {
 		if r.manifest == m && r.origin == activation && !r.state.Ended() {
@@ -154,7 +159,8 @@ func (s *Schedule) input(m *manifest, input saga.Message) saga.Message {
 		return m.Message
 	}
 	if input.Kind() != m.Message.Kind() {
-		s.t.Fatalf("schedulertest: manifest %s sends %s: there is no run of it with %s", m.Name, m.Message.Kind(), input.Kind())
+		s.t.Fatalf("schedulertest: manifest %s sends %s: there is no run of it with %s", m.Name, m.Message.Kind(),
+			input.Kind())
 	}
 	return input
 }
@@ -197,5 +203,6 @@ func (s *Schedule) queue(r *run) {
 
 // inOrder is the order of dispatch.
 func inOrder(a, b *run) int {
-	return cmp.Or(cmp.Compare(b.manifest.Priority, a.manifest.Priority), a.ready.Compare(b.ready), slices.Compare(a.id[:], b.id[:]))
+	return cmp.Or(cmp.Compare(b.manifest.Priority, a.manifest.Priority), a.ready.Compare(b.ready),
+		slices.Compare(a.id[:], b.id[:]))
 }

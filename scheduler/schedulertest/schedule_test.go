@@ -21,7 +21,8 @@ var start = time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
 func told(fired []schedulertest.Firing) string {
 	var lines []string
 	for _, f := range fired {
-		lines = append(lines, fmt.Sprintf("%s %v due %s sent %s attempt %d", f.Manifest, f.Message, f.Due.Format("02 15:04 -0700"), f.At.Format("02 15:04"), f.Attempt))
+		lines = append(lines, fmt.Sprintf("%s %v due %s sent %s attempt %d", f.Manifest, f.Message,
+			f.Due.Format("02 15:04 -0700"), f.At.Format("02 15:04"), f.Attempt))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -37,7 +38,8 @@ func want(t *testing.T, fired []schedulertest.Firing, lines ...string) {
 func TestANightInMemory(t *testing.T) {
 	t.Parallel()
 	s := schedulertest.New(t, start,
-		scheduler.Manifest{Name: "settle", When: scheduler.Cron("30 2 * * *", "Europe/Berlin"), Message: settle{"north"}},
+		scheduler.Manifest{Name: "settle", When: scheduler.Cron("30 2 * * *", "Europe/Berlin"),
+			Message: settle{"north"}},
 		scheduler.Manifest{Name: "report", When: scheduler.After("settle"), Message: saga.Raw{Name: "report"}},
 	)
 	s.Handle("settle", func(f schedulertest.Firing) error {
@@ -61,7 +63,8 @@ func TestANightInMemory(t *testing.T) {
 
 func TestALateHandlerChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour), Message: settle{}, Timeout: time.Minute})
+	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour),
+		Message: settle{}, Timeout: time.Minute})
 	fired := s.Advance(2 * time.Minute)
 	if state := s.State(fired[0]); state != scheduler.RunTimedOut {
 		t.Errorf("it is %s after its timeout", state)
@@ -79,7 +82,8 @@ func TestALateHandlerChangesNothing(t *testing.T) {
 
 func TestADeadRunHolds(t *testing.T) {
 	t.Parallel()
-	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour), Message: settle{}, Timeout: scheduler.NoTimeout})
+	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour),
+		Message: settle{}, Timeout: scheduler.NoTimeout})
 	s.Handle("settle", func(schedulertest.Firing) error { return saga.Permanent(errors.New("no such shop")) })
 	fired := s.Advance(100 * time.Hour)
 	if len(fired) != 1 || !s.Held("settle") || s.State(fired[0]) != scheduler.RunDead {
@@ -93,14 +97,16 @@ func TestADeadRunHolds(t *testing.T) {
 
 func TestTriggerWithAnotherMessage(t *testing.T) {
 	t.Parallel()
-	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.OnDemand(), Message: settle{"north"}})
+	s := schedulertest.New(t, start, scheduler.Manifest{Name: "settle", When: scheduler.OnDemand(),
+		Message: settle{"north"}})
 	s.Trigger("settle", settle{"south"})
 	want(t, s.Advance(0), "settle {south} due 27 12:00 +0000 sent 27 12:00 attempt 1")
 }
 
 func TestVarianceDelaysARun(t *testing.T) {
 	t.Parallel()
-	m := scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour), Message: settle{}, Variance: 10 * time.Minute, Overlap: true}
+	m := scheduler.Manifest{Name: "settle", When: scheduler.Every(time.Hour), Message: settle{},
+		Variance: 10 * time.Minute, Overlap: true}
 	s := schedulertest.New(t, start, m)
 	late := map[time.Duration]bool{}
 	for _, f := range s.Advance(100 * time.Hour) {
@@ -140,9 +146,16 @@ func TestMisuseFailsTheTest(t *testing.T) {
 		`no manifest "other"`: func(t testing.TB) { schedulertest.New(t, start, good).Pause("other") },
 		"time does not go":    func(t testing.TB) { schedulertest.New(t, start, good).Advance(-1) },
 		"down for":            func(t testing.TB) { schedulertest.New(t, start, good).Down(-1) },
-		"no run of it with":   func(t testing.TB) { schedulertest.New(t, start, good).Trigger("settle", saga.Raw{Name: "other"}) },
-		"there is no run":     func(t testing.TB) { schedulertest.New(t, start, good).Succeed(schedulertest.Firing{}) },
-		"an active run of":    func(t testing.TB) { s := schedulertest.New(t, start, good); s.Activate(s.Advance(0)[0], "settle", nil) },
+		"no run of it with": func(t testing.TB) {
+			schedulertest.New(t, start, good).Trigger("settle",
+				saga.Raw{Name: "other"})
+		},
+		"there is no run": func(t testing.TB) { schedulertest.New(t, start, good).Succeed(schedulertest.Firing{}) },
+		"an active run of": func(t testing.TB) {
+			s := schedulertest.New(t, start, good)
+			s.Activate(s.Advance(0)[0],
+				"settle", nil)
+		},
 	} {
 		c := &complaint{TB: t}
 		func() {

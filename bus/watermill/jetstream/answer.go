@@ -89,9 +89,9 @@ func ofBatch(err error) error {
 	return err
 }
 
-// Unfit tells the errors that say the message itself is nothing that NATS takes: it is too large, with its headers, for the server or the
-// stream, or the name of a header is none. No waiting helps. Publish returns them as a *saga.PermanentError, so a relay
-// makes a dead letter of the message without being told more.
+// Unfit tells the errors that say the message itself is nothing that NATS takes: it is too large, with its headers, for
+// the server or the stream, or the name of a header is none. No waiting helps. Publish returns them as a
+// *saga.PermanentError, so a relay makes a dead letter of the message without being told more.
 //
 // A stream that is full, a subject that no stream has, a node that is away are not among them: these pass.
 func Unfit(err error) bool {

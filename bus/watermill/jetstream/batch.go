@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// The headers of an atomic batch: all of it has one id, its messages are counted from 1, and the last one commits. The server keeps
-// a batch beside its stream until then, and drops one with a gap, or one that is not committed in ten seconds.
+// The headers of an atomic batch: all of it has one id, its messages are counted from 1, and the last one commits. The
+// server keeps a batch beside its stream until then, and drops one with a gap, or one that is not committed in ten
+// seconds.
 const (
 	batchIDHeader       = "Nats-Batch-Id"
 	batchSequenceHeader = "Nats-Batch-Sequence"
@@ -25,9 +26,9 @@ var (
 	errRepeat    = errors.New("some of the messages are there already")
 )
 
-// publishAtomically writes all messages or none. The first one is asked for an answer, which tells that the stream has begun a batch: a
-// server older than batches would take every message as one by itself, and say nothing of one that it refuses. stored is
-// how many of them such a server has taken.
+// publishAtomically writes all messages or none. The first one is asked for an answer, which tells that the stream has
+// begun a batch: a server older than batches would take every message as one by itself, and say nothing of one that it
+// refuses. stored is how many of them such a server has taken.
 func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (stored int, err error) {
 	id, last := nuid.Next(), len(wire)-1
 	wire[last].Header.Set(batchCommitHeader, "1")
@@ -54,7 +55,8 @@ func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (st
 	case err != nil:
 		return 0, ofBatch(err)
 	case done.Batch != id || done.Count != len(wire):
-		return 0, fmt.Errorf("the stream has %d messages of batch %q, want %d of %q", done.Count, done.Batch, len(wire), id)
+		return 0, fmt.Errorf("the stream has %d messages of batch %q, want %d of %q", done.Count, done.Batch, len(wire),
+			id)
 	}
 	return 0, nil
 }
@@ -66,8 +68,8 @@ func unbatched(m *nats.Msg) {
 	}
 }
 
-// refusals are the topics whose stream has lately refused a batch. The zero value is empty. A stream may be changed, so each is
-// asked again after a while.
+// refusals are the topics whose stream has lately refused a batch. The zero value is empty. A stream may be changed, so
+// each is asked again after a while.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string]time.Time // guarded by mu

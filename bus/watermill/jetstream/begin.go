@@ -16,14 +16,16 @@ const (
 	pinHeader   = "Nats-Pin-Id"
 )
 
-// begin puts the consumer back to the first message that was not acked, and reads on from there. Deliveries are counted from 1
-// again, and what was in anybody's hand is in nobody's.
+// begin puts the consumer back to the first message that was not acked, and reads on from there. Deliveries are counted
+// from 1 again, and what was in anybody's hand is in nobody's.
 //
-// It is only for the reader that the server has pinned: another one would take the messages out of its hands, and that one out of his, for ever.
+// It is only for the reader that the server has pinned: another one would take the messages out of its hands, and that
+// one out of his, for ever.
 func (r *reading) begin(ctx context.Context) (natsjs.MessagesContext, error) {
 	if !r.mine {
 		if err := r.becomePinned(ctx); err != nil {
-			return nil, fmt.Errorf("wait to be the reader of consumer %s of stream %s: %w", r.name, r.options.Stream, err)
+			return nil, fmt.Errorf("wait to be the reader of consumer %s of stream %s: %w", r.name, r.options.Stream,
+				err)
 		}
 	}
 	if err := r.reset(ctx); err != nil {
@@ -33,7 +35,8 @@ func (r *reading) begin(ctx context.Context) (natsjs.MessagesContext, error) {
 }
 
 func (r *reading) messages(more ...natsjs.PullMessagesOpt) (natsjs.MessagesContext, error) {
-	all := append(more, natsjs.PullExpiry(pullExpires), natsjs.PullHeartbeat(pullBeat), natsjs.PullPriorityGroup(Group), natsjs.WithMessagesErrOnMissingHeartbeat(true))
+	all := append(more, natsjs.PullExpiry(pullExpires), natsjs.PullHeartbeat(pullBeat), natsjs.PullPriorityGroup(Group),
+		natsjs.WithMessagesErrOnMissingHeartbeat(true))
 	messages, err := r.consumer.Messages(all...)
 	if err != nil {
 		return nil, fmt.Errorf("read consumer %s of stream %s: %w", r.name, r.options.Stream, err)
@@ -41,8 +44,8 @@ func (r *reading) messages(more ...natsjs.PullMessagesOpt) (natsjs.MessagesConte
 	return messages, nil
 }
 
-// becomePinned waits for a first message, which says under which pin it comes. It may be any: the reset gives it again in its turn. No
-// other request is under way when it has come.
+// becomePinned waits for a first message, which says under which pin it comes. It may be any: the reset gives it again
+// in its turn. No other request is under way when it has come.
 func (r *reading) becomePinned(ctx context.Context) error {
 	for {
 		messages, err := r.messages(natsjs.StopAfter(1))

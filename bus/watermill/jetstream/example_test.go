@@ -36,7 +36,8 @@ func ExampleNewPublisher() {
 		if err != nil {
 			return err
 		}
-		r, err := watermill.NewRelay(b, "shop.events", publisher, watermill.RelayOptions{}, "order.paid", "order.cancelled")
+		r, err := watermill.NewRelay(b, "shop.events", publisher, watermill.RelayOptions{}, "order.paid",
+			"order.cancelled")
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,8 @@ func (w *world) held(stream string) (texts []string) {
 }
 
 // subscribe ends before the test does. leave ends it before.
-func (w *world) subscribe(topic string, o jetstream.SubscriberOptions) (messages <-chan *message.Message, leave func()) {
+func (w *world) subscribe(topic string, o jetstream.SubscriberOptions) (messages <-chan *message.Message,
+	leave func()) {
 	w.Helper()
 	if o.Stream == "" {
 		o.Stream = topic

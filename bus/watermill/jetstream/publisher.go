@@ -38,8 +38,8 @@ type Publisher struct {
 
 var _ watermill.BatchPublisher = (*Publisher)(nil)
 
-// NewPublisher makes a Publisher upon a connection of Connect, which stays the caller's. It does no I/O. It fails when an option is
-// out of range, or when the connection has a buffer for the time that it is away.
+// NewPublisher makes a Publisher upon a connection of Connect, which stays the caller's. It does no I/O. It fails when
+// an option is out of range, or when the connection has a buffer for the time that it is away.
 func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 	faults := []error{check(conn)}
 	if o.Parts < 0 {
@@ -66,14 +66,14 @@ func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 // BatchMax is how many messages Publish takes at a time.
 func (p *Publisher) BatchMax() int { return batchMax }
 
-// Publish returns when JetStream has the messages, in this order: all of them or none, where the stream has AllowAtomicPublish. Where it has
-// not, they go one after another up to the first that fails, and the error says which. So do they when some
-// of them are there already, within the duplicate window of the stream; a message that is there is no error. It is bounded by
-// the context of the first message, and by AckWait for each answer.
+// Publish returns when JetStream has the messages, in this order: all of them or none, where the stream has
+// AllowAtomicPublish. Where it has not, they go one after another up to the first that fails, and the error says which.
+// So do they when some of them are there already, within the duplicate window of the stream; a message that is there is
+// no error. It is bounded by the context of the first message, and by AckWait for each answer.
 //
-// Errors: a *saga.PermanentError for a message that no waiting makes fit, see Unfit; at once, while the connection is away;
-// watermill.ErrClosed. After any other it is open whether the messages are there, and they are to be published again with
-// their UUIDs.
+// Errors: a *saga.PermanentError for a message that no waiting makes fit, see Unfit; at once, while the connection is
+// away; watermill.ErrClosed. After any other it is open whether the messages are there, and they are to be published
+// again with their UUIDs.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -110,7 +110,8 @@ func (p *Publisher) publish(ctx context.Context, topic string, wire []*nats.Msg)
 		return p.oneByOne(ctx, wire, 0)
 	case errors.Is(err, errNoBatches):
 		if p.refused.note(topic) {
-			p.options.Logger.Warn("edda: a stream takes no batches, so messages are published one by one: set its AllowAtomicPublish", "topic", topic, "error", err)
+			p.options.Logger.Warn("edda: a stream takes no batches, so messages are published one by one: set its "+
+				"AllowAtomicPublish", "topic", topic, "error", err)
 		}
 		return p.oneByOne(ctx, wire, first)
 	}

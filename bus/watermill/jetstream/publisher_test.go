@@ -22,7 +22,8 @@ func TestAMessageCrossesUnchanged(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
 	sent := message.NewMessage("0198c0de-0000-7000-8000-000000000001", []byte("{\"é\": \"\x00\xff\"}"))
-	sent.Metadata = message.Metadata{"edda_kind": "order.paid", jetstream.ConversationKey: "c1", "Case-Kept": "Grüße", "empty": ""}
+	sent.Metadata = message.Metadata{"edda_kind": "order.paid", jetstream.ConversationKey: "c1", "Case-Kept": "Grüße",
+		"empty": ""}
 	p := w.publisher(jetstream.PublisherOptions{})
 	if err := p.Publish("orders", sent); err != nil {
 		t.Fatal(err)
@@ -36,8 +37,10 @@ func TestAMessageCrossesUnchanged(t *testing.T) {
 	for _, want := range []*message.Message{sent, other} {
 		got := w.receive(messages)
 		got.Ack()
-		if got.UUID != want.UUID || string(got.Payload) != string(want.Payload) || !maps.Equal(got.Metadata, want.Metadata) {
-			t.Errorf("sent %s %v %q\ngot  %s %v %q", want.UUID, want.Metadata, want.Payload, got.UUID, got.Metadata, got.Payload)
+		if got.UUID != want.UUID || string(got.Payload) != string(want.Payload) ||
+			!maps.Equal(got.Metadata, want.Metadata) {
+			t.Errorf("sent %s %v %q\ngot  %s %v %q", want.UUID, want.Metadata, want.Payload, got.UUID, got.Metadata,
+				got.Payload)
 		}
 	}
 }
@@ -47,7 +50,8 @@ func TestAForeignMessageHasAnID(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
 	for _, m := range []*nats.Msg{
-		{Subject: "orders", Header: nats.Header{"Twice": {"a", "b"}}}, {Subject: "orders", Header: nats.Header{nats.MsgIdHdr: {"theirs"}}},
+		{Subject: "orders", Header: nats.Header{"Twice": {"a", "b"}}},
+		{Subject: "orders", Header: nats.Header{nats.MsgIdHdr: {"theirs"}}},
 	} {
 		if _, err := w.js.PublishMsg(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -104,7 +108,8 @@ func isPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// A batch whose answer was lost is published again, alone or together with what is new, and what is there stays there once.
+// A batch whose answer was lost is published again, alone or together with what is new, and what is there stays there
+// once.
 func TestARepeatedBatchIsThereOnce(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
@@ -174,7 +179,8 @@ func TestWhileTheServerIsAwayPublishFailsAtOnce(t *testing.T) {
 	w.restart(func() {
 		for _, batch := range [][]string{{"lost"}, {"lost", "too"}} {
 			begun := time.Now()
-			if err := p.Publish("orders", named(batch...)...); err == nil || jetstream.Unfit(err) || time.Since(begun) > 4*time.Second {
+			if err := p.Publish("orders", named(batch...)...); err == nil || jetstream.Unfit(err) ||
+				time.Since(begun) > 4*time.Second {
 				t.Errorf("after %v: %v, want an error that passes, at once", time.Since(begun), err)
 			}
 		}
@@ -214,7 +220,8 @@ func TestErrorsThatPassAreNotUnfit(t *testing.T) {
 	if err := p.Publish("full", m...); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of its context: %v", err)
 	}
-	if err := p.Publish("full", named(numbers(1001)...)...); err == nil || !strings.Contains(err.Error(), "at most 1000") {
+	if err := p.Publish("full", named(numbers(1001)...)...); err == nil ||
+		!strings.Contains(err.Error(), "at most 1000") {
 		t.Errorf("1001 messages: %v", err)
 	}
 	if err := p.Close(); err != nil {
@@ -225,13 +232,14 @@ func TestErrorsThatPassAreNotUnfit(t *testing.T) {
 	}
 }
 
-// Headers that begin with Nats- are orders to the server, and a publisher gives them with its own rights. The author of a message gives none:
-// neither to empty the stream, nor to end the message soon, nor to have it refused.
+// Headers that begin with Nats- are orders to the server, and a publisher gives them with its own rights. The author of
+// a message gives none: neither to empty the stream, nor to end the message soon, nor to have it refused.
 func TestHeadersOfAnAuthorAreNoOrdersToTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders", func(c *natsjs.StreamConfig) { c.AllowRollup, c.AllowMsgTTL = true, true })
 	orders := map[string]string{
-		"Nats-Rollup": "all", "Nats-TTL": "1s", "Nats-Expected-Stream": "another", "nats-rollup": "all", "NATS-Msg-Id": "another", "Nats-Msg-Id": "another",
+		"Nats-Rollup": "all", "Nats-TTL": "1s", "Nats-Expected-Stream": "another", "nats-rollup": "all",
+		"NATS-Msg-Id": "another", "Nats-Msg-Id": "another",
 		"Nats-Expected-Last-Msg-Id": "another", "Nats-Batch-Id": "another", "Nats-Batch-Commit": "1", "nAtS-": "x",
 	}
 	for _, o := range []jetstream.PublisherOptions{{}, {NoMsgID: true}} {

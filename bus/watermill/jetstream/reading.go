@@ -17,16 +17,16 @@ var (
 	errGap    = errors.New("a message is missing, or came again, before the next one")
 )
 
-// reading is the consumer from its ack floor on, without a gap: what is given out is the stream, message by message, from the first that was
-// not acked. It ends at the first sign that it would be otherwise.
+// reading is the consumer from its ack floor on, without a gap: what is given out is the stream, message by message,
+// from the first that was not acked. It ends at the first sign that it would be otherwise.
 //
-// So whoever takes in what comes, in its order, has taken in all before it. Another reader, or an earlier one that is slow to die,
-// gives the same messages in the same order, which an inbox knows. Hence the order does not depend on there being one reader; the
-// pin of the server only keeps two of them from taking each other's messages for ever.
+// So whoever takes in what comes, in its order, has taken in all before it. Another reader, or an earlier one that is
+// slow to die, gives the same messages in the same order, which an inbox knows. Hence the order does not depend on
+// there being one reader; the pin of the server only keeps two of them from taking each other's messages for ever.
 //
-// What makes it sure: all messages of a reading come under one pin, and the first of them is delivery number 1 after a reset to the ack floor. A
-// later reset by anybody makes the next delivery number 1 again, and it comes to the pinned reader, which then ends; or another was
-// pinned meanwhile, and nothing more comes under this pin.
+// What makes it sure: all messages of a reading come under one pin, and the first of them is delivery number 1 after a
+// reset to the ack floor. A later reset by anybody makes the next delivery number 1 again, and it comes to the pinned
+// reader, which then ends; or another was pinned meanwhile, and nothing more comes under this pin.
 type reading struct {
 	*subscription
 	given int // messages
@@ -45,17 +45,22 @@ type handed struct {
 
 // newReading makes one whose messages outlive ctx, to be answered.
 func newReading(ctx context.Context, s *subscription) *reading {
-	r := &reading{subscription: s, slots: make(chan struct{}, s.options.InHand), inHand: make(chan handed, s.options.InHand)}
+	r := &reading{subscription: s, slots: make(chan struct{}, s.options.InHand),
+		inHand: make(chan handed, s.options.InHand)}
 	r.context, r.end = context.WithCancelCause(watermill.InOrder(context.WithoutCancel(ctx)))
 	return r
 }
 
-// run reads until ctx ends, a message is nacked, or the order is in doubt. It returns when all in hand is answered, or Drain has passed.
+// run reads until ctx ends, a message is nacked, or the order is in doubt. It returns when all in hand is answered, or
+// Drain has passed.
 func (r *reading) run(ctx context.Context) error {
 	defer r.end(nil)
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(r.context, func() { stop(context.Cause(r.context)) })() //nolint:contextcheck // that of the messages, which outlive ctx to be answered
+	defer context.AfterFunc(r.context, func() {
+		stop(
+			context.Cause(r.context))
+	})() //nolint:contextcheck // that of the messages, which outlive ctx to be answered
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
 		defer close(r.inHand)
@@ -88,9 +93,12 @@ func (r *reading) read(ctx context.Context) error {
 			return fmt.Errorf("read the place of a message: %w", err)
 		}
 		r.pin = wire.Headers().Get(pinHeader) // another one is ours, too, but who read before we were given it?
-		if r.pin != ours || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream || at.NumDelivered > 1 {
-			return fmt.Errorf("%w: delivery %d of message %d came as number %d under pin %s, after number %d, which was message %d, under pin %s",
-				errGap, at.NumDelivered, at.Sequence.Stream, at.Sequence.Consumer, r.pin, last.Consumer, last.Stream, ours)
+		if r.pin != ours || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream ||
+			at.NumDelivered > 1 {
+			return fmt.Errorf("%w: delivery %d of message %d came as number %d under pin %s, after number %d, "+
+				"which was message %d, under pin %s",
+				errGap, at.NumDelivered, at.Sequence.Stream, at.Sequence.Consumer, r.pin, last.Consumer, last.Stream,
+				ours)
 		}
 		last = at.Sequence
 		if err := r.give(ctx, wire, at); err != nil {
@@ -126,8 +134,8 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 // withdrawn is why nothing more is given out, or nil.
 func (r *reading) withdrawn() error { return context.Cause(r.context) }
 
-// answerAll acks to JetStream what was acked, one after another, up to the first that was not. After the end of ctx it waits for Drain
-// at most.
+// answerAll acks to JetStream what was acked, one after another, up to the first that was not. After the end of ctx it
+// waits for Drain at most.
 func (r *reading) answerAll(ctx context.Context) {
 	patience, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
@@ -146,8 +154,8 @@ func (r *reading) answerAll(ctx context.Context) {
 	r.giveBack(patience)
 }
 
-// giveBack lets a receiver finish with what it still has in hand behind a message that was not acked, so that it need not hold two
-// readings at a time. None of it is acked.
+// giveBack lets a receiver finish with what it still has in hand behind a message that was not acked, so that it need
+// not hold two readings at a time. None of it is acked.
 func (r *reading) giveBack(patience context.Context) {
 	for h := range r.inHand {
 		_ = answerOf(patience, h.message)

@@ -20,9 +20,12 @@ import (
 type SubscriberOptions struct {
 	Stream   string                    // whose consumers are read; it is required
 	Consumer func(topic string) string // the durable consumer of a topic; nil is ConsumerName
-	InHand   int                       // messages that may be given out and not yet answered; 0 is 256. 1 is for a receiver that works on several at a time
-	Drain    time.Duration             // how long those in hand may be answered after the end of a subscription; 0 is 5 s
-	Logger   *slog.Logger              // nil is slog.Default()
+	// messages that may be given out and not yet answered; 0 is 256. 1 is for a receiver that works on several at a
+	// time
+	InHand int
+	// how long those in hand may be answered after the end of a subscription; 0 is 5 s
+	Drain  time.Duration
+	Logger *slog.Logger // nil is slog.Default()
 }
 
 const (
@@ -33,7 +36,8 @@ const (
 	leaveWithin    = time.Second
 )
 
-// Group is the priority group of the consumers. One of its readers is pinned by the server, and gets messages; the others stand by.
+// Group is the priority group of the consumers. One of its readers is pinned by the server, and gets messages; the
+// others stand by.
 const Group = "edda"
 
 // ConsumerName is the topic with an underscore in place of what the name of a consumer must not have.
@@ -41,8 +45,8 @@ func ConsumerName(topic string) string {
 	return strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "/", "_", "\\", "_").Replace(topic)
 }
 
-// ConsumerConfig is what a Subscriber needs of a consumer; make it before, with the filter that you want, by CreateConsumer of
-// package jetstream of NATS or by your deployment.
+// ConsumerConfig is what a Subscriber needs of a consumer; make it before, with the filter that you want, by
+// CreateConsumer of package jetstream of NATS or by your deployment.
 func ConsumerConfig(name string) natsjs.ConsumerConfig {
 	return natsjs.ConsumerConfig{
 		Durable: name, AckPolicy: natsjs.AckExplicitPolicy, DeliverPolicy: natsjs.DeliverAllPolicy,
@@ -63,15 +67,16 @@ type Subscriber struct {
 
 var _ message.Subscriber = (*Subscriber)(nil)
 
-// NewSubscriber makes a Subscriber upon a connection of Connect, which stays the caller's. It does no I/O, and fails when an option is
-// out of range.
+// NewSubscriber makes a Subscriber upon a connection of Connect, which stays the caller's. It does no I/O, and fails
+// when an option is out of range.
 func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	faults := []error{check(conn)}
 	if o.Stream == "" {
 		faults = append(faults, errors.New("Stream is empty"))
 	}
 	if o.InHand < 0 || o.InHand > mostInHand {
-		faults = append(faults, fmt.Errorf("InHand is %d, want 1 to %d (0 is %d)", o.InHand, mostInHand, standardInHand))
+		faults = append(faults, fmt.Errorf("InHand is %d, want 1 to %d (0 is %d)", o.InHand, mostInHand,
+			standardInHand))
 	}
 	if o.Drain < 0 {
 		faults = append(faults, fmt.Errorf("Drain is %v, want a positive time (0 is %v)", o.Drain, standardDrain))
@@ -98,14 +103,16 @@ func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	return &Subscriber{js: js, options: o, subscriptions: map[*subscription]bool{}}, nil
 }
 
-// Subscribe gives out the messages of the topic's consumer in their order, up to InHand of them before the first is answered, until ctx ends
-// or Close is called. Then nothing more is given out, those in hand may be answered for Drain, and the channel is closed. While
-// the server is away the channel stays open and silent.
+// Subscribe gives out the messages of the topic's consumer in their order, up to InHand of them before the first is
+// answered, until ctx ends or Close is called. Then nothing more is given out, those in hand may be answered for Drain,
+// and the channel is closed. While the server is away the channel stays open and silent.
 //
-// It fails when there is no such consumer, when the consumer is none that keeps order and place, and when the server is away.
+// It fails when there is no such consumer, when the consumer is none that keeps order and place, and when the server is
+// away.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	sub := &subscription{
-		js: s.js, options: s.options, name: s.options.Consumer(topic), out: make(chan *message.Message), group: run.NewGroup(ctx),
+		js: s.js, options: s.options, name: s.options.Consumer(topic), out: make(chan *message.Message),
+		group: run.NewGroup(ctx),
 	}
 	if err := sub.check(ctx); err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", topic, err)

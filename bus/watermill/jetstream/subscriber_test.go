@@ -110,7 +110,8 @@ func TestReadingGoesOnAfterTheServerWasAway(t *testing.T) {
 	}
 	take(5)
 	w.restart(func() {})
-	for p := w.publisher(jetstream.PublisherOptions{}); p.Publish("orders", named(numbers(10)[5:]...)...) != nil; { // until it is back
+	// until it is back
+	for p := w.publisher(jetstream.PublisherOptions{}); p.Publish("orders", named(numbers(10)[5:]...)...) != nil; {
 		runtime.Gosched()
 	}
 	for len(story) == 0 || story[len(story)-1] != "9" {

@@ -43,10 +43,12 @@ func (s *subscription) check(ctx context.Context) error {
 	c := consumer.CachedInfo().Config
 	refuse(c.DeliverSubject != "", "it is a push consumer, want a pull consumer")
 	refuse(c.Durable == "", "it is not durable, so its place goes with its reader")
-	refuse(c.InactiveThreshold != 0, "it goes, with its place, after %v without a reader: want no InactiveThreshold", c.InactiveThreshold)
+	refuse(c.InactiveThreshold != 0, "it goes, with its place, after %v without a reader: want no InactiveThreshold",
+		c.InactiveThreshold)
 	refuse(c.AckPolicy != natsjs.AckExplicitPolicy, "its AckPolicy is %v, want explicit", c.AckPolicy)
 	refuse(c.MaxDeliver > 0, "a message that was given %d times is left out: want MaxDeliver -1", c.MaxDeliver)
-	refuse(c.MaxAckPending > 0 && c.MaxAckPending < s.options.InHand, "its MaxAckPending is %d, and InHand %d", c.MaxAckPending, s.options.InHand)
+	refuse(c.MaxAckPending > 0 && c.MaxAckPending < s.options.InHand, "its MaxAckPending is %d, and InHand %d",
+		c.MaxAckPending, s.options.InHand)
 	refuse(c.HeadersOnly, "it gives headers without bodies")
 	refuse(c.PriorityPolicy != natsjs.PriorityPolicyPinned || !slices.Equal(c.PriorityGroups, []string{Group}),
 		"it lets several readers take messages: want PriorityPolicy pinned_client and PriorityGroups [%s]", Group)
@@ -57,10 +59,11 @@ func (s *subscription) check(ctx context.Context) error {
 	return nil
 }
 
-// keepReading reads until ctx ends. What ends a reading before is no loss: the next one begins with the first message that
-// was not acked.
+// keepReading reads until ctx ends. What ends a reading before is no loss: the next one begins with the first message
+// that was not acked.
 func (s *subscription) keepReading(ctx context.Context) {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
 		r := newReading(ctx, s)
 		err := r.run(ctx)
@@ -72,12 +75,14 @@ func (s *subscription) keepReading(ctx context.Context) {
 		if r.given > 0 {
 			retry.Reset()
 		}
-		s.options.Logger.Info("edda: a reading of JetStream ended and begins anew", "stream", s.options.Stream, "consumer", s.name, "error", err)
+		s.options.Logger.Info("edda: a reading of JetStream ended and begins anew", "stream", s.options.Stream,
+			"consumer", s.name, "error", err)
 		_ = run.Sleep(ctx, run.Jitter(retry.NextBackOff())) // its end is the loop's
 	}
 }
 
-// leave lets another reader begin at once, which otherwise waits for the PinnedTTL of the consumer. It is a courtesy, and soon over.
+// leave lets another reader begin at once, which otherwise waits for the PinnedTTL of the consumer. It is a courtesy,
+// and soon over.
 func (s *subscription) leave(ctx context.Context) {
 	if s.pin == "" {
 		return

@@ -12,8 +12,8 @@ import (
 // uuidHeader is where watermill-nats, too, has the UUID, so that either end may be its.
 const uuidHeader = "_watermill_message_uuid"
 
-// orders begins the names of headers that are between NATS and its clients: they tell a server to empty a stream, to end a message
-// soon, to refuse it. So they are the publisher's to set, and no author's.
+// orders begins the names of headers that are between NATS and its clients: they tell a server to empty a stream, to
+// end a message soon, to refuse it. So they are the publisher's to set, and no author's.
 const orders = "Nats-"
 
 func isOrder(name string) bool {
@@ -38,8 +38,8 @@ func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
 	return wire
 }
 
-// fromWire never fails, whoever the producer is: one that is no Watermill program has no UUID header, and its message gets its
-// Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
+// fromWire never fails, whoever the producer is: one that is no Watermill program has no UUID header, and its message
+// gets its Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
 func fromWire(wire natsjs.Msg, at *natsjs.MsgMetadata) *message.Message {
 	id := ""
 	metadata := message.Metadata{}

@@ -54,7 +54,8 @@ func (p *provider) charge(ctx *bus.Context, m Charge) error {
 		if err != nil {
 			seconds = 60
 		}
-		return saga.RetryAfter(time.Duration(seconds)*time.Second, fmt.Errorf("charge order %s: the provider is busy", m.Order))
+		return saga.RetryAfter(time.Duration(seconds)*time.Second,
+			fmt.Errorf("charge order %s: the provider is busy", m.Order))
 	case status >= 500:
 		return fmt.Errorf("charge order %s: the provider answers %s", m.Order, answer.Status)
 	case status >= 400:
@@ -80,7 +81,8 @@ func (p *provider) call(ctx *bus.Context, m Charge) (*http.Response, error) {
 
 // endpoint makes up to fifty calls at a time. A program that dies leaves its messages to others, fifteen seconds later.
 func endpoint(b *bus.Bus, p *provider) (*bus.Endpoint, error) {
-	return bus.NewEndpoint(b, "payments", bus.EndpointOptions{Concurrency: 50, StepTimeout: time.Minute}, bus.Handle(p.charge))
+	return bus.NewEndpoint(b, "payments", bus.EndpointOptions{Concurrency: 50, StepTimeout: time.Minute},
+		bus.Handle(p.charge))
 }
 
 func run(ctx context.Context) error {
@@ -93,7 +95,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	payments, err := endpoint(b, &provider{client: &http.Client{Timeout: 5 * time.Second}, url: os.Getenv("PAYMENT_URL")})
+	payments, err := endpoint(b, &provider{client: &http.Client{Timeout: 5 * time.Second},
+		url: os.Getenv("PAYMENT_URL")})
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,8 @@ var searches = saga.Define("search", saga.Options{},
 // bus.Handle, when that is there: see ../httpapi.
 func ask(ctx *bus.Context, tx pgx.Tx, m AskSupplier) error {
 	price := Price{Supplier: m.Supplier}
-	err := tx.QueryRow(ctx, `SELECT cents FROM price WHERE supplier = $1 AND article = $2`, m.Supplier, m.Article).Scan(&price.Cents)
+	err := tx.QueryRow(ctx, `SELECT cents FROM price WHERE supplier = $1 AND article = $2`, m.Supplier,
+		m.Article).Scan(&price.Cents)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,8 @@ func search(ctx context.Context) error {
 		return err
 	}
 	var runners []edda.Runner
-	for name, part := range map[string]bus.Part{"searches": bus.Saga(searches), "suppliers": bus.HandleTx(ask), "desk": bus.HandleTx(found)} {
+	for name, part := range map[string]bus.Part{"searches": bus.Saga(searches), "suppliers": bus.HandleTx(ask),
+		"desk": bus.HandleTx(found)} {
 		endpoint, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, part)
 		if err != nil {
 			return err

@@ -3,6 +3,6 @@
 //
 //	DATABASE_URL=postgres://… go run ./examples/programs/settlement
 //
-// A night in which nothing ran is made up for when a server runs again (MisfireAll). Days before the program was there are settled by
-// scheduler.Store.Backfill.
+// A night in which nothing ran is made up for when a server runs again (MisfireAll). Days before the program was there
+// are settled by scheduler.Store.Backfill.
 package main

@@ -81,7 +81,8 @@ var nightly = scheduler.Manifest{
 // A saga has no transaction: what reads and writes other tables is a handler.
 func sum(ctx *bus.Context, tx pgx.Tx, m SumDay) error {
 	var cents int64
-	err := tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM payment WHERE day = $1::date AND currency = $2`, m.Day, m.Currency).Scan(&cents)
+	err := tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM payment WHERE day = $1::date AND currency = $2`, m.Day,
+		m.Currency).Scan(&cents)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,8 @@ func run(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if err != nil {
 		return err
 	}
-	books, err := bus.NewEndpoint(b, "settlement", bus.EndpointOptions{}, bus.Saga(settlements), bus.HandleTx(sum), bus.HandleTx(payOut))
+	books, err := bus.NewEndpoint(b, "settlement", bus.EndpointOptions{}, bus.Saga(settlements), bus.HandleTx(sum),
+		bus.HandleTx(payOut))
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ func books(t *testing.T) (pool *pgxpool.Pool, schema string) {
 	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `CREATE TABLE payment (day date, currency text, cents bigint); CREATE TABLE payout (day date, cents bigint)`); err != nil {
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE payment (day date, currency text,
+		cents bigint); CREATE TABLE payout (day date, cents bigint)`); err != nil {
 		t.Fatal(err)
 	}
 	return pool, schema
@@ -55,7 +56,8 @@ func TestEachNightIsSettledOnce(t *testing.T) {
 		t.Fatalf("in three days it is due at %v (%v), want three nights", nights, err)
 	}
 	for i, night := range nights {
-		if _, err := pool.Exec(t.Context(), `INSERT INTO payment VALUES ($1, 'NOK', $2), ($1, 'NOK', 1), ($1, 'EUR', 7)`, night.Format(time.DateOnly), 100*i); err != nil {
+		if _, err := pool.Exec(t.Context(), `INSERT INTO payment VALUES ($1, 'NOK', $2), ($1, 'NOK', 1), ($1, 'EUR',
+			7)`, night.Format(time.DateOnly), 100*i); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +70,8 @@ func TestEachNightIsSettledOnce(t *testing.T) {
 			t.Errorf("the backfill queued %d runs (%v), want %d", queued, err, len(nights))
 			return err
 		}
-		if again, err := store.Backfill(ctx, nightly.Name, past); err != nil || again.Queued != 0 || again.Present != len(nights) {
+		if again, err := store.Backfill(ctx, nightly.Name, past); err != nil || again.Queued != 0 ||
+			again.Present != len(nights) {
 			t.Errorf("the second backfill did %+v (%v), want nothing", again, err)
 		}
 		return untilPaid(ctx, pool, len(nights))

@@ -1,7 +1,7 @@
 package contract
 
-// The topics. A topic has the name of the endpoint that its messages are for, or of what it tells about. In the database of the
-// sender a relay has that name, in the database of the receiver an intake reads it.
+// The topics. A topic has the name of the endpoint that its messages are for, or of what it tells about. In the
+// database of the sender a relay has that name, in the database of the receiver an intake reads it.
 const (
 	Orders      = "orders"       // answers to the orders service
 	Payments    = "payments"     // commands for the payments service

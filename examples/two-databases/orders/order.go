@@ -61,8 +61,8 @@ func (o *Order) declined(ctx *saga.Context, m contract.CardDeclined) error {
 	return nil
 }
 
-// overdue tells the buyer, and waits on. It does not give the order up: whether the card was charged is known in the other database
-// alone, and what is not known here must not be decided here. See the README for how to give up.
+// overdue tells the buyer, and waits on. It does not give the order up: whether the card was charged is known in the
+// other database alone, and what is not known here must not be decided here. See the README for how to give up.
 func (r rules) overdue(_ *Order, ctx *saga.Context, _ PaymentOverdue) error {
 	ctx.Publish(OrderDelayed{OrderID: ctx.Key()})
 	ctx.Timeout(r.payWithin, PaymentOverdue{}, saga.Named("payment"))

@@ -19,9 +19,10 @@ import (
 //go:embed tables.sql
 var tables string
 
-// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order keep their order,
-// and orders are published beside each other.
-var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second, RetryMost: 2 * time.Second}, Parallel: 8}
+// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order
+// keep their order, and orders are published beside each other.
+var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
+	RetryMost: 2 * time.Second}, Parallel: 8}
 
 // Options of the service.
 type Options struct {
@@ -47,11 +48,13 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 		return nil, err
 	}
 	s := &Service{pool: pool, bus: b}
-	orders, err := bus.NewEndpoint(b, contract.Orders, bus.EndpointOptions{Concurrency: 2}, bus.Saga(define(rules{o.PayWithin})))
+	orders, err := bus.NewEndpoint(b, contract.Orders, bus.EndpointOptions{Concurrency: 2},
+		bus.Saga(define(rules{o.PayWithin})))
 	if err != nil {
 		return nil, err
 	}
-	page, err := bus.NewEndpoint(b, "page", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(paid), bus.HandleTx(declined), bus.HandleTx(delayed))
+	page, err := bus.NewEndpoint(b, "page", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(paid),
+		bus.HandleTx(declined), bus.HandleTx(delayed))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +67,8 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if err != nil {
 		return nil, err
 	}
-	answers, err := watermill.NewIntake(b, contract.Orders, sub, watermill.IntakeOptions{Endpoint: contract.Orders, Logger: o.Logger})
+	answers, err := watermill.NewIntake(b, contract.Orders, sub,
+		watermill.IntakeOptions{Endpoint: contract.Orders, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

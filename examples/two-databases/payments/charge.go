@@ -8,11 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// charge writes the payment and answers. The row, the answer and the end of the command commit together, so there is one payment
-// for each command. There is no look whether the order has one already: a command that came twice would be a second row.
+// charge writes the payment and answers. The row, the answer and the end of the command commit together, so there is
+// one payment for each command. There is no look whether the order has one already: a command that came twice would be
+// a second row.
 //
-// The bank is this table. One that is called over the network belongs in a leased handler (bus.Handle), which gives the bank the
-// id of the message as its idempotency key.
+// The bank is this table. One that is called over the network belongs in a leased handler (bus.Handle), which gives the
+// bank the id of the message as its idempotency key.
 func charge(ctx *bus.Context, tx pgx.Tx, m contract.ChargeCard) error {
 	refused := Refuses(m.Card)
 	if refused {
@@ -20,7 +21,8 @@ func charge(ctx *bus.Context, tx pgx.Tx, m contract.ChargeCard) error {
 	} else {
 		ctx.Reply(contract.CardCharged{OrderID: m.OrderID, Cents: m.Cents})
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO payment (order_id, cents, declined) VALUES ($1, $2, $3)`, m.OrderID, m.Cents, refused)
+	_, err := tx.Exec(ctx, `INSERT INTO payment (order_id, cents, declined) VALUES ($1, $2, $3)`, m.OrderID, m.Cents,
+		refused)
 	return err
 }
 

@@ -19,9 +19,10 @@ import (
 //go:embed tables.sql
 var tables string
 
-// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order keep their order,
-// and orders are published beside each other.
-var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second, RetryMost: 2 * time.Second}, Parallel: 8}
+// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order
+// keep their order, and orders are published beside each other.
+var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
+	RetryMost: 2 * time.Second}, Parallel: 8}
 
 // Options of the service.
 type Options struct {
@@ -51,9 +52,10 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if err != nil {
 		return nil, err
 	}
-	// The border. Commands are for the endpoint that is named; an event is for whoever is subscribed to it here. In this database
-	// "orders" is an endpoint that gives its messages, which are answers, to the broker.
-	commands, err := watermill.NewIntake(b, contract.Payments, sub, watermill.IntakeOptions{Endpoint: contract.Payments, Logger: o.Logger})
+	// The border. Commands are for the endpoint that is named; an event is for whoever is subscribed to it here. In
+	// this database "orders" is an endpoint that gives its messages, which are answers, to the broker.
+	commands, err := watermill.NewIntake(b, contract.Payments, sub,
+		watermill.IntakeOptions{Endpoint: contract.Payments, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

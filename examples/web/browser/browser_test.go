@@ -28,7 +28,8 @@ func follows(t *testing.T, url string, l look, name string) {
 	v.until("#headline", "Waiting for the bank")
 	v.do("mark the page", chromedp.Evaluate(`window.loaded = "once"`, nil))
 	v.shoot(name + "-paying")
-	if role, live := v.attribute("#headline", "role"), v.attribute("#headline", "aria-live"); role != "status" || live != "polite" {
+	if role, live := v.attribute("#headline", "role"), v.attribute("#headline", "aria-live"); role != "status" ||
+		live != "polite" {
 		t.Errorf("a screen reader would not hear: role=%q aria-live=%q", role, live)
 	}
 	if now := v.text(`.steps [aria-current="step"]`); !strings.HasPrefix(now, "Paid") {
@@ -36,7 +37,8 @@ func follows(t *testing.T, url string, l look, name string) {
 	}
 	v.until("#headline", "Paid, and being packed")
 	v.shoot(name + "-packing")
-	v.do("wait for the end", chromedp.WaitVisible("#headline.good", chromedp.ByQuery), chromedp.WaitNotVisible("#link", chromedp.ByQuery))
+	v.do("wait for the end", chromedp.WaitVisible("#headline.good", chromedp.ByQuery),
+		chromedp.WaitNotVisible("#link", chromedp.ByQuery))
 	v.shoot(name + "-shipped")
 	var loaded, title string
 	var done int

@@ -74,7 +74,8 @@ type look struct {
 
 func newVisitor(t *testing.T, url string, l look) *visitor {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("hide-scrollbars", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
+		chromedp.Flag("hide-scrollbars", true))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(endAllocator)
 	ctx, end := chromedp.NewContext(allocator)
@@ -98,7 +99,8 @@ func newVisitor(t *testing.T, url string, l look) *visitor {
 	}
 	v.do("begin", log.Enable(), runtime.Enable(),
 		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 600),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}),
+		emulation.SetEmulatedMedia().WithFeatures(
+			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}),
 		emulation.SetScriptExecutionDisabled(l.noScript))
 	return v
 }

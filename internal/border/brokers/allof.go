@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// AllOf makes one subscription of several topics, which are the parts of one: what an intake gathers from all of them goes into one
-// transaction, and each keeps its order. Whatever topic Subscribe is asked for, it means these.
+// AllOf makes one subscription of several topics, which are the parts of one: what an intake gathers from all of them
+// goes into one transaction, and each keeps its order. Whatever topic Subscribe is asked for, it means these.
 //
 // When one of the subscriptions ends, all do, so that whoever subscribed subscribes anew.
 func AllOf(s message.Subscriber, topics ...string) message.Subscriber {
@@ -42,7 +42,8 @@ func (a allOf) Subscribe(ctx context.Context, _ string) (<-chan *message.Message
 }
 
 // merge returns when every channel is closed. What nobody takes any more is refused.
-func merge(ctx context.Context, cancel context.CancelFunc, channels []<-chan *message.Message, all chan<- *message.Message) {
+func merge(ctx context.Context, cancel context.CancelFunc, channels []<-chan *message.Message,
+	all chan<- *message.Message) {
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	for _, channel := range channels {
 		group.Go(func(context.Context) error {

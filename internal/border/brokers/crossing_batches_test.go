@@ -51,11 +51,12 @@ func (b *batches) connect() *nats.Conn {
 	return conn
 }
 
-// reader is a subscriber that nacks every fiftieth message, and then all that it still has in hand, as an intake does whose
-// database is away.
+// reader is a subscriber that nacks every fiftieth message, and then all that it still has in hand, as an intake does
+// whose database is away.
 func (b *batches) reader(conn *nats.Conn) message.Subscriber {
 	b.Helper()
-	s, err := jetstream.NewSubscriber(conn, jetstream.SubscriberOptions{Stream: "said", InHand: inHand, Logger: slog.New(slog.DiscardHandler)})
+	s, err := jetstream.NewSubscriber(conn, jetstream.SubscriberOptions{Stream: "said", InHand: inHand,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func TestInBatchesOverOneNodeThatIsKilled(t *testing.T) {
 	})
 	b.judgeBatches()
 	if _, taken, err := b.nodes.Messages(t.Context(), "said"); err != nil || taken != keys*each {
-		t.Errorf("the stream has taken %d messages, and %d was all that were told: it is to drop repeats: %v", taken, keys*each, err)
+		t.Errorf("the stream has taken %d messages, and %d was all that were told: it is to drop repeats: %v", taken,
+			keys*each, err)
 	}
 }
 
@@ -131,7 +133,8 @@ func TestInBatchesWhoseRepeatsTheInboxDrops(t *testing.T) {
 	})
 	b.judgeBatches()
 	if _, taken, err := b.nodes.Messages(t.Context(), "said"); err != nil || taken <= keys*each {
-		t.Errorf("the stream has taken %d messages, and %d were told: no repeat has come to the inbox: %v", taken, keys*each, err)
+		t.Errorf("the stream has taken %d messages, and %d were told: no repeat has come to the inbox: %v", taken,
+			keys*each, err)
 	}
 }
 

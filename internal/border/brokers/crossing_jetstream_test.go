@@ -36,7 +36,8 @@ func TestOverOneNodeThatIsKilled(t *testing.T) {
 	})
 	x.judge(quiet)
 	if _, taken, err := c.Messages(t.Context(), "said"); err != nil || taken != keys*each {
-		t.Errorf("the stream has taken %d messages, and %d was all that were told: it is to drop repeats: %v", taken, keys*each, err)
+		t.Errorf("the stream has taken %d messages, and %d was all that were told: it is to drop repeats: %v", taken,
+			keys*each, err)
 	}
 }
 
@@ -48,7 +49,8 @@ func TestOverOneNodeWithRepeatsThatTheInboxDrops(t *testing.T) {
 	x.say(func() {})
 	x.judge(quiet)
 	if _, taken, err := c.Messages(t.Context(), "said"); err != nil || taken <= keys*each {
-		t.Errorf("the stream has taken %d messages, and %d were told: no repeat has come to the inbox: %v", taken, keys*each, err)
+		t.Errorf("the stream has taken %d messages, and %d were told: no repeat has come to the inbox: %v", taken,
+			keys*each, err)
 	}
 }
 

@@ -42,7 +42,8 @@ func TestKafkaOrKfakeWhoseConnectionsBreak(t *testing.T) {
 		if k.fake == nil { // nothing of somebody else's broker is broken
 			return
 		}
-		k.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.NotEnoughReplicasAfterAppend, Count: 5})
+		k.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.NotEnoughReplicasAfterAppend,
+			Count: 5})
 		k.cut()
 		k.fake.ShufflePartitionLeaders()
 		k.fake.RehashCoordinators()

@@ -37,7 +37,8 @@ const (
 	heard     = "heard"
 )
 
-// crossing is the way of messages from a database over a broker into a queue of another, where they stay and are counted.
+// crossing is the way of messages from a database over a broker into a queue of another, where they stay and are
+// counted.
 type crossing struct {
 	*testing.T
 	pool        *pgxpool.Pool
@@ -68,12 +69,14 @@ func newCrossing(t *testing.T) *crossing {
 // start runs a relay to the publisher and an intake from the subscriber until the test ends.
 func (x *crossing) start(publisher message.Publisher, subscriber message.Subscriber, topic string) {
 	x.Helper()
-	x.relay(publisher, watermill.RelayOptions{Topic: topic, Parallel: 8, Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) }})
+	x.relay(publisher, watermill.RelayOptions{Topic: topic, Parallel: 8,
+		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) }})
 	x.take(subscriber, topic)
 }
 
-// relay retries so often that an election of some seconds is ten failures, the default of Stuck. From then on messages behind the one that
-// fails are tried, and one that goes through at the moment the broker comes back has overtaken it: docs/outbox.md. Order is judged here.
+// relay retries so often that an election of some seconds is ten failures, the default of Stuck. From then on messages
+// behind the one that fails are tried, and one that goes through at the moment the broker comes back has overtaken it:
+// docs/outbox.md. Order is judged here.
 func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) {
 	x.Helper()
 	o.RelayOptions = bus.RelayOptions{
@@ -91,7 +94,8 @@ func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) 
 
 func (x *crossing) take(subscriber message.Subscriber, topic string) {
 	x.Helper()
-	intake, err := watermill.NewIntake(x.there, topic, subscriber, watermill.IntakeOptions{Endpoint: heard, Logger: slog.New(slog.DiscardHandler)})
+	intake, err := watermill.NewIntake(x.there, topic, subscriber,
+		watermill.IntakeOptions{Endpoint: heard, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -148,7 +152,8 @@ func (x *crossing) say(middle func()) {
 		err := x.here.InTx(x.Context(), func(tx pgx.Tx) error {
 			for key := range keys {
 				m := said{Key: fmt.Sprint("k", key), N: n}
-				if _, err := x.here.SendTx(x.Context(), tx, m, saga.To(relayName), saga.WithHeader(keyHeader, m.Key)); err != nil {
+				if _, err := x.here.SendTx(x.Context(), tx, m, saga.To(relayName),
+					saga.WithHeader(keyHeader, m.Key)); err != nil {
 					return err
 				}
 			}
@@ -164,11 +169,13 @@ func (x *crossing) say(middle func()) {
 func (x *crossing) arrived() []said {
 	x.Helper()
 	table, schema := "", pgx.Identifier{x.schema}.Sanitize()
-	err := x.pool.QueryRow(x.Context(), `SELECT 'queue_' || id FROM `+schema+`.queue WHERE endpoint = $1`, heard).Scan(&table)
+	err := x.pool.QueryRow(x.Context(), `SELECT 'queue_' || id FROM `+schema+`.queue WHERE endpoint = $1`,
+		heard).Scan(&table)
 	if err != nil {
 		x.Fatal(err)
 	}
-	rows, err := x.pool.Query(x.Context(), `SELECT convert_from(body, 'UTF8')::json ->> 'Key', (convert_from(body, 'UTF8')::json ->> 'N')::int
+	rows, err := x.pool.Query(x.Context(), `SELECT convert_from(body, 'UTF8')::json ->> 'Key', (convert_from(body,
+		'UTF8')::json ->> 'N')::int
 		FROM `+schema+`.`+table+` ORDER BY due, id`)
 	if err != nil {
 		x.Fatal(err)
@@ -180,14 +187,16 @@ func (x *crossing) arrived() []said {
 	return all
 }
 
-// judge waits until all is there and nothing is under way, and then counts. quiet tells how much the broker still has to give.
+// judge waits until all is there and nothing is under way, and then counts. quiet tells how much the broker still has
+// to give.
 func (x *crossing) judge(quiet func() (uint64, error)) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), 40*time.Second)
 	defer cancel()
 	for looks := 0; looks < 5; looks++ { // in a row: a double would come a moment later
 		left, err := quiet()
-		if queues, queueErr := x.here.Queues(ctx); err != nil || queueErr != nil || queues[0].Ready+queues[0].Delayed > 0 || left > 0 {
+		if queues, queueErr := x.here.Queues(ctx); err != nil || queueErr != nil ||
+			queues[0].Ready+queues[0].Delayed > 0 || left > 0 {
 			looks = -1
 		}
 		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
@@ -210,7 +219,8 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	}
 	x.Logf("%d told, %d arrived, %d repeated by the relay", keys*each, len(all), x.repeats.Load())
 	if lost := keys*each - len(seen); lost+double+disorder != 0 || x.repeats.Load() == 0 {
-		x.Errorf("lost %d, double %d, behind a later one of its key %d, of %d messages, of which %d were repeated", lost, double, disorder, keys*each, x.repeats.Load())
+		x.Errorf("lost %d, double %d, behind a later one of its key %d, of %d messages, of which %d were repeated",
+			lost, double, disorder, keys*each, x.repeats.Load())
 	}
 }
 

@@ -37,8 +37,8 @@ func NewJetStreamPublisher(url string, o JetStreamOptions, logger watermill.Logg
 		JetStream: wmnats.JetStreamConfig{
 			// AutoProvision asks for the stream before each Publish, and makes one of a single replica.
 			TrackMsgId: !o.NoMsgID,
-			// Through the connection, not by PublishOptions: watermill-nats appends the id of each message to that slice,
-			// and two goroutines that publish would share its spare room, and swap ids.
+			// Through the connection, not by PublishOptions: watermill-nats appends the id of each message to that
+			// slice, and two goroutines that publish would share its spare room, and swap ids.
 			ConnectOptions: []nats.JSOpt{nats.MaxWait(o.AckWait)},
 		},
 	}, logger)
@@ -53,14 +53,15 @@ func connection() []nats.Option {
 	return []nats.Option{
 		nats.MaxReconnects(-1), // the default gives up after 60 tries, for ever
 		nats.ReconnectWait(100 * time.Millisecond),
-		nats.RetryOnFailedConnect(true),    // the process may start before the broker does
-		nats.ReconnectBufSize(-1),          // no buffer: a message given while away is an error now, and is not sent later behind our back
+		nats.RetryOnFailedConnect(true), // the process may start before the broker does
+		// no buffer: a message given while away is an error now, and is not sent later behind our back
+		nats.ReconnectBufSize(-1),
 		nats.PingInterval(2 * time.Second), // a server that hangs is noticed in seconds, in place of four minutes
 	}
 }
 
-// natsParts is the marshaler of watermill-nats with the subject chosen by key, and without headers that are orders to the server: those
-// of a message are its author's, and a publisher has rights that an author may not have.
+// natsParts is the marshaler of watermill-nats with the subject chosen by key, and without headers that are orders to
+// the server: those of a message are its author's, and a publisher has rights that an author may not have.
 type natsParts struct {
 	wmnats.NATSMarshaler
 	parts int
@@ -113,14 +114,16 @@ func NewJetStreamSubscriber(url string, o ConsumerOf, logger watermill.LoggerAda
 			return &wmnats.SubjectDetail{Primary: topic, QueueGroup: Consumer(name, topic)}
 		},
 		JetStream: wmnats.JetStreamConfig{
-			AckAsync:          true, // an ack that gets lost is a message given again, and the inbox drops it: no reason to wait
+			// an ack that gets lost is a message given again, and the inbox drops it: no reason to wait
+			AckAsync:          true,
 			DurablePrefix:     o.Name,
 			DurableCalculator: Consumer,
-			// A consumer that exists is used, and one that Subscribe makes goes with its subscription, and its position with
-			// it. Bind would say so; it takes one name for all topics.
+			// A consumer that exists is used, and one that Subscribe makes goes with its subscription, and its position
+			// with it. Bind would say so; it takes one name for all topics.
 			//
-			// Without ManualAck nats.go acknowledges whatever the handler of watermill-nats returns from, and it returns from a
-			// message that nobody has answered in time, and from one in hand when the subscription ends. Both would be lost.
+			// Without ManualAck nats.go acknowledges whatever the handler of watermill-nats returns from, and it
+			// returns from a message that nobody has answered in time, and from one in hand when the subscription ends.
+			// Both would be lost.
 			SubscribeOptions: []nats.SubOpt{nats.BindStream(o.Stream), nats.ManualAck()},
 		},
 	}, logger)
@@ -148,9 +151,9 @@ func Consumer(name, subject string) string {
 	return string(plain)
 }
 
-// natsID is the unmarshaler of watermill-nats for any producer: one that is no Watermill program has no UUID header, and its
-// message gets its Nats-Msg-Id, or else its place in the stream, as id. It never fails: watermill-nats leaves a message
-// whose unmarshaler fails unanswered, to come again for ever.
+// natsID is the unmarshaler of watermill-nats for any producer: one that is no Watermill program has no UUID header,
+// and its message gets its Nats-Msg-Id, or else its place in the stream, as id. It never fails: watermill-nats leaves a
+// message whose unmarshaler fails unanswered, to come again for ever.
 type natsID struct{ stream string }
 
 func (n natsID) Unmarshal(msg *nats.Msg) (*message.Message, error) {

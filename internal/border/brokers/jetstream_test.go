@@ -83,14 +83,18 @@ func TestAMessageCrossesJetStreamUnchanged(t *testing.T) {
 	create(t, c, "orders", cluster.StreamOptions{Subjects: []string{"orders.paid"}})
 	consumer(t, c, "orders", "shop", "orders.paid")
 	sent := message.NewMessage(watermill.NewUUID(), []byte("{\"é\": \"\x00\xff\"}"))
-	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "Case-Kept": "Grüße", "empty": ""}
+	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "Case-Kept": "Grüße",
+		"empty": ""}
 	if err := jetStreamPublisher(t, c, JetStreamOptions{}).Publish("orders.paid", sent); err != nil {
 		t.Fatal(err)
 	}
-	got := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders.paid"))
+	got := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}),
+		"orders.paid"))
 	got.Ack()
-	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) || !maps.Equal(got.Metadata, sent.Metadata) {
-		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata, got.Payload)
+	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) ||
+		!maps.Equal(got.Metadata, sent.Metadata) {
+		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata,
+			got.Payload)
 	}
 }
 
@@ -210,8 +214,8 @@ func TestUnfitKnowsWhatNoWaitingHelps(t *testing.T) {
 	}
 }
 
-// A position in the stream has to outlive its reader. A consumer that was made beforehand does; one that Subscribe makes for
-// a durable name is deleted when the subscription ends, and the next reader begins again.
+// A position in the stream has to outlive its reader. A consumer that was made beforehand does; one that Subscribe
+// makes for a durable name is deleted when the subscription ends, and the next reader begins again.
 func TestOnlyAConsumerMadeBeforehandOutlivesItsSubscription(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})
@@ -223,7 +227,8 @@ func TestOnlyAConsumerMadeBeforehandOutlivesItsSubscription(t *testing.T) {
 		}
 	}
 	read := func(name string) string {
-		subscriber, err := NewJetStreamSubscriber(c.URL(), ConsumerOf{Stream: "orders", Name: name, AckWait: 2 * time.Second}, nil)
+		subscriber, err := NewJetStreamSubscriber(c.URL(),
+			ConsumerOf{Stream: "orders", Name: name, AckWait: 2 * time.Second}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +265,8 @@ func TestAForeignMessageHasAnID(t *testing.T) {
 		t.Fatal(err)
 	}
 	two := nats.Header{"Twice": {"a", "b"}} // the unmarshaler of watermill-nats refuses it, and it comes again for ever
-	for _, msg := range []*nats.Msg{{Subject: "orders", Header: two}, {Subject: "orders", Header: nats.Header{nats.MsgIdHdr: {"theirs"}}}} {
+	for _, msg := range []*nats.Msg{{Subject: "orders", Header: two},
+		{Subject: "orders", Header: nats.Header{nats.MsgIdHdr: {"theirs"}}}} {
 		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +293,8 @@ func TestANackKeepsTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	messages := subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop", AckWait: 2 * time.Second}), "orders")
+	messages := subscribe(t, jetStreamSubscriber(t, c,
+		ConsumerOf{Stream: "orders", Name: "shop", AckWait: 2 * time.Second}), "orders")
 	var story strings.Builder
 	for i := range 6 {
 		m := receive(t, messages)
@@ -313,7 +320,8 @@ func TestAMessageThatNobodyAnsweredComesAgain(t *testing.T) {
 	if err := jetStreamPublisher(t, c, JetStreamOptions{}).Publish("orders", m); err != nil {
 		t.Fatal(err)
 	}
-	patience := ConsumerOf{Stream: "orders", Name: "shop", AckWait: 200 * time.Millisecond} // shorter than the consumer's
+	// shorter than the consumer's
+	patience := ConsumerOf{Stream: "orders", Name: "shop", AckWait: 200 * time.Millisecond}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	first, err := jetStreamSubscriber(t, c, patience).Subscribe(ctx, "orders")
@@ -334,8 +342,8 @@ func TestAMessageThatNobodyAnsweredComesAgain(t *testing.T) {
 	}
 }
 
-// A second process of an application takes over, and does not take everything a second time. What the first had in hand when it
-// left may come again: its acknowledgement may not have got out.
+// A second process of an application takes over, and does not take everything a second time. What the first had in hand
+// when it left may come again: its acknowledgement may not have got out.
 func TestTwoSubscribersOfANameShareAndTheSecondGoesOn(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})

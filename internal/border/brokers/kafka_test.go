@@ -18,9 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// The tests named TestKafkaOrKfake run against the brokers of KAFKA_BROKERS, a list with commas. Without it they run against kfake,
-// a broker in this process that speaks Kafka's protocol and is not Kafka: it shows that we and sarama speak it well, and that
-// faults of the wire lose and double nothing. It shows nothing of Kafka's own replication.
+// The tests named TestKafkaOrKfake run against the brokers of KAFKA_BROKERS, a list with commas. Without it they run
+// against kfake, a broker in this process that speaks Kafka's protocol and is not Kafka: it shows that we and sarama
+// speak it well, and that faults of the wire lose and double nothing. It shows nothing of Kafka's own replication.
 
 // kafkas is a broker of either sort.
 type kafkas struct {
@@ -37,7 +37,8 @@ func newKafkas(t *testing.T) *kafkas {
 		return &kafkas{addresses: strings.Split(given, ",")}
 	}
 	k := &kafkas{}
-	fake, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.ListenFn(k.listen), kfake.GroupMinSessionTimeout(time.Second))
+	fake, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.ListenFn(k.listen),
+		kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +121,17 @@ func TestKafkaOrKfakeCarriesAMessageUnchanged(t *testing.T) {
 	k := newKafkas(t)
 	topic := k.topic(t)
 	sent := message.NewMessage(watermill.NewUUID(), []byte("{\"é\": \"\x00\xff\"}"))
-	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "note": " two\r\nlines ", "empty": ""}
+	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "note": " two\r\nlines ",
+		"empty": ""}
 	if err := k.publisher(t, ByMetadata(ConversationKey)).Publish(topic, sent); err != nil {
 		t.Fatal(err)
 	}
 	got := receive(t, subscribe(t, k.subscriber(t, topic), topic))
 	got.Ack()
-	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) || !maps.Equal(got.Metadata, sent.Metadata) {
-		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata, got.Payload)
+	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) ||
+		!maps.Equal(got.Metadata, sent.Metadata) {
+		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata,
+			got.Payload)
 	}
 }
 
@@ -194,7 +198,8 @@ func TestKafkaOrKfakeThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 	}
 	k.fake.Close()
 	k.cut()
-	if err := publisher.Publish(topic, message.NewMessage(watermill.NewUUID(), nil)); err == nil || Unfit(err) || ctx.Err() != nil {
+	if err := publisher.Publish(topic, message.NewMessage(watermill.NewUUID(), nil)); err == nil || Unfit(err) ||
+		ctx.Err() != nil {
 		t.Errorf("the brokers are away: %v", err)
 	}
 }

@@ -11,16 +11,17 @@ import (
 // streamTooLarge is JetStream's error code for a message beyond the max_msg_size of its stream.
 const streamTooLarge = 10054
 
-// Unfit tells the errors of Publish that say the message itself is nothing that the broker takes: it is too large, or NATS has no
-// way to write the name of one of its headers. No waiting helps, and a relay makes a dead letter of it. Give it as
-// RelayOptions.Permanent.
+// Unfit tells the errors of Publish that say the message itself is nothing that the broker takes: it is too large, or
+// NATS has no way to write the name of one of its headers. No waiting helps, and a relay makes a dead letter of it.
+// Give it as RelayOptions.Permanent.
 //
 // A stream that is full, a subject that no stream has, a node that is away are not among them: these pass.
 func Unfit(err error) bool {
 	var ofStream *nats.APIError
 	var ofSarama sarama.ConfigurationError
 	switch {
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, sarama.ErrMessageSizeTooLarge):
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadHeaderMsg),
+		errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		return true
 	case errors.As(err, &ofStream):
 		return ofStream.ErrorCode == streamTooLarge

@@ -25,8 +25,8 @@ type Options struct {
 	MaxPayload int32 // of a message with its headers; 0 is the default of NATS, 1 MiB
 }
 
-// A Cluster is the handle on the nodes. Its methods may be called concurrently, but a node is killed and restarted by one
-// caller at a time.
+// A Cluster is the handle on the nodes. Its methods may be called concurrently, but a node is killed and restarted by
+// one caller at a time.
 type Cluster struct {
 	dir   string
 	nodes []*node
@@ -35,8 +35,8 @@ type Cluster struct {
 	end  error
 }
 
-// Start starts the nodes and returns when a meta leader is elected and every node knows it. Nodes that do not come up in time are
-// left for others, twice: somebody else may have taken a port before its node could.
+// Start starts the nodes and returns when a meta leader is elected and every node knows it. Nodes that do not come up
+// in time are left for others, twice: somebody else may have taken a port before its node could.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if !canBeNode {
 		return nil, errors.New("start a cluster: this binary has to call cluster.RunNode first, in main or TestMain")
@@ -119,8 +119,8 @@ func (c *Cluster) plan(o Options) error {
 	return nil
 }
 
-// ownHost is an address of the loopback that no other cluster has, so that the ports of a node that is down stay free. Where
-// the system knows only 127.0.0.1, it is that one, and two clusters may meet.
+// ownHost is an address of the loopback that no other cluster has, so that the ports of a node that is down stay free.
+// Where the system knows only 127.0.0.1, it is that one, and two clusters may meet.
 func ownHost() string {
 	host := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -131,8 +131,8 @@ func ownHost() string {
 	return host
 }
 
-// freePorts picks ports below the ranges that systems take for outgoing connections, so that no client sits on one while
-// its node is down.
+// freePorts picks ports below the ranges that systems take for outgoing connections, so that no client sits on one
+// while its node is down.
 func freePorts(host string, n int) ([]int, error) {
 	var ports []int
 	for range 100 * n {
@@ -157,8 +157,8 @@ func (c *Cluster) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Connect connects to any node. The connection finds another when its own is killed, and never gives up: the default does so, for ever,
-// after sixty tries.
+// Connect connects to any node. The connection finds another when its own is killed, and never gives up: the default
+// does so, for ever, after sixty tries.
 func (c *Cluster) Connect() (*nats.Conn, error) {
 	conn, err := nats.Connect(c.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
@@ -186,8 +186,8 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 	return c.nodes[i].awaitWell(ctx)
 }
 
-// Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may be killed
-// like that. A node that is down hears nothing.
+// Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may
+// be killed like that. A node that is down hears nothing.
 func (c *Cluster) Freeze(i int) { c.nodes[i].running((*crew.Process).Freeze) }
 
 // Thaw lets a node go on that was frozen, and returns when it has caught up with its peers.

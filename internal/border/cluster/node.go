@@ -33,7 +33,8 @@ func (s spec) at(port int) string { return net.JoinHostPort(s.Host, strconv.Itoa
 // canBeNode is set by RunNode. Without it a node would be one more run of the caller's program.
 var canBeNode bool
 
-// RunNode turns the process into a node, for ever, when it was started as one. It is the first call of main or TestMain.
+// RunNode turns the process into a node, for ever, when it was started as one. It is the first call of main or
+// TestMain.
 func RunNode() {
 	canBeNode = true
 	if !crew.Hired(nodeVariable) {

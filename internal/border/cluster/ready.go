@@ -19,8 +19,8 @@ const (
 // asking is a client that keeps no connection, so that no goroutine outlives a question.
 var asking = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// awaitWell returns when the node says of itself that it is healthy: it knows the meta leader, and each of its streams and
-// consumers is current.
+// awaitWell returns when the node says of itself that it is healthy: it knows the meta leader, and each of its streams
+// and consumers is current.
 func (n *node) awaitWell(ctx context.Context) error {
 	err := await(ctx, func(ctx context.Context) error { return n.well(ctx) })
 	if err != nil {
@@ -46,7 +46,8 @@ func (n *node) well(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("it says %s", said), err)
 }
 
-// logTail is the end of the log without the answers to our own questions. A node that cannot listen says so here, and lives on.
+// logTail is the end of the log without the answers to our own questions. A node that cannot listen says so here, and
+// lives on.
 func (n *node) logTail() string {
 	text, err := os.ReadFile(n.spec.logFile())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamOptions of a stream. The zero value is a stream of one replica in files, with the subject of its name, that forgets
-// nothing.
+// StreamOptions of a stream. The zero value is a stream of one replica in files, with the subject of its name, that
+// forgets nothing.
 type StreamOptions struct {
 	Subjects []string      // nil is the name
 	Replicas int           // 0 is 1
@@ -25,7 +25,8 @@ type StreamOptions struct {
 // CreateStream makes the stream, and waits for it to have a leader: peers that have just come up are not offered to
 // streams at once.
 func (c *Cluster) CreateStream(ctx context.Context, name string, o StreamOptions) error {
-	config := jetstream.StreamConfig{Name: name, Subjects: o.Subjects, Replicas: max(o.Replicas, 1), Duplicates: o.Window, AllowAtomicPublish: o.Batches}
+	config := jetstream.StreamConfig{Name: name, Subjects: o.Subjects, Replicas: max(o.Replicas, 1),
+		Duplicates: o.Window, AllowAtomicPublish: o.Batches}
 	if o.Subjects == nil {
 		config.Subjects = []string{name}
 	}
@@ -48,17 +49,20 @@ func (c *Cluster) CreateStream(ctx context.Context, name string, o StreamOptions
 
 // ConsumerOptions of a durable consumer.
 type ConsumerOptions struct {
-	Subject    string        // of the stream's subjects, only this; "" is all
-	AckWait    time.Duration // after which a message that nobody answered is given again; 0 is 30 seconds
-	MaxPending int           // messages given and not yet answered; 1 keeps the order also when one is given again; 0 is 1000
-	Push       bool          // pushes to the members of a queue group of its own name, which is what package nats of watermill-nats listens to
+	Subject string        // of the stream's subjects, only this; "" is all
+	AckWait time.Duration // after which a message that nobody answered is given again; 0 is 30 seconds
+	// messages given and not yet answered; 1 keeps the order also when one is given again; 0 is 1000
+	MaxPending int
+	// pushes to the members of a queue group of its own name, which is what package nats of watermill-nats listens to
+	Push bool
 }
 
 // CreateConsumer makes a durable consumer that outlives its subscribers. One that watermill-nats or nats.go makes for
 // itself goes when its subscription is closed, and its position with it.
 func (c *Cluster) CreateConsumer(ctx context.Context, stream, name string, o ConsumerOptions) error {
 	config := jetstream.ConsumerConfig{
-		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: o.AckWait, MaxAckPending: o.MaxPending, FilterSubject: o.Subject,
+		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: o.AckWait, MaxAckPending: o.MaxPending,
+		FilterSubject: o.Subject,
 	}
 	err := c.ask(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 		if o.Push {
@@ -126,7 +130,8 @@ func (c *Cluster) Messages(ctx context.Context, stream string) (held, taken uint
 	return held, taken, nil
 }
 
-// Unread is how many messages the consumers of the stream have not acknowledged, together: those not given yet, and those in hand.
+// Unread is how many messages the consumers of the stream have not acknowledged, together: those not given yet, and
+// those in hand.
 func (c *Cluster) Unread(ctx context.Context, stream string) (n uint64, err error) {
 	err = c.ask(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 		n = 0
@@ -146,8 +151,8 @@ func (c *Cluster) Unread(ctx context.Context, stream string) (n uint64, err erro
 	return n, nil
 }
 
-// ask puts a question to JetStream over a connection of its own, again and again while the answer is an error. Each try is
-// short: a question to a node that dies is never answered.
+// ask puts a question to JetStream over a connection of its own, again and again while the answer is an error. Each try
+// is short: a question to a node that dies is never answered.
 func (c *Cluster) ask(ctx context.Context, question func(context.Context, jetstream.JetStream) error) error {
 	conn, err := c.Connect()
 	if err != nil {

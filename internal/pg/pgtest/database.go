@@ -42,7 +42,8 @@ func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool
 
 // oddSettings are what somebody may have set for a database or a role. Each changes how values look as text.
 var oddSettings = map[string]string{
-	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15", "TimeZone": "Asia/Kathmandu",
+	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15",
+	"TimeZone": "Asia/Kathmandu",
 }
 
 // Migrated is a schema of the test's own with all tables. It is dropped when the test ends.
@@ -56,8 +57,9 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	return schema
 }
 
-// Migrate gives an empty schema all tables. It takes half the time of migrate.Up, which asks for each migration whether it is there and makes
-// a transaction of it: this is the script for a DBA in one transaction, without what only psql reads.
+// Migrate gives an empty schema all tables. It takes half the time of migrate.Up, which asks for each migration whether
+// it is there and makes a transaction of it: this is the script for a DBA in one transaction, without what only psql
+// reads.
 func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	script, err := migrate.SQL(schema)
@@ -79,9 +81,9 @@ func withoutPsql(script string) string {
 	return psqlEnd.ReplaceAllString(psqlLine.ReplaceAllString(script, ""), ";")
 }
 
-// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test changes while the engine
-// runs may be a row that the engine changes at the same moment: at another level, which the settings under test may ask for, one of the two
-// would fail.
+// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test
+// changes while the engine runs may be a row that the engine changes at the same moment: at another level, which the
+// settings under test may ask for, one of the two would fail.
 func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -20,7 +20,8 @@ type Scan struct {
 }
 
 func (s Scan) String() string {
-	return fmt.Sprintf("%s on %s %s: %d loops, %d rows, %d removed", s.Node, s.Table, s.Index, s.Loops, s.Rows, s.Removed)
+	return fmt.Sprintf("%s on %s %s: %d loops, %d rows, %d removed", s.Node, s.Table, s.Index, s.Loops, s.Rows,
+		s.Removed)
 }
 
 // Explain runs the prepared statement name with args and returns how the plan reached the rows of tables.

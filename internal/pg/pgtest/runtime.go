@@ -69,7 +69,8 @@ func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Ro
 	}
 }
 
-// Become makes every connection of config one of role, with a search path in which nothing is found. "" changes nothing.
+// Become makes every connection of config one of role, with a search path in which nothing is found. "" changes
+// nothing.
 func Become(config *pgxpool.Config, role string) {
 	if role != "" {
 		config.ConnConfig.RuntimeParams["role"] = role

@@ -190,7 +190,8 @@ func TestDropReplyCommitsAndSwallowDoesNot(t *testing.T) {
 			})
 		},
 		"one query": func(s *stage, conn *pgx.Conn, value int) error {
-			_, err := conn.Exec(t.Context(), s.sql(fmt.Sprintf("-- name: commit\nBEGIN; UPDATE :s.r SET v = %d; COMMIT", value)))
+			_, err := conn.Exec(t.Context(), s.sql(fmt.Sprintf("-- name: commit\nBEGIN; UPDATE :s.r SET v = %d; COMMIT",
+				value)))
 			return err
 		},
 		"without a transaction": func(s *stage, conn *pgx.Conn, value int) error {
@@ -325,7 +326,8 @@ func TestTwoFaultsStrikeOneStatement(t *testing.T) {
 	if took := time.Since(began); took < 4*each {
 		t.Errorf("two passings with two delays of %v took %v", each, took)
 	}
-	s.expectFired("put 1 before: delay 30ms", "put 1 after: delay 30ms", "put 2 before: delay 30ms", "put 2 after: delay 30ms")
+	s.expectFired("put 1 before: delay 30ms", "put 1 after: delay 30ms", "put 2 before: delay 30ms",
+		"put 2 after: delay 30ms")
 }
 
 func TestRefusedStatementHasAnAfterAndSkippedOnesDoNot(t *testing.T) {

@@ -58,7 +58,8 @@ func TestCallKillsAProcessAtTheMoment(t *testing.T) {
 			}
 			started <- child.Process
 			_ = child.Wait()
-			if status := child.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGKILL {
+			if status := child.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
+				status.Signal() != syscall.SIGKILL {
 				t.Errorf("the child ended with %v, want killed\n%s", child.ProcessState, said.String())
 			}
 			want := 0
@@ -76,7 +77,8 @@ func TestLargePipelinesPassWithAFaultInTheMiddle(t *testing.T) {
 	s := newStage(t, Options{})
 	conn := s.through()
 	body := strings.Repeat("x", 50_000)
-	s.proxy.Set(Fault{Statement: "echo", N: 100, Do: Pause(func() {})}, Fault{Statement: "echo", N: 150, When: After, Do: Pause(func() {})})
+	s.proxy.Set(Fault{Statement: "echo", N: 100, Do: Pause(func() {})},
+		Fault{Statement: "echo", N: 150, When: After, Do: Pause(func() {})})
 	batch := &pgx.Batch{}
 	const statements = 300
 	for range statements {
@@ -102,7 +104,8 @@ func TestCopyCancelAndNotifyPass(t *testing.T) {
 	ctx := t.Context()
 
 	rows := [][]any{{11, 1}, {12, 1}}
-	if n, err := conn.CopyFrom(ctx, pgx.Identifier{s.schema, "r"}, []string{"id", "v"}, pgx.CopyFromRows(rows)); err != nil || n != 2 {
+	if n, err := conn.CopyFrom(ctx, pgx.Identifier{s.schema, "r"}, []string{"id", "v"},
+		pgx.CopyFromRows(rows)); err != nil || n != 2 {
 		t.Errorf("copy: %d rows, %v", n, err)
 	}
 
@@ -114,7 +117,8 @@ func TestCopyCancelAndNotifyPass(t *testing.T) {
 		slow <- err
 	}()
 	for active := false; !active; {
-		err := s.direct.QueryRow(ctx, "SELECT coalesce((SELECT state = 'active' AND wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1), false)", pid).Scan(&active)
+		err := s.direct.QueryRow(ctx, "SELECT coalesce((SELECT state = 'active' AND wait_event = 'PgSleep' FROM "+
+			"pg_stat_activity WHERE pid = $1), false)", pid).Scan(&active)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +241,8 @@ func TestDSNKeepsAllButTheAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{config.User, config.Password, config.Database, config.RuntimeParams["application_name"]}
-		if strings.Join(got, " ") != "ann secret shop x" || net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) != p.Addr() || config.TLSConfig != nil {
+		if strings.Join(got, " ") != "ann secret shop x" ||
+			net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) != p.Addr() || config.TLSConfig != nil {
 			t.Errorf("%s became %s", original, p.DSN(original))
 		}
 	}
