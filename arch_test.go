@@ -20,7 +20,7 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"saga", "recoverability"},
-	{"internal/pg", "internal/run", "internal/planning", "internal/unguard"},
+	{"internal/pg", "internal/run", "internal/wire", "internal/planning", "internal/unguard"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "migrations"},
 	{"migrations/migrate"},
 	{"bus", "scheduler"},

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/edda-go/edda/outbox"
@@ -50,20 +49,14 @@ func (a *arrival) compose() (saga.Outgoing, error) {
 		return saga.Outgoing{}, a.given.Fault
 	}
 	raw := RawMessage{Raw: saga.Raw{Name: a.given.Kind, Body: a.given.Body}, ID: a.claim.ID, Header: a.given.Header}
-	var envelope map[string]string
-	for name, value := range a.given.Header {
-		if isEnveloped(name) {
-			if envelope == nil {
-				envelope, raw.Header = map[string]string{}, without(a.given.Header)
-			}
-			if name = strings.ToLower(name); crosses(name) {
-				envelope[name] = value
-			}
-		}
+	own, envelope := wire.Split(a.given.Header)
+	if own != nil {
+		raw.Header = own
 	}
 	if a.given.ID != "" && a.given.ID != a.claim.ID.String() {
-		if envelope == nil {
-			raw.Header = without(a.given.Header)
+		if own == nil {
+			raw.Header = make(map[string]string, len(a.given.Header)+1)
+			maps.Copy(raw.Header, a.given.Header)
 		}
 		raw.Header[foreignID] = a.given.ID
 	}
@@ -75,61 +68,10 @@ func (a *arrival) compose() (saga.Outgoing, error) {
 	if err != nil || envelope == nil {
 		return out, err
 	}
-	if err := openEnvelope(envelope, &out.Info); err != nil {
+	if err := wire.OpenEnvelope(envelope, &out.Info); err != nil {
 		return out, fmt.Errorf("read its envelope: %w", err)
 	}
 	return out, nil
-}
-
-func isEnveloped(name string) bool {
-	return len(name) >= len(ownHeaders) && strings.EqualFold(name[:len(ownHeaders)], ownHeaders)
-}
-
-// without copies the headers that are the user's.
-func without(header map[string]string) map[string]string {
-	own := make(map[string]string, len(header)+1)
-	for name, value := range header {
-		if !isEnveloped(name) {
-			own[name] = value
-		}
-	}
-	return own
-}
-
-// crosses reports whether a border lets a name of the framework through. Runs of manifests stay in the database that
-// has them: what says that the message belongs to one is dropped. Names that this version does not know are dropped
-// too, so that nobody can make this process sort a hundred thousand of them; a sender whose envelope cannot be
-// understood without them says so by its version.
-func crosses(name string) bool {
-	switch name {
-	case headerVersion, headerIntent, headerFrom, headerCorrelation, headerConversation, headerRelated, headerInstance,
-		headerOrigin:
-		return true
-	}
-	return false
-}
-
-// openEnvelope is the inverse of Envelope. Its names are those that cross.
-func openEnvelope(envelope map[string]string, i *saga.Info) error {
-	read := saga.Info{ID: i.ID}
-	r := headerReader{info: &read, version: envelopeVersion}
-	for _, name := range slices.Sorted(maps.Keys(envelope)) {
-		r.pair(name, envelope[name])
-	}
-	if err := r.end(nil); err != nil {
-		return err
-	}
-	if read.From != "" {
-		if err := saga.CheckName(read.From); err != nil {
-			return fmt.Errorf("%s: %w", headerFrom, err)
-		}
-	}
-	if read.Intent == saga.Timer {
-		return fmt.Errorf("%s: a timeout belongs to the database of its instance", headerIntent)
-	}
-	i.Intent, i.From, i.Instance, i.Origin = read.Intent, read.From, read.Instance, read.Origin
-	i.ConversationID, i.CorrelationID, i.RelatedTo = read.ConversationID, read.CorrelationID, read.RelatedTo
-	return nil
 }
 
 // letterHeader is the header of a message that became none, for a dead letter. Bytes that are not UTF-8 are written as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"log/slog"
 	"time"
 
@@ -199,7 +200,7 @@ func queueArrivals(pipeline *pgx.Batch, q *queue, some []*arrival) {
 	var header []byte
 	ids, kinds, headers, bodies, bytes := pg.Texts(), pg.Texts(), pg.Byteas(), pg.Byteas(), 0
 	for n, m := range some {
-		header = appendHeader(header[:0], &m.out.Info)
+		header = wire.AppendHeader(header[:0], &m.out.Info)
 		ids.Text(m.out.Info.ID.String())
 		kinds.Text(m.out.Info.Kind)
 		headers.Bytes(header)

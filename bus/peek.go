@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/saga"
@@ -85,6 +86,6 @@ func scanQueued(row pgx.CollectableRow) (m QueuedMessage, err error) {
 	if failed != nil {
 		m.FirstFailed = failed.UTC()
 	}
-	m.Faulty = readHeader(header, i)
+	m.Faulty = wire.ReadHeader(header, i)
 	return m, nil
 }

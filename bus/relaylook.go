@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"slices"
 	"time"
 
@@ -174,12 +175,12 @@ func (r *relaying) decode(b *relayed) {
 				Due: m.due},
 			Body: m.body,
 		}
-		err := readHeader(m.header, &m.delivery.Info)
+		err := wire.ReadHeader(m.header, &m.delivery.Info)
 		if m.delivery.Info.Fire != nil {
 			err = m.readFiring(err)
 			b.fired = b.fired || m.fired
 		}
-		switch newer := errors.Is(err, errNewerEnvelope); {
+		switch newer := errors.Is(err, wire.ErrNewer); {
 		case newer && r.newer.waits(r.options.UnknownFor):
 			if r.endpoint.memory.newerSeen() {
 				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"slices"
 
 	"github.com/edda-go/edda/outbox"
@@ -107,9 +108,9 @@ func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue, found []outbox.K
 	for n, k := range found {
 		ids[n], kinds[n], headers[n], bodies[n] = k.ID.String(), k.Kind, k.Header, k.Body
 		info := saga.Info{ID: k.ID}
-		if readHeader(k.Header, &info) == nil && info.Fire != nil {
+		if wire.ReadHeader(k.Header, &info) == nil && info.Fire != nil {
 			info.Fire = nil
-			headers[n] = appendHeader(nil, &info)
+			headers[n] = wire.AppendHeader(nil, &info)
 		}
 	}
 	_, err := tx.Exec(ctx, q.sql("insert_in_order"), ids, kinds, headers, bodies)

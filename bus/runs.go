@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"math"
 
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -54,11 +55,11 @@ func checkFire(f *saga.Fire) error {
 // is cut off nothing is believed: the attempt may be missing.
 func (m *message) readFiring(err error) error {
 	f := m.delivery.Info.Fire
-	if f == nil || errors.Is(err, errNewerEnvelope) {
+	if f == nil || errors.Is(err, wire.ErrNewer) {
 		return err
 	}
 	wrong := checkFire(f)
-	m.fired = wrong == nil && !errors.Is(err, errNoObject)
+	m.fired = wrong == nil && !errors.Is(err, wire.ErrNoObject)
 	if err != nil {
 		return err
 	}
@@ -266,7 +267,7 @@ func (m *message) callOff(reason string) {
 // cancelRun ends the run of a message that Bus.Cancel has taken out of its queue, if it was one of a manifest.
 func (b *Bus) cancelRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
 	m := message{}
-	if _ = m.readFiring(readHeader(header, &m.delivery.Info)); !m.fired {
+	if _ = m.readFiring(wire.ReadHeader(header, &m.delivery.Info)); !m.fired {
 		return nil
 	}
 	ends := &runEnds{held: []int32{}}

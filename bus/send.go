@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -296,7 +297,7 @@ func insertArgs(out saga.Outgoing) []any {
 	if !out.Info.Due.IsZero() {
 		due = &out.Info.Due
 	}
-	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, appendHeader(nil, &out.Info), nonNil(out.Body),
+	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, wire.AppendHeader(nil, &out.Info), nonNil(out.Body),
 		micros(out.Delay)}
 }
 

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"slices"
 	"time"
 
@@ -198,7 +199,7 @@ func queueInserts(pipeline *pgx.Batch, q *queue, out []saga.Outgoing) {
 	}
 	for n := range out {
 		o := &out[n]
-		header := appendHeader(nil, &o.Info)
+		header := wire.AppendHeader(nil, &o.Info)
 		ids, kinds = append(ids, o.Info.ID.String()), append(kinds, o.Info.Kind)
 		headers, bodies = append(headers, header), append(bodies, nonNil(o.Body))
 		if bytes += len(header) + len(o.Body) + 64; bytes > mostInsert {

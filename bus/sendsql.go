@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -49,7 +50,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		text string
 	)
 	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body),
-		string(appendHeader(nil, &out.Info)),
+		string(wire.AppendHeader(nil, &out.Info)),
 		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), micros(out.Delay), known.schemaID)
 	err = row.Scan(&text, &sent.Copies, &sent.Duplicate)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -203,7 +204,7 @@ func (b *batch) read(m *message) {
 		Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
 		Body: m.body,
 	}
-	err := readHeader(m.header, &m.delivery.Info)
+	err := wire.ReadHeader(m.header, &m.delivery.Info)
 	if m.delivery.Info.Fire != nil {
 		err = m.readFiring(err)
 		b.fired = b.fired || m.fired
@@ -211,7 +212,7 @@ func (b *batch) read(m *message) {
 	switch {
 	case m.convicted != nil:
 		m.die("process died", m.convicted)
-	case errors.Is(err, errNewerEnvelope):
+	case errors.Is(err, wire.ErrNewer):
 		b.newerHeader(m, err)
 	case err != nil:
 		b.fail(m, saga.Permanent(fmt.Errorf("header: %w", err)))

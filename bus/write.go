@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"github.com/edda-go/edda/internal/wire"
 	"slices"
 	"time"
 
@@ -104,7 +105,7 @@ func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err
 			if err != nil {
 				return false, err
 			}
-			header = appendHeader(header[:0], &out.Info)
+			header = wire.AppendHeader(header[:0], &out.Info)
 			for _, q := range queues {
 				r := targets[q]
 				if r == nil {

@@ -1,0 +1,123 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// ReadHeader fills i from a stored header. The caller has set i's ID, Kind and times. After ErrNewer or any other error
+// i holds what could be read.
+func ReadHeader(header []byte, i *saga.Info) error {
+	r := reader{info: i, version: thisVersion}
+	err := eachPair(header, r.pair)
+	return r.end(err)
+}
+
+// reader fills an Info from the names and values of a header.
+type reader struct {
+	info    *saga.Info
+	version int
+	related bool
+	zone    string
+	wrong   error // the first fault; a later name may still say that a newer program wrote the header
+}
+
+func (r *reader) pair(name, value string) {
+	var err error
+	i := r.info
+	switch name {
+	case nameVersion:
+		r.version, err = readVersion(value)
+	case nameIntent:
+		i.Intent, err = saga.ParseIntent(value)
+	case nameFrom:
+		i.From = value
+	case nameCorrelation:
+		i.CorrelationID, err = saga.ParseID(value)
+	case nameConversation:
+		i.ConversationID, err = saga.ParseID(value)
+	case nameRelated:
+		r.related = true
+		i.RelatedTo, err = saga.ParseID(value)
+	case nameInstance:
+		i.Instance, err = saga.ParseID(value)
+	case nameOrigin:
+		i.Origin, err = saga.ParseID(value)
+	case nameFireZone:
+		r.zone = value
+	case nameManifest, nameRun, nameRunAttempt, nameFireDue:
+		err = readFire(i, name, value)
+	default:
+		i.AddHeader(name, value)
+	}
+	if err != nil && r.wrong == nil {
+		r.wrong = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// end derives the ids that the writer left out. err says why the header could not be read to its end.
+func (r *reader) end(err error) error {
+	if r.version > thisVersion {
+		return ErrNewer
+	}
+	deriveIDs(r.info, r.related)
+	inZone(r.info.Fire, r.zone)
+	if err != nil {
+		return err
+	}
+	return r.wrong
+}
+
+func readVersion(value string) (int, error) {
+	version, err := strconv.Atoi(value)
+	if err != nil || version < 1 {
+		return thisVersion, fmt.Errorf("%d bytes, want a number from 1", len(value))
+	}
+	return version, nil
+}
+
+// deriveIDs is the inverse of what AppendHeader leaves out.
+func deriveIDs(i *saga.Info, related bool) {
+	if i.ConversationID.IsZero() {
+		i.ConversationID = i.ID
+	}
+	if i.CorrelationID.IsZero() {
+		i.CorrelationID = i.ConversationID
+	}
+	if !related && i.ConversationID != i.ID {
+		i.RelatedTo = i.ConversationID
+	}
+}
+
+func readFire(i *saga.Info, name, value string) (err error) {
+	if i.Fire == nil {
+		i.Fire = &saga.Fire{Attempt: 1}
+	}
+	switch name {
+	case nameManifest:
+		i.Fire.Manifest = value
+	case nameRun:
+		i.Fire.Run, err = saga.ParseID(value)
+	case nameRunAttempt:
+		i.Fire.Attempt, err = strconv.Atoi(value)
+	case nameFireDue:
+		if i.Fire.Due, err = time.Parse(time.RFC3339Nano, value); err != nil {
+			err = fmt.Errorf("%d bytes, want a time of the form %s", len(value), time.RFC3339Nano)
+		}
+	}
+	return err
+}
+
+// inZone gives the due time of a firing its zone by name. A zone that this machine does not know, or that means another
+// place here ("Local"), leaves the time at its offset.
+func inZone(fire *saga.Fire, zone string) {
+	if fire == nil || fire.Due.IsZero() || zone == "" || zone == "Local" {
+		return
+	}
+	if place, err := time.LoadLocation(zone); err == nil {
+		fire.Due = fire.Due.In(place)
+	}
+}
