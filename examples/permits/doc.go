@@ -30,5 +30,5 @@
 // # Reading order
 //
 // case.go (the saga), recorder.go, worker.go; log.go and pace.go (the file and its time); replay.go with feed.go,
-// kill.go and internal/crew (the parent); check.go with check.sql (how it is judged); main.go (flags).
+// kill.go and internal/procs (the parent); check.go with check.sql (how it is judged); main.go (flags).
 package main

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -16,7 +16,7 @@ import (
 // killer kills workers in flight: with a batch open, which Postgres has shown to another connection.
 type killer struct {
 	*database
-	crew    *crew.Crew
+	crew    *procs.Workers
 	random  *rand.Rand
 	moments []time.Time // by this process's clock
 }
@@ -97,7 +97,7 @@ func (k *killer) strike(ctx context.Context) (inFlight bool, err error) {
 	return k.report(context.WithoutCancel(ctx), p, b)
 }
 
-func (k *killer) look(ctx context.Context, p *crew.Process) (b batch, open bool, err error) {
+func (k *killer) look(ctx context.Context, p *procs.Process) (b batch, open bool, err error) {
 	err = k.pool.QueryRow(ctx, k.sql.Get("open_batch"), p.Name).Scan(&b.backend, &b.xid, &b.queue, &b.moved)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -109,7 +109,7 @@ func (k *killer) look(ctx context.Context, p *crew.Process) (b batch, open bool,
 }
 
 // report waits until Postgres has noticed the death, and writes down the kill with the end of its transaction.
-func (k *killer) report(ctx context.Context, p *crew.Process, b batch) (inFlight bool, err error) {
+func (k *killer) report(ctx context.Context, p *procs.Process, b batch) (inFlight bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	outcome := "in progress"

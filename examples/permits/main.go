@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -45,7 +45,7 @@ func main() { os.Exit(start(os.Args[1:])) }
 func start(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		return code(work(ctx))
 	}
 	s, err := readFlags(args, os.Stderr)

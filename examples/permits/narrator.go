@@ -6,14 +6,14 @@ import (
 	"io"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 )
 
 // narrator tells how the run goes, and knows when it is over.
 type narrator struct {
 	*database
-	crew  *crew.Crew
+	crew  *procs.Workers
 	feed  *feed
 	out   io.Writer
 	begin time.Time

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -100,7 +100,7 @@ func perform(ctx context.Context, s settings, p *play) error {
 	moments := momentsOf(random, p.found.begun.Add(-ahead), p.found.lasting, p.found.kills)
 	pace := p.found.pace(p.log)
 	spec := worker{DSN: p.pool.Config().ConnString(), Schema: s.schema, Store: s.sagaStore(), Pace: pace}
-	workers := crew.New(s.workers, spec.job, crew.Options{}) // whoever is killed is replaced at once
+	workers := procs.NewWorkers(s.workers, spec.job, procs.Options{}) // whoever is killed is replaced at once
 	events := &feed{bus: p.bus, events: p.log.Events, pace: pace, ahead: ahead}
 	deaths := &killer{database: p.database, crew: workers, random: random, moments: moments[min(done, len(moments)):]}
 	story := &narrator{database: p.database, crew: workers, feed: events, out: os.Stderr, begin: here}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,15 +27,15 @@ type worker struct {
 }
 
 // job is the worker of a place, in one of its lives, as its parent starts it.
-func (w worker) job(place, life int) crew.Job {
+func (w worker) job(place, life int) procs.Job {
 	w.Name = fmt.Sprintf("%.50s-%d-%d", w.Schema, place+1, life)
-	return crew.Job{Name: w.Name, Variable: workerVariable, Task: w}
+	return procs.Job{Name: w.Name, Variable: workerVariable, Task: w}
 }
 
 // work is the whole life of a worker process. It ends by SIGKILL, or in order when its parent asks it to or has died.
 func work(ctx context.Context) error {
 	w := worker{}
-	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	ctx, err := procs.Attend(ctx, workerVariable, &w)
 	if err != nil {
 		return err
 	}

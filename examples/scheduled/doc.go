@@ -29,5 +29,5 @@
 // be seen.
 //
 // Reading order: manifests.go, settlement.go and office.go (what a user writes), server.go (one process), show.go with
-// internal/crew (the parent), judge.go with check.sql, table.go, main.go.
+// internal/procs (the parent), judge.go with check.sql, table.go, main.go.
 package main

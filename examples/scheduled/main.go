@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 const usage = `Scheduled shows the scheduler on two server processes, kills one of them, and counts what came of it.
@@ -41,7 +41,7 @@ func start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if crew.Hired(serverVariable) {
+	if procs.IsWorker(serverVariable) {
 		err = serve(ctx)
 	} else {
 		var s settings

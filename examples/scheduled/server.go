@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -27,15 +27,15 @@ type server struct {
 }
 
 // job is the server of a place, which has the same name in each of its lives.
-func (s server) job(place, _ int) crew.Job {
+func (s server) job(place, _ int) procs.Job {
 	s.Name = fmt.Sprintf("server-%d", place+1)
-	return crew.Job{Name: s.Name, Variable: serverVariable, Task: s}
+	return procs.Job{Name: s.Name, Variable: serverVariable, Task: s}
 }
 
 // serve is the whole life of a server process. It ends by SIGKILL, or in order when its parent asks it to or has died.
 func serve(ctx context.Context) error {
 	s := server{}
-	ctx, err := crew.Attend(ctx, serverVariable, &s)
+	ctx, err := procs.Attend(ctx, serverVariable, &s)
 	if err != nil {
 		return err
 	}

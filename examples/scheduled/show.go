@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -100,9 +100,9 @@ func (p *show) play(ctx context.Context) error {
 	p.story.tell("a night each %v, %d of them until %s, %d currencies each, at most %d at a time", p.night,
 		len(p.due[settleName(currencies[0])]), p.until.Format(time.TimeOnly), len(currencies), groupMax)
 	spec := server{DSN: p.dsn, Schema: p.own, Night: p.night, Until: p.until}
-	servers := crew.New(2, spec.job, crew.Options{
+	servers := procs.NewWorkers(2, spec.job, procs.Options{
 		Away:    p.night / 2,
-		Started: func(s *crew.Process) { p.story.tell("%s starts, process %d", s.Name, s.Pid()) },
+		Started: func(s *procs.Process) { p.story.tell("%s starts, process %d", s.Name, s.Pid()) },
 	})
 	all := run.NewGroup(ctx)
 	all.Go(servers.Run)
@@ -123,7 +123,7 @@ func (p *show) play(ctx context.Context) error {
 const look = 20 * time.Millisecond
 
 // strike kills the server that evaluates, as soon as settlements are at work.
-func (p *show) strike(ctx context.Context, servers *crew.Crew) error {
+func (p *show) strike(ctx context.Context, servers *procs.Workers) error {
 	for deadline := time.Now().Add(p.lasting); time.Now().Before(deadline); {
 		working, err := p.number(ctx, "working")
 		if err != nil {
@@ -152,7 +152,7 @@ func (p *show) strike(ctx context.Context, servers *crew.Crew) error {
 }
 
 // holder is the server that holds a lease under a name that begins with its own.
-func holder(servers *crew.Crew, name string) *crew.Process {
+func holder(servers *procs.Workers, name string) *procs.Process {
 	for _, s := range servers.Living() {
 		if strings.HasPrefix(name, s.Name) {
 			return s

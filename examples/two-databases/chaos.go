@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -25,7 +25,7 @@ const (
 // chaos is what is done to the lab, and how often.
 type chaos struct {
 	*lab
-	crew        *crew.Crew
+	crew        *procs.Workers
 	kills       int          // of workers
 	repeated    atomic.Int64 // messages that came to an intake and were there before
 	out         io.Writer
@@ -52,8 +52,8 @@ func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 		places = append(places, l.orders.worker, l.payments.worker)
 	}
 	c := &chaos{lab: l, out: out, begun: time.Now()}
-	c.crew = crew.New(len(places), func(place, life int) crew.Job { return c.job(places[place], place, life) },
-		crew.Options{})
+	c.crew = procs.NewWorkers(len(places), func(place, life int) procs.Job { return c.job(places[place], place, life) },
+		procs.Options{})
 	b := &buyers{shop: l.shop, random: rand.New(rand.NewPCG(s.seed, 1)), rate: s.rate}
 	var drained time.Duration
 	all := run.NewGroup(ctx)
@@ -76,14 +76,14 @@ func unleash(ctx context.Context, s settings, out io.Writer) (err error) {
 }
 
 // job is the worker of a place, in one of its lives. What it reports is a number on each line.
-func (c *chaos) job(w worker, place, life int) crew.Job {
+func (c *chaos) job(w worker, place, life int) procs.Job {
 	w.Name = fmt.Sprintf("%s-%d-%d", w.Service, place+1, life)
-	reports := crew.Lines(func(line string) {
+	reports := procs.Lines(func(line string) {
 		if n, err := strconv.ParseInt(line, 10, 64); err == nil {
 			c.repeated.Add(n)
 		}
 	})
-	return crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stdout: reports}
+	return procs.Job{Name: w.Name, Variable: workerVariable, Task: w, Stdout: reports}
 }
 
 // rage places orders and kills until the time is over. Whoever is down is up again when it returns.

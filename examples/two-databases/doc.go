@@ -15,6 +15,6 @@
 // have no constraint: what happens twice is there twice.
 //
 // Reading order: contract (what crosses), orders and payments (what a user writes), then the program around them:
-// lab.go, broker.go, look.go with narrate.go, chaos.go with worker.go (internal/crew starts and kills it), place.go,
+// lab.go, broker.go, look.go with narrate.go, chaos.go with worker.go (internal/procs starts and kills it), place.go,
 // drain.go, check.go with check.sql, main.go.
 package main

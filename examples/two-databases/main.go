@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/border/cluster"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are placed in one
@@ -48,7 +48,7 @@ func start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		err = work(ctx)
 	} else {
 		var s settings

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -40,7 +40,7 @@ type service interface {
 // work is the whole life of a worker process. It ends by SIGKILL, or in order when its parent asks it to or has died.
 func work(ctx context.Context) error {
 	w := worker{}
-	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	ctx, err := procs.Attend(ctx, workerVariable, &w)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 )
 
 // member is one worker, which is started again when it was killed. The name of its process is borne by its connections.
 type member struct {
-	*crew.Process
+	*procs.Process
 	role   string
 	number int
 	starts int
@@ -42,7 +42,7 @@ func (c *hands) start(m *member) error {
 	task := c.task
 	task.Role, task.Name = m.role, fmt.Sprintf("%s_%s_%d_%d", c.task.Schema, m.role, m.number, m.starts)
 	task.Name = task.Name[max(0, len(task.Name)-60):]
-	p, err := crew.Start(crew.Job{Name: task.Name, Variable: assignmentVariable, Task: task, Stderr: c.errs})
+	p, err := procs.Start(procs.Job{Name: task.Name, Variable: assignmentVariable, Task: task, Stderr: c.errs})
 	if err == nil {
 		m.Process = p
 	}
@@ -83,7 +83,7 @@ const endWithin = 30 * time.Second
 func (c *hands) finish() error {
 	var faults []error
 	for _, m := range c.members {
-		faults = append(faults, m.Dismiss(endWithin))
+		faults = append(faults, m.Stop(endWithin))
 	}
 	return errors.Join(faults...)
 }

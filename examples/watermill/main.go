@@ -11,8 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -25,7 +25,7 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 func start(args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if crew.Hired(assignmentVariable) {
+	if procs.IsWorker(assignmentVariable) {
 		return code(work(ctx), errs)
 	}
 	flags := flag.NewFlagSet("watermill", flag.ContinueOnError)

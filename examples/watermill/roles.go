@@ -14,8 +14,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -76,7 +76,7 @@ type place struct {
 // work is a worker process. It ends when its role has nothing left to do, or when its parent asks it to or has died.
 func work(ctx context.Context) error {
 	var a assignment
-	ctx, err := crew.Attend(ctx, assignmentVariable, &a)
+	ctx, err := procs.Attend(ctx, assignmentVariable, &a)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/border/cluster"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 type settings struct {
@@ -31,7 +31,7 @@ func main() {
 	cluster.RunNode()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		exit(work(ctx))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -31,24 +31,24 @@ type worker struct {
 
 // member is a worker that runs.
 type member struct {
-	*crew.Process
+	*procs.Process
 	here bool
 }
 
 func (w worker) start() (*member, error) {
-	p, err := crew.Start(crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
+	p, err := procs.Start(procs.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
 	return &member{Process: p, here: w.Here}, err
 }
 
 // calm has the worker tell nothing more, and relay what is there.
-func (m *member) calm() error { return m.Tell("calm") }
+func (m *member) calm() error { return m.WriteLine("calm") }
 
 // work is the whole life of a worker process.
 func work(ctx context.Context) error {
 	w := worker{}
 	telling, calm := context.WithCancel(ctx)
 	defer calm()
-	ctx, err := crew.Listen(ctx, workerVariable, &w, func(string) { calm() })
+	ctx, err := procs.Listen(ctx, workerVariable, &w, func(string) { calm() })
 	if err != nil {
 		return err
 	}

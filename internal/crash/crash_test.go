@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 )
 
 // TestMain lets the test binary be the worker processes too.
 func TestMain(m *testing.M) {
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		if err := work(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 // settings are the flags.
@@ -27,7 +27,7 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		exit(work(ctx))
 		return
 	}

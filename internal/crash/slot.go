@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 // slot is the place of one worker process at a time, behind a proxy of its own. The proxy is how a fault
@@ -18,7 +18,7 @@ type slot struct {
 
 	mu    sync.Mutex // guards all below
 	lives int
-	now   *crew.Process
+	now   *procs.Process
 }
 
 func newSlot(ctx context.Context, l *lab, no int) (*slot, error) {
@@ -42,10 +42,10 @@ func (s *slot) ensure() error {
 	}
 	s.lives++
 	name := fmt.Sprintf("crash-%d-%d", s.no, s.lives)
-	p, err := crew.Start(crew.Job{
+	p, err := procs.Start(procs.Job{
 		Name: name, Variable: workerVariable,
 		Task:   worker{Name: name, DSN: s.proxy.DSN(s.lab.server.DSN()), Workload: s.lab.workload},
-		Stderr: crew.Lines(func(line string) { s.lab.heard(name, line) }),
+		Stderr: procs.Lines(func(line string) { s.lab.heard(name, line) }),
 	})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *slot) ensure() error {
 }
 
 // follow waits for a worker's end. One that was not killed must not end.
-func (s *slot) follow(p *crew.Process) {
+func (s *slot) follow(p *procs.Process) {
 	if err := p.End(); err != nil {
 		s.lab.violate(violation{rule: "ended", id: p.Name, what: err.Error()})
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -35,7 +35,7 @@ const (
 // work is the whole life of a worker process. It ends by SIGKILL, or when the parent has gone.
 func work(ctx context.Context) error {
 	w := &worker{}
-	ctx, err := crew.Attend(ctx, workerVariable, w)
+	ctx, err := procs.Attend(ctx, workerVariable, w)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	edda "github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,7 +49,7 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		exit(work(ctx))
 		return
 	}
@@ -97,14 +97,14 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	workers := crew.New(engines+1, func(place, _ int) crew.Job {
+	workers := procs.NewWorkers(engines+1, func(place, _ int) procs.Job {
 		w := worker{DSN: server.DSN(), Gate: place == engines, Seed: s.seed, Rate: s.attacks}
-		job := crew.Job{Name: fmt.Sprintf("worker-%d", place), Variable: workerVariable, Task: w}
+		job := procs.Job{Name: fmt.Sprintf("worker-%d", place), Variable: workerVariable, Task: w}
 		if s.verbose {
 			job.Stderr = os.Stderr
 		}
 		return job
-	}, crew.Options{})
+	}, procs.Options{})
 	r := &race{settings: s, pool: pool, bus: b, dsn: server.DSN(), workers: workers}
 	all := edda.NewGroup(ctx)
 	all.Go(workers.Run) // fails when one of them ends
@@ -164,7 +164,7 @@ type race struct {
 	pool    *pgxpool.Pool
 	bus     *bus.Bus
 	dsn     string
-	workers *crew.Crew
+	workers *procs.Workers
 
 	sent         map[string]int // by route, so far
 	quiet, under period
@@ -214,7 +214,7 @@ func (r *race) run(ctx context.Context) error {
 	}
 	r.refused = a.refused
 	for _, p := range r.workers.Living() {
-		if err := p.Tell(cease); err != nil {
+		if err := p.WriteLine(cease); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	group "github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -104,7 +104,7 @@ type worker struct {
 // work is the whole life of a worker process.
 func work(ctx context.Context) error {
 	w, ceased, once := worker{}, make(chan struct{}), sync.Once{}
-	ctx, err := crew.Listen(ctx, workerVariable, &w, func(string) { once.Do(func() { close(ceased) }) })
+	ctx, err := procs.Listen(ctx, workerVariable, &w, func(string) { once.Do(func() { close(ceased) }) })
 	if err != nil {
 		return err
 	}

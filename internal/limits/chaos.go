@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -19,7 +19,7 @@ type force struct {
 	pool *pgxpool.Pool
 
 	mu     sync.Mutex
-	alive  []*crew.Process
+	alive  []*procs.Process
 	number int
 }
 
@@ -38,12 +38,12 @@ func (f *force) hire(ctx context.Context) error {
 
 // blow writes down what happens to a worker. The moment is after a kill and before a stop: a run has ended by then, and
 // a lease that is over so long after a stop is over.
-func (f *force) blow(ctx context.Context, m *crew.Process, kind string) error {
+func (f *force) blow(ctx context.Context, m *procs.Process, kind string) error {
 	_, err := f.pool.Exec(ctx, `INSERT INTO witness.blow (worker, kind) VALUES ($1, $2)`, m.Name, kind)
 	return err
 }
 
-func (f *force) kill(ctx context.Context, m *crew.Process) error {
+func (f *force) kill(ctx context.Context, m *procs.Process) error {
 	m.Kill()
 	if err := f.blow(ctx, m, "kill"); err != nil {
 		return err
@@ -51,12 +51,12 @@ func (f *force) kill(ctx context.Context, m *crew.Process) error {
 	_, err := f.pool.Exec(ctx, `UPDATE witness.worker SET until = clock_timestamp() WHERE name = $1`, m.Name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.alive = slices.DeleteFunc(f.alive, func(other *crew.Process) bool { return other == m })
+	f.alive = slices.DeleteFunc(f.alive, func(other *procs.Process) bool { return other == m })
 	return err
 }
 
 // stop keeps a worker from running for longer than its leases.
-func (f *force) stop(ctx context.Context, m *crew.Process) error {
+func (f *force) stop(ctx context.Context, m *procs.Process) error {
 	m.Freeze()
 	if err := f.blow(ctx, m, "stop"); err != nil {
 		return err

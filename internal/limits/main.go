@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -37,7 +37,7 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if crew.Hired(workerVariable) {
+	if procs.IsWorker(workerVariable) {
 		exit(work(ctx))
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -46,10 +46,10 @@ func order(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, dsn 
 	if err != nil {
 		return err
 	}
-	places := crew.New(s.workers, func(place, life int) crew.Job {
+	places := procs.NewWorkers(s.workers, func(place, life int) procs.Job {
 		w := worker{Name: fmt.Sprintf("worker-%d-%d", place, life), DSN: dsn, Order: true}
-		return crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr}
-	}, crew.Options{})
+		return procs.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr}
+	}, procs.Options{})
 	all := run.NewGroup(ctx)
 	all.Go(places.Run)
 	v := orderVerdict{}
@@ -107,7 +107,7 @@ func prepareOrder(ctx context.Context, pool *pgxpool.Pool, o ordering) (*bus.Bus
 }
 
 // strike kills and freezes processes in random order.
-func strike(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, places *crew.Crew) error {
+func strike(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, places *procs.Workers) error {
 	random := rand.New(rand.NewPCG(s.seed, 2))
 	kills, freezes := o.kills, o.freezes
 	for kills+freezes > 0 && ctx.Err() == nil {
@@ -134,7 +134,7 @@ func strike(ctx context.Context, s settings, o ordering, pool *pgxpool.Pool, pla
 }
 
 // freeze stops a process for longer than its leases.
-func freeze(ctx context.Context, pool *pgxpool.Pool, p *crew.Process, d time.Duration) error {
+func freeze(ctx context.Context, pool *pgxpool.Pool, p *procs.Process, d time.Duration) error {
 	p.Freeze()
 	defer p.Thaw()
 	if _, err := pool.Exec(ctx, `INSERT INTO ledger.blow (worker, kind) VALUES ($1, 'freeze')`, p.Name); err != nil {

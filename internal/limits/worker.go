@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -41,14 +41,14 @@ type worker struct {
 }
 
 // start runs the worker as a process of its own.
-func (w worker) start() (*crew.Process, error) {
-	return crew.Start(crew.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
+func (w worker) start() (*procs.Process, error) {
+	return procs.Start(procs.Job{Name: w.Name, Variable: workerVariable, Task: w, Stderr: os.Stderr})
 }
 
 // work is the whole life of a worker process.
 func work(ctx context.Context) error {
 	w := worker{}
-	ctx, err := crew.Attend(ctx, workerVariable, &w)
+	ctx, err := procs.Attend(ctx, workerVariable, &w)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,7 +26,7 @@ type trial struct {
 	pool   *pgxpool.Pool
 	clock  *clock
 	random *rand.Rand
-	alive  []*crew.Process
+	alive  []*procs.Process
 	found  verdict
 
 	witness witness

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 )
 
 type settings struct {
@@ -35,7 +35,7 @@ type mode struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if crew.Hired(serverVariable) {
+	if procs.IsWorker(serverVariable) {
 		exit(serve(ctx))
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/unguard"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -37,14 +37,14 @@ type server struct {
 }
 
 // start runs the server as a process of its own.
-func (s server) start() (*crew.Process, error) {
-	return crew.Start(crew.Job{Name: "server", Variable: serverVariable, Task: s, Stderr: os.Stderr})
+func (s server) start() (*procs.Process, error) {
+	return procs.Start(procs.Job{Name: "server", Variable: serverVariable, Task: s, Stderr: os.Stderr})
 }
 
 // serve is the whole life of a server process.
 func serve(ctx context.Context) error {
 	s := server{}
-	ctx, err := crew.Attend(ctx, serverVariable, &s)
+	ctx, err := procs.Attend(ctx, serverVariable, &s)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/nats-io/nats.go"
 )
 
@@ -188,11 +188,11 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 
 // Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may
 // be killed like that. A node that is down hears nothing.
-func (c *Cluster) Freeze(i int) { c.nodes[i].running((*crew.Process).Freeze) }
+func (c *Cluster) Freeze(i int) { c.nodes[i].running((*procs.Process).Freeze) }
 
 // Thaw lets a node go on that was frozen, and returns when it has caught up with its peers.
 func (c *Cluster) Thaw(ctx context.Context, i int) error {
-	c.nodes[i].running((*crew.Process).Thaw)
+	c.nodes[i].running((*procs.Process).Thaw)
 	return c.nodes[i].awaitWell(ctx)
 }
 

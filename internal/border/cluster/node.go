@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -37,7 +37,7 @@ var canBeNode bool
 // TestMain.
 func RunNode() {
 	canBeNode = true
-	if !crew.Hired(nodeVariable) {
+	if !procs.IsWorker(nodeVariable) {
 		return
 	}
 	if err := serve(); err != nil {
@@ -50,7 +50,7 @@ func RunNode() {
 // serve runs the server until our starter asks us to end, or has ended.
 func serve() error {
 	var s spec
-	ctx, err := crew.Attend(context.Background(), nodeVariable, &s)
+	ctx, err := procs.Attend(context.Background(), nodeVariable, &s)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (s spec) options() (*server.Options, error) {
 type node struct {
 	spec spec
 
-	mu  sync.Mutex    // guards now
-	now *crew.Process // nil: killed
+	mu  sync.Mutex     // guards now
+	now *procs.Process // nil: killed
 }
 
 func (n *node) url() string { return "nats://" + n.spec.at(n.spec.Client) }
@@ -108,7 +108,7 @@ func (n *node) start() error {
 	if err := os.MkdirAll(n.spec.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of node %s: %w", n.spec.Name, err)
 	}
-	p, err := crew.Start(crew.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr})
+	p, err := procs.Start(procs.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (n *node) kill() bool {
 }
 
 // running calls f with the process, if there is one.
-func (n *node) running(f func(*crew.Process)) {
+func (n *node) running(f func(*procs.Process)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.now != nil {

@@ -1,4 +1,4 @@
-package crew
+package procs
 
 import (
 	"bytes"
@@ -17,11 +17,11 @@ import (
 
 // Job is what a worker is started with.
 type Job struct {
-	Name     string    // in errors, and wherever the parent tells of it
+	Name     string    // in errors, and wherever the parent reports it
 	Variable string    // of the environment, which makes the program a worker
 	Task     any       // the value of Variable, as JSON
-	Stdout   io.Writer // nil: nobody hears it
-	Stderr   io.Writer // hears what Process keeps the end of; nil: nobody else does
+	Stdout   io.Writer // nil drops it
+	Stderr   io.Writer // gets it too, beside Process, which keeps its end; nil is nobody else
 }
 
 // Process is one worker. Its methods may be called concurrently.
@@ -30,7 +30,7 @@ type Process struct {
 
 	command *exec.Cmd
 	stdin   io.WriteCloser
-	says    tail
+	stderr  tail
 	killed  atomic.Bool // by us
 	ended   chan struct{}
 	end     error // what the process ended with, once ended is closed
@@ -48,12 +48,12 @@ func Start(j Job) (*Process, error) {
 	}
 	p := &Process{Name: j.Name, command: exec.Command(program), ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), j.Variable+"="+string(text))
-	p.command.Stdout, p.command.Stderr = j.Stdout, &p.says
+	p.command.Stdout, p.command.Stderr = j.Stdout, &p.stderr
 	if j.Stderr != nil {
-		p.command.Stderr = io.MultiWriter(&p.says, j.Stderr)
+		p.command.Stderr = io.MultiWriter(&p.stderr, j.Stderr)
 	}
-	// A process group of its own: Ctrl-C is then the parent's alone, and a worker that is stopped when the parent dies
-	// is ended by the kernel, which sends SIGHUP to stopped groups that nobody is left to continue.
+	// The worker has a process group of its own, so that Ctrl-C reaches the parent alone. A worker that is frozen when
+	// the parent dies is ended by the kernel, which sends SIGHUP to a stopped group that has lost its parent.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start worker %s: %w", j.Name, err)
@@ -68,7 +68,7 @@ func Start(j Job) (*Process, error) {
 	return p, nil
 }
 
-// Pid is the number that the system gave the process.
+// Pid returns the number that the system gave the process.
 func (p *Process) Pid() int { return p.command.Process.Pid }
 
 // Ended is closed when the process has ended.
@@ -83,17 +83,17 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// Tell writes a line to the worker's standard input, which Listen hands to it.
-func (p *Process) Tell(line string) error {
+// WriteLine writes a line to the worker's standard input. Listen gives it to the worker.
+func (p *Process) WriteLine(line string) error {
 	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
-		return fmt.Errorf("tell worker %s %q: %w", p.Name, line, err)
+		return fmt.Errorf("write %q to worker %s: %w", line, p.Name, err)
 	}
 	return nil
 }
 
-// Freeze stops the process where it is, Thaw lets it go on. A frozen process sends nothing, so what is seen of it stays
-// true. It returns when every thread stands still: the signal alone leaves those on other processors a moment in which
-// they go on.
+// Freeze stops the process where it is, and Thaw lets it go on. A frozen process sends nothing, so what was seen of it
+// stays true. Freeze returns when every thread has stopped: after the signal alone, threads on other processors run on
+// for a moment.
 func (p *Process) Freeze() {
 	_ = p.command.Process.Signal(syscall.SIGSTOP)
 	for !p.hasEnded() && p.moves() {
@@ -120,18 +120,18 @@ func (p *Process) moves() bool {
 // Thaw undoes Freeze.
 func (p *Process) Thaw() { _ = p.command.Process.Signal(syscall.SIGCONT) }
 
-// Kill is SIGKILL, in which the process has no say. It returns when the process has ended.
+// Kill sends SIGKILL and returns when the process has ended.
 func (p *Process) Kill() {
 	if p.hasEnded() {
-		return // by itself, and that stays its end
+		return // it ended by itself, and End says so
 	}
 	p.killed.Store(true)
 	_ = p.command.Process.Kill()
 	<-p.ended
 }
 
-// Wait returns when the process has ended. When ctx ends first, the process is asked to end. One that was neither asked
-// nor killed, or that ended badly, is an error with the last that it said.
+// Wait returns when the process has ended. When ctx ends first, Wait asks the process to end. It is an error, with the
+// end of the process's standard error, when the process was neither asked nor killed, or when it failed.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -145,8 +145,7 @@ func (p *Process) Wait(ctx context.Context) error {
 	return p.End()
 }
 
-// End returns when the process has ended, of which it asks nothing. One that was not killed is an error with the last
-// that it said.
+// End returns when the process has ended, and does not ask it to. It is an error when the process was not killed.
 func (p *Process) End() error {
 	<-p.ended
 	if p.killed.Load() {
@@ -155,9 +154,9 @@ func (p *Process) End() error {
 	return p.byItself()
 }
 
-// Dismiss asks the process to end, and returns when it has. One that takes longer than within is killed, which is an
-// error, and so is one that ended badly. One that had ended before because there was nothing left to do is none.
-func (p *Process) Dismiss(within time.Duration) error {
+// Stop asks the process to end, and returns when it has. It is an error when the process failed, and when it took longer
+// than within; Stop then kills it. A process that had ended before without an error is no error.
+func (p *Process) Stop(within time.Duration) error {
 	p.ask()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -165,7 +164,7 @@ func (p *Process) Dismiss(within time.Duration) error {
 	case <-p.ended:
 	case <-timer.C:
 		p.Kill()
-		return fmt.Errorf("worker %s did not end within %v\n%s", p.Name, within, p.says.String())
+		return fmt.Errorf("worker %s did not end within %v\n%s", p.Name, within, p.stderr.String())
 	}
 	if p.killed.Load() || p.end == nil {
 		return nil
@@ -173,12 +172,12 @@ func (p *Process) Dismiss(within time.Duration) error {
 	return p.byItself()
 }
 
-// ask closes the worker's standard input, at which its context ends.
+// ask closes the worker's standard input, which ends the worker's context.
 func (p *Process) ask() { _ = p.stdin.Close() }
 
 func (p *Process) byItself() error {
 	if p.end == nil {
-		return fmt.Errorf("worker %s ended by itself\n%s", p.Name, p.says.String())
+		return fmt.Errorf("worker %s ended by itself\n%s", p.Name, p.stderr.String())
 	}
-	return fmt.Errorf("worker %s ended by itself: %w\n%s", p.Name, p.end, p.says.String())
+	return fmt.Errorf("worker %s ended by itself: %w\n%s", p.Name, p.end, p.stderr.String())
 }

@@ -1,4 +1,4 @@
-package crew_test
+package procs_test
 
 import (
 	"bufio"
@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/crew"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"go.uber.org/goleak"
 )
 
 // taskVariable makes this test binary a worker.
-const taskVariable = "EDDA_CREW_TEST"
+const taskVariable = "EDDA_PROCS_TEST"
 
 // task is how the worker lives.
 type task struct {
@@ -28,7 +28,7 @@ type task struct {
 }
 
 func TestMain(m *testing.M) {
-	if crew.Hired(taskVariable) {
+	if procs.IsWorker(taskVariable) {
 		live(context.Background())
 	}
 	goleak.VerifyTestMain(m)
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // live is the worker. It never returns.
 func live(ctx context.Context) {
 	var t task
-	ctx, err := crew.Listen(ctx, taskVariable, &t, func(line string) { fmt.Println("heard", line) })
+	ctx, err := procs.Listen(ctx, taskVariable, &t, func(line string) { fmt.Println("heard", line) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(5)
@@ -55,8 +55,7 @@ func live(ctx context.Context) {
 		<-ctx.Done()
 		os.Exit(4)
 	case "is a parent":
-		if _, err := crew.Start(crew.Job{Name: "child", Variable: taskVariable, Task: task{},
-			Stdout: os.Stdout}); err != nil {
+		if _, err := procs.Start(procs.Job{Name: "child", Variable: taskVariable, Task: task{}, Stdout: os.Stdout}); err != nil {
 			os.Exit(6)
 		}
 	}
@@ -65,13 +64,13 @@ func live(ctx context.Context) {
 }
 
 // start starts a worker and returns when it is ready. What it says afterwards can be read.
-func start(t *testing.T, what task) (*crew.Process, *bufio.Reader) {
+func start(t *testing.T, what task) (*procs.Process, *bufio.Reader) {
 	t.Helper()
 	ours, its, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := crew.Start(crew.Job{Name: "anna", Variable: taskVariable, Task: what, Stdout: its})
+	p, err := procs.Start(procs.Job{Name: "anna", Variable: taskVariable, Task: what, Stdout: its})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +107,7 @@ func TestAWorkerThatEndsByItselfIsAnErrorWithItsLastWords(t *testing.T) {
 		<-p.Ended()
 		p.Kill() // too late to be what ended it
 		err := p.Wait(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") ||
-			!strings.Contains(err.Error(), "the disk is full") {
+		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") || !strings.Contains(err.Error(), "the disk is full") {
 			t.Errorf("a worker that %s: %v", manner, err)
 		}
 	}
@@ -126,11 +124,11 @@ func TestAWorkerEndsWhenItIsAskedTo(t *testing.T) {
 		p, _ := start(t, task{Manner: c.manner})
 		expect(t, "Wait", p.Wait(over), c.waited)
 		p, _ = start(t, task{Manner: c.manner})
-		expect(t, "Dismiss", p.Dismiss(time.Minute), c.dismissed)
+		expect(t, "Stop", p.Stop(time.Minute), c.dismissed)
 	}
 	p, _ := start(t, task{Manner: "leaves"})
 	<-p.Ended()
-	expect(t, "Dismiss of one that had left", p.Dismiss(time.Minute), "")
+	expect(t, "Stop of one that had left", p.Stop(time.Minute), "")
 }
 
 func expect(t *testing.T, what string, err error, want string) {
@@ -144,18 +142,18 @@ func TestAFrozenWorkerDoesNothing(t *testing.T) {
 	t.Parallel()
 	frozen, _ := start(t, task{})
 	frozen.Freeze()
-	expect(t, "Dismiss of a frozen worker", frozen.Dismiss(200*time.Millisecond), "did not end within 200ms")
+	expect(t, "Stop of a frozen worker", frozen.Stop(200*time.Millisecond), "did not end within 200ms")
 	thawed, _ := start(t, task{})
 	thawed.Freeze()
 	thawed.Thaw()
-	expect(t, "Dismiss of a thawed worker", thawed.Dismiss(time.Minute), "")
+	expect(t, "Stop of a thawed worker", thawed.Stop(time.Minute), "")
 }
 
 func TestAWorkerHearsWhatItIsTold(t *testing.T) {
 	t.Parallel()
 	p, says := start(t, task{})
 	for _, line := range []string{"calm", "go on"} {
-		if err := p.Tell(line); err != nil {
+		if err := p.WriteLine(line); err != nil {
 			t.Fatal(err)
 		}
 		if heard, err := says.ReadString('\n'); err != nil || heard != "heard "+line+"\n" {
@@ -163,7 +161,7 @@ func TestAWorkerHearsWhatItIsTold(t *testing.T) {
 		}
 	}
 	p.Kill()
-	if p.Tell("anybody there?") == nil {
+	if p.WriteLine("anybody there?") == nil {
 		t.Error("a dead worker was told something")
 	}
 }
@@ -182,11 +180,11 @@ func TestAWorkerEndsWithItsParent(t *testing.T) {
 
 func TestACrewReplacesWhoeverIsKilled(t *testing.T) {
 	t.Parallel()
-	started := make(chan *crew.Process)
-	hire := func(place, life int) crew.Job {
-		return crew.Job{Name: fmt.Sprintf("place %d life %d", place, life), Variable: taskVariable, Task: task{}}
+	started := make(chan *procs.Process)
+	hire := func(place, life int) procs.Job {
+		return procs.Job{Name: fmt.Sprintf("place %d life %d", place, life), Variable: taskVariable, Task: task{}}
 	}
-	c := crew.New(2, hire, crew.Options{Started: func(p *crew.Process) { started <- p }})
+	c := procs.NewWorkers(2, hire, procs.Options{Started: func(p *procs.Process) { started <- p }})
 	all := run.NewGroup(t.Context())
 	all.Go(c.Run)
 	<-started
@@ -209,7 +207,7 @@ func TestACrewReplacesWhoeverIsKilled(t *testing.T) {
 	}
 }
 
-func names(c *crew.Crew) (all []string) {
+func names(c *procs.Workers) (all []string) {
 	for _, p := range c.Living() {
 		all = append(all, p.Name)
 	}
@@ -219,16 +217,16 @@ func names(c *crew.Crew) (all []string) {
 func TestACrewEndsWithTheWorkerThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	manners := []string{"", "fails"}
-	c := crew.New(2, func(place, _ int) crew.Job {
-		return crew.Job{Name: fmt.Sprint("at ", place), Variable: taskVariable, Task: task{Manner: manners[place]}}
-	}, crew.Options{})
+	c := procs.NewWorkers(2, func(place, _ int) procs.Job {
+		return procs.Job{Name: fmt.Sprint("at ", place), Variable: taskVariable, Task: task{Manner: manners[place]}}
+	}, procs.Options{})
 	expect(t, "Run", c.Run(t.Context()), "worker at 1 ended by itself: exit status 3")
 }
 
 func TestLinesAreHeardWhole(t *testing.T) {
 	t.Parallel()
 	var heard []string
-	w := crew.Lines(func(line string) { heard = append(heard, line) })
+	w := procs.Lines(func(line string) { heard = append(heard, line) })
 	for _, part := range []string{"on", "e\ntwo\n", "", "\nthr"} {
 		if n, err := io.WriteString(w, part); n != len(part) || err != nil {
 			t.Errorf("write %q: %d, %v", part, n, err)

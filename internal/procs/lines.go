@@ -1,4 +1,4 @@
-package crew
+package procs
 
 import (
 	"bytes"
@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Lines is a writer for Job.Stdout or Job.Stderr that calls hear with each whole line. What a kill has cut off in the
-// middle of a line is not heard. Each worker needs one of its own.
-func Lines(hear func(line string)) io.Writer { return &lines{hear: hear} }
+// Lines returns a writer for Job.Stdout or Job.Stderr that calls each with every complete line. A line that a kill cut
+// off is dropped. Each worker needs a writer of its own.
+func Lines(each func(line string)) io.Writer { return &lines{each: each} }
 
 type lines struct {
-	hear func(string)
-	rest []byte // of a line whose end has not come
+	each func(string)
+	rest []byte // the beginning of a line whose end has not come
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -23,12 +23,12 @@ func (l *lines) Write(b []byte) (int, error) {
 		if !whole {
 			return len(b), nil
 		}
-		l.hear(string(line))
+		l.each(string(line))
 		l.rest = rest
 	}
 }
 
-// tail keeps the last of what a worker says.
+// tail keeps the end of what a worker writes.
 type tail struct {
 	mu   sync.Mutex // guards text
 	text []byte
