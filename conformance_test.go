@@ -27,7 +27,7 @@ var requirements = []struct {
 }
 
 const (
-	conformancePage = "docs/conformance.md"
+	conformancePage = "docs/internals/conformance.md"
 	catalogOfBreaks = "internal/mutants/catalog/*.txt" // of the engine on purpose, see internal/mutants
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-const distributedPage = "docs/distributed-sql.md"
+const distributedPage = "docs/reference/distributed-sql.md"
 
 // construct is something of Postgres that our SQL rests on, as the page names it.
 type construct struct {

@@ -2,8 +2,6 @@ package edda_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,37 +26,6 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	}
 	if lines := lineCount(parts[0][2]); lines != 20 {
 		t.Errorf("the part %q has %d lines of code, and README.md says twenty", parts[0][1], lines)
-	}
-}
-
-// linked is the target of a Markdown link to a file of the repository.
-var linked = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-
-// testName is a test that a page calls its witness.
-var testName = regexp.MustCompile("`((?:Test|Example|Fuzz|Benchmark)[A-Z]\\w*)`")
-
-// A page that names a file or a test which was moved tells its reader nothing.
-func TestPagesNameWhatIsThere(t *testing.T) {
-	t.Parallel()
-	defined := map[string]bool{}
-	sources(t, func(path string, text []byte) {
-		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(text,
-			-1) {
-			defined[string(m[1])] = true
-		}
-	})
-	for _, page := range pages(t) {
-		text := read(t, page)
-		for _, m := range linked.FindAllStringSubmatch(text, -1) {
-			if target := beside(page, m[1]); !exists(target) {
-				t.Errorf("%s links to %s, which is not there", page, target)
-			}
-		}
-		for _, m := range testName.FindAllStringSubmatch(text, -1) {
-			if !defined[m[1]] {
-				t.Errorf("%s names %s, and there is no such test", page, m[1])
-			}
-		}
 	}
 }
 
@@ -145,37 +112,6 @@ func TestPromisesWithoutWitnessesAreSeen(t *testing.T) {
 	}
 }
 
-// pages are the Markdown files that describe Edda as a whole.
-func pages(t *testing.T) []string {
-	t.Helper()
-	found := []string{"README.md", "CHANGELOG.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/decisions/*.md"} {
-		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, more...)
-	}
-	return found
-}
-
-// beside is where a link of page leads to.
-func beside(page, link string) string { return filepath.Join(filepath.Dir(page), link) }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // outdented takes away the tabs that the first line begins with from every line.
 func outdented(code string) string {
 	indent := code[:len(code)-len(strings.TrimLeft(code, "\t"))]
@@ -203,10 +139,10 @@ func TestReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
 	if len(figures) < 10 {
 		t.Errorf("the README has %d figures, want those of five peers", len(figures))
 	}
-	page := read(t, "docs/benchmarks.md")
+	page := read(t, "docs/reference/benchmarks.md")
 	for _, figure := range figures {
 		if figure != "10,000" && !strings.Contains(page, " "+figure+" ") {
-			t.Errorf("docs/benchmarks.md does not have %s", figure)
+			t.Errorf("docs/reference/benchmarks.md does not have %s", figure)
 		}
 	}
 }

@@ -9,20 +9,20 @@ import (
 // pagePart is what stands between "// page name" and "// end" in an example.
 var pagePart = regexp.MustCompile(`(?s)\n\t*// page (\w+)\n(.*?)\n\t*// end\n`)
 
-// What a reader copies from docs/recoverability.md is what the compiler and the examples have seen.
+// What a reader copies from docs/operate/recoverability.md is what the compiler and the examples have seen.
 func TestRecoverabilityPageShowsTheExamples(t *testing.T) {
 	t.Parallel()
-	page := read(t, "docs/recoverability.md")
+	page := read(t, "docs/operate/recoverability.md")
 	shown := 0
 	for _, file := range []string{"recoverability/page_example_test.go", "bus/page_example_test.go"} {
 		for _, part := range pagePart.FindAllStringSubmatch(read(t, file), -1) {
 			shown++
 			if block := "```go\n" + outdented(part[2]) + "\n```\n"; !strings.Contains(page, block) {
-				t.Errorf("docs/recoverability.md has not this block, the part %q of %s:\n%s", part[1], file, block)
+				t.Errorf("docs/operate/recoverability.md has not this block, the part %q of %s:\n%s", part[1], file, block)
 			}
 		}
 	}
 	if blocks := strings.Count(page, "```go\n"); blocks != shown {
-		t.Errorf("docs/recoverability.md has %d blocks of code, and the examples %d parts", blocks, shown)
+		t.Errorf("docs/operate/recoverability.md has %d blocks of code, and the examples %d parts", blocks, shown)
 	}
 }

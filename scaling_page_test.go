@@ -17,9 +17,9 @@ func TestScalingPageQueriesRun(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
 	pgtest.Migrate(t, pool, schema)
-	queries := scalingQuery.FindAllStringSubmatch(read(t, "docs/scaling.md"), -1)
+	queries := scalingQuery.FindAllStringSubmatch(read(t, "docs/operate/scaling.md"), -1)
 	if len(queries) != 5 {
-		t.Errorf("docs/scaling.md has %d queries, want 5", len(queries))
+		t.Errorf("docs/operate/scaling.md has %d queries, want 5", len(queries))
 	}
 	for _, m := range queries {
 		query := strings.NewReplacer("edda.", pgx.Identifier{schema}.Sanitize()+".", "'edda'",

@@ -8,7 +8,7 @@ import (
 // The page tells that a soft cap is soft, by how much, and why it is.
 func TestPageTellsThatASoftCapIsSoft(t *testing.T) {
 	t.Parallel()
-	_, after, _ := strings.Cut(read(t, "docs/scheduler.md"), "\n## Groups\n")
+	_, after, _ := strings.Cut(read(t, "docs/guide/scheduler.md"), "\n## Groups\n")
 	section, _, _ := strings.Cut(after, "\n## ")
 	section = strings.Join(strings.Fields(section), " ")
 	for _, words := range []string{
@@ -18,7 +18,7 @@ func TestPageTellsThatASoftCapIsSoft(t *testing.T) {
 		"A strict cap (`Strict`) is never exceeded",
 	} {
 		if !strings.Contains(section, words) {
-			t.Errorf("docs/scheduler.md does not say of groups: %s", words)
+			t.Errorf("docs/guide/scheduler.md does not say of groups: %s", words)
 		}
 	}
 }

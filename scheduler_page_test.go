@@ -10,10 +10,10 @@ import (
 // way.
 var loopLine = regexp.MustCompile(`(?m)^\| (evaluate|dispatch|reconcile|clean up): [^|]+\| ([^|]+) \| ([^|]+) \|`)
 
-// docs/scheduler.md says of each loop on which servers it runs and how they share it.
+// docs/guide/scheduler.md says of each loop on which servers it runs and how they share it.
 func TestSchedulerPageTellsHowServersShareEachLoop(t *testing.T) {
 	t.Parallel()
-	_, loops, _ := strings.Cut(read(t, "docs/scheduler.md"), "\n## The loops\n")
+	_, loops, _ := strings.Cut(read(t, "docs/guide/scheduler.md"), "\n## The loops\n")
 	loops, _, _ = strings.Cut(loops, "\n## ")
 	told := map[string][]string{}
 	for _, m := range loopLine.FindAllStringSubmatch(loops, -1) {
@@ -26,7 +26,7 @@ func TestSchedulerPageTellsHowServersShareEachLoop(t *testing.T) {
 		"clean up":  {"every server", "no error"},
 	} {
 		if got := told[loop]; len(got) != 2 || got[0] != want.on || !strings.Contains(got[1], want.how) {
-			t.Errorf("docs/scheduler.md says of %s: %q; want that it runs on %s, with %s", loop, got, want.on, want.how)
+			t.Errorf("docs/guide/scheduler.md says of %s: %q; want that it runs on %s, with %s", loop, got, want.on, want.how)
 		}
 	}
 }

@@ -69,7 +69,7 @@
 // batches smaller until the culprit stands alone. Where it could be the database's as well, it counts only at the sixth
 // time in a row, and only if the failure itself can be written. A process that dies makes its endpoints careful for ten
 // minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the endpoint
-// tries one message at a time; docs/recoverability.md has the whole way of a failure.
+// tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
 //
 // # Log
 //

@@ -38,21 +38,21 @@ type EndpointOptions struct {
 	Ordered Ordering
 	Lease   time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
 	// the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See
-	// docs/partitions.md
+	// docs/guide/partitions.md
 	Addressed bool
 	Drain     time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll      time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	// how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
 	UnknownFor time.Duration
 	Conflicts  int // saves a message may lose before that counts as a failure; 0 is 10
-	// processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/crashes.md
+	// processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/operate/crashes.md
 	MaxCrashes int
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
 	// It is a beginning: the first Check, Install or Run makes a limit of this number, and an endpoint that has one
 	// keeps it, so that a deploy does not undo what an operator has set with SetLimit, "edda limit set" or the SQL
 	// function set_limit. 0 makes no limit, and leaves one alone that is there. Check warns when the limit is another
-	// number than this one. See docs/limits.md.
+	// number than this one. See docs/operate/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default
@@ -65,7 +65,7 @@ type EndpointOptions struct {
 
 	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them,
 	// this process tries one message at a time, with SlowPause after each failure, until one is handled. See
-	// docs/recoverability.md.
+	// docs/operate/recoverability.md.
 	SlowAfter int           // 0 is 100; math.MaxInt32 is never
 	SlowPause time.Duration // 0 is 1 s, at most 1 h
 }
@@ -145,7 +145,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	}
 	batch, rows := int64(mostBatch), standardRows
 	step, longestStep := 5*time.Second, 5*time.Minute
-	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/decisions/0009
+	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/internals/decisions/0009
 	switch {
 	case h.leased:
 		step, longestStep, workers = 10*time.Minute, 7*24*time.Hour, standardHandlers

@@ -76,8 +76,8 @@ func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 	}
 }
 
-// An endpoint moves to another database with its instances and timeouts, by the steps and the SQL of docs/scaling.md,
-// while messages for it are sent: every order is paid once, wherever its payment began.
+// An endpoint moves to another database with its instances and timeouts, by the steps and the SQL of
+// docs/operate/scaling.md, while messages for it are sent: every order is paid once, wherever its payment began.
 func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	a := newWorld(t, bus.Options{})
 	pool := a.anotherDatabase("moved", a.schema)
@@ -166,7 +166,7 @@ func newRelayOf(w *world, name string, f bus.Forward, kinds ...string) *bus.Rela
 	return nil
 }
 
-// movePage is what docs/scaling.md has people type.
+// movePage is what docs/operate/scaling.md has people type.
 type movePage struct {
 	out, in []string
 	step4   string
@@ -179,7 +179,7 @@ var (
 
 func scalingPage(t *testing.T) movePage {
 	t.Helper()
-	text, err := os.ReadFile("../docs/scaling.md")
+	text, err := os.ReadFile("../docs/operate/scaling.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func scalingPage(t *testing.T) movePage {
 	}
 	step4 := step4Text.FindSubmatch(text)
 	if len(p.out) != 2 || len(p.in) != 2 || step4 == nil {
-		t.Fatalf("docs/scaling.md: %d copies from, %d copies to, step 4: %t", len(p.out), len(p.in), step4 != nil)
+		t.Fatalf("docs/operate/scaling.md: %d copies from, %d copies to, step 4: %t", len(p.out), len(p.in), step4 != nil)
 	}
 	p.step4 = string(step4[1])
 	return p

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What docs/recoverability.md shows of the options and of the Go API. A test compares the two.
+// What docs/operate/recoverability.md shows of the options and of the Go API. A test compares the two.
 func Example_recoverability() {
 	var (
 		b                 *bus.Bus

@@ -22,7 +22,7 @@ import (
 //
 // For an endpoint named orders with two partitions there are three queues. Senders know orders. One process at a time
 // moves what arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga sends comes
-// from its partition's queue, so that answers and timeouts go straight back to it. See docs/partitions.md.
+// from its partition's queue, so that answers and timeouts go straight back to it. See docs/guide/partitions.md.
 type Partitioned struct {
 	bus     *Bus
 	name    string
@@ -50,7 +50,7 @@ type post struct {
 // without partitions, and so is HandleRaw.
 //
 // A deploy that raises a saga's StateVersion keeps the order only when the old processes end before the new ones start,
-// see docs/partitions.md.
+// see docs/guide/partitions.md.
 func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Partitioned, error) {
 	if b == nil {
 		return nil, fmt.Errorf("partitioned endpoint %q: the bus is nil", name)

@@ -26,7 +26,7 @@ const (
 	pinWithin       = 5 * time.Second
 	pinLease        = "pin"
 	endQuery        = "end the long query on the standby, or set hot_standby_feedback = off there"
-	pinPage         = "docs/scaling.md#a-pinned-snapshot"
+	pinPage         = "docs/operate/scaling.md#a-pinned-snapshot"
 )
 
 // Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared

@@ -305,7 +305,7 @@ func TestOneProcessWarnsOfAPin(t *testing.T) {
 	w.exec(`UPDATE edda.lease SET expires = now() WHERE name = $1`, bus.PinLease)
 	look(2, "a minute later")
 	for _, part := range []string{"session " + second.want.Name, `idle in transaction`, "endpoint=orders",
-		"dead_rows=1", second.remedy, "docs/scaling.md"} {
+		"dead_rows=1", second.remedy, "docs/operate/scaling.md"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log says %q, want %q in it", log, part)
 		}

@@ -33,7 +33,7 @@ type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 // its id. The queue is that of an endpoint: a relay named shop.events is saga.To("shop.events"), and what is sent or
 // published to it is written by the transaction that sends it. Methods are safe for concurrent use.
 //
-// One process at a time relays, whoever has the lease; others stand by. See docs/outbox.md.
+// One process at a time relays, whoever has the lease; others stand by. See docs/guide/outbox.md.
 type Relay struct {
 	bus      *Bus
 	name     string

@@ -27,7 +27,7 @@ type RelayOptions struct {
 
 	// Stuck is after how many failures of a message those behind it are tried, to tell one that the other side does not
 	// take from another side that is away; 0 is 10. A message is given up only while others go through: see
-	// docs/outbox.md.
+	// docs/guide/outbox.md.
 	Stuck int
 
 	// Permanent tells of an error of forward whether no attempt can succeed, such as a message that is too large for

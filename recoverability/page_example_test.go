@@ -16,7 +16,7 @@ var (
 	errPassword    = errors.New("the password has expired")
 )
 
-// The policies of docs/recoverability.md, which a test compares with this file.
+// The policies of docs/operate/recoverability.md, which a test compares with this file.
 func Example_page() {
 	// page policies
 	policy, err := recoverability.Choose(recoverability.Default, // what no rule matches

@@ -145,7 +145,7 @@ func (s *Scheduler) Check(ctx context.Context) error {
 	case pg.Unprepared:
 		return fmt.Errorf("check scheduler: schema %q is not migrated, run edda migrate: %w", s.schema.Name(), err)
 	case pg.Denied:
-		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/roles.md: %w", err)
+		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/operate/roles.md: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("check scheduler: %w", pg.ExplainPooler(err))

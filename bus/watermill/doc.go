@@ -18,8 +18,8 @@
 //   - Middleware, for Watermill's middleware around the handlers of an endpoint.
 //
 // And across the border: NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those
-// of any Watermill Subscriber in, each id once. See docs/outbox.md and docs/inbox.md. A BatchPublisher is given many
-// messages at a time, and a Subscriber that marks its messages InOrder may have many in hand; the module
+// of any Watermill Subscriber in, each id once. See docs/guide/outbox.md and docs/guide/inbox.md. A BatchPublisher is
+// given many messages at a time, and a Subscriber that marks its messages InOrder may have many in hand; the module
 // bus/watermill/jetstream has both.
 //
 // A topic is a queue, hence an endpoint's name: [a-z][a-z0-9_.-]{0,62}. Any other is refused. With a ConsumerGroup a

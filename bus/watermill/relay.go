@@ -33,7 +33,7 @@ const mostParallel = 1000
 // that what an error says is said of one message, unless publisher is a BatchPublisher.
 //
 // Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see
-// docs/brokers.md.
+// docs/guide/brokers.md.
 //
 // The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed, and one
 // that never returns keeps Run from returning.

@@ -85,7 +85,7 @@ var rules = []rule{
 			return fmt.Sprintf("a batch has %.0f messages for one instance on average, so few instances have most "+
 				"of the load. Divide the work of one among "+
 				"√n sagas that each gather a part (chunks), or write items to rows of your own and let the saga "+
-				"see the end only (docs/hot-sagas.md)", math.Round(value))
+				"see the end only (docs/guide/hot-sagas.md)", math.Round(value))
 		}},
 	{symptom: "neighbours", number: "share of the endpoint's time", threshold: mostOfEndpoint,
 		value: func(s subject) float64 { return only(s.contended && len(s.neighbours) > 0, s.endpointShare()) },
@@ -134,7 +134,7 @@ func saysCritical(s subject, _ float64) string {
 	text := fmt.Sprintf("a message takes %s from its send to its commit, of which its handler has %s and its batch "+
 		"%s: it waits in the queue. ",
 		shortSpan(s.critical()), shortSpan(s.handler()), shortSpan(s.perBatch()))
-	const look = "Look at what the sessions of Postgres wait for (docs/scaling.md, query 1). If few are active, " +
+	const look = "Look at what the sessions of Postgres wait for (docs/operate/scaling.md, query 1). If few are active, " +
 		"add workers or servers. " +
 		"If they wait for the locks transactionid or tuple, handlers change the same rows of yours, and more " +
 		"servers would wait with them. Otherwise Postgres or its machine is the limit"
@@ -148,5 +148,5 @@ func saysCritical(s subject, _ float64) string {
 		return text + fmt.Sprintf("%d messages are ready now. ", s.queue.Ready) + look
 	}
 	return text + "The queue is short now, so load comes in bursts. Accept it, or look at the next one while it " +
-		"lasts (docs/scaling.md, query 1)"
+		"lasts (docs/operate/scaling.md, query 1)"
 }

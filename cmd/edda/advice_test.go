@@ -117,7 +117,7 @@ func TestAdvice(t *testing.T) {
 		{"full batches and no lag", func(c *bus.SagaCounters) { c.Batches = 20 }, queue, nil, nil, nil},
 		{"one hot instance", func(c *bus.SagaCounters) { c.Instances, c.Conflicts = 50, 2500 }, queue, nil,
 			[]string{"conflicts", "hot-instance"},
-			[]string{"200 messages for one instance", "√n sagas", "docs/hot-sagas.md"}},
+			[]string{"200 messages for one instance", "√n sagas", "docs/guide/hot-sagas.md"}},
 		{"one hot instance, at ease", func(c *bus.SagaCounters) { c.Instances = 50 }, queue, nil, nil, nil},
 		{"contended among others", func(c *bus.SagaCounters) { c.Conflicts = 2500 }, queue, []bus.SagaCounters{plain},
 			[]string{"conflicts", "neighbours"},
@@ -150,13 +150,13 @@ func TestAdvice(t *testing.T) {
 // Each rule must have a case above, and a line of the page for users.
 func TestEveryRuleIsExplained(t *testing.T) {
 	t.Parallel()
-	page := readPage(t, "../../docs/hot-sagas.md")
+	page := readPage(t, "../../docs/guide/hot-sagas.md")
 	for _, r := range rules {
 		if !strings.Contains(page, "| `"+r.symptom+"` |") {
-			t.Errorf("docs/hot-sagas.md has no line for %s", r.symptom)
+			t.Errorf("docs/guide/hot-sagas.md has no line for %s", r.symptom)
 		}
 		if want := fmt.Sprintf("%.3g", r.threshold); !strings.Contains(page, want) {
-			t.Errorf("docs/hot-sagas.md does not say from when on %s is said: %s", r.symptom, want)
+			t.Errorf("docs/guide/hot-sagas.md does not say from when on %s is said: %s", r.symptom, want)
 		}
 	}
 }

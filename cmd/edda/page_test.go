@@ -13,7 +13,7 @@ import (
 
 func thePage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/cli.md")
+	text, err := os.ReadFile("../../docs/reference/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPageNamesEveryCommand(t *testing.T) {
 			path, _, _ := strings.Cut(c.CommandPath(), " [")
 			commands = append(commands, path)
 			if !strings.Contains(page, "| `"+path) {
-				t.Errorf("docs/cli.md has no line for %s", path)
+				t.Errorf("docs/reference/cli.md has no line for %s", path)
 			}
 		}
 		for _, under := range c.Commands() {
@@ -40,7 +40,7 @@ func TestPageNamesEveryCommand(t *testing.T) {
 	visit((&tool{}).root())
 	for _, named := range regexp.MustCompile("(?m)^\\| `(edda [a-z]+(?: [a-z]+)?)").FindAllStringSubmatch(page, -1) {
 		if !slices.Contains(commands, named[1]) {
-			t.Errorf("docs/cli.md has %s, and there is no such command", named[1])
+			t.Errorf("docs/reference/cli.md has %s, and there is no such command", named[1])
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		_, line, found := strings.Cut(page, begin)
 		line, _, _ = strings.Cut(line, "\n")
 		if !found {
-			t.Errorf("docs/cli.md has no line that begins with %s", begin)
+			t.Errorf("docs/reference/cli.md has no line that begins with %s", begin)
 		}
 		for _, field := range reflect.VisibleFields(fields) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

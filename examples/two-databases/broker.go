@@ -22,7 +22,7 @@ const publishWait = time.Second
 
 // inHand is how many messages of a topic a worker takes at a time: watermill-nats waits for the ack of one before it
 // takes the next. They come in no order, which is enough here: no order has two messages of one topic on their way.
-// docs/brokers.md keeps the order.
+// docs/guide/brokers.md keeps the order.
 const inHand = 16
 
 // provision makes the streams and their consumers, as a deployment would. A stream is kept by all nodes of a cluster of

@@ -19,8 +19,8 @@
 //
 // # Failures
 //
-// A process that dies takes its streams with it and nothing else; browsers connect again. docs/web.md says what each
-// crash leaves.
+// A process that dies takes its streams with it and nothing else; browsers connect again. docs/guide/web.md says what
+// each crash leaves.
 //
 // Reading order: place.go (the transaction), order.go (the saga), events.go (the stream), view.go, pages.go, main.go
 // (the wiring).

@@ -109,7 +109,7 @@ func (d draw) body() []byte {
 }
 
 // misuses are what a handler may do to the transaction that it shares with others. COMMIT is not among them: a handler
-// that commits the transaction of its batch commits what its neighbours wrote, see docs/lifecycle.md.
+// that commits the transaction of its batch commits what its neighbours wrote, see docs/internals/lifecycle.md.
 var misuses = []string{
 	"SELECT 1",
 	"SELECT 1/0",

@@ -11,7 +11,7 @@ GRANT USAGE ON SCHEMA witness TO hostile_runtime;
 GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA witness TO hostile_runtime;
 
 -- name: roles
--- The workers and the attacker have the rights of docs/roles.md and no more.
+-- The workers and the attacker have the rights of docs/operate/roles.md and no more.
 CREATE ROLE hostile_runtime LOGIN;
 CREATE ROLE hostile_sender LOGIN;
 GRANT hostile_sender TO hostile_runtime;

@@ -4,14 +4,14 @@
 //	go run ./internal/mutants -list           what each removes, and which promise that breaks
 //	go run ./internal/mutants -run save -v    some of them, with what their tests said
 //	go run ./internal/mutants -record FILE    all of them on a commit; what the file says of the same code and tests is not tried again
-//	         -page docs/mutants.md            and write the result into the page
+//	         -page docs/internals/mutants.md            and write the result into the page
 //
 // # Promise
 //
-// It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it
-// is, and fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
-// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page: the changed files lie in a temporary
-// directory, and the go command is told to read them in the place of the real ones.
+// It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it is, and
+// fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
+// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page: the
+// changed files lie in a temporary directory, and the go command is told to read them in the place of the real ones.
 //
 // # A mutant
 //
@@ -24,11 +24,12 @@
 //	-        WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version
 //	+        WHERE s.ctid = u.tid AND s.iid = u.iid
 //
-// Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank stand
-// around them and stay. Together the old lines must occur exactly once in the file: a guard that moved is
-// a mutant that has to move with it, and the run says which. A mutant may change several files, and name several
-// tests of one package, each of which has to fail. "rows S0-7 S1-7" says which rows of docs/conformance.md it breaks. "tags bouncer" gives the go command the build tags that the tests need. "hangs 10s" declares that without the guard the test waits for ever, and for how
-// long to watch it do so, which must be twice what the test takes otherwise.
+// Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank stand around them
+// and stay. Together the old lines must occur exactly once in the file: a guard that moved is a mutant that has to move
+// with it, and the run says which. A mutant may change several files, and name several tests of one package, each of
+// which has to fail. "rows S0-7 S1-7" says which rows of docs/internals/conformance.md it breaks. "tags bouncer" gives
+// the go command the build tags that the tests need. "hangs 10s" declares that without the guard the test waits for
+// ever, and for how long to watch it do so, which must be twice what the test takes otherwise.
 //
 // # States
 //
@@ -49,6 +50,6 @@
 //
 // # Reading order
 //
-// main.go (flags and report), record.go and ground.go (what a run goes on from), page.go (the page), catalog.go (how a paragraph is read), mutant.go (how it
-// is applied), trial.go (how it is tried and judged).
+// main.go (flags and report), record.go and ground.go (what a run goes on from), page.go (the page), catalog.go (how a
+// paragraph is read), mutant.go (how it is applied), trial.go (how it is tried and judged).
 package main

@@ -15,7 +15,7 @@ type mutant struct {
 	name   string
 	theme  string   // the file of the catalog
 	guards string   // the promise that the guard keeps
-	rows   []string // of docs/conformance.md, which its tests show
+	rows   []string // of docs/internals/conformance.md, which its tests show
 	target target
 	hangs  time.Duration // without the guard the test waits for ever: watch it for so long
 	hunks  []hunk

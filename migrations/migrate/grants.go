@@ -16,7 +16,7 @@ import (
 //go:embed grants.sql
 var grantsSQL string
 
-// Roles are existing roles of the database, to be given their rights; "" leaves one out. See docs/roles.md.
+// Roles are existing roles of the database, to be given their rights; "" leaves one out. See docs/operate/roles.md.
 type Roles struct {
 	Runtime string // runs endpoints, and creates nothing
 	Sender  string // sends messages, and reads none

@@ -349,11 +349,11 @@ func TestRolesPageShowsTheGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/roles.md")
+	page, err := os.ReadFile("../../docs/operate/roles.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if block := "```sql\n" + script + "```\n"; !strings.Contains(string(page), block) {
-		t.Errorf("docs/roles.md has not this block:\n%s", block)
+		t.Errorf("docs/operate/roles.md has not this block:\n%s", block)
 	}
 }

@@ -76,7 +76,7 @@ func (x *crossing) start(publisher message.Publisher, subscriber message.Subscri
 
 // relay retries so often that an election of some seconds is ten failures, the default of Stuck. From then on messages
 // behind the one that fails are tried, and one that goes through at the moment the broker comes back has overtaken it:
-// docs/outbox.md. Order is judged here.
+// docs/guide/outbox.md. Order is judged here.
 func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) {
 	x.Helper()
 	o.RelayOptions = bus.RelayOptions{

@@ -1,6 +1,6 @@
 // Package brokers configures the publishers and subscribers of watermill-nats and watermill-kafka for relays and
-// intakes. docs/brokers.md gives each setting with its reason; this package is those settings as code, and its tests
-// hold both.
+// intakes. docs/guide/brokers.md gives each setting with its reason; this package is those settings as code, and its
+// tests hold both.
 //
 // # Promise
 //

@@ -26,7 +26,8 @@ func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role strin
 	return Runtime(t, owner, schema)
 }
 
-// Runtime makes a role for a migrated schema, with the rights of docs/roles.md, that is gone when the test ends.
+// Runtime makes a role for a migrated schema, with the rights of docs/operate/roles.md, that is gone when the test
+// ends.
 func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_rt"
