@@ -18,8 +18,14 @@ import (
 
 const mostLines, mostTestLines = 600, 900
 
-// sources calls do with every Go file of the repository, the benchmarks' included.
+// sources calls do with every Go file of the repository, those of modules below included.
 func sources(t *testing.T, do func(path string, text []byte)) {
+	t.Helper()
+	files(t, []string{".go"}, do)
+}
+
+// files calls do with every file of the repository whose name has one of the extensions.
+func files(t *testing.T, extensions []string, do func(path string, text []byte)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -27,7 +33,7 @@ func sources(t *testing.T, do func(path string, text []byte)) {
 			return err
 		case entry.IsDir() && path != "." && strings.HasPrefix(entry.Name(), "."):
 			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".go":
+		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
 			return nil
 		}
 		text, err := os.ReadFile(path)

@@ -1,0 +1,259 @@
+package edda_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The size of what somebody has to hold in mind at once. A larger thing has a second job in it.
+const (
+	mostFiles      = 25 // of a package, tests left out
+	mostMethods    = 30 // of a type
+	mostFields     = 20 // of a struct, those of embedded structs of its package included
+	mostNames      = 70 // that a package exports, methods of exported types included
+	mostPublic     = 140
+	mostColumns    = 120 // of a line; a tab counts four
+	columnsOfTab   = 4
+	longLinesToday = 271 // lines over mostColumns that are left: lower it with each that goes
+)
+
+// public are the packages that users read: they may export up to mostPublic names.
+var public = []string{"bus", "saga", "scheduler"}
+
+// Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
+var (
+	tooManyFiles = map[string]int{
+		"bench":     32,
+		"bus":       96,
+		"cmd/edda":  27,
+		"scheduler": 49,
+	}
+	tooManyMethods = map[string]int{
+		"bus Bus":                          106,
+		"bus Endpoint":                     37,
+		"bus batch":                        122,
+		"bus leased":                       108,
+		"bus relaying":                     50,
+		"cmd/edda tool":                    98,
+		"saga Context":                     33,
+		"sagatest Run":                     33,
+		"scheduler Scheduler":              48,
+		"scheduler Store":                  66,
+		"scheduler/schedulertest Schedule": 33,
+	}
+	tooManyFields = map[string]int{
+		"bus Bus":                27,
+		"bus SagaCounters":       31,
+		"bus batch":              73,
+		"bus claimed":            58,
+		"bus finishing":          60,
+		"bus leased":             52,
+		"bus message":            34,
+		"bus pump":               21,
+		"bus relaying":           27,
+		"bus worker":             27,
+		"cmd/edda manifestJSON":  32,
+		"cmd/edda runJSON":       22,
+		"eddaprom Metrics":       28,
+		"scheduler ManifestInfo": 42,
+		"scheduler Scheduler":    25,
+		"scheduler parcel":       30,
+		"scheduler standing":     22,
+	}
+	tooManyNames = map[string]int{
+		"bus":         193,
+		"internal/pg": 92,
+	}
+)
+
+// pack is one package, tests left out.
+type pack struct {
+	files   int
+	methods map[string]int // by the name of their type
+	structs map[string]*ast.StructType
+	names   []string // exported
+}
+
+func packs(t *testing.T) map[string]*pack {
+	t.Helper()
+	found := map[string]*pack{}
+	sources(t, func(path string, text []byte) {
+		if isTest(path) {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if found[dir] == nil {
+			found[dir] = &pack{methods: map[string]int{}, structs: map[string]*ast.StructType{}}
+		}
+		found[dir].add(file)
+	})
+	return found
+}
+
+func (p *pack) add(file *ast.File) {
+	p.files++
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			p.addFunction(d)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				p.addSpec(spec)
+			}
+		}
+	}
+}
+
+func (p *pack) addFunction(d *ast.FuncDecl) {
+	if d.Recv == nil {
+		p.export(d.Name)
+		return
+	}
+	of := typeName(d.Recv.List[0].Type)
+	p.methods[of]++
+	if ast.IsExported(of) {
+		p.export(d.Name)
+	}
+}
+
+func (p *pack) addSpec(spec ast.Spec) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		p.export(spec.Name)
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			p.structs[spec.Name.Name] = s
+		}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			p.export(name)
+		}
+	}
+}
+
+func (p *pack) export(name *ast.Ident) {
+	if name.IsExported() {
+		p.names = append(p.names, name.Name)
+	}
+}
+
+// typeName is the name of a type in its package, without its pointer and its parameters.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// fields counts those of s, and those of the structs of its package that it embeds in their place.
+func (p *pack) fields(s *ast.StructType) (n int) {
+	for _, f := range s.Fields.List {
+		embedded := p.structs[typeName(f.Type)]
+		switch {
+		case len(f.Names) == 0 && embedded != nil && embedded != s:
+			n += p.fields(embedded)
+		default:
+			n += max(1, len(f.Names))
+		}
+	}
+	return n
+}
+
+func TestPackagesFitInAHead(t *testing.T) {
+	t.Parallel()
+	inPackage, methods, fields, names := sizes{}, sizes{}, sizes{}, sizes{}
+	for dir, p := range packs(t) {
+		inPackage[dir] = p.files
+		for of, n := range p.methods {
+			methods[dir+" "+of] = n
+		}
+		for name, s := range p.structs {
+			fields[dir+" "+name] = p.fields(s)
+		}
+		names[dir] = len(p.names)
+	}
+	inPackage.hold(t, "files", same(mostFiles), tooManyFiles)
+	methods.hold(t, "methods", same(mostMethods), tooManyMethods)
+	fields.hold(t, "fields", same(mostFields), tooManyFields)
+	names.hold(t, "exported names", mostNamesOf, tooManyNames)
+}
+
+func same(most int) func(string) int { return func(string) int { return most } }
+
+func mostNamesOf(dir string) int {
+	if slices.Contains(public, dir) {
+		return mostPublic
+	}
+	return mostNames
+}
+
+// sizes are of one kind, by what they are of.
+type sizes map[string]int
+
+func (s sizes) hold(t *testing.T, what string, mostOf func(string) int, exceptions map[string]int) {
+	t.Helper()
+	for _, of := range slices.Sorted(maps.Keys(s)) {
+		n, most := s[of], mostOf(of)
+		allowed, excepted := exceptions[of]
+		switch {
+		case !excepted && n > most:
+			t.Errorf("%s has %d %s, the limit is %d: find the second job in it", of, n, what, most)
+		case excepted && n <= most:
+			t.Errorf("%s has %d %s, and needs its exception no more: take it out", of, n, what)
+		case excepted && n > allowed:
+			t.Errorf("%s has %d %s, more than the %d of its exception, which may only shrink", of, n, what, allowed)
+		}
+	}
+	for of := range exceptions {
+		if _, ok := s[of]; !ok {
+			t.Errorf("there is no %s any more: take its exception out", of)
+		}
+	}
+}
+
+func TestLinesFitOnAScreen(t *testing.T) {
+	t.Parallel()
+	var long []string
+	files(t, []string{".go", ".sql", ".md"}, func(path string, text []byte) {
+		for n, line := range bytes.Split(text, []byte("\n")) {
+			if columns(line) > mostColumns && !mayBeLong(path, line) {
+				long = append(long, fmt.Sprintf("%s:%d", path, n+1))
+			}
+		}
+	})
+	switch {
+	case len(long) > longLinesToday:
+		t.Errorf("%d lines have more than %d columns, and %d may:\n%s", len(long), mostColumns, longLinesToday,
+			strings.Join(long, "\n"))
+	case len(long) < longLinesToday:
+		t.Logf("%d lines have more than %d columns: longLinesToday can be lowered to that", len(long), mostColumns)
+	}
+}
+
+func columns(line []byte) int {
+	return utf8.RuneCount(line) + (columnsOfTab-1)*bytes.Count(line, []byte("\t"))
+}
+
+// mayBeLong reports whether a line of a page is a row of a table, or has an address, neither of which can be broken.
+func mayBeLong(path string, line []byte) bool {
+	return filepath.Ext(path) == ".md" && (bytes.HasPrefix(line, []byte("|")) || bytes.Contains(line, []byte("](")))
+}
