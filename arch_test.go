@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/pg", "internal/run", "internal/wire", "internal/planning", "internal/unguard"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "migrations"},
 	{"migrations/migrate"},
+	{"internal/watch"},
 	{"bus", "scheduler"},
 	{"bus/watermill"},
 	{""},

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -54,7 +55,7 @@ type Bus struct {
 	hub      *hub
 	notifier *notifier
 	session  *session
-	watching *watching
+	watches  *watch.Set
 	cleaner  *cleaner
 
 	autoInstall bool
@@ -192,8 +193,8 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		}
 		b.routes.overrides[r.kind] = r.endpoint
 	}
-	b.watching = newWatching(b)
-	b.hub = newHub(b.watching)
+	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.sagas, Log: b.calm, Consumes: b.routes.consumes})
+	b.hub = newHub(b.watches)
 	b.notifier = &notifier{bus: b}
 	b.session = newSession(b)
 	b.cleaner = newCleaner()

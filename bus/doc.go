@@ -144,8 +144,8 @@
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is saga.Session.
 // Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them;
 // send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go
-// and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go with
-// watching.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while
+// and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go
+// for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while
 // it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing
 // succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for messages that
 // manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go,

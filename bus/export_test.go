@@ -28,7 +28,7 @@ func RenewNow(ctx context.Context, b *Bus) error {
 func Session(b *Bus) string { return b.session.id.String() }
 
 // Watched is how many instances are looked at.
-func Watched(b *Bus) int { return int(b.watching.number.Load()) }
+func Watched(b *Bus) int { return b.watches.Len() }
 
 // TransactionsWatched is how many transactions of InTx and InSQL are open, as far as wake-ups are concerned.
 func TransactionsWatched(b *Bus) int {
@@ -37,13 +37,8 @@ func TransactionsWatched(b *Bus) int {
 	return len(b.notifier.inTx)
 }
 
-// Urgent tells whether an instance that is watched will be looked at before its time.
-func Urgent(b *Bus, name, key string) bool {
-	b.watching.mu.Lock()
-	defer b.watching.mu.Unlock()
-	t := b.watching.topics[handle{saga: name, key: key}]
-	return t != nil && t.urgent
-}
+// Urgent reports whether a watch will look at an instance before its time.
+func Urgent(b *Bus, name, key string) bool { return b.watches.Urgent(name, key) }
 
 // FailTooLate leaves what the last term of a relay may leave when its Run ends for another reason at that moment.
 func FailTooLate(r *Relay, err error) { r.fatal <- err }

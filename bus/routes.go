@@ -306,17 +306,6 @@ func (r *router) consumes(queueID int, d *saga.Definition) bool {
 	})
 }
 
-// explain adds the remedy to the errors a beginner meets.
-func explain(err error) error {
-	switch pg.ClassOf(err) {
-	case pg.Unprepared:
-		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, or run the command \"edda "+
-			"migrate up\")", err)
-	case pg.Denied:
-		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: the command \"edda migrate "+
-			"grants\" prints what roles need)", err)
-	}
-	return pg.ExplainPooler(err)
-}
+func explain(err error) error { return pg.Explain(err) }
 
 func isNoRoute(err error) bool { return errors.Is(err, ErrNoRoute) }

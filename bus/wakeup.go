@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -25,11 +26,11 @@ type hub struct {
 	beats     map[int][]chan struct{} // of leased endpoints, by queue
 	watches   []*leaseWatch           // of partitioned endpoints
 	listening chan struct{}           // held by the one endpoint of the bus that listens for all
-	watching  *watching
+	views     *watch.Set              // of instances
 }
 
-func newHub(w *watching) *hub {
-	return &hub{watching: w, pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{},
+func newHub(w *watch.Set) *hub {
+	return &hub{views: w, pumps: map[int][]*pump{}, knobs: map[int][]*knobs{}, beats: map[int][]chan struct{}{},
 		listening: make(chan struct{}, 1)}
 }
 
@@ -63,7 +64,7 @@ func (h *hub) wake(queue int, at time.Time) (idle bool) {
 	pumps := slices.Clone(h.pumps[queue])
 	h.mu.Unlock()
 	if !at.After(time.Now()) {
-		h.watching.called(queue)
+		h.views.Sent(queue)
 	}
 	for _, p := range pumps {
 		if !at.IsZero() && at.After(time.Now()) {
