@@ -143,13 +143,12 @@ func watchable(d *saga.Definition, key string) error {
 }
 
 // noteChanges has the watches of this process look at the instances that a batch has changed.
-func (b *batch) noteChanges() {
-	watches := b.bus.watches
+func noteChanges(watches *watch.Set, messages []*message) {
 	if watches.Len() == 0 {
 		return
 	}
 	var last *instance
-	for _, m := range b.messages {
+	for _, m := range messages {
 		if m.fate == done && m.instance != nil && m.instance != last {
 			last = m.instance
 			watches.Changed(last.name())

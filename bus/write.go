@@ -281,7 +281,7 @@ func (b *batch) after(ctx context.Context) {
 	for _, w := range b.wakes {
 		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
 	}
-	b.noteChanges()
+	noteChanges(b.bus.watches, b.messages)
 	if b.pauses() {
 		b.haltAfterPause(ctx)
 	}

@@ -113,9 +113,9 @@ func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 	return pid, nil
 }
 
-// RefusedToStart tells whether err is of a connection that was refused for a setting it asked for, which Postgres would
+// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres would
 // know and a pooler does not.
-func RefusedToStart(err error) bool {
+func refusedToStart(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) && Code(err) == "08P01"
 }
@@ -127,7 +127,7 @@ func ExplainPooler(err error) error {
 	case ClassOf(err) == Mispooled:
 		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
 			"default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
-	case RefusedToStart(err):
+	case refusedToStart(err):
 		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to "+
 			"PollOnly, and give the role the settings that the connection string has)", err)
 	}
