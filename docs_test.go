@@ -40,7 +40,8 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	defined := map[string]bool{}
 	sources(t, func(_ string, text []byte) {
-		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz|Benchmark)\w+)\(`).FindAllSubmatch(text,
+			-1) {
 			defined[string(m[1])] = true
 		}
 	})

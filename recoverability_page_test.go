@@ -18,7 +18,8 @@ func TestRecoverabilityPageShowsTheExamples(t *testing.T) {
 		for _, part := range pagePart.FindAllStringSubmatch(read(t, file), -1) {
 			shown++
 			if block := "```go\n" + outdented(part[2]) + "\n```\n"; !strings.Contains(page, block) {
-				t.Errorf("docs/operate/recoverability.md has not this block, the part %q of %s:\n%s", part[1], file, block)
+				t.Errorf("docs/operate/recoverability.md has not this block, the part %q of %s:\n%s", part[1], file,
+					block)
 			}
 		}
 	}

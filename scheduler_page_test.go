@@ -26,7 +26,8 @@ func TestSchedulerPageTellsHowServersShareEachLoop(t *testing.T) {
 		"clean up":  {"every server", "no error"},
 	} {
 		if got := told[loop]; len(got) != 2 || got[0] != want.on || !strings.Contains(got[1], want.how) {
-			t.Errorf("docs/guide/scheduler.md says of %s: %q; want that it runs on %s, with %s", loop, got, want.on, want.how)
+			t.Errorf("docs/guide/scheduler.md says of %s: %q; want that it runs on %s, with %s", loop, got, want.on,
+				want.how)
 		}
 	}
 }

@@ -99,7 +99,8 @@ func TestArrivedEventGoesToItsSubscribers(t *testing.T) {
 	for n, name := range []string{"one", "two", "three"} {
 		w.queueOf(name)
 		if n < 2 {
-			w.exec(`INSERT INTO edda.subscription (kind, queue) SELECT 'order.shipped', id FROM edda.queue WHERE endpoint = '` + name + `'`)
+			w.exec(`INSERT INTO edda.subscription (kind, queue) SELECT 'order.shipped', id FROM edda.queue WHERE ` +
+				`endpoint = '` + name + `'`)
 		}
 	}
 	w.exec(`UPDATE edda.subscription_generation SET generation = generation + 1`)

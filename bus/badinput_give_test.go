@@ -269,7 +269,8 @@ func (c *inputs) put(endpoint string, l letter) saga.ID {
 	if l.header == "" {
 		l.header = "{}"
 	}
-	c.exec(`INSERT INTO `+c.queue(endpoint)+` (due, id, kind, header, body, conflict) VALUES (clock_timestamp(), $1, $2, $3, $4, $5)`,
+	c.exec(`INSERT INTO `+c.queue(endpoint)+` (due, id, kind, header, body, conflict) VALUES (clock_timestamp(), `+
+		`$1, $2, $3, $4, $5)`,
 		[16]byte(id), l.kind, []byte(l.header), []byte(l.body), l.conflict)
 	return id
 }

@@ -26,7 +26,8 @@ var instanceInputs = []badInput{
 		missing(letter{header: `{"edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}),
 		fate("discarded", "no instance")},
 	{"B24", "a timeout of an instance that has ended",
-		missing(letter{kind: "input.blank", header: `{"edda-intent":"timeout","edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}), fate("discarded", "no instance")},
+		missing(letter{kind: "input.blank", header: `{"edda-intent":"timeout",` +
+			`"edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`}), fate("discarded", "no instance")},
 	{"B25", "a state that became an array", edited(`state = '[1,2]'`), dead(saga.ErrState, "/bad")},
 	{"B25", "a state that became a text", edited(`state = '"s3cr3t"'`), dead(saga.ErrState, "/bad")},
 	{"B25", "a state that became null", edited(`state = ' null '`), dead(saga.ErrState, "/bad", "null")},

@@ -355,7 +355,8 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w.exec(`UPDATE edda.session SET locked = true WHERE host = 'a host'`) // which is dead now
 	tx := w.begin()
 	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+
-		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', `+
+		`'{}', '{}')`)
 	w.commit(tx)
 	if got := await(w, "a new message", inHand); got != 0 {
 		t.Errorf("a message that nobody had in hand was entered into the ledger")
@@ -371,7 +372,8 @@ func (w *world) lockedOnce() {
 	w.t.Helper()
 	tx := w.begin()
 	w.execTx(tx, `INSERT INTO `+w.sql(w.queue("poisoned"))+
-		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', '{}', '{}')`)
+		` (due, id, kind, header, body) VALUES (now() - interval '1 s', gen_random_uuid(), 'poison.innocent', `+
+		`'{}', '{}')`)
 	w.execTx(tx, `SAVEPOINT before_the_lock`)
 	w.execTx(tx, `SELECT FROM `+w.sql(w.queue("poisoned"))+` FOR UPDATE`)
 	w.execTx(tx, `ROLLBACK TO before_the_lock`)

@@ -114,7 +114,8 @@ func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w.send(add{Key: "a", N: 1})
 	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '3 hours', due = due - interval '1 hour'`)
 	w.send(add{Key: "b", N: 1})
-	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '1 hour', due = due - interval '3 hours' WHERE sent > now() - interval '1 hour'`)
+	w.exec(`UPDATE ` + queue + ` SET sent = sent - interval '1 hour', due = due - interval '3 hours' WHERE sent > ` +
+		`now() - interval '1 hour'`)
 	w.exec(`CREATE FUNCTION edda.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$`)
 	w.exec(`CREATE TRIGGER dawdle BEFORE DELETE ON ` + queue + ` FOR EACH STATEMENT EXECUTE FUNCTION edda.dawdle()`)

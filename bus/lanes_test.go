@@ -44,10 +44,12 @@ func TestAFollowerSeesTheRetryThatIsWrittenWhileItWaitsForTheLane(t *testing.T) 
 	table := w.queue("turns")
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(),
 		clock_timestamp() + interval '1 hour')`, queue)
-	w.exec(`UPDATE `+table+` SET turn = due, due = clock_timestamp() + interval '1 hour', claim = 1, owner = gen_random_uuid() WHERE body = $1`, turnBody("key-0", 0))
+	w.exec(`UPDATE `+table+` SET turn = due, due = clock_timestamp() + interval '1 hour', claim = 1, owner = `+
+		`gen_random_uuid() WHERE body = $1`, turnBody("key-0", 0))
 	finish := w.begin()
 	w.execTx(finish, `SELECT FROM edda.lane WHERE queue = $1 FOR UPDATE`, queue)
-	w.execTx(finish, `UPDATE `+table+` SET due = clock_timestamp() + interval '1 second', claim = NULL, owner = NULL WHERE body = $1`, turnBody("key-0", 0))
+	w.execTx(finish, `UPDATE `+table+` SET due = clock_timestamp() + interval '1 second', claim = NULL, owner = `+
+		`NULL WHERE body = $1`, turnBody("key-0", 0))
 	w.execTx(finish, `UPDATE edda.lane l SET owner = NULL, waits_due = q.due, waits_id = q.id FROM `+table+
 		` q WHERE l.queue = $1 AND q.body = $2`,
 		queue, turnBody("key-0", 0))

@@ -401,7 +401,8 @@ func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
 			" WHERE owner IS NOT NULL") == 2
 	})
 	tx := w.begin()
-	w.execTx(tx, `INSERT INTO `+table+` (due, id, kind, header, body) VALUES (now() - interval '1 hour', gen_random_uuid(), 'turn.take', '{}', '{"Key":"k","N":3}')`)
+	w.execTx(tx, `INSERT INTO `+table+` (due, id, kind, header, body) VALUES (now() - interval '1 hour', `+
+		`gen_random_uuid(), 'turn.take', '{}', '{"Key":"k","N":3}')`)
 	w.execTx(tx, `UPDATE `+table+` SET due = now() WHERE id = $1`, [16]byte(second.ID))
 	w.commit(tx)
 	w.until("the lane was given up", func() bool { return len(eventsOf[bus.ClaimLost](w)) > 0 })

@@ -194,7 +194,8 @@ func scalingPage(t *testing.T) movePage {
 	}
 	step4 := step4Text.FindSubmatch(text)
 	if len(p.out) != 2 || len(p.in) != 2 || step4 == nil {
-		t.Fatalf("docs/operate/scaling.md: %d copies from, %d copies to, step 4: %t", len(p.out), len(p.in), step4 != nil)
+		t.Fatalf("docs/operate/scaling.md: %d copies from, %d copies to, step 4: %t", len(p.out), len(p.in),
+			step4 != nil)
 	}
 	p.step4 = string(step4[1])
 	return p

@@ -222,7 +222,8 @@ func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 			w.sendTurns(2, 3, nil)
 			queue, died := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`),
 				w.text(`SELECT gen_random_uuid()::text`)
-			w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) SELECT $1, 'key-' || n, gen_random_uuid(), $2, `+c.leases+` FROM generate_series(0, 1) n`, queue, died)
+			w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) SELECT $1, 'key-' || n, `+
+				`gen_random_uuid(), $2, `+c.leases+` FROM generate_series(0, 1) n`, queue, died)
 			w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+c.leases+
 				` + interval '5 seconds', claim = 1, owner = $1`, died)
 			if c.alone >= 0 {

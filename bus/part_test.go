@@ -125,7 +125,8 @@ func TestMiddlewareUndoesAStep(t *testing.T) {
 			w.send(paid{})
 			w.untilEmpty("undone")
 			w.want(2, `SELECT count(*) FROM edda.dead_letter`)
-			w.want(0, `SELECT (SELECT count(*) FROM edda.saga) + (SELECT count(*) FROM edda.ledger) + (SELECT count(*) FROM `+w.queue("listener")+`)`)
+			w.want(0, `SELECT (SELECT count(*) FROM edda.saga) + (SELECT count(*) FROM edda.ledger) + (SELECT `+
+				`count(*) FROM `+w.queue("listener")+`)`)
 		})
 	}
 }

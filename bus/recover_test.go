@@ -344,7 +344,8 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 func (w *world) newer(endpoint, kind string) saga.ID {
 	w.t.Helper()
 	id := newID(w.t)
-	w.exec(`INSERT INTO `+w.queue(endpoint)+` (due, id, kind, header, body) VALUES (clock_timestamp(), $1, $2, '{"edda-version":"2"}', '{}')`, [16]byte(id), kind)
+	w.exec(`INSERT INTO `+w.queue(endpoint)+` (due, id, kind, header, body) VALUES (clock_timestamp(), $1, $2, `+
+		`'{"edda-version":"2"}', '{}')`, [16]byte(id), kind)
 	return id
 }
 

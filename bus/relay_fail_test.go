@@ -232,7 +232,8 @@ func TestRelayGivesUpAtOnce(t *testing.T) {
 		}
 		return nil
 	}}
-	w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) VALUES (now(), $1, 'border.crossed', 'no header', E'\\xff00')`, saga.ID{1: 7})
+	w.exec(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body) VALUES (now(), $1, 'border.crossed', `+
+		`'no header', E'\\xff00')`, saga.ID{1: 7})
 	o := soonRelayed()
 	o.Permanent = func(err error) bool { return errors.Is(err, large) }
 	w.runRelay(w.relay(w.bus, o, a.forward))

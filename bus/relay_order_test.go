@@ -150,7 +150,8 @@ func TestRelayWhoseConnectionsBreakGivesNothingAgain(t *testing.T) {
 // breakRelays ends the sessions that have looked at a queue.
 func (w *world) breakRelays() {
 	w.exec(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-		WHERE query LIKE '%` + w.schema + `%' AND query LIKE '%LIMIT $1%' AND query LIKE '%octet_length(q.body)%' AND query NOT LIKE '%pg_terminate%' AND pid <> pg_backend_pid()`)
+		WHERE query LIKE '%` + w.schema + `%' AND query LIKE '%LIMIT $1%' AND query LIKE '%octet_length(q.body)%' ` +
+		`AND query NOT LIKE '%pg_terminate%' AND pid <> pg_backend_pid()`)
 }
 
 // Of two processes one relays. When the holder dies without a word, the other goes on after the lease.

@@ -13,7 +13,8 @@ import (
 func TestReplayedHeaderSaysWhatItSaid(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
-	const fire = `"edda-manifest":"m","edda-run":"0198c0de-0000-7000-8000-000000000001","edda-fire-due":"2026-01-01T00:00:00Z"`
+	const fire = `"edda-manifest":"m","edda-run":"0198c0de-0000-7000-8000-000000000001",` +
+		`"edda-fire-due":"2026-01-01T00:00:00Z"`
 	w.exec(`INSERT INTO edda.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
 		SELECT r.slot, 'border', now() - interval '1 minute', gen_random_uuid(), now(), $1, $2, '{}' FROM edda.ring r
 		WHERE r.name = 'outbox'`,

@@ -171,7 +171,8 @@ func TestPublishGoesToEverySubscriber(t *testing.T) {
 			}
 			for _, name := range []string{"one", "two"} {
 				w.want(1, `SELECT count(*) FROM `+w.queue(name)+
-					` WHERE id = $1::text::uuid AND position('"edda-intent":"publish"' IN convert_from(header, 'UTF8')) > 0`, sent.ID.String())
+					` WHERE id = $1::text::uuid AND position('"edda-intent":"publish"' IN convert_from(header, `+
+					`'UTF8')) > 0`, sent.ID.String())
 			}
 		})
 	}

@@ -26,7 +26,8 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 				due = "now"
 			}
 			w.exec(`INSERT INTO `+w.queue(queue)+
-				` (due, id, kind, header, body, sent, first_failed) VALUES ($1::timestamptz, $2, $3, '{}', '{}', $4::timestamptz, $4::timestamptz)`,
+				` (due, id, kind, header, body, sent, first_failed) VALUES ($1::timestamptz, $2, $3, '{}', '{}', `+
+				`$4::timestamptz, $4::timestamptz)`,
 				due, newID(t), kind, at)
 		}
 		return len(times)
@@ -62,7 +63,8 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 func TestAFirstFailureYetToComeIsNow(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("orders")
-	w.exec(`INSERT INTO `+w.queue("orders")+` (due, id, kind, header, body, first_failed) VALUES (now(), $1, 'nobody.knows', '{}', '{}', now() + interval '500 years')`, newID(t))
+	w.exec(`INSERT INTO `+w.queue("orders")+` (due, id, kind, header, body, first_failed) VALUES (now(), $1, `+
+		`'nobody.knows', '{}', '{}', now() + interval '500 years')`, newID(t))
 	w.start("orders", bus.EndpointOptions{UnknownFor: 10 * time.Millisecond, Poll: 10 * time.Millisecond},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.untilEmpty("orders")

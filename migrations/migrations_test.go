@@ -24,7 +24,8 @@ func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
 }
 
 // unqualified finds a table or function of ours that is named without its schema.
-var unqualified = regexp.MustCompile(`(?i)\b(?:CREATE (?:TABLE|FUNCTION)|INSERT INTO|UPDATE|FROM|JOIN|REFERENCES|PERFORM)\s+[a-z_]+[ (]`)
+var unqualified = regexp.MustCompile(`(?i)\b(?:CREATE (?:TABLE|FUNCTION)|INSERT ` +
+	`INTO|UPDATE|FROM|JOIN|REFERENCES|PERFORM)\s+[a-z_]+[ (]`)
 
 var allowedNames = regexp.MustCompile(`(?i)^(FROM (json_each|json_to_recordset|ROWS|clock_timestamp|unnest|held|ending|said)|UPDATE (SKIP|OF)|PERFORM (FROM|pg_notify|pg_advisory_xact_lock(_shared)?))`)
 

@@ -36,7 +36,8 @@ func BenchmarkReception(b *testing.B) {
 		id   func() uuid.UUID
 	}{
 		{"empty", "", func() uuid.UUID { return uuid.Must(uuid.NewV7()) }},
-		{"full-v7", `(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 400000000 * $1::int + n), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14, 19))::uuid`,
+		{"full-v7", `(lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 400000000 * $1::int + n), 12, '0') ` +
+			`|| '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14, 19))::uuid`,
 			func() uuid.UUID { return uuid.Must(uuid.NewV7()) }},
 		{"full-random", "gen_random_uuid()", uuid.New},
 	} {

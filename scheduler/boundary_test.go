@@ -21,7 +21,8 @@ func TestX2EveryStatementMayBeTheLast(t *testing.T) {
 		w.exec("TRUNCATE :schema.run, :schema.run_attempt, :schema.manifest, :schema.sent_message CASCADE")
 		w.hourlies(3)
 		w.exec("UPDATE :schema.manifest SET overlap = true, group_id = $1 WHERE name = 'm2'", strict)
-		w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"every","every":3600000000000},"variance":1}' WHERE name = 'm3'`)
+		w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"every","every":3600000000000},` +
+			`"variance":1}' WHERE name = 'm3'`)
 		w.expired()
 	}
 	reset()

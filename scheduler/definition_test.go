@@ -111,7 +111,8 @@ func TestDefinitionAsItIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"rule":{"kind":"cron","expr":"0 2 * * *","zone":"Europe/Berlin"},"misfire":"all","misfire_by":60000000000,"misfire_up":7,` +
+	const want = `{"rule":{"kind":"cron","expr":"0 2 * * *","zone":"Europe/Berlin"},"misfire":"all",` +
+		`"misfire_by":60000000000,"misfire_up":7,` +
 		`"exclude":[{"days":[0,6],"start":"22:00:00","end":"06:30:15"},{"from":"2026-12-24","to":"2026-12-26"}],` +
 		`"variance":1000000000,"expires":"2030-01-02T03:04:05.123456Z"}`
 	if string(got) != want {

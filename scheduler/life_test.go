@@ -294,7 +294,8 @@ func TestCleanUpWaitsForNobody(t *testing.T) {
 func TestVarianceDelaysTheRun(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
-	w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"every","every":3600000000000},"variance":86400000000000}'`)
+	w.exec(`UPDATE :schema.manifest SET definition = '{"rule":{"kind":"every","every":3600000000000},` +
+		`"variance":86400000000000}'`)
 	s := w.scheduler()
 	w.cycle(s)
 	if _, err := s.pass(t.Context()); err != nil {

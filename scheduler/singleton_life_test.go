@@ -130,7 +130,8 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 		`level=INFO msg="edda: singleton stands by" lease=singleton/sweep replica=a/`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`,
 		`level=DEBUG msg="edda: lease renewed" lease=singleton/sweep epoch=1`,
-		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep replica=b/[0-9a-f]+ holder=a/[0-9a-f]+ epoch=1`,
+		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep replica=b/[0-9a-f]+ ` +
+			`holder=a/[0-9a-f]+ epoch=1`,
 		`level=INFO msg="edda: lease released" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1 was_ours=true`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=b/[0-9a-f]+ epoch=2`,
 	} {
@@ -190,7 +191,8 @@ func TestSweepRunsOnTheHolderAlone(t *testing.T) {
 	if last.Every != 5*time.Millisecond || last.Took < last.Every || time.Since(last.Ended) > time.Minute {
 		t.Errorf("the last sweep: %+v", last)
 	}
-	if !strings.Contains(w.logged(), `level=WARN msg="edda: a sweep took longer than its interval" lease=singleton/sweep`) {
+	if !strings.Contains(w.logged(), `level=WARN msg="edda: a sweep took longer than its interval" `+
+		`lease=singleton/sweep`) {
 		t.Error("nothing is said of sweeps that take longer than their interval")
 	}
 	stop()

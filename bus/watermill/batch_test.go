@@ -43,7 +43,8 @@ func (b *wholesale) Publish(topic string, messages ...*message.Message) error {
 
 func (w *world) letters() (found string) {
 	w.Helper()
-	if err := w.pool.QueryRow(w.Context(), `SELECT coalesce(string_agg(reason || ' ' || convert_from(body, 'UTF8'), '; '), '') FROM "`+w.schema+`".dead_letter`).Scan(&found); err != nil {
+	if err := w.pool.QueryRow(w.Context(), `SELECT coalesce(string_agg(reason || ' ' || convert_from(body, 'UTF8'),`+
+		` '; '), '') FROM "`+w.schema+`".dead_letter`).Scan(&found); err != nil {
 		w.Fatal(err)
 	}
 	return found

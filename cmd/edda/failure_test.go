@@ -192,7 +192,8 @@ func TestTimeoutAndInterrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan said, 1)
 	go func() { ended <- w.eddaIn(ctx, "dead", "retry", "1") }()
-	for w.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'edda' AND wait_event_type = 'Lock' AND position('`+w.schema+`' IN query) > 0`) == 0 {
+	for w.count(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'edda' AND wait_event_type = `+
+		`'Lock' AND position('`+w.schema+`' IN query) > 0`) == 0 {
 		if t.Context().Err() != nil {
 			t.Fatal("the retry never waited")
 		}

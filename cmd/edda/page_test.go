@@ -50,11 +50,12 @@ func TestPageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	page := thePage(t)
 	lines := map[string]reflect.Type{
-		"| `migrate status` | `schema`": reflect.TypeFor[migrationJSON](),
-		"| `queue list` | `queues`":     reflect.TypeFor[queueJSON](),
-		"| `queue peek` | `next`":       reflect.TypeFor[messageJSON](),
-		"| `saga show` | `saga`":        reflect.TypeFor[instanceJSON](),
-		"| `dead group` | `next`":       reflect.TypeFor[groupJSON](), "| `dead jobs` | `jobs`": reflect.TypeFor[jobJSON](),
+		"| `migrate status` | `schema`":   reflect.TypeFor[migrationJSON](),
+		"| `queue list` | `queues`":       reflect.TypeFor[queueJSON](),
+		"| `queue peek` | `next`":         reflect.TypeFor[messageJSON](),
+		"| `saga show` | `saga`":          reflect.TypeFor[instanceJSON](),
+		"| `dead group` | `next`":         reflect.TypeFor[groupJSON](),
+		"| `dead jobs` | `jobs`":          reflect.TypeFor[jobJSON](),
 		"| `endpoint list` | `endpoints`": reflect.TypeFor[endpointJSON](),
 		"| `dead show` | `number`":        reflect.TypeFor[letterJSON](),
 		"| `advise` | `sagas`":            reflect.TypeFor[advisedJSON](),

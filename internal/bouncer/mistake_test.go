@@ -104,7 +104,8 @@ func TestListeningBehindAPooler(t *testing.T) {
 	for _, robin := range []string{"0", "1"} {
 		b := ownBouncer(t, map[string]string{"server_round_robin": robin,
 			"ignore_startup_parameters": strings.Join([]string{
-				"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
+				"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle",
+				"tcp_keepalives_interval",
 				"tcp_keepalives_count"}, ",")})
 		e, schema := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.Notify)
 		if err := checkOften(t, e); !errors.Is(err, bus.ErrPooler) {

@@ -76,9 +76,10 @@ func TestCatalogFaultsAreReported(t *testing.T) {
 	t.Parallel()
 	const head = "mutant x\nguards a promise\ntest ./bus TestX\n"
 	tests := map[string]struct{ text, want string }{
-		"no name":         {"mutant\nguards y\n", `mutant "": want a name`},
-		"no promise":      {"mutant x\n", "what it guards"},
-		"no test":         {"mutant x\nguards y\ntest ./bus\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
+		"no name":    {"mutant\nguards y\n", `mutant "": want a name`},
+		"no promise": {"mutant x\n", "what it guards"},
+		"no test": {"mutant x\nguards y\ntest ./bus\nfile f\n-a\n+b\n",
+			"want a package and the names of its tests"},
 		"an empty test":   {"mutant x\nguards y\ntest\nfile f\n-a\n+b\n", "want a package and the names of its tests"},
 		"two tests":       {head + "test ./saga TestY\nfile f\n-a\n+b\n", "mutant x has two lines of tests"},
 		"no change":       {head, "mutant x changes nothing"},
@@ -169,19 +170,24 @@ func TestHangIsToldFromASlowTest(t *testing.T) {
 // A run that goes on from a record passes over what was killed in the same trial, and tries everything else again.
 func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 	t.Parallel()
-	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed before its test ended\none fifth killed\none fifth hung\none\none sixth killed"
-	ended, err := endedAs(map[string]string{"first": "one", "second": "one", "third": "one", "fourth": "one", "fifth": "one"}, strings.NewReader(lines))
+	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed " +
+		"before its test ended\none fifth killed\none fifth hung\none\none sixth killed"
+	ended, err := endedAs(map[string]string{"first": "one", "second": "one", "third": "one", "fourth": "one",
+		"fifth": "one"}, strings.NewReader(lines))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &record{commit: "one", ended: ended}
-	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true, "fifth": false, "sixth": false} {
+	for name, want := range map[string]bool{"first": true, "second": false, "third": false, "fourth": true,
+		"fifth": false, "sixth": false} {
 		if got := r.killed(name); got != want {
 			t.Errorf("%s: killed is %t, want %t", name, got, want)
 		}
 	}
-	page := r.page([]mutant{{name: "first", theme: "a"}, {name: "fourth", theme: "a"}, {name: "second", theme: "b"}, {name: "sixth", theme: "b"}})
-	for _, row := range []string{"Commit one,", "| a | 2 | 1 | 1 | 0 |", "| b | 2 | 0 | 0 | 2 |", "| all | 4 | 1 | 1 | 2 |"} {
+	page := r.page([]mutant{{name: "first", theme: "a"}, {name: "fourth", theme: "a"}, {name: "second", theme: "b"},
+		{name: "sixth", theme: "b"}})
+	for _, row := range []string{"Commit one,", "| a | 2 | 1 | 1 | 0 |", "| b | 2 | 0 | 0 | 2 |",
+		"| all | 4 | 1 | 1 | 2 |"} {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page has no %q:\n%s", row, page)
 		}
@@ -192,12 +198,16 @@ func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 func TestKeyOfATrial(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n", "internal/mutants/catalog/x.txt": "mutant\n",
-		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { help(t, 2) }\n\nfunc help(t *testing.T, n int) { other() }\n\nfunc other() {}\n\nfunc alone() {}\n",
-		"saga/b_test.go": "package saga_test\n\nfunc TestPage(t *testing.T) { read(\"page.md\"); _ = fake{} }\n\ntype fake struct{}\n\nfunc (fake) Handle() {}\n\nfunc (fake) private() {}\n",
-		"bus/b_test.go":  "package bus\n\nfunc TestX(t *testing.T) {}\n",
+		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n",
+		"internal/mutants/catalog/x.txt": "mutant\n",
+		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { " +
+			"help(t, 2) }\n\nfunc help(t *testing.T, n int) { other() }\n\nfunc other() {}\n\nfunc alone() {}\n",
+		"saga/b_test.go": "package saga_test\n\nfunc TestPage(t *testing.T) { read(\"page.md\"); _ = fake{} " +
+			"}\n\ntype fake struct{}\n\nfunc (fake) Handle() {}\n\nfunc (fake) private() {}\n",
+		"bus/b_test.go": "package bus\n\nfunc TestX(t *testing.T) {}\n",
 	}
-	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}}, hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
+	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}},
+		hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
 	key := func(changed map[string]string, m mutant) string {
 		root := t.TempDir()
 		for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -206,7 +216,8 @@ func TestKeyOfATrial(t *testing.T) {
 				text = files[name]
 			}
 			place := filepath.Join(root, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.WriteFile(place, []byte(text), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o700),
+				os.WriteFile(place, []byte(text), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -232,17 +243,21 @@ func TestKeyOfATrial(t *testing.T) {
 		return map[string]string{name: strings.Replace(files[name], old, now, 1)}
 	}
 	for what, changed := range map[string]map[string]string{
-		"the page": with("docs/page.md", "a", "another"), "a page that it does not read": with("README.md", "read", "write"), "the catalogue": with("internal/mutants/catalog/x.txt", "mutant", "m"),
+		"the page":                      with("docs/page.md", "a", "another"),
+		"a page that it does not read":  with("README.md", "read", "write"),
+		"the catalogue":                 with("internal/mutants/catalog/x.txt", "mutant", "m"),
 		"a helper of none of its tests": with("saga/a_test.go", "alone() {}", "alone() { _ = 1 }"),
-		"another test":                  with("saga/a_test.go", "help(t, 2)", "help(t, 3)"), "a test of another package": with("bus/b_test.go", "{}", "{ _ = 1 }"),
+		"another test":                  with("saga/a_test.go", "help(t, 2)", "help(t, 3)"),
+		"a test of another package":     with("bus/b_test.go", "{}", "{ _ = 1 }"),
 	} {
 		if key(changed, m) != before {
 			t.Errorf("after a change of %s it is another trial", what)
 		}
 	}
 	for what, changed := range map[string]map[string]string{
-		"the code": with("saga/saga.go", "saga", "saga // more"),
-		"the test": with("saga/a_test.go", "help(t, 1)", "help(t, 4)"), "a helper": with("saga/a_test.go", "int) {", "int) { _ = n;"),
+		"the code":             with("saga/saga.go", "saga", "saga // more"),
+		"the test":             with("saga/a_test.go", "help(t, 1)", "help(t, 4)"),
+		"a helper":             with("saga/a_test.go", "int) {", "int) { _ = n;"),
 		"a helper of a helper": with("saga/a_test.go", "other() {}", "other() { _ = 1 }"),
 	} {
 		if key(changed, m) == before {

@@ -55,7 +55,8 @@ func live(ctx context.Context) {
 		<-ctx.Done()
 		os.Exit(4)
 	case "is a parent":
-		if _, err := procs.Start(procs.Job{Name: "child", Variable: taskVariable, Task: task{}, Stdout: os.Stdout}); err != nil {
+		if _, err := procs.Start(procs.Job{Name: "child", Variable: taskVariable, Task: task{},
+			Stdout: os.Stdout}); err != nil {
 			os.Exit(6)
 		}
 	}
@@ -107,7 +108,8 @@ func TestAWorkerThatEndsByItselfIsAnErrorWithItsLastWords(t *testing.T) {
 		<-p.Ended()
 		p.Kill() // too late to be what ended it
 		err := p.Wait(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") || !strings.Contains(err.Error(), "the disk is full") {
+		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") ||
+			!strings.Contains(err.Error(), "the disk is full") {
 			t.Errorf("a worker that %s: %v", manner, err)
 		}
 	}

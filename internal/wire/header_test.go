@@ -148,7 +148,8 @@ func FuzzReadHeader(f *testing.F) {
 		`{"edda-intent":"reply"}`,
 		`{"edda-from":"shop","edda-instance":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab"}`, "{\"\xff\":\"\x00\"}",
 		`{"a":"b",}`,
-		`{"edda-manifest":"m","edda-run":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab","edda-fire-due":"2026-03-29T02:30:00+01:00","edda-fire-zone":"Europe/Berlin"}`,
+		`{"edda-manifest":"m","edda-run":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab",` +
+			`"edda-fire-due":"2026-03-29T02:30:00+01:00","edda-fire-zone":"Europe/Berlin"}`,
 		`{"edda-fire-zone":"../../etc/passwd"}`,
 		`{"edda-conversation":"0190b5a0-7b7c-7cc2-8d5e-0123456789ab","x":"\ud800"}`,
 	} {
