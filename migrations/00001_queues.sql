@@ -60,6 +60,13 @@ END $$;
 -- inserted, locked and deleted, and never updated. The name is made from a number, so that no text of a user becomes an
 -- identifier. The sizes are far beyond what send and the bus accept: they bound what a role that may insert can make a
 -- worker read.
+--
+-- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and
+-- when nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened to
+-- this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. turn is the due that
+-- the row had before it was claimed. cancelled is why its handler is to stop. deaths counts the processes that died
+-- with the message in hand, and deaths_alone those of them that had nothing else of the endpoint in hand; alone says
+-- that this claim has not. All are NULL in every other queue, where they take no space.
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -85,6 +92,13 @@ BEGIN
             kind         text COLLATE "C" NOT NULL CONSTRAINT queue_%2$s_kind_size CHECK (octet_length(kind) <= 255),
             header       bytea NOT NULL CONSTRAINT queue_%2$s_header_size CHECK (octet_length(header) <= 2097152),
             body         bytea NOT NULL CONSTRAINT queue_%2$s_body_size CHECK (octet_length(body) <= 16777216),
+            claim        int,
+            owner        uuid,
+            turn         timestamptz,
+            cancelled    text,
+            deaths       int,
+            deaths_alone int,
+            alone        boolean,
             CONSTRAINT queue_%2$s_pkey PRIMARY KEY (due, id)
         ) WITH (
             autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
@@ -95,4 +109,57 @@ BEGIN
         )$ddl$, :'schema', number);
     PERFORM :schema.grant_queue(number);
     RETURN number;
+END $$;
+
+-- What somebody has set for an endpoint while its programs run. Each process of the endpoint reads its row now and
+-- then, and whoever changes it tells them. A row that is not there says nothing: the endpoint runs with the numbers of
+-- its program.
+CREATE TABLE :schema.knob (
+    endpoint    text COLLATE "C" CONSTRAINT knob_pkey PRIMARY KEY
+        CONSTRAINT knob_endpoint_fkey REFERENCES :schema.queue (endpoint) ON DELETE CASCADE,
+    paused_at   timestamptz, -- null while it runs
+    reason      text NOT NULL DEFAULT '',
+    -- null is the program's own
+    concurrency int CONSTRAINT knob_concurrency_valid CHECK (concurrency BETWEEN 1 AND 10000)
+);
+
+-- How many messages wait in each of these queues, for metrics and tools. All counts stop at the limit: of ten million
+-- messages, only the first ones are read. A claimed message is due at the end of its lease, so the claimed ones are
+-- among the first that are not due. STABLE: all queues are read with the snapshot of the caller's statement. A queue
+-- whose table is gone is left out.
+CREATE FUNCTION :schema.queue_depths(queues int[], most bigint)
+RETURNS TABLE (queue int, ready bigint, delayed bigint, claimed bigint, parked bigint, oldest timestamptz)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    FOREACH queue IN ARRAY queues LOOP
+        CONTINUE WHEN to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL;
+        EXECUTE format($sql$
+            SELECT (SELECT count(*) FROM (SELECT FROM %1$I.queue_%2$s q WHERE q.due <= now() ORDER BY q.due,
+                q.id LIMIT $1) r),
+                   (SELECT count(*) FROM (SELECT FROM %1$I.queue_%2$s q WHERE q.due > now() ORDER BY q.due,
+                       q.id LIMIT $1) d),
+                   (SELECT count(c.owner) FROM (
+                       SELECT q.owner FROM %1$I.queue_%2$s q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 10000) c),
+                   (SELECT count(*) FROM (SELECT FROM %1$I.parked p WHERE p.queue = %2$s LIMIT $1) p),
+                   (SELECT q.due FROM %1$I.queue_%2$s q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT 1)
+            $sql$, :'schema', queue) USING most INTO ready, delayed, claimed, parked, oldest;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+-- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A
+-- queue whose table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a
+-- lane asks for the message that the lane waits for, which may have been written together with the lane's row, after
+-- the claim's own snapshot.
+CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    found boolean;
+BEGIN
+    IF to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %I.queue_%s q WHERE q.due = $1 AND q.id = $2)', :'schema',
+        queue) INTO found USING due, id;
+    RETURN found;
 END $$;

@@ -215,7 +215,7 @@ func TestUpAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := migrate.Up(t.Context(), pool, options)
-	if pg.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 3 (recoverability)") {
+	if pg.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 4 (dead_letters)") {
 		t.Fatalf("Up over a table that is in the way: %v", err)
 	}
 	if err := migrations.Check(t.Context(), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {

@@ -54,20 +54,3 @@ LANGUAGE sql AS $$
                 ELSE false END
     FROM (SELECT) one LEFT JOIN :schema.session s ON s.id = session_died.session
 $$;
-
--- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A
--- queue whose table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a
--- lane asks for the message that the lane waits for, which may have been written together with the lane's row, after
--- the claim's own snapshot.
-CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    found boolean;
-BEGIN
-    IF to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL THEN
-        RETURN false;
-    END IF;
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I.queue_%s q WHERE q.due = $1 AND q.id = $2)', :'schema',
-        queue) INTO found USING due, id;
-    RETURN found;
-END $$;

@@ -1,3 +1,12 @@
+-- Ids that callers chose themselves, kept for seven days so that a send repeated after an unknown outcome
+-- writes nothing twice. Not partitioned: an id must be unique over all days.
+CREATE TABLE :schema.sent_id (
+    id  uuid CONSTRAINT sent_id_pkey PRIMARY KEY,
+    sum bytea NOT NULL,
+    at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX sent_id_at_idx ON :schema.sent_id (at);
+
 -- What is kept for a time and then forgotten all at once: ids of messages that came from other systems (inbox), and
 -- copies of messages that were relayed to them (outbox). Each is a ring of four slots, a partition each. All writers
 -- write into one slot; a turn of the ring empties the oldest and makes it the one. So no row is deleted, nobody needs

@@ -44,27 +44,3 @@ CREATE TABLE :schema.parked (
     vacuum_index_cleanup = on, vacuum_truncate = off,
     toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000
 );
-
--- How many messages wait in each of these queues, for metrics and tools. All counts stop at the limit: of ten million
--- messages, only the first ones are read. A claimed message is due at the end of its lease, so the claimed ones are
--- among the first that are not due. STABLE: all queues are read with the snapshot of the caller's statement. A queue
--- whose table is gone is left out.
-CREATE FUNCTION :schema.queue_depths(queues int[], most bigint)
-RETURNS TABLE (queue int, ready bigint, delayed bigint, claimed bigint, parked bigint, oldest timestamptz)
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    FOREACH queue IN ARRAY queues LOOP
-        CONTINUE WHEN to_regclass(format('%I.queue_%s', :'schema', queue)) IS NULL;
-        EXECUTE format($sql$
-            SELECT (SELECT count(*) FROM (SELECT FROM %1$I.queue_%2$s q WHERE q.due <= now() ORDER BY q.due,
-                q.id LIMIT $1) r),
-                   (SELECT count(*) FROM (SELECT FROM %1$I.queue_%2$s q WHERE q.due > now() ORDER BY q.due,
-                       q.id LIMIT $1) d),
-                   (SELECT count(c.owner) FROM (
-                       SELECT q.owner FROM %1$I.queue_%2$s q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 10000) c),
-                   (SELECT count(*) FROM (SELECT FROM %1$I.parked p WHERE p.queue = %2$s LIMIT $1) p),
-                   (SELECT q.due FROM %1$I.queue_%2$s q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT 1)
-            $sql$, :'schema', queue) USING most INTO ready, delayed, claimed, parked, oldest;
-        RETURN NEXT;
-    END LOOP;
-END $$;

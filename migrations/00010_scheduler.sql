@@ -109,6 +109,7 @@ CREATE TABLE :schema.run (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
+
 -- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, one run of each due time,
 -- and one open activation.
 CREATE UNIQUE INDEX run_entry_idx ON :schema.run (manifest_id)
@@ -118,6 +119,7 @@ CREATE UNIQUE INDEX run_activation_idx ON :schema.run (manifest_id) WHERE origin
 CREATE INDEX run_waiting_idx ON :schema.run (ready, id) WHERE state = 'waiting';
 CREATE INDEX run_queued_idx ON :schema.run (group_id, priority DESC, ready, id) WHERE state = 'queued';
 CREATE INDEX run_active_idx ON :schema.run (group_id) WHERE state = 'active';
+
 -- never that of a group's runs
 CREATE INDEX run_deadline_idx ON :schema.run (deadline, id) WHERE state = 'active' AND deadline IS NOT NULL;
 CREATE INDEX run_beat_idx ON :schema.run (beat, id) WHERE state = 'active' AND beat IS NOT NULL;

@@ -1,19 +1,40 @@
--- What somebody has set for an endpoint while its programs run. Each process of the endpoint reads its row now and
--- then, and whoever changes it tells them. A row that is not there says nothing: the endpoint runs with the numbers of
--- its program.
-CREATE TABLE :schema.knob (
-    endpoint    text COLLATE "C" CONSTRAINT knob_pkey PRIMARY KEY
-        CONSTRAINT knob_endpoint_fkey REFERENCES :schema.queue (endpoint) ON DELETE CASCADE,
-    paused_at   timestamptz, -- null while it runs
-    reason      text NOT NULL DEFAULT '',
-    -- null is the program's own
-    concurrency int CONSTRAINT knob_concurrency_valid CHECK (concurrency BETWEEN 1 AND 10000)
+-- Dead letters: messages that are not tried again until an operator acts. The row has a key of its own, since one
+-- message may become a dead letter more than once, and no constraint that the data of a message could break.
+--
+-- error_group is a short name for the endpoint, the kind and the shape of the error. It is computed when the letter is
+-- written. A row that is inserted by hand, without one, is in the group 'old'.
+CREATE TABLE :schema.dead_letter (
+    id           bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT dead_letter_pkey PRIMARY KEY,
+    endpoint     text COLLATE "C" NOT NULL,
+    message_id   uuid NOT NULL,
+    kind         text COLLATE "C" NOT NULL,
+    header       bytea NOT NULL,
+    body         bytea NOT NULL,
+    attempts     int NOT NULL,
+    conflicts    int NOT NULL,
+    reason       text NOT NULL,
+    error        text NOT NULL,
+    sent         timestamptz,
+    first_failed timestamptz,
+    died         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    error_group  text COLLATE "C" NOT NULL DEFAULT 'old'
 );
-
--- The group of a dead letter is a short name for its endpoint, its kind and the shape of its error. It is computed when
--- the letter is written. A letter from before that is in the group 'old'.
-ALTER TABLE :schema.dead_letter ADD COLUMN error_group text COLLATE "C" NOT NULL DEFAULT 'old';
+CREATE INDEX dead_letter_message_idx ON :schema.dead_letter (message_id);
+CREATE INDEX dead_letter_endpoint_idx ON :schema.dead_letter (endpoint, id);
 CREATE INDEX dead_letter_group_idx ON :schema.dead_letter (error_group, id);
+
+-- Messages that were consumed without effect, and why.
+CREATE TABLE :schema.discarded (
+    id         bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT discarded_pkey PRIMARY KEY,
+    endpoint   text COLLATE "C" NOT NULL,
+    message_id uuid NOT NULL,
+    kind       text COLLATE "C" NOT NULL,
+    saga       text COLLATE "C" NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    reason     text NOT NULL,
+    at         timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX discarded_at_idx ON :schema.discarded (at);
 
 -- The retry, or the discarding, of many dead letters: those that a filter chooses, up to the last that there was when
 -- the job was made. It goes on from mark, which moves in the transaction that ends the letters below it.
