@@ -35,7 +35,7 @@ var (
 		"bench":     32,
 		"bus":       96,
 		"cmd/edda":  27,
-		"scheduler": 49,
+		"scheduler": 41,
 	}
 	tooManyMethods = map[string]int{
 		"bus Bus":                          106,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -55,7 +56,7 @@ func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done B
 // schedule is when a manifest is due.
 type schedule struct {
 	id       int64
-	plan     *plan
+	plan     *plan.Plan
 	due      time.Time // zero: none
 	orphaned bool
 	now      time.Time
@@ -73,8 +74,8 @@ func (s *Store) schedule(ctx context.Context, db queryer, name string) (m schedu
 	if due != nil {
 		m.due = *due
 	}
-	d, known := readDefinition(text)
-	if m.plan, err = d.compile(); err != nil || !known {
+	d, known := plan.Read([]byte(text))
+	if m.plan, err = d.Compile(); err != nil || !known {
 		if err == nil {
 			err = errors.New("it has fields that this one does not know")
 		}
@@ -91,23 +92,9 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 			until = end
 		}
 	}
-	anchor := m.due
-	if anchor.IsZero() {
-		anchor = until
-	}
-	if every := m.plan.Rule.Every; every > 0 && anchor.After(p.From) { // a grid begins at its anchor
-		anchor = anchor.Add(-(anchor.Sub(p.From)/every + 1) * every)
-	}
-	slots := m.plan.slots(anchor)
-	if slots == nil {
+	times, next, ok := m.plan.Fill(m.due, p.From, until, p.Max)
+	if !ok {
 		return nil, next, errors.New("no clock decides when it is due, so there is nothing to fill: trigger it instead")
-	}
-	for t := m.plan.open(slots.after(stored(p.From).Add(-time.Microsecond))); !t.IsZero() &&
-		t.Before(until); t = m.plan.open(slots.after(t)) {
-		if len(times) == p.Max {
-			return times, t, nil
-		}
-		times = append(times, t)
 	}
 	return times, next, nil
 }
@@ -164,6 +151,6 @@ func (m schedule) next(n int) []time.Time {
 	if m.due.IsZero() {
 		return nil
 	}
-	due := m.due.In(m.plan.zone())
-	return append([]time.Time{due}, m.plan.next(due, n-1)...)
+	due := m.due.In(m.plan.Zone())
+	return append([]time.Time{due}, m.plan.Next(due, n-1)...)
 }

@@ -5,27 +5,33 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 )
 
 const (
-	maxManifestName = 127
-	maxPriority     = 31
-	maxRetries      = 100
+	clipped     = 127 // bytes of a name in an error
+	maxPriority = 31
+	maxRetries  = 100
 )
 
-// check tells what is wrong with a manifest: the field, and what it may be. A manifest without a fault compiles.
-func (m Manifest) check() error {
-	if err := checkName(m.Name); err != nil {
-		return fmt.Errorf("manifest %q: Name: %w", clip(m.Name), err)
+// compile checks a manifest and returns its plan. An error names the manifest, the field, and what it may be.
+func (m Manifest) compile() (*plan.Plan, error) {
+	if err := plan.CheckName(m.Name); err != nil {
+		return nil, fmt.Errorf("manifest %q: Name: %w", clip(m.Name), err)
 	}
-	if err := m.fault(); err != nil {
-		return fmt.Errorf("manifest %s: %w", m.Name, err)
+	err := m.check()
+	if err == nil {
+		var p *plan.Plan
+		if p, err = m.definition().Compile(); err == nil {
+			return p, nil
+		}
 	}
-	return nil
+	return nil, fmt.Errorf("manifest %s: %w", m.Name, err)
 }
 
-func (m Manifest) fault() error {
+// check checks everything except the name and the definition.
+func (m Manifest) check() error {
 	if m.Message == nil {
 		return errors.New("Message: it is not set")
 	}
@@ -33,15 +39,14 @@ func (m Manifest) fault() error {
 		return fmt.Errorf("Message: kind: %w", err)
 	}
 	if m.Group != "" {
-		if err := checkName(m.Group); err != nil {
+		if err := plan.CheckName(m.Group); err != nil {
 			return fmt.Errorf("Group: %w", err)
 		}
 	}
 	if err := m.checkNumbers(); err != nil {
 		return err
 	}
-	d := m.definition()
-	if (d.Rule.Kind == afterRule || d.Rule.Kind == dormantRule) && d.Rule.Parent == m.Name {
+	if rule := m.definition().Rule; (rule.Kind == plan.After || rule.Kind == plan.Dormant) && rule.Parent == m.Name {
 		return errors.New("When: it names the manifest itself")
 	}
 	for i, e := range m.Exclude {
@@ -49,20 +54,19 @@ func (m Manifest) fault() error {
 			return fmt.Errorf("Exclude[%d]: Of: want times of day from 00:00:00 to 23:59:59", i)
 		}
 	}
-	_, err := d.compile()
-	return err
+	return nil
 }
 
 func (m Manifest) checkNumbers() error {
 	switch {
-	case m.Timeout != 0 && m.Timeout != NoTimeout && (m.Timeout < time.Second || m.Timeout > longest):
-		return fmt.Errorf("Timeout: %v: want 0, %v to %v, or NoTimeout", m.Timeout, time.Second, longest)
+	case m.Timeout != 0 && m.Timeout != NoTimeout && (m.Timeout < time.Second || m.Timeout > plan.Longest):
+		return fmt.Errorf("Timeout: %v: want 0, %v to %v, or NoTimeout", m.Timeout, time.Second, plan.Longest)
 	case m.Retries < -1 || m.Retries > maxRetries:
 		return fmt.Errorf("Retries: %d: want -1 to %d", m.Retries, maxRetries)
-	case m.RetryDelay < 0 || m.RetryDelay > longest:
-		return fmt.Errorf("RetryDelay: %v: want 0 to %v", m.RetryDelay, longest)
-	case m.RetryMost < 0 || m.RetryMost > longest:
-		return fmt.Errorf("RetryMost: %v: want 0 to %v", m.RetryMost, longest)
+	case m.RetryDelay < 0 || m.RetryDelay > plan.Longest:
+		return fmt.Errorf("RetryDelay: %v: want 0 to %v", m.RetryDelay, plan.Longest)
+	case m.RetryMost < 0 || m.RetryMost > plan.Longest:
+		return fmt.Errorf("RetryMost: %v: want 0 to %v", m.RetryMost, plan.Longest)
 	case m.Priority < 0 || m.Priority > maxPriority:
 		return fmt.Errorf("Priority: %d: want 0 to %d", m.Priority, maxPriority)
 	}
@@ -90,23 +94,9 @@ func (m Manifest) filled() Manifest {
 	return m
 }
 
-// checkName is the rule for names of manifests and groups: [a-z][a-z0-9_./-]{0,126}.
-func checkName(name string) error {
-	ok := name != "" && len(name) <= maxManifestName && name[0] >= 'a' && name[0] <= 'z'
-	for i := 0; ok && i < len(name); i++ {
-		c := name[i]
-		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '/' || c == '-'
-	}
-	if !ok {
-		return fmt.Errorf("name of %d bytes: want 1 to %d of a-z, 0-9, dot, dash, slash and underscore, beginning "+
-			"with a letter", len(name), maxManifestName)
-	}
-	return nil
-}
-
 func clip(s string) string {
-	if len(s) > maxManifestName {
-		return s[:maxManifestName] + "…"
+	if len(s) > clipped {
+		return s[:clipped] + "…"
 	}
 	return s
 }

@@ -27,7 +27,7 @@ func columnsOf(owner string, now time.Time, rows []toWrite) []any {
 		delays[i], mosts[i], timeouts[i] = r.retryDelay.Microseconds(), r.retryMost.Microseconds(),
 			r.timeout.Microseconds()
 		bodies[i] = r.body
-		if due := r.plan.first(now); r.afresh && !due.IsZero() {
+		if due := r.plan.First(now); r.afresh && !due.IsZero() {
 			dues[i] = &due
 		}
 	}

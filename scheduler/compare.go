@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -174,19 +175,11 @@ func scanStored(rows pgx.CollectableRow) (m standing, err error) {
 		&m.retries, &delay, &most, &timeout,
 		&m.kind, &m.sum, &m.stopped, &m.orphaned, &m.due)
 	m.retryDelay, m.retryMost, m.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
-	m.definition, m.known = readDefinition(text)
+	m.definition, m.known = plan.Read([]byte(text))
 	return m, err
 }
 
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-// readDefinition tells too whether all of the text is known to this program: one that a newer program wrote may not be.
-func readDefinition(text string) (d definition, known bool) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
-	known = decoder.Decode(&d) == nil
-	return d, known
-}
 
 func (c *comparison) addManifests(d declaration, found map[string]standing) (faults []error) {
 	declared := make(map[string]bool, len(d.rows))
@@ -222,7 +215,7 @@ func (c *comparison) addManifests(d declaration, found map[string]standing) (fau
 func (m standing) differs(r row, owner string) (what []string) {
 	sum := sha256.Sum256(r.body)
 	rest, restNow := m.definition, r.definition
-	rest.Rule, restNow.Rule = rule{}, rule{}
+	rest.Rule, restNow.Rule = plan.Rule{}, plan.Rule{}
 	for _, field := range []struct {
 		name    string
 		differs bool
@@ -253,13 +246,15 @@ func (m standing) begins(r row) bool {
 	if !sameRule(m.definition.Rule, r.definition.Rule) {
 		return true
 	}
-	over := m.due == nil && (r.definition.Rule.Kind == cronRule || r.definition.Rule.Kind == everyRule)
+	over := m.due == nil && (r.definition.Rule.Kind == plan.Cron || r.definition.Rule.Kind == plan.Every)
 	return over && !sameText(m.definition, r.definition)
 }
 
-func sameRule(a, b rule) bool { return a.At.Equal(b.At) && sameText(withoutTime(a), withoutTime(b)) }
+func sameRule(a, b plan.Rule) bool {
+	return a.At.Equal(b.At) && sameText(withoutTime(a), withoutTime(b))
+}
 
-func withoutTime(r rule) rule {
+func withoutTime(r plan.Rule) plan.Rule {
 	r.At = time.Time{}
 	return r
 }

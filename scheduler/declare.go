@@ -1,12 +1,12 @@
 package scheduler
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -19,9 +19,9 @@ const (
 type row struct {
 	name, group, parent   string
 	follows               bool
-	definition            definition
+	definition            plan.Definition
 	text                  []byte // of the definition
-	plan                  *plan
+	plan                  *plan.Plan
 	priority, retries     int
 	overlap, stopped      bool
 	retryDelay, retryMost time.Duration
@@ -31,7 +31,7 @@ type row struct {
 }
 
 func checkOwner(owner string) error {
-	if err := checkName(owner); err != nil {
+	if err := plan.CheckName(owner); err != nil {
 		return fmt.Errorf("owner: %w; it is the name of the program that declares, the same in all of its processes",
 			err)
 	}
@@ -68,34 +68,36 @@ func some(faults []error) error {
 }
 
 func (s *Store) row(m Manifest) (r row, err error) {
-	if err := m.check(); err != nil {
+	p, err := m.compile()
+	if err != nil {
 		return row{}, err
 	}
 	kind, body, err := s.encode(m.Message)
 	if err != nil {
 		return row{}, fmt.Errorf("manifest %s: Message: %w", m.Name, err)
 	}
-	m.RetryMost = cmp.Or(m.RetryMost, max(time.Hour, m.RetryDelay))
 	m = m.filled()
 	r = row{
-		name: m.Name, group: m.Group, definition: m.definition(), priority: m.Priority, overlap: m.Overlap,
-		stopped: m.Paused,
+		name: m.Name, group: m.Group, plan: p, priority: m.Priority, overlap: m.Overlap, stopped: m.Paused,
 		retries: m.Retries, retryDelay: m.RetryDelay, retryMost: m.RetryMost, timeout: m.Timeout, kind: kind,
 		body: body,
 	}
+	r.define(m.definition())
 	if r.timeout == NoTimeout {
 		r.timeout = 0
-	}
-	if kind := r.definition.Rule.Kind; kind == afterRule || kind == dormantRule {
-		r.parent, r.follows = r.definition.Rule.Parent, kind == afterRule
-	}
-	if r.plan, err = r.definition.compile(); err != nil {
-		return row{}, fmt.Errorf("manifest %s: %w", m.Name, err)
 	}
 	if r.text, err = json.Marshal(r.definition); err != nil {
 		return row{}, fmt.Errorf("manifest %s: write its definition: %w", m.Name, err)
 	}
 	return r, nil
+}
+
+// define sets the definition, and what follows from it.
+func (r *row) define(d plan.Definition) {
+	r.definition = d
+	if d.Rule.Kind == plan.After || d.Rule.Kind == plan.Dormant {
+		r.parent, r.follows = d.Rule.Parent, d.Rule.Kind == plan.After
+	}
 }
 
 // encode checks a message as the bus will, and sooner.
@@ -145,7 +147,7 @@ func groupRows(groups []Group) ([]groupRow, error) {
 }
 
 func (g Group) check() error {
-	switch err := checkName(g.Name); {
+	switch err := plan.CheckName(g.Name); {
 	case err != nil:
 		return err
 	case g.Max < 0 || g.Max > mostCap:

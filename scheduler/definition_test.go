@@ -2,12 +2,27 @@ package scheduler
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 )
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func valid(m Manifest) Manifest {
+	m.Name, m.Message = "m", saga.Raw{Name: "go"}
+	return m
+}
 
 func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 	t.Parallel()
@@ -72,7 +87,7 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 		if c.m.Message == nil {
 			c.m.Message = saga.Raw{Name: "go"}
 		}
-		err := c.m.check()
+		_, err := c.m.compile()
 		if err == nil {
 			t.Errorf("no fault in %+v, want one with %q", c.m, c.want)
 			continue
@@ -84,12 +99,12 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "A", "1a", "a b", "ä", strings.Repeat("a", 128)} {
-		if err := (Manifest{Name: name, When: every, Message: saga.Raw{Name: "go"}}).check(); err == nil ||
+		if _, err := (Manifest{Name: name, When: every, Message: saga.Raw{Name: "go"}}).compile(); err == nil ||
 			!strings.Contains(err.Error(), "Name: name of") {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
-	if err := (Manifest{Name: "m", When: every}).check(); err == nil || !strings.Contains(err.Error(), "Message") {
+	if _, err := (Manifest{Name: "m", When: every}).compile(); err == nil || !strings.Contains(err.Error(), "Message") {
 		t.Errorf("no message: %v", err)
 	}
 }
@@ -118,15 +133,17 @@ func TestDefinitionAsItIsStored(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	compiled(t, m)
+	if _, err := m.compile(); err != nil {
+		t.Error(err)
+	}
 
 	for _, broken := range []string{`{}`, `{"rule":{"kind":"moon"}}`, `{"rule":{"kind":"every"}}`,
 		`{"rule":{"kind":"every","every":1000000000},"exclude":[{"start":"1"}]}`} {
-		var d definition
+		var d plan.Definition
 		if err := json.Unmarshal([]byte(broken), &d); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.compile(); err == nil {
+		if _, err := d.Compile(); err == nil {
 			t.Errorf("%s compiles", broken)
 		}
 	}
@@ -140,5 +157,39 @@ func TestDefaults(t *testing.T) {
 	}
 	if f = (Manifest{Retries: -1, Timeout: NoTimeout}).filled(); f.Retries != 0 || f.Timeout != NoTimeout {
 		t.Errorf("none: %+v", f)
+	}
+}
+
+func TestOccurrences(t *testing.T) {
+	t.Parallel()
+	from, until := at("2026-03-01T00:00:00Z"), at("2026-03-02T00:00:00Z")
+	noon := []Exclusion{{Of: Window{TimeOfDay{12, 0, 0}, TimeOfDay{13, 0, 0}}}}
+	for _, c := range []struct {
+		m    Manifest
+		want int
+	}{
+		{Manifest{When: Cron("0 * * * *", "UTC")}, 24}, // midnight is of the day that it begins
+		{Manifest{When: Every(time.Hour)}, 24},
+		{Manifest{When: Every(10 * time.Minute), Exclude: noon}, 138},
+		{Manifest{When: Every(time.Hour), Expires: at("2026-03-01T10:00:00Z")}, 10},
+		{Manifest{When: Every(time.Second), Expires: at("2026-03-01T00:01:00Z")}, 60},
+		{Manifest{When: Once(from)}, 1},
+		{Manifest{When: Once(until)}, 0},
+		{Manifest{When: After("x")}, 0},
+	} {
+		due, err := Occurrences(valid(c.m), from, until)
+		if err != nil || len(due) != c.want {
+			t.Errorf("%+v: %d due times, %v, want %d", c.m.When, len(due), err, c.want)
+		}
+	}
+	_, err := Occurrences(valid(Manifest{When: Cron("* * * * * *", "UTC")}), from, from.AddDate(9, 0, 0))
+	if !errors.Is(err, ErrTooMany) {
+		t.Errorf("too many: %v", err)
+	}
+	if _, err := Next(valid(Manifest{When: Every(time.Second)}), from, MaxOccurrences+1); err == nil {
+		t.Error("Next gave more than the most")
+	}
+	if _, err := Next(Manifest{}, from, 1); err == nil {
+		t.Error("Next gave due times of a manifest with faults")
 	}
 }

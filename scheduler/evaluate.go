@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -179,24 +179,16 @@ func (s *Scheduler) setAside(f firing, err error) {
 }
 
 func (f firing) decide(now time.Time) (decision, error) {
-	p, err := readPlan(f.definition)
+	p, err := plan.Parse(f.definition)
 	if err != nil {
 		return decision{}, err
 	}
-	v := p.decide(f.due, now)
-	d := decision{firing: f, fire: v.fire, next: v.next}
-	if !v.fire.IsZero() {
-		d.run, d.ready = newRunID(), v.fire.Add(p.jitter(f.name, v.fire))
+	v := p.Decide(f.due, now)
+	d := decision{firing: f, fire: v.Fire, next: v.Next}
+	if !v.Fire.IsZero() {
+		d.run, d.ready = newRunID(), v.Fire.Add(p.Jitter(f.name, v.Fire))
 	}
 	return d, nil
-}
-
-func readPlan(text []byte) (*plan, error) {
-	var d definition
-	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fmt.Errorf("read its definition: %w", err)
-	}
-	return d.compile()
 }
 
 // queue writes what was decided. When the database refuses some of it, each manifest it refuses is found and left out:

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -35,19 +36,19 @@ type groupFile struct {
 }
 
 type manifestFile struct {
-	Name       string     `json:"name"`
-	Definition definition `json:"definition"`
-	Group      string     `json:"group,omitempty"`
-	Priority   int        `json:"priority,omitempty"`
-	Overlap    bool       `json:"overlap,omitempty"`
-	Paused     bool       `json:"paused,omitempty"`
-	Retries    int        `json:"retries"`
-	RetryDelay string     `json:"retry_delay"`
-	RetryMost  string     `json:"retry_most"`
-	Timeout    string     `json:"timeout,omitempty"` // none when it is left out
-	Kind       string     `json:"kind"`
-	Text       *string    `json:"body,omitempty"`
-	Bytes      []byte     `json:"body_base64,omitempty"` // of a body that is no text
+	Name       string          `json:"name"`
+	Definition plan.Definition `json:"definition"`
+	Group      string          `json:"group,omitempty"`
+	Priority   int             `json:"priority,omitempty"`
+	Overlap    bool            `json:"overlap,omitempty"`
+	Paused     bool            `json:"paused,omitempty"`
+	Retries    int             `json:"retries"`
+	RetryDelay string          `json:"retry_delay"`
+	RetryMost  string          `json:"retry_most"`
+	Timeout    string          `json:"timeout,omitempty"` // none when it is left out
+	Kind       string          `json:"kind"`
+	Text       *string         `json:"body,omitempty"`
+	Bytes      []byte          `json:"body_base64,omitempty"` // of a body that is no text
 }
 
 // MarshalDeclaration writes a declaration as JSON, its defaults filled in and its messages encoded with codec, so that
@@ -130,22 +131,20 @@ func readDeclaration(text []byte) (d declaration, err error) {
 
 func (f manifestFile) row() (r row, err error) {
 	r = row{
-		name: f.Name, definition: f.Definition, group: f.Group, priority: f.Priority, overlap: f.Overlap,
+		name: f.Name, group: f.Group, priority: f.Priority, overlap: f.Overlap,
 		stopped: f.Paused,
 		retries: f.Retries, kind: f.Kind, body: f.Bytes,
 	}
 	if f.Text != nil {
 		r.body = []byte(*f.Text)
 	}
-	if kind := r.definition.Rule.Kind; kind == afterRule || kind == dormantRule {
-		r.parent, r.follows = r.definition.Rule.Parent, kind == afterRule
-	}
+	r.define(f.Definition)
 	var delayErr, mostErr, timeoutErr error
 	r.retryDelay, delayErr = time.ParseDuration(f.RetryDelay)
 	r.retryMost, mostErr = time.ParseDuration(f.RetryMost)
 	if f.Timeout != "" {
 		r.timeout, timeoutErr = time.ParseDuration(f.Timeout)
 	}
-	r.plan, err = r.definition.compile()
-	return r, errors.Join(checkName(f.Name), delayErr, mostErr, timeoutErr, err)
+	r.plan, err = f.Definition.Compile()
+	return r, errors.Join(plan.CheckName(f.Name), delayErr, mostErr, timeoutErr, err)
 }

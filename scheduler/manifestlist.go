@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -25,47 +26,46 @@ const (
 
 // ManifestInfo is how a manifest stands, by the database's clock. Moments that are not there are zero.
 type ManifestInfo struct {
-	Name, Owner   string
-	Version       int64  // grows with each change of the declaration
-	Schedule      string // its When, in words
-	Parent        string // of After and Dormant
-	NoParent      bool   // there is no manifest of that name any more
-	ParentFired   time.Time
-	Definition    []byte // JSON, as it is stored
-	Group         string
-	GroupMax      int // 0 is no cap
-	GroupActive   int // runs, counted up to the cap
-	GroupPaused   time.Time
-	GroupReason   string
-	Priority      int
-	Overlap       bool
-	Retries       int
-	RetryDelay    time.Duration
-	RetryMost     time.Duration
-	Timeout       time.Duration // 0 is none
-	Kind          string
-	Body          []byte // of Manifest alone
-	Stopped       bool   // by its declaration
-	Paused        time.Time
-	Reason        string // of the pause
-	Orphaned      time.Time
-	Live          bool
-	State         ManifestState
-	Due           time.Time // its next firing, in its zone
-	Run           saga.ID   // the scheduled run that is open
-	RunState      RunState
-	RunReady      time.Time
-	Held          saga.ID // the dead run
-	HeldError     string
-	Successes     int64
-	Fired         time.Time // when its last scheduled run was queued
-	Succeeded     time.Time
-	Created       time.Time
-	Changed       time.Time
-	Now           time.Time // the database's clock when it was read
-	rule          rule
-	misread       string // what is wrong with the definition
-	misfirePolicy Misfire
+	Name, Owner string
+	Version     int64  // grows with each change of the declaration
+	Schedule    string // its When, in words
+	Parent      string // of After and Dormant
+	NoParent    bool   // there is no manifest of that name any more
+	ParentFired time.Time
+	Definition  []byte // JSON, as it is stored
+	Group       string
+	GroupMax    int // 0 is no cap
+	GroupActive int // runs, counted up to the cap
+	GroupPaused time.Time
+	GroupReason string
+	Priority    int
+	Overlap     bool
+	Retries     int
+	RetryDelay  time.Duration
+	RetryMost   time.Duration
+	Timeout     time.Duration // 0 is none
+	Kind        string
+	Body        []byte // of Manifest alone
+	Stopped     bool   // by its declaration
+	Paused      time.Time
+	Reason      string // of the pause
+	Orphaned    time.Time
+	Live        bool
+	State       ManifestState
+	Due         time.Time // its next firing, in its zone
+	Run         saga.ID   // the scheduled run that is open
+	RunState    RunState
+	RunReady    time.Time
+	Held        saga.ID // the dead run
+	HeldError   string
+	Successes   int64
+	Fired       time.Time // when its last scheduled run was queued
+	Succeeded   time.Time
+	Created     time.Time
+	Changed     time.Time
+	Now         time.Time // the database's clock when it was read
+	rule        plan.Rule
+	misread     string // what is wrong with the definition
 }
 
 // ManifestFilter chooses manifests. The zero value is all.
@@ -158,10 +158,9 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 
 // define reads the definition. One of another release is shown as far as it can be read.
 func (m *ManifestInfo) define(text string) {
-	d, known := readDefinition(text)
-	m.Definition, m.rule, m.misfirePolicy, m.Parent, m.Schedule = []byte(text), d.Rule, d.Misfire, d.Rule.Parent,
-		d.Rule.String()
-	p, err := d.compile()
+	d, known := plan.Read([]byte(text))
+	m.Definition, m.rule, m.Parent, m.Schedule = []byte(text), d.Rule, d.Rule.Parent, d.Rule.String()
+	p, err := d.Compile()
 	switch {
 	case err != nil:
 		m.misread = err.Error()
@@ -169,6 +168,6 @@ func (m *ManifestInfo) define(text string) {
 		m.misread = "it has fields that this release does not know"
 	}
 	if err == nil && !m.Due.IsZero() {
-		m.Due = m.Due.In(p.zone())
+		m.Due = m.Due.In(p.Zone())
 	}
 }

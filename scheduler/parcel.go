@@ -3,10 +3,10 @@ package scheduler
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -223,14 +223,7 @@ func (p *parcel) postpone(claims []claim) {
 
 // fire is what the message says of its firing. The due time is told in the zone of the manifest.
 func (c claim) fire() saga.Fire {
-	zone := time.UTC
-	var d definition
-	if err := json.Unmarshal(c.definition, &d); err == nil && d.Rule.Zone != "" {
-		if known, err := loadZone(d.Rule.Zone); err == nil { // the moment is the same in any
-			zone = known
-		}
-	}
-	return saga.Fire{Manifest: c.manifest, Run: c.id, Attempt: c.attempt + 1, Due: c.due.In(zone)}
+	return saga.Fire{Manifest: c.manifest, Run: c.id, Attempt: c.attempt + 1, Due: c.due.In(plan.ZoneOf(c.definition))}
 }
 
 // mark makes the runs active, and writes their attempts.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -25,8 +26,8 @@ func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message
 	kind, body, err := s.input(input)
 	switch {
 	case err != nil:
-	case o.Delay < 0 || o.Delay > longest:
-		err = fmt.Errorf("Delay: %v: want 0 to %v", o.Delay, longest)
+	case o.Delay < 0 || o.Delay > plan.Longest:
+		err = fmt.Errorf("Delay: %v: want 0 to %v", o.Delay, plan.Longest)
 	case o.Priority < 0 || o.Priority > maxPriority:
 		err = fmt.Errorf("Priority: %d: want 0 to %d", o.Priority, maxPriority)
 	default:

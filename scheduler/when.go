@@ -1,30 +1,17 @@
 package scheduler
 
-import "time"
+import (
+	"time"
 
-// When says at which moments a manifest is due. It is sealed: Cron, Every, Once, OnDemand, After and Dormant make one.
-type When interface{ rule() rule }
-
-// rule is a When as it is stored in manifest.definition. Kind is one of the constants below.
-type rule struct {
-	Kind   string        `json:"kind"`
-	Expr   string        `json:"expr,omitempty"` // cron: five fields, or six with seconds first, or a @name
-	Zone   string        `json:"zone,omitempty"` // cron: an IANA name
-	Every  time.Duration `json:"every,omitempty"`
-	At     time.Time     `json:"at,omitzero"`
-	Parent string        `json:"parent,omitempty"` // after and dormant
-}
-
-const (
-	cronRule     = "cron"
-	everyRule    = "every"
-	onceRule     = "once"
-	onDemandRule = "on_demand"
-	afterRule    = "after"
-	dormantRule  = "dormant"
+	"github.com/edda-go/edda/internal/plan"
 )
 
-func (r rule) rule() rule { return r }
+// When says at which moments a manifest is due. It is sealed: Cron, Every, Once, OnDemand, After and Dormant make one.
+type When interface{ rule() plan.Rule }
+
+type when struct{ plan.Rule }
+
+func (w when) rule() plan.Rule { return w.Rule }
 
 // Cron is due when the wall clock of zone matches expr: five fields (minute, hour, day of month, month, weekday), six
 // with the seconds first, or a name like @daily. Where both days are restricted, one of them is enough. The zone is an
@@ -41,20 +28,20 @@ func (r rule) rule() rule { return r }
 //     time.
 //
 // The first due time is the first after the declaration.
-func Cron(expr, zone string) When { return rule{Kind: cronRule, Expr: expr, Zone: zone} }
+func Cron(expr, zone string) When { return when{plan.Rule{Kind: plan.Cron, Expr: expr, Zone: zone}} }
 
 // Every is due at once when it is declared first, and then each d of elapsed time, from 1 s to ten years. However late
 // a run begins, the due times stay on that grid.
-func Every(d time.Duration) When { return rule{Kind: everyRule, Every: d} }
+func Every(d time.Duration) When { return when{plan.Rule{Kind: plan.Every, Every: d}} }
 
 // Once is due at t, one time. A time that has passed is a due time that was missed: Manifest.Misfire decides.
-func Once(t time.Time) When { return rule{Kind: onceRule, At: t} }
+func Once(t time.Time) When { return when{plan.Rule{Kind: plan.Once, At: t}} }
 
 // OnDemand is due only when somebody triggers it.
-func OnDemand() When { return rule{Kind: onDemandRule} }
+func OnDemand() When { return when{plan.Rule{Kind: plan.OnDemand}} }
 
 // After is due each time the manifest of that name succeeded.
-func After(manifest string) When { return rule{Kind: afterRule, Parent: manifest} }
+func After(manifest string) When { return when{plan.Rule{Kind: plan.After, Parent: manifest}} }
 
 // Dormant is due only when a handler of a run of parent activates it, with a message of its own.
-func Dormant(parent string) When { return rule{Kind: dormantRule, Parent: parent} }
+func Dormant(parent string) When { return when{plan.Rule{Kind: plan.Dormant, Parent: parent}} }

@@ -3,26 +3,9 @@ package scheduler
 import (
 	"fmt"
 	"time"
-)
 
-// String says when, in words.
-func (r rule) String() string {
-	switch r.Kind {
-	case cronRule:
-		return fmt.Sprintf("cron %s %s", r.Expr, r.Zone)
-	case everyRule:
-		return "every " + r.Every.String()
-	case onceRule:
-		return "once at " + r.At.UTC().Format(time.RFC3339)
-	case onDemandRule:
-		return "on demand"
-	case afterRule:
-		return "after " + r.Parent
-	case dormantRule:
-		return "dormant under " + r.Parent
-	}
-	return r.Kind
-}
+	"github.com/edda-go/edda/internal/plan"
+)
 
 // Waits says in sentences why the manifest does not fire at this moment: each reason there is, what somebody has to do
 // about first. A manifest that is live and has nothing due yet gets the sentence that says so.
@@ -78,11 +61,11 @@ func (m ManifestInfo) waitsForDue() string {
 		return fmt.Sprintf(`It is due since %s, and no server has looked: does one run? "edda lease list" shows who evaluates.`, stamp(m.Due))
 	}
 	switch m.rule.Kind {
-	case onDemandRule:
+	case plan.OnDemand:
 		return "It fires when somebody triggers it, and no clock decides that."
-	case dormantRule:
+	case plan.Dormant:
 		return fmt.Sprintf("It fires when a run of %s activates it.%s", m.Parent, m.orphanOf())
-	case afterRule:
+	case plan.After:
 		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent,
 			or(stamp(m.ParentFired), "never"), m.orphanOf())
 	}

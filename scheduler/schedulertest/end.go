@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -15,7 +16,7 @@ func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, schedule
 func (s *Schedule) Fail(f Firing) (current bool) {
 	s.t.Helper()
 	r := s.runOf(f)
-	if r.attempt > r.manifest.plan.Retries {
+	if r.attempt > r.manifest.retries {
 		return s.close(f, scheduler.RunDead)
 	}
 	return s.close(f, scheduler.RunWaiting)
@@ -105,14 +106,14 @@ func (s *Schedule) end(r *run, to scheduler.RunState) {
 
 // backOff is the pause after an attempt that failed.
 func backOff(m *manifest, attempt int) time.Duration {
-	pause := m.plan.RetryDelay
+	pause := m.retryDelay
 	for range attempt - 1 {
-		if pause >= m.plan.RetryMost {
+		if pause >= m.retryMost {
 			break
 		}
 		pause *= 2
 	}
-	return min(pause, m.plan.RetryMost)
+	return min(pause, m.retryMost)
 }
 
 // follow makes due what follows m, for the moment that its run was due.
@@ -121,7 +122,7 @@ func (s *Schedule) follow(m *manifest, due time.Time) {
 		due = s.now
 	}
 	for _, f := range s.manifests {
-		if f.plan.Follows && f.plan.Parent == m.Name && f.due.Before(due) {
+		if f.plan.Rule.Kind == plan.After && f.plan.Rule.Parent == m.Name && f.due.Before(due) {
 			f.due = due
 		}
 	}

@@ -126,8 +126,8 @@ func (s *Schedule) dispatch() (some bool) {
 
 func (s *Schedule) send(r *run) {
 	r.state, r.attempt, r.deadline = scheduler.RunActive, r.attempt+1, time.Time{}
-	if r.manifest.plan.Timeout > 0 {
-		r.deadline = s.now.Add(r.manifest.plan.Timeout)
+	if r.manifest.timeout > 0 {
+		r.deadline = s.now.Add(r.manifest.timeout)
 	}
 	if r.manifest.Overlap && r.manifest.run == r {
 		r.manifest.run = nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/planning"
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -33,7 +33,8 @@ type Firing struct {
 
 type manifest struct {
 	scheduler.Manifest
-	plan   planning.Plan
+	numbers
+	plan   *plan.Plan
 	due    time.Time // zero is none
 	run    *run      // the scheduled one that it waits for
 	held   *run      // the dead one that holds it
@@ -71,15 +72,13 @@ func New(t testing.TB, start time.Time, manifests ...scheduler.Manifest) *Schedu
 		t: t, now: start.Truncate(time.Microsecond), known: map[saga.ID]*run{},
 		handlers: map[string]func(Firing) error{},
 	}
-	for _, declared := range manifests {
-		plan, err := planning.Read(declared)
-		if err != nil {
-			t.Fatalf("schedulertest: %v", err)
-		}
-		if s.find(declared.Name) != nil {
-			t.Fatalf("schedulertest: manifest %s is declared twice", declared.Name)
-		}
-		s.manifests = append(s.manifests, &manifest{Manifest: declared, plan: plan, due: plan.First(s.now)})
+	all, err := read(manifests)
+	if err != nil {
+		t.Fatalf("schedulertest: %v", err)
+	}
+	s.manifests = all
+	for _, m := range all {
+		m.due = m.plan.First(s.now)
 	}
 	return s
 }
@@ -102,13 +101,13 @@ func (s *Schedule) Due(manifest string) time.Time {
 	return s.must(manifest).due
 }
 
-// Held tells whether a dead run keeps the manifest from firing.
+// Held reports whether a dead run keeps the manifest from firing.
 func (s *Schedule) Held(manifest string) bool {
 	s.t.Helper()
 	return s.must(manifest).held != nil
 }
 
-// State tells where the run of a firing stands now.
+// State returns the state of the run of a firing.
 func (s *Schedule) State(f Firing) scheduler.RunState {
 	s.t.Helper()
 	return s.runOf(f).state
@@ -139,10 +138,10 @@ func (s *Schedule) Trigger(manifest string, input saga.Message) {
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
 	m, parent := s.must(manifest), s.runOf(by)
-	if m.plan.Follows || m.plan.Parent != by.Manifest || parent.state != scheduler.RunActive ||
+	if m.plan.Rule.Kind != plan.Dormant || m.plan.Rule.Parent != by.Manifest || parent.state != scheduler.RunActive ||
 		parent.attempt != by.Attempt {
 		s.t.Fatalf("schedulertest: activate %s: want an active run of its parent %q, and %s is %s", manifest,
-			m.plan.Parent, by.Manifest, parent.state)
+			m.plan.Rule.Parent, by.Manifest, parent.state)
 	}
 	for _, r := range s.known {
 		if r.manifest == m && r.origin == activation && !r.state.Ended() {

@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 )
 
 // naive walks each due time by itself, and judges what a docstring says and no more.
-func naive(p *plan, due, now time.Time) verdict {
+func naive(p *Plan, due, now time.Time) Verdict {
 	s := p.slots(due)
 	var kept []time.Time
 	left := 0
@@ -26,32 +26,32 @@ func naive(p *plan, due, now time.Time) verdict {
 			kept = append(kept, t)
 		}
 	}
-	v := verdict{next: p.open(s.after(now)), missed: len(kept), excluded: left}
+	v := Verdict{Next: p.open(s.after(now)), Missed: len(kept), Excluded: left}
 	switch {
 	case expired(due):
-		return verdict{}
+		return Verdict{}
 	case len(kept) == 0:
 		return v
 	case p.Misfire == MisfireAll:
 		up := kept[max(len(kept)-p.MisfireUp, 0):]
-		v = verdict{fire: up[0], next: v.next, missed: len(kept) - len(up)}
+		v = Verdict{Fire: up[0], Next: v.Next, Missed: len(kept) - len(up)}
 		if len(up) > 1 {
-			v.next = up[1]
+			v.Next = up[1]
 		}
 		for _, t := range all {
-			if !expired(t) && s.out(t) && (v.next.IsZero() || t.Before(v.next)) {
-				v.excluded++
+			if !expired(t) && s.out(t) && (v.Next.IsZero() || t.Before(v.Next)) {
+				v.Excluded++
 			}
 		}
 		return v
 	case p.Misfire == MisfireOnce || now.Sub(kept[len(kept)-1]) <= p.MisfireBy:
-		v.fire, v.missed = kept[len(kept)-1], len(kept)-1
+		v.Fire, v.Missed = kept[len(kept)-1], len(kept)-1
 	}
 	return v
 }
 
 // everything is due and what the rule names after it up to now, exclusions not looked at.
-func everything(p *plan, due, now time.Time) []time.Time {
+func everything(p *Plan, due, now time.Time) []time.Time {
 	bare := *p
 	bare.out = nil
 	if p.calendar != nil {
@@ -75,12 +75,12 @@ func TestDecideAgainstAWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := dice{rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))}
-		m := Manifest{Misfire: Misfire(d.IntN(3)), MisfireUp: d.IntN(20)}
+		m := Definition{Misfire: Misfire(d.IntN(3)), MisfireUp: d.IntN(20)}
 		due := at("2026-05-01T00:00:00Z").Add(time.Duration(d.IntN(86400*1000)) * time.Millisecond)
 		if d.IntN(2) == 0 {
-			m.When = Every(time.Duration(1000+d.IntN(7_200_000)) * time.Millisecond)
+			m.Rule = every(time.Duration(1000+d.IntN(7_200_000)) * time.Millisecond)
 		} else {
-			m.When = Cron(d.expression(false).expr, "Asia/Kathmandu")
+			m.Rule = cronRule(d.expression(false).expr, "Asia/Kathmandu")
 		}
 		for range max(d.IntN(5)-2, 0) {
 			m.Exclude = append(m.Exclude, d.exclusion())
@@ -92,14 +92,14 @@ func TestDecideAgainstAWalk(t *testing.T) {
 		if d.IntN(2) == 0 {
 			m.MisfireBy = time.Duration(d.IntN(3600)) * time.Second
 		}
-		p, err := valid(m).definition().compile()
+		p, err := m.Compile()
 		if err != nil {
 			return // never fires
 		}
 		if first := p.slots(due).after(due.Add(-time.Hour)); d.IntN(3) > 0 && !first.IsZero() && first.Before(now) {
 			due = first
 		}
-		if diff := cmp.Diff(naive(p, due, now).told(), p.decide(due, now).told()); diff != "" {
+		if diff := cmp.Diff(naive(p, due, now).told(), p.Decide(due, now).told()); diff != "" {
 			t.Errorf("%+v\ndue %v, now %v:\n%s", m, due, now, diff)
 		}
 	})
@@ -145,15 +145,15 @@ func TestCalendarAgainstDays(t *testing.T) {
 
 func TestJitter(t *testing.T) {
 	t.Parallel()
-	p := compiled(t, Manifest{When: Every(time.Second), Variance: 100 * time.Millisecond})
+	p := compiled(t, Definition{Rule: every(time.Second), Variance: 100 * time.Millisecond})
 	due := at("2026-03-01T10:00:00Z")
 	// What servers of two releases compute must not differ.
-	if got, want := p.jitter("report", due), 50405*time.Microsecond; got != want {
+	if got, want := p.Jitter("report", due), 50405*time.Microsecond; got != want {
 		t.Errorf("jitter: got %v, want %v", got, want)
 	}
 	var tenths [10]int
 	for i := range 10_000 {
-		j := p.jitter("report", due.Add(time.Duration(i)*time.Second))
+		j := p.Jitter("report", due.Add(time.Duration(i)*time.Second))
 		if j < 0 || j > p.Variance {
 			t.Fatalf("jitter of %v: want 0 to %v", j, p.Variance)
 		}
@@ -162,7 +162,7 @@ func TestJitter(t *testing.T) {
 	if slices.Min(tenths[:]) < 850 || slices.Max(tenths[:]) > 1150 {
 		t.Errorf("10,000 runs are spread over ten parts of the variance like %v", tenths)
 	}
-	if j := compiled(t, Manifest{When: Every(time.Second)}).jitter("report", due); j != 0 {
+	if j := compiled(t, Definition{Rule: every(time.Second)}).Jitter("report", due); j != 0 {
 		t.Errorf("without a variance: %v", j)
 	}
 }

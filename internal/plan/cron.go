@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"errors"
@@ -11,7 +11,8 @@ import (
 )
 
 // parser reads five fields, or six with the seconds first, and names like @daily. It is all that is used of
-// robfig/cron: its search for the next time loses days around changes of the clock, so calendar and civil are ours.
+// robfig/cron: its search for the next time loses days around changes of the clock, so Edda has its own calendar and
+// wallClock.
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 const maxExpr = 255
@@ -63,13 +64,13 @@ func newCalendar(s *cron.SpecSchedule) *calendar {
 	}
 }
 
-// horizon bounds each search: the longest wait is from one 29 February to the next over a year that is divisible by
+// horizon bounds each search: the Longest wait is from one 29 February to the next over a year that is divisible by
 // 100.
 const horizon = 9 * 366
 
 func has(set uint64, n int) bool { return set>>n&1 == 1 }
 
-// on tells whether the day is one of the calendar's. The time is its midnight.
+// on reports whether the day is one of the calendar's. The time is its midnight.
 func (c *calendar) on(t time.Time) bool {
 	if !has(c.month, int(t.Month())) {
 		return false

@@ -1,6 +1,16 @@
-package scheduler
+package plan
 
 import "fmt"
+
+// Misfire decides about due times that passed unused.
+type Misfire uint8
+
+// The policies.
+const (
+	MisfireOnce Misfire = iota // one run, for the last due time that was missed
+	MisfireSkip                // none: the next due time is the next to fire
+	MisfireAll                 // one run for each, in their order, up to Definition.MisfireUp
+)
 
 var misfireNames = [...]string{MisfireOnce: "once", MisfireSkip: "skip", MisfireAll: "all"}
 
@@ -12,7 +22,7 @@ func (m Misfire) String() string {
 	return fmt.Sprintf("misfire(%d)", uint8(m))
 }
 
-// MarshalText writes what String says.
+// MarshalText writes what String returns.
 func (m Misfire) MarshalText() ([]byte, error) {
 	if int(m) >= len(misfireNames) {
 		return nil, fmt.Errorf("Misfire: %d: want MisfireOnce, MisfireSkip or MisfireAll", uint8(m))

@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 const secondsOfDay = 24 * 60 * 60
 
-// wall is what a wall clock shows, date and time of day, in seconds as though its zone were UTC.
+// wall is what a wall clock shows: date and time of day, in seconds as though its zone were UTC.
 type wall int64
 
 // day is a date: days since the first of 1970.
@@ -31,8 +31,8 @@ func dayOf(t time.Time) day {
 	return day(time.Date(year, month, dom, 0, 0, 0, 0, time.UTC).Unix() / secondsOfDay)
 }
 
-// exclusion is an Exclusion as it is stored: dates as 2006-01-02, times of day as 15:04:05.
-type exclusion struct {
+// Exclusion leaves due times out. Dates are written as 2006-01-02, times of day as 15:04:05.
+type Exclusion struct {
 	Days  []time.Weekday `json:"days,omitempty"`
 	From  string         `json:"from,omitempty"`
 	To    string         `json:"to,omitempty"`
@@ -40,30 +40,7 @@ type exclusion struct {
 	End   string         `json:"end,omitempty"`
 }
 
-func (e Exclusion) stored() exclusion {
-	s := exclusion{Days: slices.Clone(e.Days)}
-	slices.Sort(s.Days)
-	s.Days = slices.Compact(s.Days)
-	if !e.From.IsZero() {
-		s.From = e.From.Format(time.DateOnly)
-	}
-	if !e.To.IsZero() {
-		s.To = e.To.Format(time.DateOnly)
-	}
-	if e.Of != (Window{}) {
-		s.Start, s.End = e.Of.Start.String(), e.Of.End.String()
-	}
-	return s
-}
-
-// String is 15:04:05.
-func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d:%02d", t.Hour, t.Minute, t.Second) }
-
-func (t TimeOfDay) valid() bool {
-	return t.Hour >= 0 && t.Hour < 24 && t.Minute >= 0 && t.Minute < 60 && t.Second >= 0 && t.Second < 60
-}
-
-// blackout is an exclusion that was read. A part of the day over midnight belongs to the day on which it starts.
+// blackout is a compiled Exclusion. A part of the day over midnight belongs to the day on which it starts.
 type blackout struct {
 	days       uint8 // a bit for each weekday
 	from, to   day
@@ -72,7 +49,7 @@ type blackout struct {
 
 const allDays, firstDay, lastDay = 1<<7 - 1, day(-1 << 40), day(1 << 40)
 
-func (e exclusion) compile() (blackout, error) {
+func (e Exclusion) compile() (blackout, error) {
 	b := blackout{days: allDays, from: firstDay, to: lastDay}
 	if len(e.Days) == 0 && e.From == "" && e.To == "" && e.Start == "" {
 		return b, fmt.Errorf("it is empty and would leave everything out: set Days, From, To or Of")
@@ -92,7 +69,7 @@ func (e exclusion) compile() (blackout, error) {
 	return b, readWindow(e, &b)
 }
 
-func readDates(e exclusion, b *blackout) error {
+func readDates(e Exclusion, b *blackout) error {
 	for _, f := range []struct {
 		name, text string
 		into       *day
@@ -112,7 +89,7 @@ func readDates(e exclusion, b *blackout) error {
 	return nil
 }
 
-func readWindow(e exclusion, b *blackout) error {
+func readWindow(e Exclusion, b *blackout) error {
 	if e.Start == "" && e.End == "" {
 		b.end = secondsOfDay
 		return nil
@@ -176,7 +153,7 @@ func holeAt(holes []span, tod int) (span, bool) {
 	return span{}, false
 }
 
-// excluded tells whether a wall clock that shows w is in an exclusion.
+// excluded reports whether a wall clock that shows w is in an exclusion.
 func excluded(blackouts []blackout, w wall) bool {
 	if len(blackouts) == 0 {
 		return false

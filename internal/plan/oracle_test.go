@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"flag"
@@ -12,7 +12,7 @@ import (
 
 // evaluations is how many due times TestCronEvaluations computes. All of them:
 //
-//	go test ./scheduler -run TestCronEvaluations -evaluations 1000000 -v
+//	go test ./internal/plan -run TestCronEvaluations -evaluations 1000000 -v
 var evaluations = flag.Int("evaluations", 30_000, "due times that TestCronEvaluations computes")
 
 // oracle knows an expression as plain sets, and finds due times by walking through time, looking at the clock at each
@@ -38,20 +38,20 @@ func (o oracle) names(shown time.Time) bool {
 
 // covers is what an Exclusion says, read once more from its docstring.
 func covers(e Exclusion, shown time.Time) bool {
-	tod := TimeOfDay{shown.Hour(), shown.Minute(), shown.Second()}.String()
-	start, end := e.Of.Start.String(), e.Of.End.String()
+	tod := shown.Format(time.TimeOnly)
 	date := time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC)
 	switch {
-	case e.Of == Window{}:
-	case start < end && (tod < start || tod >= end):
+	case e.Start == "":
+	case e.Start < e.End && (tod < e.Start || tod >= e.End):
 		return false
-	case start >= end && tod < end:
+	case e.Start >= e.End && tod < e.End:
 		date = date.AddDate(0, 0, -1)
-	case start >= end && tod < start:
+	case e.Start >= e.End && tod < e.Start:
 		return false
 	}
+	text := date.Format(time.DateOnly)
 	return (len(e.Days) == 0 || slices.Contains(e.Days, date.Weekday())) &&
-		(e.From.IsZero() || !date.Before(e.From)) && (e.To.IsZero() || !date.After(e.To))
+		(e.From == "" || text >= e.From) && (e.To == "" || text <= e.To)
 }
 
 // walk looks at the clock of the zone at each step and gives the due times from from until before to.
@@ -159,23 +159,20 @@ func (d dice) expression(seconds bool) oracle {
 }
 
 func (d dice) exclusion() Exclusion {
-	tod := func() TimeOfDay { return TimeOfDay{d.IntN(24), d.IntN(4) * 15, 0} }
+	tod := func() string { return fmt.Sprintf("%02d:%02d:00", d.IntN(24), d.IntN(4)*15) }
 	var e Exclusion
 	if d.IntN(2) == 0 {
 		e.Days = []time.Weekday{time.Weekday(d.IntN(7)), time.Weekday(d.IntN(7))}
 	}
 	if d.IntN(4) == 0 {
-		e.From = time.Date(2026, 1, 1+d.IntN(700), 0, 0, 0, 0, time.UTC)
-		e.To = e.From.AddDate(0, 0, d.IntN(60))
+		from := time.Date(2026, 1, 1+d.IntN(700), 0, 0, 0, 0, time.UTC)
+		e.From, e.To = from.Format(time.DateOnly), from.AddDate(0, 0, d.IntN(60)).Format(time.DateOnly)
 	}
-	if d.IntN(3) > 0 || len(e.Days) == 0 && e.From.IsZero() {
-		e.Of = Window{tod(), TimeOfDay{23, 30, 0}}
+	if d.IntN(3) > 0 || len(e.Days) == 0 && e.From == "" {
+		e.Start, e.End = tod(), "23:30:00"
 		if d.IntN(2) == 0 {
-			e.Of.End = tod()
+			e.End = tod()
 		}
-	}
-	if e.Of == (Window{}) && len(e.Days) == 0 && e.From.IsZero() {
-		e.Days = []time.Weekday{time.Monday}
 	}
 	return e
 }
@@ -270,9 +267,9 @@ func TestCronEvaluations(t *testing.T) {
 }
 
 // compile is the plan of the oracle's expression; nil when it never fires.
-func (o oracle) compile(t *testing.T, zone *time.Location) *plan {
+func (o oracle) compile(t *testing.T, zone *time.Location) *Plan {
 	t.Helper()
-	p, err := valid(Manifest{When: Cron(o.expr, zone.String()), Exclude: o.out}).definition().compile()
+	p, err := Definition{Rule: cronRule(o.expr, zone.String()), Exclude: o.out}.Compile()
 	if err != nil && !strings.Contains(err.Error(), "never fires") {
 		t.Fatalf("%s: %v", o.expr, err)
 	}

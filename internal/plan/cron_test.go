@@ -1,7 +1,6 @@
-package scheduler
+package plan
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +40,9 @@ func TestCronWhenTheClockIsChanged(t *testing.T) {
 		{"the end of a year", "59 59 23 31 12 *", "UTC", "2026-12-31T23:59:58Z",
 			"31 23:59 +0000, 31 23:59 +0000, 31 23:59 +0000"},
 	} {
-		p := compiled(t, Manifest{When: Cron(c.expr, c.zone)})
+		p := compiled(t, Definition{Rule: cronRule(c.expr, c.zone)})
 		var got []string
-		for _, due := range p.next(at(c.after), 3) {
+		for _, due := range p.Next(at(c.after), 3) {
 			got = append(got, due.Format(minute))
 		}
 		if got := strings.Join(got, ", "); got != c.want {
@@ -54,23 +53,23 @@ func TestCronWhenTheClockIsChanged(t *testing.T) {
 
 func TestCronOverYears(t *testing.T) {
 	t.Parallel()
-	p := compiled(t, Manifest{When: Cron("0 0 29 2 *", "UTC")})
+	p := compiled(t, Definition{Rule: cronRule("0 0 29 2 *", "UTC")})
 	var years []int
-	for _, due := range p.next(at("2090-01-01T00:00:00Z"), 3) {
+	for _, due := range p.Next(at("2090-01-01T00:00:00Z"), 3) {
 		years = append(years, due.Year())
 	}
 	if len(years) != 3 || years[0] != 2092 || years[1] != 2096 || years[2] != 2104 {
 		t.Errorf("29 February: %v", years)
 	}
-	if due := p.next(at("9997-01-01T00:00:00Z"), 3); len(due) != 0 {
+	if due := p.Next(at("9997-01-01T00:00:00Z"), 3); len(due) != 0 {
 		t.Errorf("after the years that can be written: %v", due)
 	}
-	always := []Exclusion{{From: at("2000-01-01T00:00:00Z")}}
-	if due := compiled(t, Manifest{When: Cron("* * * * * *", "UTC"), Exclude: always}).next(at("2026-01-01T00:00:00Z"),
+	always := []Exclusion{{From: "2000-01-01"}}
+	if due := compiled(t, Definition{Rule: cronRule("* * * * * *", "UTC"), Exclude: always}).Next(at("2026-01-01T00:00:00Z"),
 		1); len(due) != 0 {
 		t.Errorf("all is excluded: %v", due)
 	}
-	if due := compiled(t, Manifest{When: Every(time.Second), Exclude: always}).next(at("2026-01-01T00:00:00Z"),
+	if due := compiled(t, Definition{Rule: every(time.Second), Exclude: always}).Next(at("2026-01-01T00:00:00Z"),
 		1); len(due) != 0 {
 		t.Errorf("all is excluded: %v", due)
 	}
@@ -78,47 +77,13 @@ func TestCronOverYears(t *testing.T) {
 
 func TestExclusionOverMidnight(t *testing.T) {
 	t.Parallel()
-	friday := Exclusion{Days: []time.Weekday{time.Friday}, Of: Window{TimeOfDay{22, 0, 0}, TimeOfDay{6, 0, 0}}}
-	p := compiled(t, Manifest{When: Cron("0 2,23 * * *", "Asia/Tokyo"), Exclude: []Exclusion{friday}})
+	friday := Exclusion{Days: []time.Weekday{time.Friday}, Start: "22:00:00", End: "06:00:00"}
+	p := compiled(t, Definition{Rule: cronRule("0 2,23 * * *", "Asia/Tokyo"), Exclude: []Exclusion{friday}})
 	var got []string
-	for _, due := range p.next(at("2026-01-01T00:00:00Z"), 4) { // a Thursday
+	for _, due := range p.Next(at("2026-01-01T00:00:00Z"), 4) { // a Thursday
 		got = append(got, due.Format("Mon 15:04"))
 	}
 	if got, want := strings.Join(got, ", "), "Thu 23:00, Fri 02:00, Sat 23:00, Sun 02:00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestOccurrences(t *testing.T) {
-	t.Parallel()
-	from, until := at("2026-03-01T00:00:00Z"), at("2026-03-02T00:00:00Z")
-	noon := []Exclusion{{Of: Window{TimeOfDay{12, 0, 0}, TimeOfDay{13, 0, 0}}}}
-	for _, c := range []struct {
-		m    Manifest
-		want int
-	}{
-		{Manifest{When: Cron("0 * * * *", "UTC")}, 24}, // midnight is of the day that it begins
-		{Manifest{When: Every(time.Hour)}, 24},
-		{Manifest{When: Every(10 * time.Minute), Exclude: noon}, 138},
-		{Manifest{When: Every(time.Hour), Expires: at("2026-03-01T10:00:00Z")}, 10},
-		{Manifest{When: Every(time.Second), Expires: at("2026-03-01T00:01:00Z")}, 60},
-		{Manifest{When: Once(from)}, 1},
-		{Manifest{When: Once(until)}, 0},
-		{Manifest{When: After("x")}, 0},
-	} {
-		due, err := Occurrences(valid(c.m), from, until)
-		if err != nil || len(due) != c.want {
-			t.Errorf("%+v: %d due times, %v, want %d", c.m.When, len(due), err, c.want)
-		}
-	}
-	_, err := Occurrences(valid(Manifest{When: Cron("* * * * * *", "UTC")}), from, from.AddDate(9, 0, 0))
-	if !errors.Is(err, ErrTooMany) {
-		t.Errorf("too many: %v", err)
-	}
-	if _, err := Next(valid(Manifest{When: Every(time.Second)}), from, MaxOccurrences+1); err == nil {
-		t.Error("Next gave more than the most")
-	}
-	if _, err := Next(Manifest{}, from, 1); err == nil {
-		t.Error("Next gave due times of a manifest with faults")
 	}
 }

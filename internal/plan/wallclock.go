@@ -1,24 +1,24 @@
-package scheduler
+package plan
 
 import "time"
 
-// civil is a calendar on the wall of a zone: the due times of Cron. One sentence is the whole rule of changes of the
-// clock: a moment of the calendar is due when the clock first shows it or a later one.
-type civil struct {
+// wallClock is a calendar in a zone: the due times of Cron. A moment of the calendar is due when the clock of the zone
+// first shows it or a later one.
+type wallClock struct {
 	*calendar
 	zone *time.Location
 }
 
-// sway is more than the clocks of the earth are apart: what a clock of a zone showed so much earlier, it was before.
-const sway = 36 * 60 * 60
+// widest is more than any two offsets from UTC differ by, in seconds.
+const widest = 36 * 60 * 60
 
-// reach is the first instant at which the clock shows w or later.
-func (c civil) reach(w wall) time.Time {
-	for t := time.Unix(int64(w)-sway, 0).In(c.zone); ; {
+// firstShows is the first instant at which the clock shows w or later.
+func (c wallClock) firstShows(w wall) time.Time {
+	for t := time.Unix(int64(w)-widest, 0).In(c.zone); ; {
 		start, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
 			// Go loses the last day of leap years from 2040 on: that zone ends where it is asked for
-			end = t.Add(sway * time.Second)
+			end = t.Add(widest * time.Second)
 		}
 		_, offset := t.Zone()
 		first := int64(w) - int64(offset)
@@ -32,10 +32,10 @@ func (c civil) reach(w wall) time.Time {
 	}
 }
 
-// shown is the latest that the clock has shown at t or before.
-func (c civil) shown(t time.Time) wall {
+// latest is the latest moment that the clock has shown at t or before.
+func (c wallClock) latest(t time.Time) wall {
 	t = t.In(c.zone)
-	oldest := t.Unix() - sway
+	oldest := t.Unix() - widest
 	_, offset := t.Zone()
 	w := wall(t.Unix() + int64(offset))
 	for {
@@ -49,34 +49,34 @@ func (c civil) shown(t time.Time) wall {
 	}
 }
 
-func (c civil) after(t time.Time) time.Time {
-	w, ok := c.next(c.shown(t))
+func (c wallClock) after(t time.Time) time.Time {
+	w, ok := c.next(c.latest(t))
 	if !ok {
 		return time.Time{}
 	}
-	return c.reach(w)
+	return c.firstShows(w)
 }
 
-func (c civil) upTo(t time.Time) time.Time {
-	w, ok := c.last(c.shown(t))
+func (c wallClock) upTo(t time.Time) time.Time {
+	w, ok := c.last(c.latest(t))
 	if !ok {
 		return time.Time{}
 	}
-	return c.reach(w)
+	return c.firstShows(w)
 }
 
-func (c civil) out(t time.Time) bool {
+func (c wallClock) out(t time.Time) bool {
 	_, offset := t.In(c.zone).Zone()
 	return excluded(c.calendar.out, wall(t.Unix()+int64(offset)))
 }
 
 // count counts due times after from and up to to. Moments that the clock jumped over are due together: they count as
 // one.
-func (c civil) count(from, to time.Time) (kept, left int) {
-	kept, left = c.calendar.count(c.shown(from), c.shown(to))
+func (c wallClock) count(from, to time.Time) (kept, left int) {
+	kept, left = c.calendar.count(c.latest(from), c.latest(to))
 	for _, end := from.In(c.zone).ZoneBounds(); !end.IsZero() && !end.After(to); _, end = end.ZoneBounds() {
-		before := c.shown(end.Add(-time.Second))
-		if together, _ := c.calendar.count(before, c.shown(end)); together > 1 {
+		before := c.latest(end.Add(-time.Second))
+		if together, _ := c.calendar.count(before, c.latest(end)); together > 1 {
 			kept -= together - 1
 		}
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"crypto/sha256"
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// verdict is what becomes of a manifest whose due has come.
-type verdict struct {
-	fire     time.Time // a run for this due time; zero is none
-	next     time.Time // the due to store; zero is never again. It may have passed too, under MisfireAll
-	missed   int       // due times that passed and are given up
-	excluded int       // due times that an Exclusion left out
+// Verdict says what happens to a manifest whose due time has come.
+type Verdict struct {
+	Fire     time.Time // a run for this due time; zero is none
+	Next     time.Time // the due to store; zero is never again. It may have passed too, under MisfireAll
+	Missed   int       // due times that passed and are given up
+	Excluded int       // due times that an Exclusion left out
 }
 
 // slots are the due times of a rule. None of them walks from one due time to the next over a long stretch.
@@ -24,51 +24,51 @@ type slots interface {
 }
 
 // slots counts Every from the anchor. It is nil for rules that no clock decides.
-func (p *plan) slots(anchor time.Time) slots {
+func (p *Plan) slots(anchor time.Time) slots {
 	switch p.Rule.Kind {
-	case cronRule:
-		return civil{p.calendar, p.location}
-	case everyRule:
-		return newGrid(anchor, p.Rule.Every, p.out)
-	case onceRule:
+	case Cron:
+		return wallClock{p.calendar, p.location}
+	case Every:
+		return newInterval(anchor, p.Rule.Every, p.out)
+	case Once:
 		return moment{p.Rule.At, p.out}
 	}
 	return nil
 }
 
-// first is the first due time of a manifest that is declared at now, zero if no clock decides that. Once is due in the
-// past, too: its misfire policy judges that.
-func (p *plan) first(now time.Time) time.Time {
-	now = stored(now)
+// First returns the first due time of a manifest that is declared at now, zero if no clock decides that. Once may be due
+// in the past: its misfire policy judges that.
+func (p *Plan) First(now time.Time) time.Time {
+	now = Stored(now)
 	switch s := p.slots(now); p.Rule.Kind {
-	case cronRule:
+	case Cron:
 		return p.open(s.after(now))
-	case everyRule:
+	case Every:
 		return p.open(s.after(now.Add(-time.Microsecond)))
-	case onceRule:
+	case Once:
 		return p.open(s.after(p.Rule.At.Add(-time.Microsecond)))
 	}
 	return time.Time{}
 }
 
-// open is t unless the manifest has expired then, in the zone of the manifest.
-func (p *plan) open(t time.Time) time.Time {
+// open returns t in the zone of the plan, or the zero time if the manifest has expired by then.
+func (p *Plan) open(t time.Time) time.Time {
 	if t.IsZero() || t.Year() > maxYear || !p.Expires.IsZero() && !t.Before(p.Expires) {
 		return time.Time{}
 	}
 	return t.In(p.location)
 }
 
-// decide judges a manifest whose stored due is not after now. That due counts as a due time even when the rule does not
-// name it any more.
-func (p *plan) decide(due, now time.Time) verdict {
-	due, now = stored(due), stored(now)
+// Decide judges a manifest whose stored due is not after now. That due counts as a due time even if the rule no longer
+// names it.
+func (p *Plan) Decide(due, now time.Time) Verdict {
+	due, now = Stored(due), Stored(now)
 	s := p.slots(due)
 	switch {
 	case p.open(due).IsZero():
-		return verdict{}
+		return Verdict{}
 	case s == nil:
-		return verdict{fire: p.open(due)}
+		return Verdict{Fire: p.open(due)}
 	}
 	passed := passed{slots: s, due: due, to: now}
 	if !p.Expires.IsZero() && !now.Before(p.Expires) {
@@ -78,29 +78,29 @@ func (p *plan) decide(due, now time.Time) verdict {
 		return p.decideAll(passed, now)
 	}
 	kept, left := passed.count()
-	v := verdict{next: p.open(s.after(now)), missed: kept, excluded: left}
+	v := Verdict{Next: p.open(s.after(now)), Missed: kept, Excluded: left}
 	if kept == 0 {
 		return v
 	}
 	last := passed.last()
 	if p.Misfire == MisfireOnce || now.Sub(last) <= p.MisfireBy {
-		v.fire, v.missed = last.In(p.location), kept-1
+		v.Fire, v.Missed = last.In(p.location), kept-1
 	}
 	return v
 }
 
 // decideAll fires the first of the due times that passed, or the first of the last MisfireUp.
-func (p *plan) decideAll(passed passed, now time.Time) verdict {
+func (p *Plan) decideAll(passed passed, now time.Time) Verdict {
 	kept, left := passed.count()
 	if kept == 0 {
-		return verdict{next: p.open(passed.after(now)), excluded: left}
+		return Verdict{Next: p.open(passed.after(now)), Excluded: left}
 	}
 	fire := passed.first(min(kept, p.MisfireUp))
-	v := verdict{fire: fire.In(p.location), next: p.open(passed.after(fire)), missed: max(kept-p.MisfireUp, 0)}
-	if !v.next.IsZero() && v.next.Before(passed.to) {
-		passed.to = v.next
+	v := Verdict{Fire: fire.In(p.location), Next: p.open(passed.after(fire)), Missed: max(kept-p.MisfireUp, 0)}
+	if !v.Next.IsZero() && v.Next.Before(passed.to) {
+		passed.to = v.Next
 	}
-	_, v.excluded = passed.count()
+	_, v.Excluded = passed.count()
 	return v
 }
 
@@ -138,9 +138,9 @@ func (p passed) first(n int) time.Time {
 	return time.UnixMicro(from + int64(at))
 }
 
-// jitter is how much later than due a run begins: from 0 to the variance, both included, spread evenly. It is the same
-// for everybody who computes it, so a server that decides again decides the same.
-func (p *plan) jitter(manifest string, due time.Time) time.Duration {
+// Jitter returns how much later than due a run begins: from 0 to the variance, both included, spread evenly. It depends
+// on nothing but the name and the due time, so every server computes the same.
+func (p *Plan) Jitter(manifest string, due time.Time) time.Duration {
 	if p.Variance < time.Microsecond {
 		return 0
 	}
