@@ -18,7 +18,7 @@ import (
 // text that is not UTF-8) is remembered: the step fails with it, permanently, whatever the handler returned.
 type Context struct {
 	ctx    context.Context
-	turn   saga.Turn
+	rt     saga.Runtime
 	out    []saga.Outgoing
 	faults []error
 
@@ -40,10 +40,10 @@ func (c *Context) Err() error { return c.ctx.Err() }
 func (c *Context) Value(key any) any { return c.ctx.Value(key) }
 
 // Info describes the message in hand.
-func (c *Context) Info() saga.Info { return c.turn.In.Info }
+func (c *Context) Info() saga.Info { return c.rt.In.Info }
 
 // Now is the database's clock when the message was taken.
-func (c *Context) Now() time.Time { return c.turn.Now }
+func (c *Context) Now() time.Time { return c.rt.Now }
 
 // Send sends a command to the one endpoint that handles its kind.
 func (c *Context) Send(m saga.Message, o ...saga.SendOption) saga.ID {
@@ -70,7 +70,7 @@ func (c *Context) emit(intent saga.Intent, m saga.Message, o []saga.SendOption) 
 	if c.closed.Load() {
 		panic("bus: a message was sent after the handler returned; finish before returning")
 	}
-	out, err := c.turn.Compose(intent, m, o...)
+	out, err := c.rt.Compose(intent, m, o...)
 	if err == nil && len(c.out) >= mostOut {
 		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
 	}

@@ -86,7 +86,7 @@ func (c *claimed) call(ctx context.Context) saga.Outcome {
 	b := c.batch
 	turn := b.lent
 	turn.In = c.delivery
-	own := &Context{ctx: ctx, turn: turn, slot: c.slot}
+	own := &Context{ctx: ctx, rt: turn, slot: c.slot}
 	out := own.outcome(c.callHandler(ctx, own))
 	if out.Err == nil {
 		out.Err = b.route(ctx, out.Out)

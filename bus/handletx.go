@@ -33,7 +33,7 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 		return nil, err
 	}
 	tx := &stepTx{batch: b}
-	c := &Context{ctx: ctx, turn: *b.turn(m)}
+	c := &Context{ctx: ctx, rt: *b.turn(m)}
 	err := b.callTx(ctx, m, c, tx)
 	tx.leave()
 	switch {

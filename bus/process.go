@@ -39,7 +39,7 @@ type batch struct {
 	altered    alteration // of settings, by a handler, that is not taken back yet
 	wakes      []wakeAfter
 	retried    []failedAttempt // each repeated in this batch
-	lent       saga.Turn
+	lent       saga.Runtime
 	stepCtx    context.Context // of the steps that run now, see stepContext
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
@@ -254,14 +254,14 @@ func (b *batch) report(err error) report {
 func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.begun)) }
 
 // turn is what a step of m is lent. There is one for the whole batch, since steps run one after another.
-func (b *batch) turn(m *message) *saga.Turn {
+func (b *batch) turn(m *message) *saga.Runtime {
 	b.lent.In = m.delivery
 	return &b.lent
 }
 
 // prepareTurn sets what is the same for all steps of the batch.
 func (b *batch) prepareTurn(ctx context.Context) {
-	b.lent = saga.Turn{
+	b.lent = saga.Runtime{
 		Now: b.now, Clock: b.clock, NewID: newID, Codec: b.bus.codec, Endpoint: b.name,
 		Admit: func(out *saga.Outgoing) error { return b.admit(ctx, out) },
 	}

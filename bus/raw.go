@@ -42,7 +42,7 @@ func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Pa
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
 func (b *batch) handleRaw(ctx context.Context, m *message) *saga.Outcome {
-	c := &Context{ctx: ctx, turn: *b.turn(m)}
+	c := &Context{ctx: ctx, rt: *b.turn(m)}
 	err := b.callRaw(ctx, m, c)
 	if errors.Is(err, ErrLeave) {
 		b.late = true

@@ -60,7 +60,7 @@ func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...sag
 
 // compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
 func (b *Bus) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
-	turn := saga.Turn{Now: time.Now(), NewID: newID, Codec: b.codec}
+	turn := saga.Runtime{Now: time.Now(), NewID: newID, Codec: b.codec}
 	return turn.Compose(intent, m, o...)
 }
 

@@ -165,7 +165,7 @@ func composeRaw(intent saga.Intent, messages []RawMessage, to ...saga.SendOption
 }
 
 func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (saga.Outgoing, error) {
-	turn := saga.Turn{Now: time.Now(), NewID: func() saga.ID {
+	turn := saga.Runtime{Now: time.Now(), NewID: func() saga.ID {
 		if m.ID.IsZero() {
 			return newID()
 		}

@@ -6,21 +6,21 @@ import (
 	"fmt"
 )
 
-// Call is one message made ready for its handler: decoded, with the key it asks for. A Call belongs to one
-// goroutine at a time. It may be stepped again after a failure.
+// Call is one message that is ready for its handler: decoded, with its key. A Call belongs to one goroutine at a time.
+// It may be stepped again after a failure.
 type Call struct {
 	h        *handler
 	def      *Definition
 	codec    Codec
-	msg      any    // *M; nil once a handler had it, because it may have changed it
+	msg      any    // *M; nil after a handler got it, because the handler may have changed it
 	body     []byte // what msg was decoded from
 	key      string
 	instance ID
 }
 
-// Prepare finds the handler of a delivery, decodes the body and reads the key. Every error is a
-// *PermanentError: the kind is not handled in this way, the body cannot be decoded, the key is no key, or the
-// key function panicked.
+// Prepare finds the handler of a delivery, decodes the body and reads the key; a nil Codec is JSON. Every error is a
+// *PermanentError: no handler takes the kind in this way, the body cannot be decoded, the key is invalid, or the key
+// function panicked. Prepare is safe for concurrent use.
 func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	if c == nil {
 		c = JSON
@@ -30,7 +30,7 @@ func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 		return nil, err
 	}
 	call := &Call{h: h, def: d, codec: c, msg: h.newMsg(), body: in.Body}
-	if in.Info.Intent != Event { // events never carry an instance, whatever their sender wrote
+	if in.Info.Intent != Event { // an event has no instance, whatever its sender wrote
 		call.instance = in.Info.Instance
 	}
 	if err := decode(c, in.Body, call.msg); err != nil {
@@ -45,7 +45,7 @@ func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	return call, nil
 }
 
-// find: a timer goes to OnTimeout only, and nothing else does; the instance id wins over the key.
+// find returns the handler of a message. Only a timer goes to OnTimeout; an instance id takes precedence over the key.
 func (d *Definition) find(in *Info) (*handler, error) {
 	addressed := !in.Instance.IsZero() && in.Intent != Event
 	if in.Intent == Timer {
@@ -73,7 +73,7 @@ func (d *Definition) find(in *Info) (*handler, error) {
 	return nil, permanentf("%s: saga %s does not handle it", in.Kind, d.name)
 }
 
-// nilUUID is what a forgotten field gives: all such messages would meet in one instance.
+// nilUUID is the key of a message whose UUID was not set: all such messages would share one instance.
 const nilUUID = "00000000-0000-0000-0000-000000000000"
 
 func (h *handler) keyFor(msg any, in Info) (key string, err error) {
@@ -92,10 +92,10 @@ func (h *handler) keyFor(msg any, in Info) (key string, err error) {
 	return key, nil
 }
 
-// Key is the correlation key; "" when the message is addressed by instance.
+// Key is the correlation key; "" if the message names its instance.
 func (c *Call) Key() string { return c.key }
 
-// Instance, when it is not zero, is the instance to load; the key is ignored then.
+// Instance is the instance to load; if it is zero, load by Key.
 func (c *Call) Instance() ID { return c.instance }
 
 // Definition is the saga that the call was prepared for.
@@ -107,12 +107,12 @@ func (c *Call) Kind() string { return c.h.kind }
 // Role is the role of the handler that was found.
 func (c *Call) Role() Role { return c.h.role }
 
-// MayStart reports whether the message starts an instance when there is none. Never for a message that
-// carries an instance id: an answer to a completed saga does not revive it.
+// MayStart reports whether the message starts an instance if there is none. It is false for a message with an instance
+// id: an answer to a completed saga does not revive it.
 func (c *Call) MayStart() bool { return c.h.role == RoleStart && c.instance.IsZero() }
 
-// Missing is what to do when there is no instance and MayStart is false. A timeout is always discarded: its
-// instance is gone.
+// Missing is what to do if there is no instance and MayStart is false. A timeout without an instance is always
+// discarded.
 func (c *Call) Missing() Missing {
 	if c.h.role == RoleTimeout {
 		return MissingDiscard
@@ -120,22 +120,22 @@ func (c *Call) Missing() Missing {
 	return c.h.missing
 }
 
-// StepMissing runs the handler's IfMissingDo; ok is false when it has none. What it sends carries no instance
-// as its origin. An answer is still addressed to the instance that asked.
-func (c *Call) StepMissing(ctx context.Context, t *Turn) (out Outcome, ok bool) {
+// StepMissing runs the handler's IfMissingDo; ok is false if it has none. The messages that it sends have no instance
+// as their origin. An answer still goes to the instance that asked.
+func (c *Call) StepMissing(ctx context.Context, rt *Runtime) (out Outcome, ok bool) {
 	if c.h.ifNone == nil {
 		return Outcome{}, false
 	}
-	msg, err := c.message(t.In.Body)
+	msg, err := c.message(rt.In.Body)
 	if err != nil {
 		return Outcome{Err: err}, true
 	}
-	x := &Context{ctx: ctx, turn: t, def: c.def, key: c.key, missing: true}
+	x := &Context{ctx: ctx, rt: rt, def: c.def, key: c.key, missing: true}
 	return x.run(func() error { return c.h.ifNone(x, msg) }), true
 }
 
-// message hands out the decoded message once, and decodes again for another attempt, since the handler of the
-// first may have changed what the message points to, and for another body.
+// message returns the decoded message once. It decodes again for another body, and for another attempt, because the
+// first handler may have changed memory that the message points to.
 func (c *Call) message(body []byte) (any, error) {
 	msg := c.msg
 	c.msg = nil
@@ -149,7 +149,7 @@ func (c *Call) message(body []byte) (any, error) {
 	return msg, nil
 }
 
-// decode is c.Decode, which calls methods of the message's type.
+// decode calls c.Decode, and recovers panics of the message type's own methods.
 func decode(c Codec, body []byte, into any) (err error) {
 	defer caught(&err)
 	return c.Decode(body, into)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// check finds what only the whole definition can show. Each handler was checked when it was added.
+// check finds faults of the definition as a whole. Each handler was checked when it was added.
 func (d *Definition) check() {
 	if err := CheckName(d.name); err != nil {
 		d.fault("%w", err)
@@ -23,7 +23,7 @@ func (d *Definition) check() {
 		d.fault("Options: %w", err)
 	}
 	if !d.hasStart() {
-		d.fault("no StartedBy, so no instance can ever begin")
+		d.fault("no StartedBy, so no instance can ever start")
 	}
 	d.checkUpcasts()
 	for _, err := range checkState(d.stateType) {
@@ -40,7 +40,7 @@ func (d *Definition) hasStart() bool {
 	return false
 }
 
-// checkUpcasts: one from every older version, none from elsewhere.
+// checkUpcasts wants one Upcast from each older version, and no other.
 func (d *Definition) checkUpcasts() {
 	now := d.opts.StateVersion
 	if now < 1 || now > 1_000_000 {
@@ -59,8 +59,8 @@ func (d *Definition) checkUpcasts() {
 	}
 }
 
-// kindOf asks the zero value for its kind, and a filled one too: a kind that follows a field would change
-// under the feet of routes and stored timeouts.
+// kindOf returns the kind of M. It compares the zero value with a filled one: a kind that depends on a field would
+// break routes and stored timeouts.
 func kindOf[M Message]() (kind string, err error) {
 	defer caught(&err)
 	t := reflect.TypeFor[M]()
@@ -85,7 +85,7 @@ func kindOf[M Message]() (kind string, err error) {
 	return kind, nil
 }
 
-// fill sets the plain fields of a struct, or a plain value, to something that is not zero.
+// fill sets the exported plain fields of a struct, or a plain value, to a value other than zero.
 func fill(v reflect.Value) {
 	switch {
 	case !v.CanSet():
@@ -104,10 +104,10 @@ func fill(v reflect.Value) {
 	}
 }
 
-// losesChanges reports whether f is the method expression (*S).Method of a method declared on S: it compiles,
-// because *S has the methods of S too, and it changes a copy. The compiler makes a wrapper for such a method,
-// and the wrapper has no source file. Promoted methods have such wrappers as well and may be right, so a
-// state with embedded fields is given the benefit of the doubt.
+// losesChanges reports whether f is the method expression (*S).Method of a method declared on S. It compiles, because
+// *S has the methods of S too, but it changes a copy. The compiler makes a wrapper for such a method, and the wrapper
+// has no source file. Promoted methods have such wrappers as well and may be correct, so a state with embedded fields
+// is not checked.
 func losesChanges(f any, state reflect.Type) bool {
 	if state.Kind() == reflect.Struct {
 		for i := range state.NumField() {

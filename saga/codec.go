@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// Codec turns messages into bytes and back. Implementations are safe for concurrent use, and Decode must not
-// keep the bytes.
+// Codec encodes and decodes messages. Implementations must be safe for concurrent use, and Decode must not keep the
+// bytes.
 type Codec interface {
 	ContentType() string
 	Encode(Message) ([]byte, error)
-	Decode([]byte, any) error // into a pointer to the registered type
+	Decode([]byte, any) error // the second argument is a pointer to the registered type
 }
 
-// JSON is encoding/json without its silent losses: text that is not UTF-8 is an error in both directions
-// (encoding/json writes U+FFFD in its place), and so is nesting deeper than 1,000, which a database or a page
-// would trip over later. NaN and infinities are errors. An empty body is read only into a type without fields. A
-// lone surrogate (`\ud800`) is read as U+FFFD, since there is no Go text for it; the stored body keeps it.
+// JSON is the default Codec: encoding/json, with an error where encoding/json would lose data silently. Text that is
+// not UTF-8 is an error in both directions (encoding/json would write U+FFFD), and so is nesting deeper than 1,000,
+// which databases refuse. NaN and infinities are errors. An empty body is accepted only for a type without fields. A
+// lone surrogate (`\ud800`) is decoded as U+FFFD, because Go text cannot hold it; the stored body keeps it.
 var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
@@ -73,8 +73,8 @@ func decodeJSON(b []byte, into any) (err error) {
 	return withoutValue(json.Unmarshal(b, into))
 }
 
-// withoutValue takes out of an error what encoding/json and time quote from the text: it may be anything, and
-// errors are logged.
+// withoutValue removes from an error the text that encoding/json and time quote: it may be confidential, and errors are
+// logged.
 func withoutValue(err error) error {
 	if err == nil {
 		return nil
@@ -90,14 +90,14 @@ func withoutValue(err error) error {
 	return err
 }
 
-// hasNoFields reports whether there is nothing to read, so that an empty body is as good as {}.
+// hasNoFields reports whether into points to a struct without fields: then an empty body means {}.
 func hasNoFields(into any) bool {
 	t := reflect.TypeOf(into)
 	return t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct && t.Elem().NumField() == 0
 }
 
-// checkDepth counts brackets outside strings. A text shorter than two brackets per level cannot be too deep,
-// so ordinary messages pay one comparison.
+// checkDepth returns errDepth if b nests too deep. It counts brackets outside strings. A text shorter than two brackets
+// per level cannot be too deep, so an ordinary message costs one comparison.
 func checkDepth(b []byte) error {
 	if len(b) <= 2*maxDepth {
 		return nil
@@ -131,8 +131,8 @@ func stringEnd(b []byte, i int) int {
 
 var replacements = [][]byte{[]byte(`\ufffd`), []byte("\uFFFD")}
 
-// mayBeReplaced finds what encoding/json writes in place of bytes that are not UTF-8. Text that honestly
-// holds U+FFFD looks the same, so a hit means "look closer", and the reflective walk is paid only then.
+// mayBeReplaced reports whether b has U+FFFD, which encoding/json writes for bytes that are not UTF-8. Valid text may
+// have it too, so the caller then walks the value by reflection.
 func mayBeReplaced(b []byte) bool {
 	return bytes.Contains(b, replacements[0]) || bytes.Contains(b, replacements[1])
 }

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Context is what a handler gets: a context.Context by delegation (no embedded field to replace) and the
-// recorder of the step's decisions. It is valid until the handler returns; asking it for something after that
-// panics, for the step is already decided. It belongs to the handler's goroutine.
+// Context is the context.Context of a handler, and records the decisions of its step. It belongs to the handler's
+// goroutine and is valid until the handler returns; a later call panics, because the step is already decided. Only
+// Deadline, Done, Err and Value may be called later.
 //
-// Send and its sisters encode at once and return the new id. A fault (body too large, text that is not UTF-8,
-// an undeclared timeout) is remembered: the step fails with it after the handler returned, permanently,
-// whatever the handler returned.
+// Send, Publish, Reply and ReplyToOriginator encode the message at once and return its id. A fault (a body that is too
+// large, text that is not UTF-8, a timeout without a handler) is recorded, and the step fails with it permanently,
+// whatever the handler returns.
 type Context struct {
 	ctx     context.Context
-	turn    *Turn
+	rt      *Runtime
 	def     *Definition
 	id      ID // of the instance; zero in IfMissingDo
 	key     string
@@ -26,47 +26,47 @@ type Context struct {
 	missing bool // IfMissingDo runs: there is no instance
 
 	originator Originator
-	pending    []Pending // a copy: the session keeps its own until the step succeeded
+	pending    []Pending // a copy: the session keeps its own until the step has succeeded
 	out        []Outgoing
-	outBytes   int // of the bodies, also of those withdrawn
+	outBytes   int // of the bodies, including withdrawn ones
 	cancelled  []Cancelled
 	complete   bool
 
 	faults []error
-	closed atomic.Bool // atomic, so that a late goroutine meets the panic and not a data race
+	closed atomic.Bool // atomic, so that a late goroutine panics instead of racing
 }
 
-// Deadline is that of the runtime's context. It, Done, Err and Value stay usable after the handler returned,
-// because contexts derived from this one may outlive it.
+// Deadline is the deadline of the runtime's context. Deadline, Done, Err and Value may be called after the handler has
+// returned, because derived contexts may outlive it.
 func (c *Context) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
 
 // Done is closed when the handler should stop.
 func (c *Context) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err is why Done was closed.
+// Err is the reason why Done was closed.
 func (c *Context) Err() error { return c.ctx.Err() }
 
-// Value looks into the runtime's context.
+// Value returns the value of the runtime's context for key.
 func (c *Context) Value(key any) any { return c.ctx.Value(key) }
 
 // Info describes the message in hand.
-func (c *Context) Info() Info { c.alive("Info"); return c.turn.In.Info }
+func (c *Context) Info() Info { c.alive("Info"); return c.rt.In.Info }
 
 // Key is the instance's key, also in timeouts and answers.
 func (c *Context) Key() string { c.alive("Key"); return c.key }
 
-// Instance is the instance's id: new for every life of a key, zero in IfMissingDo.
+// Instance is the instance's id. A key that starts again after Complete gets a new id. It is zero in IfMissingDo.
 func (c *Context) Instance() ID { c.alive("Instance"); return c.id }
 
 // IsNew reports whether this step starts the instance.
 func (c *Context) IsNew() bool { c.alive("IsNew"); return c.isNew }
 
-// Now is the store's clock when the message was taken.
-func (c *Context) Now() time.Time { c.alive("Now"); return c.turn.Now }
+// Now is the database's time when the message was taken.
+func (c *Context) Now() time.Time { c.alive("Now"); return c.rt.Now }
 
-// Complete ends the instance when the step ends. Its pending timeouts go with it. Nothing remembers the key: a message
-// that may start an instance and comes afterwards starts a new one, with an empty state. Where such a message can
-// come late, keep the instance alive until it cannot, by a timeout that completes it.
+// Complete ends the instance when the step succeeds, and removes its pending timeouts. The key is not remembered: a
+// later message that may start an instance starts a new one, with an empty state. If such a message can come late, keep
+// the instance alive and complete it by a timeout.
 func (c *Context) Complete() {
 	c.alive("Complete")
 	if c.needInstance("Complete") {
@@ -74,7 +74,7 @@ func (c *Context) Complete() {
 	}
 }
 
-// alive panics when the handler is over: what is asked now can neither happen nor fail the step.
+// alive panics if the handler has returned: the step is already decided.
 func (c *Context) alive(verb string) {
 	if c.closed.Load() {
 		panic("saga: Context." + verb + " was called after the handler returned; finish before returning, or copy " +
@@ -82,7 +82,7 @@ func (c *Context) alive(verb string) {
 	}
 }
 
-// fault remembers an error of the handler's own making. Some are kept: a handler that loops makes many.
+// fault records a mistake of the handler. It keeps the first five, because a handler in a loop makes many.
 func (c *Context) fault(format string, args ...any) {
 	const kept = 5
 	if len(c.faults) < kept {
@@ -97,7 +97,7 @@ func (c *Context) needInstance(verb string) bool {
 	return !c.missing
 }
 
-// run calls the handler and turns what it returned into an outcome without the instance's part.
+// run calls the handler and returns the outcome without the instance's part.
 func (c *Context) run(handler func() error) Outcome {
 	if c.ctx == nil {
 		return Outcome{Err: errors.New("saga: a step needs a context")}
@@ -108,17 +108,17 @@ func (c *Context) run(handler func() error) Outcome {
 func (c *Context) call(handler func() error) (err error) {
 	defer c.closed.Store(true)
 	defer caught(&err)
-	if c.turn.Around == nil {
+	if c.rt.Around == nil {
 		return Examined(handler())
 	}
-	return Examined(c.turn.Around(c.ctx, func(ctx context.Context) error {
-		c.ctx = ctx // what a middleware put into the context is seen by the handler
+	return Examined(c.rt.Around(c.ctx, func(ctx context.Context) error {
+		c.ctx = ctx // the handler sees the values that a middleware added
 		return handler()
 	}))
 }
 
 func (c *Context) outcome(err error) Outcome {
-	if err == nil && len(c.faults) == 0 { // first, because errors.As below makes garbage
+	if err == nil && len(c.faults) == 0 { // first, because errors.As below allocates
 		return Outcome{Out: c.out, Cancelled: c.cancelled}
 	}
 	var panicked *PanicError
@@ -136,8 +136,8 @@ func (c *Context) outcome(err error) Outcome {
 	return Outcome{Err: err}
 }
 
-// faultError keeps the handler's own error as text only: found by errors.As, its RetryAfter would argue with
-// the permanence of the fault.
+// faultError joins the faults. It keeps the handler's own error as text only: errors.As would otherwise find its
+// RetryAfter in a permanent failure.
 func (c *Context) faultError(returned error) error {
 	err := errors.Join(c.faults...)
 	if !isNil(returned) {
@@ -146,7 +146,7 @@ func (c *Context) faultError(returned error) error {
 	return &PermanentError{Err: err}
 }
 
-// withdraw takes back a message that this same step asked for, and reports whether it had.
+// withdraw removes a message that this step has sent, and reports whether it had.
 func (c *Context) withdraw(id ID) bool {
 	for i := len(c.out) - 1; i >= 0; i-- {
 		if c.out[i].Info.ID == id {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Store says how concurrent steps of one instance are kept apart.
+// Store is how concurrent steps of one instance are kept apart.
 type Store uint8
 
 const (
@@ -18,27 +18,27 @@ const (
 	Optimistic               // the version is compared when the step is written
 )
 
-// Missing says what happens to a message that finds no instance and may not start one.
+// Missing is what happens to a message that finds no instance and may not start one.
 type Missing uint8
 
 const (
-	MissingDiscard    Missing = iota // recorded: kind, key, reason
-	MissingRetry                     // delayed retries of the policy, then dead letter
-	MissingDeadLetter                // at once
+	MissingDiscard    Missing = iota // discard the message, and record its kind, key and reason
+	MissingRetry                     // a failed attempt: the endpoint's policy decides
+	MissingDeadLetter                // a dead letter at once
 )
 
 // Options of a definition. Every zero is a default.
 type Options struct {
 	Store        Store
-	StateVersion int // 0 is 1; raise it when S changes, and add an Upcast
-	// Pessimistic: how long a worker waits for another process that has all the instances of its batch; less than 50 ms
-	// is 50 ms
+	StateVersion int // 0 is 1; at most 1,000,000. Raise it when S changes, and add an Upcast
+	// Of a Pessimistic saga: how long a worker waits if another process holds all instances of its batch. Less than 50
+	// ms means 50 ms.
 	LockWait time.Duration
 	Missing  Missing // for handlers without an IfMissing; zero is MissingDiscard
 }
 
-// Definition is what a saga is: its handlers by kind. It never changes after Define, so it is safe for
-// concurrent use. Its faults are collected in Err, which runtimes report before the first message.
+// Definition is a saga: its name, its options and its handlers by kind. It does not change after Define and is safe for
+// concurrent use. Err has its faults; a runtime reports them before it takes a message.
 type Definition struct {
 	name  string
 	opts  Options
@@ -48,24 +48,24 @@ type Definition struct {
 	order []*handler
 
 	stateType reflect.Type
-	plain     bool       // a state is what decoding its bytes would give, see isPlain
+	plain     bool       // a state equals the result of decoding its bytes, see isPlain
 	newState  func() any // *S
 	upcasts   map[int]upcast
 	faults    []error
 }
 
-// upcast turns state stored as an older version into the encoding of today's.
+// upcast converts the bytes of an older version into bytes of the current version.
 type upcast func(old []byte) ([]byte, error)
 
-// Part is typed by the state, so that two states in one Define do not compile. The type parameter ends
-// here: Definition and everything below it are untyped.
+// Part is a handler or an upcast of a saga with state S. A Define with parts of two states does not compile. The type
+// parameter ends here: Definition has none.
 type Part[S any] interface{ part(*S, *Definition) }
 
 type part[S any] func(*Definition)
 
 func (p part[S]) part(_ *S, d *Definition) { p(d) }
 
-// Define makes a saga from its parts. It never fails: what is wrong is in Err, all of it at once.
+// Define makes a saga from its parts. It never fails; Err returns all faults of the definition.
 func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 	d := &Definition{
 		name: name, opts: o, stateType: reflect.TypeFor[S](), newState: func() any { return new(S) },
@@ -87,7 +87,7 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 	return d
 }
 
-// fault remembers what is wrong; the saga's name is put before it.
+// fault records a fault, with the saga's name before it.
 func (d *Definition) fault(format string, args ...any) {
 	d.faults = append(d.faults, fmt.Errorf("saga %q: "+format, append([]any{d.name}, args...)...))
 }
@@ -95,7 +95,7 @@ func (d *Definition) fault(format string, args ...any) {
 // Name is the saga's stable name.
 func (d *Definition) Name() string { return d.name }
 
-// Store says how the saga's instances are kept apart.
+// Store returns how concurrent steps of the saga's instances are kept apart.
 func (d *Definition) Store() Store { return d.opts.Store }
 
 // Options returns the options with their defaults filled in.
@@ -104,17 +104,17 @@ func (d *Definition) Options() Options { return d.opts }
 // StateType is the type of the state, S.
 func (d *Definition) StateType() reflect.Type { return d.stateType }
 
-// Err returns every fault of the definition, each naming the saga and, where there is one, the kind. nil: none.
+// Err returns every fault of the definition, or nil. Each names the saga and, if it has one, the kind.
 func (d *Definition) Err() error { return errors.Join(d.faults...) }
 
-// Role says how a handler's messages find their instance.
+// Role is how the messages of a handler find their instance.
 type Role uint8
 
 const (
-	RoleStart   Role = iota // StartedBy: by key; starts an instance when there is none
+	RoleStart   Role = iota // StartedBy: by key; starts an instance if there is none
 	RoleHandle              // Handles: by key
-	RoleReply               // OnReply: by the instance id that an answer carries
-	RoleTimeout             // OnTimeout: by the instance id, from Context.Timeout only
+	RoleReply               // OnReply: by the instance id of an answer
+	RoleTimeout             // OnTimeout: by the instance id of a timeout
 )
 
 var roleNames = [...]string{RoleStart: "StartedBy", RoleHandle: "Handles", RoleReply: "OnReply",
@@ -128,12 +128,12 @@ func (r Role) String() string {
 	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
-// KindInfo is one handler as a runtime sees it. A kind that is both an answer and found by key has two.
+// KindInfo describes one handler. A kind with OnReply and Handles has two.
 type KindInfo struct {
 	Kind    string
 	Role    Role
 	Type    reflect.Type
-	Missing Missing // what becomes of one without an instance; of no account with Asks, and in timeouts
+	Missing Missing // for a message without an instance; ignored if Asks, and for timeouts
 	Asks    bool    // it has an IfMissingDo
 }
 

@@ -1,17 +1,16 @@
-// Package saga is what the author of a long-running process writes with, and the core that decides what
-// each of its steps does. It links the standard library only: no clock, no database, no logger.
+// Package saga defines long-running processes and decides what each of their steps does. It imports only the standard
+// library: no clock, no database, no logger.
 //
 // # Promise
 //
-// A [Definition] is data about handlers. A [Session] steps messages on one instance, in order and in
-// memory, and returns what should happen as an [Outcome]: messages to write, timeouts that went away, a
-// failure, a reason to discard. It performs nothing. The same instance, message and [Turn] give the same
-// outcome, as far as the handler itself is deterministic.
+// A [Definition] has the handlers of a saga. A [Session] steps messages on one instance, in order and in memory, and
+// returns the result as an [Outcome]: messages to write, timeouts to remove, a failure, or a reason to discard. It
+// performs nothing. If the handler is deterministic, the same instance, message and [Runtime] give the same outcome.
 //
-//  1. A step starts from decoded bytes, so nothing works only because two messages shared a batch.
-//  2. A step that fails leaves no trace: state, pending timeouts and completion are those of the last good step.
-//  3. What a handler asks for is encoded when it asks, so later changes to a message do not travel.
-//  4. A fault (a body too large, text that is not UTF-8, a timeout nobody handles) fails the step
+//  1. A step starts from decoded bytes, so it does not depend on which messages shared its batch.
+//  2. A step that fails changes nothing: state, pending timeouts and completion are those of the last good step.
+//  3. A message is encoded when the handler sends it; later changes to the value have no effect.
+//  4. A fault (a body that is too large, text that is not UTF-8, a timeout without a handler) fails the step
 //     permanently, whatever the handler returns.
 //
 // # States of an instance
@@ -20,23 +19,23 @@
 //	                           ▲ │
 //	                           └─┘ handled message, answer, timeout
 //
-// A key can live again after Complete; the new life has a new instance id, so answers and timeouts of the
-// old life never reach it.
+// After Complete a key can start again, with a new instance id, so answers and timeouts of the earlier instance never
+// reach the new one.
 //
 // # Failures
 //
-// [PermanentError] means that another attempt cannot help. [RetryAfterError] names the wait. [PanicError]
-// carries the stack of a handler that panicked. Every other error is an ordinary failure, and the policy of
-// the endpoint decides. [ErrState] and [ErrNewerState] come from [Definition.Open].
+// [PermanentError] means that another attempt cannot help. [RetryAfterError] has the time to wait. [PanicError] has the
+// stack of a handler that panicked. For every error the policy of the endpoint decides. [Definition.Open] returns
+// [ErrState] and [ErrNewerState].
 //
 // # For runtimes
 //
 //	call, err := def.Prepare(delivery, codec)           // decode, find the key; an error is permanent
 //	… load the instance by call.Instance() or call.Key() …
-//	if none and !call.MayStart() { call.StepMissing(ctx, turn) or call.Missing() }
+//	if none and !call.MayStart() { call.StepMissing(ctx, rt) or call.Missing() }
 //	session, err := def.Open(instance)                  // Instance{New: true, ID: fresh} starts one
-//	out := session.Step(ctx, turn, call)                // once per message, in order
+//	out := session.Step(ctx, rt, call)                // once per message, in order
 //	… write out.Out, save session.Instance() when session.Changed() or Completed(), commit …
 //
-// Read define.go for what an author declares, context.go for what a handler may ask, step.go for what a step is.
+// A Definition may be used by several goroutines at a time; a Session, a Call and a Context belong to one.
 package saga

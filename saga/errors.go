@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// ErrState: the stored state cannot be read by this definition. The messages of the instance are failures,
-	// permanent ones; other instances are not affected.
+	// ErrState: this definition cannot read the stored state. The messages of the instance fail permanently; other
+	// instances are not affected.
 	ErrState = errors.New("saga state cannot be read")
-	// ErrNewerState: a newer program wrote the state. Leave the message for a worker that knows it.
+	// ErrNewerState: a newer program wrote the state. Leave the message for a newer worker.
 	ErrNewerState = errors.New("saga state was written by a newer program")
-	// ErrTooLarge: a body, a state or the headers are over their limit.
+	// ErrTooLarge: a body, a state, the headers or the messages of a step exceed their limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalidText: a text cannot be stored as it is. Postgres takes neither NUL nor bytes that are not UTF-8, and
-	// encoding/json would write U+FFFD in their place.
+	// ErrInvalidText: a text has NUL or is not UTF-8. Postgres refuses both, and encoding/json would write U+FFFD for
+	// bytes that are not UTF-8.
 	ErrInvalidText = errors.New("not UTF-8 text without NUL")
 )
 
@@ -30,7 +30,7 @@ type PermanentError struct{ Err error }
 func (e *PermanentError) Error() string { return e.Err.Error() }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// RetryAfterError is a failure that names how long to wait.
+// RetryAfterError is a failure with the time to wait before the next attempt.
 type RetryAfterError struct {
 	After time.Duration // ≥ 0
 	Err   error
@@ -39,12 +39,12 @@ type RetryAfterError struct {
 func (e *RetryAfterError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// DiscardError is not a failure: the message is consumed and the reason recorded.
+// DiscardError consumes the message and records the reason. It is not a failure.
 type DiscardError struct{ Reason string }
 
 func (e *DiscardError) Error() string { return "discard: " + e.Reason }
 
-// PanicError is a panic of user code, with the stack where it happened.
+// PanicError is a panic of user code, with its stack.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -52,13 +52,14 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap gives the error that was the panic's value, if it was one.
+// Unwrap returns the panic's value if that is an error, else nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// Permanent makes err a failure that goes to the dead letters now. Permanent(nil) is nil: no error, no failure.
+// Permanent wraps err as a failure that no other attempt can cure: the default policy makes the message a dead letter.
+// Permanent(nil) is nil.
 func Permanent(err error) error {
 	if isNil(err) {
 		return nil
@@ -66,8 +67,8 @@ func Permanent(err error) error {
 	return &PermanentError{Err: err}
 }
 
-// RetryAfter makes err a failure that is tried again after d, as an HTTP 429 asks. It costs one attempt.
-// A negative d is zero. RetryAfter(d, nil) is nil: no error, no failure.
+// RetryAfter wraps err as a failure after which the default policy waits for d, for example after an HTTP 429. It costs
+// one attempt. A negative d is zero. RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if isNil(err) {
 		return nil
@@ -75,7 +76,7 @@ func RetryAfter(d time.Duration, err error) error {
 	return &RetryAfterError{After: max(d, 0), Err: err}
 }
 
-// Discard consumes the message, records the reason, and undoes everything else the step did.
+// Discard returns an error that consumes the message, records the reason, and undoes everything else in the step.
 func Discard(reason string) error {
 	if reason == "" {
 		reason = "no reason given"
@@ -83,12 +84,13 @@ func Discard(reason string) error {
 	return &DiscardError{Reason: reason}
 }
 
-// permanentf is a fault of a message or a definition, found by this package.
+// permanentf returns a *PermanentError.
 func permanentf(format string, args ...any) error {
 	return &PermanentError{Err: fmt.Errorf(format, args...)}
 }
 
-// nameOf is how errors call an instance. A key that could forge a line of a log, or turn it round, is quoted.
+// nameOf is the name of an instance in errors. A key with characters that are not printable is quoted, so that it
+// cannot forge a line of a log.
 func nameOf(saga, key string) string {
 	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		key = strconv.Quote(key)
@@ -96,12 +98,11 @@ func nameOf(saga, key string) string {
 	return saga + "/" + key
 }
 
-// Succeeded tells, for runtimes, whether a handler that returned err meant success: nil, or a typed nil.
+// Succeeded reports whether err means success: nil, or a nil pointer of an error type. It is for runtimes.
 func Succeeded(err error) bool { return isNil(err) }
 
-// Examined returns err, for runtimes, after errors.Is and errors.As have walked through it. The methods that they call
-// are a user's: where one of them panics it does so here, in the function that recovers panics of the handler, and not
-// in whoever judges the error later.
+// Examined calls errors.Is and errors.As on err and returns err. It is for runtimes: if a method of a user's error
+// panics, it panics here, where the runtime recovers panics of the handler, and not later.
 func Examined(err error) error {
 	if isNil(err) {
 		return err
@@ -111,8 +112,8 @@ func Examined(err error) error {
 	return err
 }
 
-// isNil also holds for a typed nil: `var e *MyErr; return e` is a success, because its author meant one.
-// It is called on the way of failures only, so reflection costs the good path nothing.
+// isNil reports whether err is nil or a typed nil: `var e *MyErr; return e` is meant as success. It uses reflection, so
+// it is called only after a failure.
 func isNil(err error) bool {
 	if err == nil {
 		return true
@@ -124,7 +125,7 @@ func isNil(err error) bool {
 	return false
 }
 
-// caught turns a panic of user code into *err. Use: defer caught(&err).
+// caught recovers a panic of user code and stores it in *err. Use: defer caught(&err).
 func caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &PanicError{Value: v, Stack: debug.Stack()}

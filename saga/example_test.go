@@ -70,10 +70,11 @@ func ExampleDefinition_Err() {
 	for _, fault := range strings.Split(d.Err().Error(), "\n") {
 		fmt.Println(fault)
 	}
-	// Output: saga "careless": StartedBy of ticket.open: its method has a value receiver, so every change to the state
-	// is lost; declare it on *Careless saga "careless": no Upcast from version 1, and StateVersion is 2 saga
-	// "careless": state saga_test.Careless: field Seen is an interface: another type comes back than was stored saga
-	// "careless": state saga_test.Careless: field cache is unexported, so it is not stored
+	// Output:
+	// saga "careless": StartedBy of ticket.open: its value receiver loses changes to the state; declare it on *Careless
+	// saga "careless": no Upcast from version 1, and StateVersion is 2
+	// saga "careless": state saga_test.Careless: field Seen is an interface: another type comes back than was stored
+	// saga "careless": state saga_test.Careless: field cache is unexported, so it is not stored
 }
 
 // A runtime prepares a message, opens its instance, and steps. Nothing happens until it writes the outcome.
@@ -94,7 +95,7 @@ func ExampleSession_Step() {
 		fmt.Println(err)
 		return
 	}
-	out := session.Step(context.Background(), &saga.Turn{
+	out := session.Step(context.Background(), &saga.Runtime{
 		In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: func() saga.ID { return saga.ID{15: 3} },
 		Endpoint: "desk",
 	}, call)

@@ -5,49 +5,50 @@ import (
 	"reflect"
 )
 
-// handler is one handler with its types erased. Reflection was used once, in newHandler; calling it uses none.
+// handler is one handler without its type parameters. addHandler uses reflection once; a call uses none.
 type handler struct {
 	kind    string
 	role    Role
 	msgType reflect.Type
 	newMsg  func() any                                 // *M
-	key     func(msg any, in Info) string              // nil for replies and timeouts
+	key     func(msg any, in Info) string              // nil for OnReply and OnTimeout
 	call    func(state any, c *Context, msg any) error // state is *S, msg is *M
 	missing Missing
 	ifNone  func(c *Context, msg any) error // IfMissingDo; nil: none
 	asked   bool                            // IfMissing was given
 }
 
-// StartedBy handles M, and starts an instance when there is none with its key. The key is read from the
-// message, or from the message and its Info (a header, the firing of a manifest). A key that is empty, the nil
-// UUID, longer than 512 bytes, or not UTF-8 without NUL is a permanent failure. Keys are equal byte by byte.
+// StartedBy handles M, and starts an instance if none has its key. The key function reads the key from the message,
+// or from the message and its Info (a header, the firing of a manifest). Keys are compared byte by byte. A key that is
+// empty, the nil UUID, longer than 512 bytes, or not UTF-8 without NUL is a permanent failure.
 //
-// A message that carries an instance id (an answer, say) never starts one, so nothing late revives a completed saga.
-//
-// M comes from the handler and K from the key function; both are inferred.
+// A message with an instance id, such as an answer, never starts an instance: a late answer does not revive a
+// completed saga. M and K are inferred from the two functions.
 func StartedBy[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
 	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleStart, keyOf[M](key), h, o) })
 }
 
-// Handles handles M on the instance with its key. See StartedBy for the key, and IfMissing for when there is none.
+// Handles handles M on the instance with its key. StartedBy documents the key, IfMissing a message without an
+// instance.
 func Handles[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
 	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleHandle, keyOf[M](key), h, o) })
 }
 
-// OnReply handles answers to what the instance itself sent. They are found by the instance id they carry, so
-// there is no key. One kind may have OnReply and Handles: an answer that carries an id goes to OnReply.
+// OnReply handles answers to messages that the instance has sent. An answer carries the id of its instance, so OnReply
+// needs no key. A kind may have both OnReply and Handles: a message with an instance id goes to OnReply.
 func OnReply[S any, M Message](h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler[S, M](d, RoleReply, nil, h, o) })
 }
 
-// OnTimeout handles M only when it comes from Context.Timeout of the same instance.
+// OnTimeout handles M if it comes from Context.Timeout of the same instance, and never otherwise.
 func OnTimeout[S any, M Message](h func(*S, *Context, M) error) Part[S] {
 	return part[S](func(d *Definition) { addHandler[S, M](d, RoleTimeout, nil, h, nil) })
 }
 
-// Upcast turns state stored as version from straight into today's S. There is one for every older version.
+// Upcast converts state that was stored as version from directly into the current S. Each older version needs one.
+// An error of f makes the messages of the instance permanent failures.
 func Upcast[S, Old any](from int, f func(Old) (S, error)) Part[S] {
 	return part[S](func(d *Definition) {
 		switch {
@@ -71,14 +72,14 @@ func Upcast[S, Old any](from int, f func(Old) (S, error)) Part[S] {
 	})
 }
 
-// HandleOption is sealed.
+// HandleOption is an option of StartedBy, Handles or OnReply. It is sealed.
 type HandleOption interface{ handle(*handler) error }
 
 type handleOption func(*handler) error
 
 func (f handleOption) handle(h *handler) error { return f(h) }
 
-// IfMissing says what happens to this handler's message when there is no instance, in place of Options.Missing.
+// IfMissing sets what happens to this handler's message if there is no instance. It overrides Options.Missing.
 func IfMissing(m Missing) HandleOption {
 	return handleOption(func(h *handler) error {
 		h.missing, h.asked = m, true
@@ -86,8 +87,8 @@ func IfMissing(m Missing) HandleOption {
 	})
 }
 
-// IfMissingDo runs f when there is no instance. f may Send, Publish and Reply; there is no instance to time or
-// complete. M must be the handler's message.
+// IfMissingDo runs f if there is no instance. f may Send, Publish and Reply; Complete and Timeout are faults, because
+// they need an instance. M must be the handler's message type.
 func IfMissingDo[M Message](f func(*Context, M) error) HandleOption {
 	return handleOption(func(h *handler) error {
 		switch {
@@ -105,12 +106,12 @@ func IfMissingDo[M Message](f func(*Context, M) error) HandleOption {
 
 func checkMissing(m Missing) error {
 	if m > MissingDeadLetter {
-		return fmt.Errorf("missing policy %d is none of the three", uint8(m))
+		return fmt.Errorf("Missing is %d: want MissingDiscard, MissingRetry or MissingDeadLetter", uint8(m))
 	}
 	return nil
 }
 
-// keyOf erases the two forms of a key function; nil stays nil for the check in addHandler.
+// keyOf gives the two forms of a key function one type. nil stays nil, for the check in register.
 func keyOf[M Message](key any) func(any, Info) string {
 	switch key := key.(type) {
 	case func(M) string:
@@ -125,7 +126,7 @@ func keyOf[M Message](key any) func(any, Info) string {
 	return nil
 }
 
-// addHandler erases the types of one handler and hands it to the definition's checks.
+// addHandler adds one handler without its type parameters to the definition, and checks it.
 func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) string, f func(*S, *Context, M) error,
 	o []HandleOption) {
 	h := &handler{
@@ -141,7 +142,7 @@ func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) 
 	h.kind = kind
 	d.register(h, f == nil)
 	if f != nil && losesChanges(f, d.stateType) {
-		d.fault("%v of %s: its method has a value receiver, so every change to the state is lost; declare it on *%s",
+		d.fault("%v of %s: its value receiver loses changes to the state; declare it on *%s",
 			role, kind, d.stateType.Name())
 	}
 	for _, opt := range o {
@@ -156,7 +157,7 @@ func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) 
 	}
 }
 
-// register puts h where its messages are looked up, and finds its neighbours' collisions.
+// register adds h to the table in which its messages are looked up, and reports a second handler of its kind.
 func (d *Definition) register(h *handler, noFunc bool) {
 	if noFunc {
 		d.fault("%v of %s: the handler is nil", h.role, h.kind)
@@ -173,7 +174,8 @@ func (d *Definition) register(h *handler, noFunc bool) {
 	d.order = append(d.order, h)
 }
 
-// table: StartedBy and Handles share one, because a message found by key has one handler.
+// table returns the handlers with the same lookup as r. StartedBy and Handles share a table, because a message that is
+// found by key has one handler.
 func (d *Definition) table(r Role) map[string]*handler {
 	switch r {
 	case RoleReply:

@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// ID names a message or an instance: a UUIDv7 when Edda made it. The zero ID means "none".
+// ID identifies a message or an instance. Edda makes UUIDs of version 7. The zero ID means "none".
 type ID [16]byte
 
 const idText = 36 // length of xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
 
-// ParseID reads the canonical text of a UUID, in either case, and nothing else.
+// ParseID parses the canonical text of a UUID, in lower or upper case. Every other text is an error.
 func ParseID(s string) (ID, error) {
 	if len(s) != idText || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return ID{}, fmt.Errorf("id of %d bytes: want xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", len(s))
@@ -28,7 +28,7 @@ func ParseID(s string) (ID, error) {
 		n++
 	}
 	if _, err := hex.Decode(id[:], digits[:]); err != nil {
-		return ID{}, errors.New("id: want 32 hexadecimal digits and four dashes, and there is another character")
+		return ID{}, errors.New("id has another character than 32 hexadecimal digits and four dashes")
 	}
 	return id, nil
 }
@@ -52,16 +52,16 @@ func (id ID) text() (b [idText]byte) {
 // IsZero reports whether id means "none".
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Compare orders ids by their bytes; ids made later by one process compare greater.
+// Compare orders ids by their bytes. An id that one process made later compares greater.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// MarshalText makes an ID a string in JSON.
+// MarshalText returns the canonical text, so that an ID is a string in JSON.
 func (id ID) MarshalText() ([]byte, error) {
 	b := id.text()
 	return b[:], nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the canonical text, as ParseID does.
 func (id *ID) UnmarshalText(b []byte) error {
 	got, err := ParseID(string(b))
 	if err != nil {

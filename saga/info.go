@@ -7,41 +7,40 @@ import (
 	"time"
 )
 
-// Info is what the engine knows about the message in hand; a value, safe to keep.
+// Info describes the message in hand. It is a value that a handler may keep.
 type Info struct {
-	ID             ID // same on every attempt: the idempotency key for the outside world
-	CorrelationID  ID // the message from outside that everything since follows from
+	ID             ID // the same on every attempt: the idempotency key for calls to other systems
+	CorrelationID  ID // the message from outside that this one follows from
 	ConversationID ID
-	RelatedTo      ID // the message whose handling sent this one; zero from outside
+	RelatedTo      ID // the message whose handler sent this one; zero from outside
 	Kind           string
 	Intent         Intent
-	From           string // endpoint that sent it, where a Reply goes; "" from outside
-	Instance       ID     // the saga instance it is addressed to (an answer or a timeout); zero: found by key
-	Origin         ID     // the saga instance that sent it; a Reply is addressed to it
-	Attempt        int    // 1 on the first delivery, fleet-wide
+	From           string // the endpoint that sent it, where a Reply goes; "" from outside
+	Instance       ID     // the saga instance that it names (an answer or a timeout); zero: found by key
+	Origin         ID     // the saga instance that sent it, to which a Reply goes
+	Attempt        int    // 1 on the first delivery, counted over all processes
 	Sent, Due      time.Time
-	Fire           *Fire // set when a manifest emitted it
+	Fire           *Fire // nil unless a manifest emitted it
 
 	headers []header
-	places  map[string]int // of the headers, by name, where there are many; nil: look through them
+	places  map[string]int // index of a header by name, if there are many; nil: search headers
 }
 
-// fewHeaders are found by looking through them. A message has few: a slice is smaller than a map, and as fast. Somebody
-// else's may have a hundred thousand.
+// fewHeaders is how many headers are searched without a map. Edda's messages have few; a foreign one may have 100,000.
 const fewHeaders = 16
 
 // header is one name and its value.
 type header struct{ name, value string }
 
-// Fire says which firing of which manifest emitted a message. Due is in the manifest's zone.
+// Fire is the firing of a manifest that emitted a message. Due is in the manifest's zone.
 type Fire struct {
 	Manifest string
 	Run      ID  // same on every attempt
-	Attempt  int // 1 for the first message that was sent for the run
+	Attempt  int // 1 for the first message of the run
 	Due      time.Time
 }
 
-// Delivery is a message as it arrives: what is known of it, and its bytes.
+// Delivery is a message as it arrives: its Info and its body.
 type Delivery struct {
 	Info Info
 	Body []byte
@@ -55,7 +54,7 @@ func (i Info) Header(name string) string {
 	return ""
 }
 
-// place is where the header is, -1 if absent.
+// place returns the index of the header, -1 if absent.
 func (i *Info) place(name string) int {
 	if i.places != nil {
 		if n, ok := i.places[name]; ok {
@@ -63,7 +62,7 @@ func (i *Info) place(name string) int {
 		}
 		return -1
 	}
-	for n := range i.headers { // and not slices.IndexFunc: a batch does this for each header of each message
+	for n := range i.headers { // faster than slices.IndexFunc, and called for each header of each message
 		if i.headers[n].name == name {
 			return n
 		}
@@ -71,7 +70,7 @@ func (i *Info) place(name string) int {
 	return -1
 }
 
-// Headers yields the headers in the order they were written: by name, unless another program wrote them.
+// Headers yields the headers in the order in which they were written: by name, unless another program wrote them.
 func (i Info) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, h := range i.headers {
@@ -85,7 +84,7 @@ func (i Info) Headers() iter.Seq2[string, string] {
 // HeaderCount is the number of headers.
 func (i Info) HeaderCount() int { return len(i.headers) }
 
-// WithHeaders returns i with these headers, sorted by name, in place of its own.
+// WithHeaders returns a copy of i with these headers, sorted by name, instead of its own.
 func (i Info) WithHeaders(h map[string]string) Info {
 	i.headers, i.places = nil, nil
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -94,8 +93,8 @@ func (i Info) WithHeaders(h map[string]string) Info {
 	return i
 }
 
-// AddHeader sets one header, for runtimes that read a message. It must not be called on a copy of an Info that is in
-// use.
+// AddHeader sets one header. It is for runtimes that read a message, and must not be called on a copy of an Info that
+// is in use.
 func (i *Info) AddHeader(name, value string) {
 	if n := i.place(name); n >= 0 {
 		i.headers[n].value = value
@@ -113,7 +112,7 @@ func (i *Info) AddHeader(name, value string) {
 	}
 }
 
-// conversation is inherited from the incoming message, and begins with its id when it carries none.
+// conversation returns the conversation of messages that the handler of this one sends.
 func (i *Info) conversation() ID {
 	if i.ConversationID.IsZero() {
 		return i.correlation()
@@ -121,6 +120,7 @@ func (i *Info) conversation() ID {
 	return i.ConversationID
 }
 
+// correlation returns the correlation id of messages that the handler of this one sends.
 func (i *Info) correlation() ID {
 	if i.CorrelationID.IsZero() {
 		return i.ID

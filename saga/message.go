@@ -2,29 +2,28 @@ package saga
 
 import "fmt"
 
-// Message is anything with a stable name. Declare Kind on the value receiver and make it a constant: it is
-// called on the zero value when a definition is made. (A pointer receiver does not compile at StartedBy.)
+// Message is a value with a stable kind. Declare Kind on the value receiver and let it return a constant: Define calls
+// it on the zero value. With a pointer receiver StartedBy does not compile.
 type Message interface{ Kind() string }
 
-// Raw is a message whose Go type this program does not have: schedulers, dead-letter tools, bridges.
-// It is the one Message whose Kind varies by value; it can be sent and cannot be registered.
-// Its Body is sent as it is, whatever the codec.
+// Raw is a message without a Go type, for schedulers, dead-letter tools and bridges. It can be sent but has no handler,
+// and its Kind varies by value. Its Body is sent unchanged, whatever the codec is.
 type Raw struct {
 	Name string
 	Body []byte
 }
 
-// Kind is the name the message travels under.
+// Kind returns Name.
 func (r Raw) Kind() string { return r.Name }
 
-// Intent says how a message was sent. Its numbers are stored: they never change.
+// Intent is how a message was sent. Its numbers are stored and never change.
 type Intent uint8
 
 const (
 	Command Intent = iota // Send: to the one endpoint that handles the kind
 	Event                 // Publish: a copy to every endpoint that handles the kind
 	Answer                // Reply: to the sender of the message in hand
-	Timer                 // Timeout: to the instance that asked for it
+	Timer                 // Timeout: to the instance that set it
 )
 
 var intentNames = [...]string{Command: "send", Event: "publish", Answer: "reply", Timer: "timeout"}
@@ -37,7 +36,7 @@ func (i Intent) String() string {
 	return fmt.Sprintf("intent(%d)", uint8(i))
 }
 
-// ParseIntent reads what String wrote.
+// ParseIntent parses the result of String.
 func ParseIntent(s string) (Intent, error) {
 	for i, name := range intentNames {
 		if s == name {
@@ -50,11 +49,11 @@ func ParseIntent(s string) (Intent, error) {
 // Sent is the receipt of one Send or Publish.
 type Sent struct {
 	ID        ID
-	Copies    int  // queues it was written to; 0 when an event has no subscriber, and for a duplicate
+	Copies    int  // queues it was written to; 0 for an event without a subscriber, and for a duplicate
 	Duplicate bool // an equal message with this ID was already sent: nothing was written
 }
 
-// Posting is a message and how it is sent, for those who send many at a time.
+// Posting is a message with its options, for calls that send many messages at a time.
 type Posting struct {
 	Message Message
 	Options []SendOption
@@ -62,8 +61,8 @@ type Posting struct {
 
 const maxName = 63
 
-// strayByte is the index of the first byte of s that does not match [a-z][a-z0-9_.-]*, -1 when all do: the one
-// rule for kinds, sagas and endpoints. Lower-case ASCII only, so that no two names differ by case or by Unicode form.
+// strayByte returns the index of the first byte of s that does not match [a-z][a-z0-9_.-]*, or -1. This is the rule for
+// kinds, sagas and endpoints: lower-case ASCII, so that no two names differ only by case or by Unicode form.
 func strayByte(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -76,8 +75,8 @@ func strayByte(s string) int {
 	return -1
 }
 
-// CheckName returns an error unless name may name a kind, a saga or an endpoint: [a-z][a-z0-9_.-]{0,62}. The
-// error does not hold the name, which may have come from anywhere.
+// CheckName returns an error unless name is valid for a kind, a saga or an endpoint: [a-z][a-z0-9_.-]{0,62}. The error
+// does not contain the name, because the name may be foreign text.
 func CheckName(name string) error {
 	stray := ""
 	switch i := strayByte(name); {

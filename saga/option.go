@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// SendOption is sealed. The same values serve Context here, and the contexts and senders of the bus.
+// SendOption is an option of a send, here and in the bus. It is sealed.
 type SendOption interface{ send(*SendSettings) error }
 
-// SendSettings is what the options of one call ask for.
+// SendSettings are the values of the options of one send.
 type SendSettings struct {
 	Delay  time.Duration // > 0, or zero
 	At     time.Time     // zero unless At was given
@@ -21,7 +21,7 @@ type SendSettings struct {
 	Fire   *Fire // nil unless WithFire was given
 }
 
-// Settings reads options, for runtimes. An error names the option that is wrong.
+// Settings evaluates options. It is for runtimes. An error names the option that is wrong.
 func Settings(o ...SendOption) (SendSettings, error) {
 	var s SendSettings
 	for _, opt := range o {
@@ -42,7 +42,7 @@ type sendOption func(*SendSettings) error
 
 func (f sendOption) send(s *SendSettings) error { return f(s) }
 
-// Delay makes the message due after d, counted by the store's clock. d ≤ 0 is now.
+// Delay makes the message due after d, by the database's clock. d ≤ 0 means now.
 func Delay(d time.Duration) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.Delay = max(d, 0)
@@ -50,7 +50,7 @@ func Delay(d time.Duration) SendOption {
 	})
 }
 
-// At makes the message due at t; a past t is now. The zero time, or a year outside 1 to 9999, is an error.
+// At makes the message due at t; a past t means now. The zero time, and a year outside 1 to 9999, are errors.
 func At(t time.Time) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.At = t
@@ -58,7 +58,8 @@ func At(t time.Time) SendOption {
 	})
 }
 
-// WithID gives the message its id, so that sending it twice writes it once.
+// WithID sets the id of the message, so that sending it twice writes it once. The bus remembers such ids for seven
+// days. The zero id is an error.
 func WithID(id ID) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.ID = id
@@ -69,7 +70,8 @@ func WithID(id ID) SendOption {
 	})
 }
 
-// WithHeader adds a header, each name once. Names that begin with "edda-" are reserved.
+// WithHeader adds a header. A name that is given twice, or that begins with "edda-", is an error; so is text with NUL
+// or text that is not UTF-8.
 func WithHeader(name, value string) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		if err := checkHeader(name, value); err != nil {
@@ -86,7 +88,7 @@ func WithHeader(name, value string) SendOption {
 	})
 }
 
-// To sends to this endpoint, for one call, whatever the routes say.
+// To sends the message to this endpoint and ignores the routes.
 func To(endpoint string) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.To = endpoint
@@ -97,7 +99,7 @@ func To(endpoint string) SendOption {
 	})
 }
 
-// WithFire says which firing emits the message. It is for schedulers: whoever handles the message reports to the run.
+// WithFire sets the firing that emits the message. It is for schedulers: the run follows the fate of the message.
 func WithFire(f Fire) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.Fire = &f
@@ -127,7 +129,7 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// checkTime keeps out what a database cannot hold or an author did not mean.
+// checkTime refuses the zero time, and times that Postgres cannot store.
 func checkTime(t time.Time) error {
 	switch y := t.UTC().Year(); {
 	case t.IsZero():
@@ -138,10 +140,10 @@ func checkTime(t time.Time) error {
 	return nil
 }
 
-// validText: Postgres text takes neither NUL nor bytes that are not UTF-8.
+// validText reports whether Postgres can store s as text: UTF-8 without NUL.
 func validText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// TimeoutOption is sealed.
+// TimeoutOption is an option of Context.Timeout and Context.TimeoutAt. It is sealed.
 type TimeoutOption interface{ timeout(*timeoutSettings) error }
 
 type timeoutSettings struct{ name string }
@@ -150,8 +152,8 @@ type timeoutOption func(*timeoutSettings) error
 
 func (f timeoutOption) timeout(s *timeoutSettings) error { return f(s) }
 
-// Named gives a timeout a name, unique in its instance: asking again under the name moves it, and
-// Context.CancelTimeout finds it. At most 63 bytes.
+// Named gives a timeout a name of 1 to 63 bytes, unique in its instance. A second call with the name moves the timeout,
+// and Context.CancelTimeout cancels it.
 func Named(name string) TimeoutOption {
 	return timeoutOption(func(s *timeoutSettings) error {
 		s.name = name

@@ -102,8 +102,8 @@ func deliver(m saga.Message, change ...func(*saga.Info)) saga.Delivery {
 	return saga.Delivery{Info: in, Body: body}
 }
 
-func turn(in saga.Delivery) *saga.Turn {
-	return &saga.Turn{In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: ids(), Endpoint: "orders"}
+func turn(in saga.Delivery) *saga.Runtime {
+	return &saga.Runtime{In: in, Now: noon, Clock: func() time.Time { return noon }, NewID: ids(), Endpoint: "orders"}
 }
 
 func fresh() saga.Instance { return saga.Instance{ID: numbered(50), New: true, Key: "7"} }

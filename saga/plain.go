@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// isPlain tells whether a value of type t is, without asking, what decoding its encoding would give: structs of
-// numbers, booleans and text, with a name of its own for each field. Such a state need not go through its bytes before
-// every step for a step to start from what the next load would see. Pointers, slices, maps and types that encode
-// themselves are not plain: nil may come back empty, two fields may share memory, a time loses its monotonic part.
+// isPlain reports whether every value of type t equals the result of decoding its encoding: structs of numbers,
+// booleans and text with a distinct name for each field. Such a state need not be decoded before each step. Pointers,
+// slices, maps and types that encode themselves are not plain: nil may be decoded as empty, two fields may share
+// memory, a time loses its monotonic part.
 func isPlain(t reflect.Type) bool {
 	if encodesItself(t) {
 		return false
@@ -41,7 +41,7 @@ func plainFields(t reflect.Type) bool {
 	return true
 }
 
-// encodesItself finds methods that encoding/json would call, on the type or on its pointer.
+// encodesItself reports whether t or *t has a method that encoding/json calls.
 func encodesItself(t reflect.Type) bool {
 	for _, method := range []string{"MarshalJSON", "MarshalText", "UnmarshalJSON", "UnmarshalText"} {
 		if _, ok := reflect.PointerTo(t).MethodByName(method); ok {

@@ -18,16 +18,15 @@ func (c *Context) Publish(m Message, o ...SendOption) ID {
 	return c.emit(Event, m, o)
 }
 
-// Reply answers the message in hand: it goes to the endpoint that sent it, and to the instance there that
-// asked, if one did. A message from outside has nobody to answer, and neither has a timeout: both are faults.
+// Reply answers the message in hand. The answer goes to the endpoint that sent the message, and to the instance there
+// that sent it, if any. Answering a message from outside, or a timeout, is a fault.
 func (c *Context) Reply(m Message, o ...SendOption) ID {
 	c.alive("Reply")
 	return c.emit(Answer, m, o)
 }
 
-// ReplyToOriginator answers the message that started the instance, from any step, also from a timeout. Its
-// correlation id is the id of that message. When the instance was started from outside it is a fault; see
-// HasOriginator.
+// ReplyToOriginator answers the message that started the instance, from any step, even of a timeout. Its correlation id
+// is the id of that message. It is a fault if the instance was started from outside; see HasOriginator.
 func (c *Context) ReplyToOriginator(m Message, o ...SendOption) ID {
 	c.alive("ReplyToOriginator")
 	if !c.needInstance("ReplyToOriginator") {
@@ -35,10 +34,10 @@ func (c *Context) ReplyToOriginator(m Message, o ...SendOption) ID {
 	}
 	to := c.originator
 	if to.Endpoint == "" {
-		c.fault("ReplyToOriginator: the instance was started from outside, so there is nobody to answer")
+		c.fault("ReplyToOriginator: the instance was started from outside, so there is no sender to answer")
 		return ID{}
 	}
-	out, err := c.turn.compose(Command, m, o) // as a command: compose would address an Answer to the message in hand
+	out, err := c.rt.compose(Command, m, o) // not Answer: compose would address it to the sender of this message
 	if err != nil {
 		c.fault("ReplyToOriginator: %w", err)
 		return ID{}
@@ -50,14 +49,14 @@ func (c *Context) ReplyToOriginator(m Message, o ...SendOption) ID {
 	return c.add(out)
 }
 
-// HasOriginator reports whether ReplyToOriginator has somebody to answer.
+// HasOriginator reports whether a message of an endpoint started the instance, so that ReplyToOriginator can answer.
 func (c *Context) HasOriginator() bool {
 	c.alive("HasOriginator")
 	return c.originator.Endpoint != ""
 }
 
 func (c *Context) emit(intent Intent, m Message, o []SendOption) ID {
-	out, err := c.turn.compose(intent, m, o)
+	out, err := c.rt.compose(intent, m, o)
 	if err != nil {
 		c.fault("%v: %w", intent, err)
 		return ID{}
@@ -67,16 +66,16 @@ func (c *Context) emit(intent Intent, m Message, o []SendOption) ID {
 }
 
 func (c *Context) add(out Outgoing) ID {
-	if limit := c.turn.Limits.maxOut(); len(c.out) >= limit {
+	if limit := c.rt.Limits.maxOut(); len(c.out) >= limit {
 		c.fault("%s: more than %d messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
 		return ID{}
 	}
-	if limit := c.turn.Limits.maxOutBytes(); len(out.Body) > limit-c.outBytes {
+	if limit := c.rt.Limits.maxOutBytes(); len(out.Body) > limit-c.outBytes {
 		c.fault("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, limit, ErrTooLarge)
 		return ID{}
 	}
-	if c.turn.Admit != nil && out.Info.Intent != Timer {
-		if err := c.turn.Admit(&out); err != nil {
+	if c.rt.Admit != nil && out.Info.Intent != Timer {
+		if err := c.rt.Admit(&out); err != nil {
 			c.fault("%w", err)
 			return ID{}
 		}
@@ -86,36 +85,35 @@ func (c *Context) add(out Outgoing) ID {
 	return out.Info.ID
 }
 
-// Compose encodes and addresses one message as a step with this Turn would send it, for runtimes whose
-// handlers are no sagas, and for senders: with a zero In the message comes from outside and begins a
-// conversation. Errors are permanent.
-func (t *Turn) Compose(intent Intent, m Message, o ...SendOption) (Outgoing, error) {
-	out, err := t.compose(intent, m, o)
+// Compose encodes and addresses one message as a step with this Runtime would. It is for plain handlers and for
+// senders: with a zero In the message comes from outside and starts a conversation. Every error is a *PermanentError.
+func (rt *Runtime) Compose(intent Intent, m Message, o ...SendOption) (Outgoing, error) {
+	out, err := rt.compose(intent, m, o)
 	if err != nil {
 		return Outgoing{}, &PermanentError{Err: fmt.Errorf("%v: %w", intent, err)}
 	}
 	return out, nil
 }
 
-func (t *Turn) compose(intent Intent, m Message, o []SendOption) (Outgoing, error) {
-	out, err := t.encode(intent, m)
+func (rt *Runtime) compose(intent Intent, m Message, o []SendOption) (Outgoing, error) {
+	out, err := rt.encode(intent, m)
 	if err != nil {
 		return Outgoing{}, err
 	}
 	if len(o) > 0 {
-		if err := t.apply(o, &out); err != nil {
+		if err := rt.apply(o, &out); err != nil {
 			return Outgoing{}, fmt.Errorf("%s: %w", out.Info.Kind, err)
 		}
 	}
 	if intent == Answer {
-		err = t.address(&out)
+		err = rt.address(&out)
 	}
-	t.relate(&out.Info)
+	rt.relate(&out.Info)
 	return out, err
 }
 
 // encode makes the bytes; whatever happens to m afterwards does not travel.
-func (t *Turn) encode(intent Intent, m Message) (Outgoing, error) {
+func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 	if m == nil {
 		return Outgoing{}, errors.New("the message is nil")
 	}
@@ -126,25 +124,25 @@ func (t *Turn) encode(intent Intent, m Message) (Outgoing, error) {
 	raw, asItIs := m.(Raw)
 	body, err := raw.Body, error(nil)
 	if !asItIs {
-		if body, err = t.codec().Encode(m); err != nil {
+		if body, err = rt.codec().Encode(m); err != nil {
 			return Outgoing{}, fmt.Errorf("encode %s: %w", kind, err)
 		}
 	}
-	if limit := t.Limits.maxBody(); len(body) > limit {
+	if limit := rt.Limits.maxBody(); len(body) > limit {
 		return Outgoing{}, fmt.Errorf("%s: body of %d bytes, limit %d: %w", kind, len(body), limit, ErrTooLarge)
 	}
 	if asItIs { // after the check: what is refused is not copied
 		body = append(make([]byte, 0, len(body)), body...)
 	}
-	return Outgoing{Info: Info{Kind: kind, Intent: intent, From: t.Endpoint, Sent: t.Now}, Body: body}, nil
+	return Outgoing{Info: Info{Kind: kind, Intent: intent, From: rt.Endpoint, Sent: rt.Now}, Body: body}, nil
 }
 
-func (t *Turn) apply(o []SendOption, out *Outgoing) error {
+func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	s, err := Settings(o...)
 	if err != nil {
 		return err
 	}
-	if err := t.checkHeaders(s.Header); err != nil {
+	if err := rt.checkHeaders(s.Header); err != nil {
 		return err
 	}
 	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire
@@ -153,39 +151,39 @@ func (t *Turn) apply(o []SendOption, out *Outgoing) error {
 	}
 	switch {
 	case s.Delay > 0:
-		err = t.delay(s.Delay, out)
+		err = rt.delay(s.Delay, out)
 	case !s.At.IsZero():
-		out.Info.Due, err = t.dueAt(s.At)
+		out.Info.Due, err = rt.dueAt(s.At)
 	}
 	return err
 }
 
 // delay counts from the store's clock; a sender that has none leaves the counting to the database.
-func (t *Turn) delay(d time.Duration, out *Outgoing) (err error) {
-	if limit := t.Limits.maxDelay(); d > limit {
+func (rt *Runtime) delay(d time.Duration, out *Outgoing) (err error) {
+	if limit := rt.Limits.maxDelay(); d > limit {
 		return fmt.Errorf("delay %v, limit %v", d, limit)
 	}
-	if t.Clock == nil {
+	if rt.Clock == nil {
 		out.Delay = d
 		return nil
 	}
-	out.Info.Due = roundUp(t.Clock().Add(d))
+	out.Info.Due = roundUp(rt.Clock().Add(d))
 	return nil
 }
 
 // dueAt returns the zero time for a time that has passed: at once, and not before everything that waits.
-func (t *Turn) dueAt(at time.Time) (time.Time, error) {
+func (rt *Runtime) dueAt(at time.Time) (time.Time, error) {
 	if err := checkTime(at); err != nil {
 		return time.Time{}, err
 	}
-	now := t.Now
-	if t.Clock != nil {
-		now = t.Clock()
+	now := rt.Now
+	if rt.Clock != nil {
+		now = rt.Clock()
 	}
 	if !at.After(now) {
 		return time.Time{}, nil
 	}
-	if limit := t.Limits.maxDelay(); at.Sub(now) > limit {
+	if limit := rt.Limits.maxDelay(); at.Sub(now) > limit {
 		return time.Time{}, fmt.Errorf("due at %v, limit %v from now", at.UTC().Format(time.RFC3339), limit)
 	}
 	return roundUp(at), nil
@@ -200,13 +198,13 @@ func roundUp(t time.Time) time.Time {
 	return down
 }
 
-func (t *Turn) checkHeaders(h map[string]string) error {
-	if len(h) > t.Limits.maxHeaders() {
-		return fmt.Errorf("%d headers, limit %d: %w", len(h), t.Limits.maxHeaders(), ErrTooLarge)
+func (rt *Runtime) checkHeaders(h map[string]string) error {
+	if len(h) > rt.Limits.maxHeaders() {
+		return fmt.Errorf("%d headers, limit %d: %w", len(h), rt.Limits.maxHeaders(), ErrTooLarge)
 	}
 	sum := 0
 	for name, value := range h {
-		if limit := t.Limits.maxHeader(); len(name) > limit {
+		if limit := rt.Limits.maxHeader(); len(name) > limit {
 			return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
 		} else if len(value) > limit {
 			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit,
@@ -214,15 +212,15 @@ func (t *Turn) checkHeaders(h map[string]string) error {
 		}
 		sum += len(name) + len(value)
 	}
-	if limit := t.Limits.headerBytes(); sum > limit {
+	if limit := rt.Limits.headerBytes(); sum > limit {
 		return fmt.Errorf("headers of %d bytes together, limit %d: %w", sum, limit, ErrTooLarge)
 	}
 	return nil
 }
 
 // address sends an answer to the sender of the message in hand.
-func (t *Turn) address(out *Outgoing) error {
-	in := &t.In.Info
+func (rt *Runtime) address(out *Outgoing) error {
+	in := &rt.In.Info
 	switch {
 	case in.Intent == Timer:
 		return fmt.Errorf("%s: a timeout has nobody to answer; use ReplyToOriginator", out.Info.Kind)
@@ -237,11 +235,11 @@ func (t *Turn) address(out *Outgoing) error {
 }
 
 // relate gives the message its id and its place in the chain of messages.
-func (t *Turn) relate(i *Info) {
+func (rt *Runtime) relate(i *Info) {
 	if i.ID.IsZero() {
-		i.ID = t.NewID()
+		i.ID = rt.NewID()
 	}
-	in := &t.In.Info
+	in := &rt.In.Info
 	if in.ID.IsZero() {
 		i.CorrelationID, i.ConversationID = i.ID, i.ID
 		return

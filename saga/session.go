@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time.
-// It always holds the last good state as bytes: a failing step has nothing to undo.
+// Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time. It holds
+// the last good state as bytes, so a step that fails has nothing to undo.
 type Session struct {
 	def    *Definition
 	opened Instance // as it came, before any upcast
 	last   Instance // after the last good step
 
-	state     any // *S, decoded and not yet touched by a failed step; nil: decode last.State first
+	state     any // *S, decoded, and not changed by a failed step; nil: decode last.State first
 	reused    int // good steps since state was decoded
 	live      bool
 	completed bool
 }
 
-// Open makes an instance ready to step. Instance{New: true, ID: fresh, Key: key} is one that the first good
-// step starts; otherwise its state is decoded here, and brought up to today's version first when it is older.
-// Errors: ErrNewerState, and ErrState (permanent) when the state cannot be read.
+// Open prepares an instance for steps. The first good step starts Instance{New: true, ID: fresh, Key: key}. The state
+// of any other instance is decoded, and upcast first if its version is older. Errors are ErrNewerState, and ErrState
+// (permanent) if the state cannot be read.
 func (d *Definition) Open(i Instance) (*Session, error) {
 	if i.ID.IsZero() {
 		return nil, fmt.Errorf("open saga %s: the instance has no id", nameOf(d.name, i.Key))
@@ -70,12 +70,12 @@ func (s *Session) upcast() error {
 
 var (
 	null    = []byte("null")
-	errNull = errors.New("it is null, which no step has written")
+	errNull = errors.New("it is null, and no step writes null")
 )
 
 func stateError(err error) error { return &PermanentError{Err: fmt.Errorf("%w: %w", ErrState, err)} }
 
-// decode makes a fresh state from the last good bytes. A new instance has none, and begins with the zero S.
+// decode makes a new state from the last good bytes, or the zero S for a new instance.
 func (s *Session) decode() error {
 	state := s.def.newState()
 	if s.last.State != nil {
@@ -90,7 +90,8 @@ func (s *Session) decode() error {
 	return nil
 }
 
-// Instance is what to store after the last good step. Version is as it was opened: the store raises it.
+// Instance returns the instance to store after the last good step, and an error if no step has succeeded. Version is
+// unchanged: the store raises it.
 func (s *Session) Instance() (Instance, error) {
 	if !s.live {
 		return Instance{}, fmt.Errorf("saga %s: no step succeeded, so there is no instance",
@@ -99,15 +100,14 @@ func (s *Session) Instance() (Instance, error) {
 	return s.last, nil
 }
 
-// Live reports whether there is an instance: false until the first good step of a new one. It stays true
-// when the instance completed, because its row may have to be inserted and deleted.
+// Live reports whether there is an instance. It is false until the first good step of a new one. It stays true after
+// the instance has completed, because its row may have to be inserted and deleted.
 func (s *Session) Live() bool { return s.live }
 
 // Completed reports whether the last good step completed the instance.
 func (s *Session) Completed() bool { return s.completed }
 
-// Changed reports whether there is something to store: state, pending timeouts or completion differ from
-// what was opened.
+// Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened.
 func (s *Session) Changed() bool {
 	if !s.live {
 		return false
@@ -120,8 +120,8 @@ func (s *Session) pendingChanged() bool {
 	return !slices.EqualFunc(s.opened.Pending, s.last.Pending, same)
 }
 
-// stateChanged compares bytes. A store that reformats (jsonb writes spaces and sorts keys) would make every
-// state look changed, so bytes in a form that is not ours are decoded and encoded before they count.
+// stateChanged compares bytes. With a store that reformats JSON (jsonb writes spaces and sorts keys) every state would
+// look changed, so stored bytes of another form are decoded and encoded before the comparison.
 func (s *Session) stateChanged() bool {
 	if s.opened.StateVersion != s.last.StateVersion && max(s.opened.StateVersion, 1) != s.last.StateVersion {
 		return true
@@ -140,7 +140,7 @@ func (s *Session) stateChanged() bool {
 	return err != nil || !bytes.Equal(b, s.last.State)
 }
 
-// reformatted looks for space around the first key of an object, which encoding/json never writes.
+// reformatted reports whether b has space around the first key, which encoding/json never writes.
 func reformatted(b []byte) bool {
 	if len(b) < 2 || b[0] != '{' || b[1] != '"' {
 		return !bytes.Equal(b, []byte("{}"))

@@ -188,7 +188,7 @@ func TestSendOptions(t *testing.T) {
 // leaves the counting to the database.
 func TestComposeFromOutside(t *testing.T) {
 	t.Parallel()
-	tn := saga.Turn{NewID: ids()}
+	tn := saga.Runtime{NewID: ids()}
 	out, err := tn.Compose(saga.Command, paid{Order: "7"}, saga.Delay(time.Minute))
 	i := out.Info
 	if err != nil || i.ID != numbered(101) || i.CorrelationID != i.ID || i.ConversationID != i.ID ||

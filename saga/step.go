@@ -6,24 +6,25 @@ import (
 	"slices"
 )
 
-// decodeEvery bounds how long a large state is used without going through its bytes. A small one is decoded
-// before every step, which costs less than a microsecond per hundred bytes; for a large one that would be the
-// greater part of the work, and what it guards against shows up within 16 steps or at the next load. A plain state
-// is what its bytes would give, and needs neither.
+// decodeEvery is how many steps use a large state before it is decoded again. A small state is decoded before every
+// step, which costs less than a microsecond per hundred bytes; for a large one that would be most of the work, and a
+// state that depends on shared memory is noticed within 16 steps or at the next load. A plain state is never decoded
+// again.
 const decodeEvery = 16
 
-// Step runs the handler of one prepared message on the instance. It never panics for what a handler does, and
-// never blocks unless the handler does.
+// Step runs the handler of one prepared message on the instance. It recovers a panic of the handler, and blocks only
+// while the handler does.
 //
-//  1. A timer that is no longer pending is discarded: it was cancelled or replaced after it was sent.
+//  1. A timer that is not pending any more is discarded: it was cancelled or replaced after it was sent.
 //  2. The state is decoded from the last good bytes.
-//  3. The handler runs with a fresh Context.
-//  4. Only if it succeeded: the state is encoded, and state, pending timeouts and completion become the last good ones.
-func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
+//  3. The handler runs with a new Context.
+//  4. If the handler succeeds, the state is encoded, and state, pending timeouts and completion become the last good
+//     ones.
+func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 	if err := s.refuse(call); err != nil {
 		return Outcome{Err: err}
 	}
-	pending, ok := s.fired(&t.In.Info)
+	pending, ok := s.fired(&rt.In.Info)
 	if !ok {
 		return Outcome{Discard: "timeout was cancelled or replaced"}
 	}
@@ -32,9 +33,9 @@ func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 			return Outcome{Err: err}
 		}
 	}
-	c := s.context(ctx, t, pending)
+	c := s.context(ctx, rt, pending)
 	out := c.run(func() error {
-		msg, err := call.message(t.In.Body) // here, because Turn.Around may have changed it
+		msg, err := call.message(rt.In.Body) // here, because Runtime.Around may have changed it
 		if err != nil {
 			return err
 		}
@@ -43,11 +44,11 @@ func (s *Session) Step(ctx context.Context, t *Turn, call *Call) Outcome {
 	if out.Err == nil && out.Discard == "" {
 		return s.accept(c)
 	}
-	s.state = nil // whatever the handler did to it is forgotten
+	s.state = nil // drop the handler's changes
 	return out
 }
 
-// refuse finds mistakes of the runtime.
+// refuse returns an error for a mistake of the runtime.
 func (s *Session) refuse(call *Call) error {
 	switch {
 	case call.def != s.def:
@@ -63,8 +64,7 @@ func (s *Session) refuse(call *Call) error {
 	return nil
 }
 
-// fired returns the timeouts that the step begins with: all, less the one that is firing. ok is false when
-// the one that fires is not among them.
+// fired returns the pending timeouts without the one that fires. ok is false if the one that fires is not pending.
 func (s *Session) fired(in *Info) (pending []Pending, ok bool) {
 	if in.Intent != Timer {
 		return slices.Clone(s.last.Pending), true
@@ -76,13 +76,13 @@ func (s *Session) fired(in *Info) (pending []Pending, ok bool) {
 	return slices.Delete(slices.Clone(s.last.Pending), i, i+1), true
 }
 
-func (s *Session) context(ctx context.Context, t *Turn, pending []Pending) *Context {
+func (s *Session) context(ctx context.Context, rt *Runtime, pending []Pending) *Context {
 	c := &Context{
-		ctx: ctx, turn: t, def: s.def, id: s.last.ID, key: s.last.Key,
+		ctx: ctx, rt: rt, def: s.def, id: s.last.ID, key: s.last.Key,
 		isNew: !s.live, originator: s.last.Originator, pending: pending,
 	}
 	if c.isNew {
-		in := &t.In.Info
+		in := &rt.In.Info
 		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin,
 			Correlation: in.correlation()}
 		if in.Fire != nil {
@@ -92,14 +92,14 @@ func (s *Session) context(ctx context.Context, t *Turn, pending []Pending) *Cont
 	return c
 }
 
-// accept makes the step's result the last good one, if its state can be encoded.
+// accept makes the result of the step the last good one if its state can be encoded.
 func (s *Session) accept(c *Context) Outcome {
 	state, err := encodeJSON(s.state)
 	if err != nil {
 		s.state = nil
 		return Outcome{Err: permanentf("encode state of saga %s: %w", nameOf(s.def.name, s.last.Key), err)}
 	}
-	if limit := c.turn.Limits.maxState(); len(state) > limit {
+	if limit := c.rt.Limits.maxState(); len(state) > limit {
 		s.state = nil
 		return Outcome{Err: permanentf("state of saga %s has %d bytes, limit %d: %w", nameOf(s.def.name, s.last.Key),
 			len(state), limit, ErrTooLarge)}

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Timeout asks for m after d, counted by the store's clock and never early; d ≤ 0 is now. Without Named every
-// call makes one more; with Named a second call under the name moves the first. Pending ones live in the
-// instance's own row, so that cancelling, moving and completing need no search.
+// Timeout sends m to this instance after d, by the database's clock and never early; d ≤ 0 means now. Each call adds a
+// timeout; a second call with the same Named moves it. Pending timeouts are in the row of the instance, so cancelling,
+// moving and completing need no search. A delay over Limits.MaxDelay, and a kind without OnTimeout, are faults.
 func (c *Context) Timeout(d time.Duration, m Message, o ...TimeoutOption) {
 	c.alive("Timeout")
-	if limit := c.turn.Limits.maxDelay(); d > limit {
+	if limit := c.rt.Limits.maxDelay(); d > limit {
 		c.fault("timeout: delay %v, limit %v", d, limit)
 		return
 	}
 	c.ask(roundUp(c.clock().Add(max(d, 0))), m, o)
 }
 
-// TimeoutAt asks for m at t; a past t is now. The zero time, or a year outside 1 to 9999, is a fault.
+// TimeoutAt sends m to this instance at t; a past t means now. The zero time, and a year outside 1 to 9999, are faults.
 func (c *Context) TimeoutAt(t time.Time, m Message, o ...TimeoutOption) {
 	c.alive("TimeoutAt")
-	due, err := c.turn.dueAt(t)
+	due, err := c.rt.dueAt(t)
 	if err != nil {
 		c.fault("timeout: %w", err)
 		return
@@ -33,8 +33,8 @@ func (c *Context) TimeoutAt(t time.Time, m Message, o ...TimeoutOption) {
 	c.ask(due, m, o)
 }
 
-// CancelTimeout takes back the timeout with this name, and reports whether there was one. From inside the
-// handler of that very timeout there is none any more.
+// CancelTimeout cancels the timeout with this name, and reports whether there was one. In the handler of a timeout that
+// timeout is not pending any more.
 func (c *Context) CancelTimeout(name string) bool {
 	c.alive("CancelTimeout")
 	if name == "" || !c.needInstance("CancelTimeout") {
@@ -49,17 +49,17 @@ func (c *Context) CancelTimeout(name string) bool {
 	return true
 }
 
-// Timeouts lists what the instance waits for, as this step would leave it.
+// Timeouts returns the pending timeouts of the instance, with the changes of this step.
 func (c *Context) Timeouts() []Pending {
 	c.alive("Timeouts")
 	return slices.Clone(c.pending)
 }
 
 func (c *Context) clock() time.Time {
-	if c.turn.Clock == nil {
-		return c.turn.Now
+	if c.rt.Clock == nil {
+		return c.rt.Now
 	}
-	return c.turn.Clock()
+	return c.rt.Clock()
 }
 
 func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
@@ -71,7 +71,7 @@ func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
 		c.fault("timeout: %w", err)
 		return
 	}
-	out, err := c.turn.compose(Timer, m, nil)
+	out, err := c.rt.compose(Timer, m, nil)
 	if err != nil {
 		c.fault("timeout: %w", err)
 		return
@@ -82,7 +82,7 @@ func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
 	}
 	out.Info.Due, out.Info.Instance, out.Info.Origin = due, c.id, c.id
 	c.CancelTimeout(name)
-	if limit := c.turn.Limits.maxPending(); len(c.pending) >= limit {
+	if limit := c.rt.Limits.maxPending(); len(c.pending) >= limit {
 		c.fault("timeout %s: more than %d pending: %w", out.Info.Kind, limit, ErrTooLarge)
 		return
 	}
@@ -112,7 +112,7 @@ func (c *Context) timerKinds() string {
 	return kinds
 }
 
-// drop makes a pending timeout not happen: it is unsaid when this step asked for it, else reported.
+// drop removes a pending timeout: if this step has set it, its message is withdrawn; else it is reported in Cancelled.
 func (c *Context) drop(p Pending) {
 	if !c.withdraw(p.ID) {
 		c.cancelled = append(c.cancelled, Cancelled{ID: p.ID, Due: p.Due})

@@ -15,8 +15,8 @@ var (
 	rawJSON         = reflect.TypeFor[json.RawMessage]()
 )
 
-// textIsUTF8 walks every string that encoding/json may have written for v, and a few it did not: which fields
-// a type's own MarshalJSON writes is not knowable, so all of them count. It runs only after a suspicion.
+// textIsUTF8 reports whether every string that encoding/json may have written for v is UTF-8. It cannot know which
+// fields a MarshalJSON writes, so it checks all of them. It runs only if mayBeReplaced.
 func textIsUTF8(v reflect.Value, depth int) bool {
 	if depth == 0 || !v.IsValid() || v.Type() == rawJSON {
 		return true
@@ -64,13 +64,13 @@ func fieldsAreUTF8(v reflect.Value, depth int) bool {
 	return true
 }
 
-// ownEncoding reports whether t, or a pointer to it, writes itself.
+// ownEncoding reports whether t or *t has a MarshalJSON or MarshalText.
 func ownEncoding(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
 }
 
-// ownDecoding reports whether a pointer to t reads itself.
+// ownDecoding reports whether *t has an UnmarshalJSON or UnmarshalText.
 func ownDecoding(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)

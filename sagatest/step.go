@@ -117,8 +117,8 @@ func (r *Run) dispatch(out saga.Outcome) {
 	}
 }
 
-func (r *Run) turn(in saga.Delivery) *saga.Turn {
-	return &saga.Turn{
+func (r *Run) turn(in saga.Delivery) *saga.Runtime {
+	return &saga.Runtime{
 		In: in, Now: r.now, Clock: func() time.Time { return r.now },
 		NewID: r.ids.next, Codec: r.codec, Endpoint: r.def.Name(),
 	}

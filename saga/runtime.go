@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Turn is everything a runtime lends to one step: the message in hand, time, ids, limits. It must not change
+// Runtime is what a step runs with: the message in hand, the time, ids and limits. It must not change
 // while the step runs; afterwards it serves the next message with another In.
-type Turn struct {
+type Runtime struct {
 	In  Delivery
 	Now time.Time // what Context.Now returns
-	// an upper bound of the store's clock at this moment: delays count from it, so nothing is early
+	// Clock is an upper bound of the database's clock at this moment. Delays count from it, so no message is early.
 	Clock    func() time.Time
 	NewID    func() ID
 	Codec    Codec  // nil is JSON
-	Endpoint string // the endpoint the step runs in: From of what it sends
+	Endpoint string // of the step: From of the messages that it sends
 	Limits   Limits
 
-	// Admit, when not nil, is asked about every command, event and answer before it becomes part of the step: has it
-	// anywhere to go? An error is a fault of the step.
+	// Admit, if not nil, is called with every command, event and answer before it becomes part of the step. It returns
+	// an error if the message has no destination; the error is a fault of the step.
 	Admit func(*Outgoing) error
 
-	// Around, when not nil, is called in place of the handler, and calls the handler at most once: middleware. An error
-	// that it returns undoes the step, whether it is the handler's or its own. The handler gets the message of In.Body
-	// as that is when Around calls it.
+	// Around, if not nil, is the middleware: it is called instead of the handler, and calls the handler at most once.
+	// An error that it returns undoes the step, whether it is the handler's or its own. The handler gets the message
+	// that In.Body has when Around calls the handler.
 	Around func(ctx context.Context, handler func(context.Context) error) error
 }
 
-// Limits bounds what a step may ask for. In each field 0 is the default.
+// Limits are the limits of a step. 0 is the default of each field.
 type Limits struct {
 	MaxBody     int           // bytes of one message; 0 is 1 MiB
 	MaxState    int           // bytes of an instance's state; 0 is 1 MiB
@@ -35,7 +35,7 @@ type Limits struct {
 	MaxHeader   int           // bytes of one header's value, and of its name; 0 is 8 KiB
 	HeaderBytes int           // of one message together; 0 is 64 KiB
 	MaxDelay    time.Duration // 0 is 10 years
-	MaxPending  int           // timeouts of one instance: they live in its row; 0 is 1,000
+	MaxPending  int           // pending timeouts of one instance, which are in its row; 0 is 1,000
 	MaxOut      int           // messages of one step; 0 is 10,000
 	MaxOutBytes int           // of their bodies together; 0 is 64 MiB
 }
@@ -65,33 +65,33 @@ func or[N int | time.Duration](n, standard N) N {
 	return standard
 }
 
-func (t *Turn) codec() Codec {
-	if t.Codec == nil {
+func (rt *Runtime) codec() Codec {
+	if rt.Codec == nil {
 		return JSON
 	}
-	return t.Codec
+	return rt.Codec
 }
 
-// Outcome is what should happen because of one step, as data. At most one of Err and Discard is set; then
-// Out and Cancelled are empty, and the instance is as it was before the step.
+// Outcome is the result of one step, as data. At most one of Err and Discard is set; then Out and Cancelled are empty,
+// and the instance is as it was before the step.
 type Outcome struct {
 	Out       []Outgoing
 	Cancelled []Cancelled
-	Err       error  // the step failed; look for *PermanentError and *RetryAfterError with errors.As
-	Discard   string // consumed with this reason, which the runtime records
+	Err       error  // the step failed; errors.As finds *PermanentError and *RetryAfterError
+	Discard   string // the message is consumed, and the runtime records this reason
 }
 
 // Outgoing is one message that a step decided to send.
 type Outgoing struct {
-	Info    Info // Due zero: at once, stamped by the database
+	Info    Info // a zero Due means at once, by the database's clock
 	Body    []byte
-	To      string        // an explicit endpoint; "" is by kind, and for a timer the sender's own endpoint
+	To      string        // the endpoint; "" is by kind, and for a timer the sender's own endpoint
 	GivenID bool          // WithID was used: duplicates are detected
-	Delay   time.Duration // set in place of Info.Due when the Turn has no Clock: the database adds it to its own
+	Delay   time.Duration // instead of Info.Due if the Runtime has no Clock: the database adds it to its clock
 }
 
-// Cancelled is a pending timeout that was cancelled, moved or completed away. Its row may be deleted as a
-// courtesy; left alone, it is discarded when it fires. It may have been sent by an earlier step of the same batch.
+// Cancelled is a pending timeout that was cancelled or moved, or whose instance completed. The runtime may delete its
+// row; otherwise it is discarded when it fires. An earlier step of the same batch may have sent it.
 type Cancelled struct {
 	ID  ID
 	Due time.Time
@@ -100,7 +100,7 @@ type Cancelled struct {
 // Instance is one running saga as a store knows it.
 type Instance struct {
 	ID           ID
-	New          bool // never stored: the first good step starts it
+	New          bool // not stored: the first good step starts it
 	Saga, Key    string
 	Version      int64 // raised by the store, once per committed batch that changed the instance
 	StateVersion int
@@ -109,14 +109,14 @@ type Instance struct {
 	Originator   Originator
 }
 
-// Originator is who started an instance: where ReplyToOriginator goes, and the run that ends when the instance
-// completes.
+// Originator is the sender of the message that started an instance, to which ReplyToOriginator sends, and the run that
+// ends when the instance completes.
 type Originator struct {
-	Endpoint    string `json:"endpoint,omitempty"` // "" when it was started from outside
+	Endpoint    string `json:"endpoint,omitempty"` // "" if it was started from outside
 	MessageID   ID     `json:"message,omitzero"`
 	Instance    ID     `json:"instance,omitzero"` // the saga instance that sent the start, if one did
 	Correlation ID     `json:"correlation,omitzero"`
-	Run         ID     `json:"run,omitzero"` // when a manifest emitted the start
+	Run         ID     `json:"run,omitzero"` // if a manifest emitted the start
 	RunAttempt  int    `json:"run_attempt,omitempty"`
 }
 
