@@ -27,7 +27,7 @@ func (w *world) died(ago string, batches ...string) (session string) {
 		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false,
 		clock_timestamp() - $1::text::interval, true RETURNING id::text`, ago)
 	for _, alone := range batches {
-		w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+		w.exec(`INSERT INTO edda.in_flight (id, queue, session, alone, due, ids)
 			SELECT gen_random_uuid(), q.id, $1::text::uuid, $2::text::boolean, array_agg(m.due), array_agg(m.id)
 			FROM edda.queue q, `+w.queue("poisoned")+
 			` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaaaaaa-0000-%' GROUP BY q.id`, session, alone)
@@ -74,9 +74,9 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 		// for a while: the other workers have the time to take something
 		for n := 0; n < 5 && look == aloneInHand; n++ {
 			<-time.After(10 * time.Millisecond)
-			batches := w.count(`SELECT count(*) FROM edda.crash_batch WHERE session = $1::text::uuid`,
+			batches := w.count(`SELECT count(*) FROM edda.in_flight WHERE session = $1::text::uuid`,
 				bus.Session(w.bus))
-			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.crash_batch
+			messages := w.count(`SELECT coalesce(sum(cardinality(ids)), 0)::int FROM edda.in_flight
 				WHERE session = $1::text::uuid`, bus.Session(w.bus))
 			look = fmt.Sprintf("%d handlers, %d batches, %d messages", inHand.Load(), batches, messages)
 		}
@@ -187,7 +187,7 @@ func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 		return w.count(
 			`SELECT count(*) FROM edda.session WHERE locked`) == 1
 	})
-	w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+	w.exec(`INSERT INTO edda.in_flight (id, queue, session, alone, due, ids)
 		SELECT gen_random_uuid(), q.id, $1::text::uuid, true, array_agg(m.due), array_agg(m.id)
 		FROM edda.queue q, `+w.queue("poisoned")+` m WHERE q.endpoint = 'poisoned' GROUP BY q.id`, bus.Session(other))
 	handled, crowd := w.takes(bus.EndpointOptions{})
@@ -195,7 +195,7 @@ func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 	if handled.Load() != 3 || len(crowd()) != 3 || strings.Contains(crowd()[0], " 1 messages") {
 		t.Errorf("%d handled; with each in hand there were %v", handled.Load(), crowd())
 	}
-	if n := w.count(`SELECT count(*) FROM edda.crash_ledger`); n != 0 {
+	if n := w.count(`SELECT count(*) FROM edda.suspect`); n != 0 {
 		t.Errorf("%d messages are suspects", n)
 	}
 }
@@ -206,7 +206,7 @@ func TestCarefulModeEnds(t *testing.T) {
 	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
 	inHand := make(chan int, 1)
 	w.start("poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
-		inHand <- w.count(`SELECT count(*) FROM edda.crash_batch`)
+		inHand <- w.count(`SELECT count(*) FROM edda.in_flight`)
 		return nil
 	}))
 	look := func() int {
@@ -343,7 +343,7 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w := poisoned(t)
 	inHand := make(chan int, 1)
 	w.start("poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
-		inHand <- w.count(`SELECT count(*) FROM edda.crash_batch`)
+		inHand <- w.count(`SELECT count(*) FROM edda.in_flight`)
 		return nil
 	}))
 	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
@@ -386,13 +386,13 @@ func TestCleanCrashLedger(t *testing.T) {
 	w.suspected(2)
 	w.makeQueue("poisoned")
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'poisoned'`)
-	w.exec(`ALTER TABLE edda.crash_ledger ALTER queue SET DEFAULT ` + fmt.Sprint(queue) +
-		`; ALTER TABLE edda.crash_batch ALTER queue SET DEFAULT ` + fmt.Sprint(queue))
-	w.exec(`INSERT INTO edda.crash_ledger (due, id, deaths, alone, at)
+	w.exec(`ALTER TABLE edda.suspect ALTER queue SET DEFAULT ` + fmt.Sprint(queue) +
+		`; ALTER TABLE edda.in_flight ALTER queue SET DEFAULT ` + fmt.Sprint(queue))
+	w.exec(`INSERT INTO edda.suspect (due, id, deaths, alone, at)
 		SELECT due, id, 1, 0, now() - interval '2 minutes' FROM ` + w.queue("poisoned") + `
 		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now() - interval '2 minutes' FROM generate_series(1, 2500)
 		UNION ALL SELECT now(), gen_random_uuid(), 1, 0, now()`)
-	w.exec(`INSERT INTO edda.crash_batch (id, session, alone, due, ids, at)
+	w.exec(`INSERT INTO edda.in_flight (id, session, alone, due, ids, at)
 		SELECT gen_random_uuid(), gen_random_uuid(), false, '{}', '{}', now() - n * interval '40 minutes'
 		FROM generate_series(1, 2) n`)
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended)
@@ -402,8 +402,8 @@ func TestCleanCrashLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	bus.CleanNow(t.Context(), w.bus)
-	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.crash_ledger), (SELECT count(*)
-		FROM edda.crash_batch), (SELECT count(*) FROM edda.session))`)
+	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.suspect), (SELECT count(*)
+		FROM edda.in_flight), (SELECT count(*) FROM edda.session))`)
 	if got != "3 1 1" {
 		t.Errorf("%s rows are left of the ledger, batches and sessions, want 3 1 1", got)
 	}
@@ -476,9 +476,9 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 		Fill: `INSERT INTO :schema.session (id, host, pid, queues, expires, locked, ended, died)
 			SELECT gen_random_uuid(), 'h', 1, '{1}', now(), false, now() - n * interval '1 minute', true
 			FROM generate_series(1, 5000) n;
-			INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) SELECT gen_random_uuid(), 2 + n,
+			INSERT INTO :schema.in_flight (id, queue, session, alone, due, ids) SELECT gen_random_uuid(), 2 + n,
 			gen_random_uuid(), false, '{}', '{}' FROM generate_series(1, 5000) n;
-			INSERT INTO :schema.crash_ledger (queue, due, id, deaths, alone) SELECT 1,
+			INSERT INTO :schema.suspect (queue, due, id, deaths, alone) SELECT 1,
 			now() - n * interval '1 minute', gen_random_uuid(), 1, 0 FROM generate_series(1, 5000) n`,
 		MaxRows: 60,
 	}.Check(t, w.owner, schema)

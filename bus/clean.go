@@ -122,10 +122,10 @@ func (b *Bus) chores(ctx context.Context) []chore {
 		{"saga_counter", func() (int64, error) { return b.pruneCounters(ctx) }},
 		{"dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) }},
 		{"session", execute(b.sql.Get("prune_sessions"), kept, cleanRows)},
-		{"crash_batch", execute(b.sql.Get("prune_batches"), kept, cleanRows)},
+		{"in_flight", execute(b.sql.Get("prune_batches"), kept, cleanRows)},
 	}
 	for some := range slices.Chunk(b.ledgerQueues(ctx), cleanQueues) {
-		chores = append(chores, chore{"crash_ledger", execute(b.sql.Get("prune_ledger"), some, cleanRows)})
+		chores = append(chores, chore{"suspect", execute(b.sql.Get("prune_ledger"), some, cleanRows)})
 	}
 	return chores
 }
@@ -140,7 +140,7 @@ func (b *Bus) ledgerQueues(ctx context.Context) []int32 {
 		}
 	}
 	if ctx.Err() == nil {
-		b.calm.Warn("edda: old rows were not deleted", "table", "crash_ledger", "error", err)
+		b.calm.Warn("edda: old rows were not deleted", "table", "suspect", "error", err)
 	}
 	return nil
 }

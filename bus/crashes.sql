@@ -76,59 +76,59 @@ DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
 
 -- name: enter_batch
 -- Before a careful batch runs anything.
-INSERT INTO :schema.crash_batch (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[],
+INSERT INTO :schema.in_flight (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[],
     $6::uuid[]);
 
 -- name: leave_batch
 -- In the batch's own transaction, or after its rollback: a process that lives is not blamed in between.
-DELETE FROM :schema.crash_batch WHERE id = $1;
+DELETE FROM :schema.in_flight WHERE id = $1;
 
 -- name: leave_batches
 -- What could not be deleted then, for Postgres was not there.
-DELETE FROM :schema.crash_batch WHERE id = ANY ($1::uuid[]);
+DELETE FROM :schema.in_flight WHERE id = ANY ($1::uuid[]);
 
 -- name: old_batches
 -- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended
 -- well.
-SELECT h.id, h.session, h.backend FROM :schema.crash_batch h WHERE h.queue = $1 AND h.session <> $2
+SELECT h.id, h.session, h.backend FROM :schema.in_flight h WHERE h.queue = $1 AND h.session <> $2
     AND h.ids && $3::uuid[];
 
 -- name: charge_batches
 -- Each death is charged once: whoever deletes the row does it.
 WITH died AS (
-    DELETE FROM :schema.crash_batch h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
+    DELETE FROM :schema.in_flight h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
 fallen AS (
     SELECT d.queue, u.due, u.id, count(*)::int AS deaths, sum(d.alone::int)::int AS alone
     FROM died d CROSS JOIN LATERAL unnest(d.due, d.ids) u(due, id) GROUP BY d.queue, u.due, u.id)
-INSERT INTO :schema.crash_ledger AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone
+INSERT INTO :schema.suspect AS l (queue, due, id, deaths, alone) SELECT f.queue, f.due, f.id, f.deaths, f.alone
     FROM fallen f
-ON CONFLICT ON CONSTRAINT crash_ledger_pkey DO UPDATE
+ON CONFLICT ON CONSTRAINT suspect_pkey DO UPDATE
 SET deaths = l.deaths + excluded.deaths, alone = l.alone + excluded.alone, at = clock_timestamp();
 
 -- name: suspects
 SELECT l.due, l.id, l.deaths, l.alone FROM unnest($2::timestamptz[], $3::uuid[]) u(due, id)
-CROSS JOIN LATERAL (SELECT * FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = u.due
+CROSS JOIN LATERAL (SELECT * FROM :schema.suspect l WHERE l.queue = $1 AND l.due = u.due
     AND l.id = u.id OFFSET 0) l;
 
 -- name: strike_out
 -- In the transaction in which a suspect meets its fate.
-DELETE FROM :schema.crash_ledger l WHERE l.queue = $1 AND l.due = $2 AND l.id = $3;
+DELETE FROM :schema.suspect l WHERE l.queue = $1 AND l.due = $2 AND l.id = $3;
 
 -- name: prune_batches
 -- No batch lasts so long: its process could not delete the row, and nobody has asked for its messages since.
-DELETE FROM :schema.crash_batch d WHERE d.ctid = ANY (ARRAY(
-    SELECT h.ctid FROM :schema.crash_batch h
+DELETE FROM :schema.in_flight d WHERE d.ctid = ANY (ARRAY(
+    SELECT h.ctid FROM :schema.in_flight h
     WHERE h.at < clock_timestamp() - $1::bigint * interval '1 microsecond' LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: ledger_queues
-SELECT DISTINCT l.queue FROM :schema.crash_ledger l WHERE l.at < clock_timestamp() - interval '1 minute'
+SELECT DISTINCT l.queue FROM :schema.suspect l WHERE l.at < clock_timestamp() - interval '1 minute'
     ORDER BY l.queue;
 
 -- name: prune_ledger
 -- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful. The statement
 -- looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
-DELETE FROM :schema.crash_ledger d WHERE d.ctid = ANY (ARRAY(
-    SELECT l.ctid FROM :schema.crash_ledger l
+DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
+    SELECT l.ctid FROM :schema.suspect l
     WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'
       AND NOT :schema.is_queued(l.queue, l.due, l.id)
     LIMIT $2 FOR UPDATE SKIP LOCKED));

@@ -324,9 +324,9 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errPassword })
 	w.start("calls", bus.EndpointOptions{Policy: recoverability.Always(recoverability.PauseEndpoint("x")),
 		Poll: 10 * time.Millisecond}, part)
-	w.until("it has a row", func() bool { return w.count(`SELECT count(*) FROM edda.knob`) == 1 })
+	w.until("it has a row", func() bool { return w.count(`SELECT count(*) FROM edda.endpoint_setting`) == 1 })
 	holder := w.begin()
-	w.execTx(holder, `SELECT FROM edda.knob FOR UPDATE`)
+	w.execTx(holder, `SELECT FROM edda.endpoint_setting FOR UPDATE`)
 	w.send(add{N: 1})
 	w.until("the message is put back twice", func() bool {
 		w.hurry("calls")
@@ -361,7 +361,7 @@ func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 		"counts as failure": {recoverability.CountAsFailure(),
 			`SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts' AND attempts = 1`},
 		"pauses": {recoverability.PauseEndpoint("hot"),
-			`SELECT count(*) FROM edda.knob WHERE reason = 'hot' AND endpoint = 'tallies'`},
+			`SELECT count(*) FROM edda.endpoint_setting WHERE reason = 'hot' AND endpoint = 'tallies'`},
 		"decides nothing": {nil, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'`},
 	}
 	for name, test := range decisions {
@@ -415,7 +415,8 @@ func TestKnobsAreProbed(t *testing.T) {
 		RETURNING endpoint)
 		SELECT count(*) FROM q`
 	pgtest.Probes{
-		File: "knobs.sql", Fill: fill + `; INSERT INTO :schema.knob (endpoint) SELECT endpoint FROM :schema.queue`,
+		File:     "knobs.sql",
+		Fill:     fill + `; INSERT INTO :schema.endpoint_setting (endpoint) SELECT endpoint FROM :schema.queue`,
 		MaxRows:  2,
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Statements: map[string][]string{

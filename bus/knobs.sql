@@ -3,40 +3,42 @@
 
 -- name: knob
 -- Read by each process of the endpoint at each poll.
-SELECT k.paused_at, k.reason, k.concurrency FROM :schema.knob k WHERE k.endpoint = $1;
+SELECT k.paused_at, k.reason, k.concurrency FROM :schema.endpoint_setting k WHERE k.endpoint = $1;
 
 -- name: knob_row
 -- Made when an endpoint runs for the first time, so that a batch which pauses it has a row to change.
-INSERT INTO :schema.knob (endpoint) VALUES ($1) ON CONFLICT (endpoint) DO NOTHING;
+INSERT INTO :schema.endpoint_setting (endpoint) VALUES ($1) ON CONFLICT (endpoint) DO NOTHING;
 
 -- name: pause_in_batch
 -- Inside a batch, which must not wait: whoever is changing the row at this moment decides instead. The first reason
 -- stays.
-UPDATE :schema.knob k
+UPDATE :schema.endpoint_setting k
 SET paused_at = coalesce(k.paused_at, clock_timestamp()), reason = CASE WHEN k.paused_at IS NULL THEN $2
     ELSE k.reason END
-WHERE k.endpoint = (SELECT x.endpoint FROM :schema.knob x WHERE x.endpoint = $1 FOR NO KEY UPDATE SKIP LOCKED);
+WHERE k.endpoint = (SELECT x.endpoint FROM :schema.endpoint_setting x WHERE x.endpoint = $1
+                    FOR NO KEY UPDATE SKIP LOCKED);
 
 -- name: knobs
 -- LIMIT keeps a planner that knows nothing of the tables from expecting thousands of endpoints.
 SELECT q.endpoint, k.paused_at, coalesce(k.reason, ''), coalesce(k.concurrency, 0),
        EXISTS (SELECT FROM :schema.settings s WHERE s.name = 'relay/' || q.endpoint)
-FROM :schema.queue q LEFT JOIN :schema.knob k ON k.endpoint = q.endpoint
+FROM :schema.queue q LEFT JOIN :schema.endpoint_setting k ON k.endpoint = q.endpoint
 ORDER BY q.endpoint LIMIT 10000;
 
 -- name: pause
 -- Pausing what is paused keeps the moment, and takes the newer reason.
-INSERT INTO :schema.knob AS k (endpoint, paused_at, reason)
+INSERT INTO :schema.endpoint_setting AS k (endpoint, paused_at, reason)
 SELECT q.endpoint, clock_timestamp(), $2 FROM :schema.queue q WHERE q.endpoint = $1
 ON CONFLICT (endpoint) DO UPDATE SET paused_at = coalesce(k.paused_at, excluded.paused_at), reason = excluded.reason
 RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);
 
 -- name: resume
-INSERT INTO :schema.knob AS k (endpoint) SELECT q.endpoint FROM :schema.queue q WHERE q.endpoint = $1
+INSERT INTO :schema.endpoint_setting AS k (endpoint) SELECT q.endpoint FROM :schema.queue q WHERE q.endpoint = $1
 ON CONFLICT (endpoint) DO UPDATE SET paused_at = NULL, reason = ''
 RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);
 
 -- name: set_concurrency
-INSERT INTO :schema.knob AS k (endpoint, concurrency) SELECT q.endpoint, $2 FROM :schema.queue q WHERE q.endpoint = $1
+INSERT INTO :schema.endpoint_setting AS k (endpoint, concurrency)
+SELECT q.endpoint, $2 FROM :schema.queue q WHERE q.endpoint = $1
 ON CONFLICT (endpoint) DO UPDATE SET concurrency = excluded.concurrency
 RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);

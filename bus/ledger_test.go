@@ -68,7 +68,7 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			w := poisoned(t)
 			w.suspected(1)
 			w.died("1 second")
-			w.exec(`INSERT INTO edda.crash_ledger (queue, due, id, deaths, alone)
+			w.exec(`INSERT INTO edda.suspect (queue, due, id, deaths, alone)
 				SELECT q.id, m.due, m.id, 1, 1 FROM edda.queue q, ` + w.queue("poisoned") +
 				` m WHERE q.endpoint = 'poisoned'`)
 			conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
@@ -78,7 +78,7 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			if _, err := conn.Exec(t.Context(),
 				w.sql(`WITH s AS (INSERT INTO edda.session (id, host, pid, queues, expires, locked)
 				SELECT gen_random_uuid(), 'a host', 7, '{}', now() + interval '1 hour', false RETURNING id)
-				INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+				INSERT INTO edda.in_flight (id, queue, session, alone, due, ids)
 				SELECT gen_random_uuid(), q.id, s.id, true, array_agg(m.due), array_agg(m.id)
 				FROM s, edda.queue q, `+w.queue("poisoned")+
 					` m WHERE q.endpoint = 'poisoned' GROUP BY q.id, s.id`)); err != nil {
@@ -123,11 +123,11 @@ func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
 		w.sql(w.queue("poisoned")) + `;
 			END IF;
 			RETURN NULL; END $f$`)
-	w.exec(`CREATE TRIGGER between AFTER INSERT ON edda.crash_batch FOR EACH ROW EXECUTE FUNCTION edda.between()`)
+	w.exec(`CREATE TRIGGER between AFTER INSERT ON edda.in_flight FOR EACH ROW EXECUTE FUNCTION edda.between()`)
 	var handled, stray atomic.Int64
 	w.start("poisoned", bus.EndpointOptions{Concurrency: 1, Poll: seldom.Poll},
 		bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ innocent) error {
-			if w.count(`SELECT count(*) FROM edda.crash_batch WHERE $1::text::uuid = ANY (ids)`,
+			if w.count(`SELECT count(*) FROM edda.in_flight WHERE $1::text::uuid = ANY (ids)`,
 				c.Info().ID.String()) == 0 {
 				stray.Add(1)
 			}

@@ -96,7 +96,7 @@ func TestManyQueuesCostLittle(t *testing.T) {
 		t.Errorf("a process that knows %d queues keeps %d bytes for them, want at most 10 MiB", manyQueues, grown)
 	}
 
-	ledger := `INSERT INTO "` + schema + `".crash_ledger (queue, due, id, deaths, alone, at)
+	ledger := `INSERT INTO "` + schema + `".suspect (queue, due, id, deaths, alone, at)
 		SELECT id, now(), gen_random_uuid(), 1, 0, now() - interval '1 hour' FROM "` + schema + `".queue`
 	if _, err := owner.Exec(t.Context(), ledger); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestManyQueuesCostLittle(t *testing.T) {
 		t.Errorf("a clean-up of %d queues sends %d statements, want at most 50", manyQueues, sent)
 	}
 	var left int
-	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM "`+schema+`".crash_ledger`).Scan(&left); err != nil ||
+	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM "`+schema+`".suspect`).Scan(&left); err != nil ||
 		left > 0 {
 		t.Errorf("%d entries of messages that are gone are left in the crash ledger, %v", left, err)
 	}

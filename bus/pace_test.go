@@ -57,7 +57,7 @@ func TestLeasedPolicyPausesItsEndpoint(t *testing.T) {
 		bus.Handle(func(*bus.Context, call) error { runs.Add(1); return errors.New("no answer") }))
 	w.sendMany(3)
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
-	w.want(1, "SELECT count(*) FROM edda.knob WHERE endpoint = 'callers' AND reason = 'the provider is down'")
+	w.want(1, "SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'callers' AND reason = 'the provider is down'")
 	if n := runs.Load(); n > 3 || w.rows("callers") != 3 {
 		t.Errorf("%d attempts, %d messages are left", n, w.rows("callers"))
 	}

@@ -29,7 +29,7 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 	session := w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended, died)
 		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now(), false,
 		clock_timestamp() - interval '1 second', true RETURNING id::text`)
-	w.exec(`INSERT INTO edda.crash_batch (id, queue, session, alone, due, ids)
+	w.exec(`INSERT INTO edda.in_flight (id, queue, session, alone, due, ids)
 		SELECT gen_random_uuid(), q.id, $1::text::uuid, false, array_agg(m.due), array_agg(m.id)
 		FROM edda.queue q, `+queue+` m WHERE q.endpoint = 'turns.p0' AND m.id::text ~ '[37]$' GROUP BY q.id`, session)
 	tx := w.begin()
@@ -44,7 +44,7 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 	if len(taken) != 40 || !slices.IsSorted(taken) {
 		t.Errorf("the order was %v", taken)
 	}
-	w.want(0, `SELECT count(*) FROM edda.crash_ledger`)
+	w.want(0, `SELECT count(*) FROM edda.suspect`)
 }
 
 // Whoever turns the knob of a partition up gets one batch at a time still.

@@ -110,9 +110,9 @@ func (w *world) checkInnocents(n int) {
 	}
 	// A dead process's batch stays in the ledger until it is old when another process handled its messages before the
 	// death was seen. A batch of a session that ended in order has no such excuse.
-	w.exec(`UPDATE edda.crash_batch SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
+	w.exec(`UPDATE edda.in_flight SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
 		FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)
-	w.exec(`UPDATE edda.crash_ledger SET at = at - interval '2 minutes'`)
+	w.exec(`UPDATE edda.suspect SET at = at - interval '2 minutes'`)
 	if _, err := w.bus.Send(w.t.Context(), killer{How: "nobody runs it"}); err != nil { // it knows the queue
 		w.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (w *world) checkInnocents(n int) {
 // ledger after the queue is empty.
 func (w *world) checkLedger() {
 	w.t.Helper()
-	for _, table := range []string{"crash_batch", "crash_ledger"} {
+	for _, table := range []string{"in_flight", "suspect"} {
 		w.until(table+" is empty", func() bool { return w.count(`SELECT count(*) FROM edda.`+table) == 0 })
 	}
 }

@@ -32,7 +32,7 @@ RETURNING q.id;
 -- An endpoint that has run has a row of knob. Its queue does not become a relay's, since its program would come back.
 INSERT INTO :schema.settings (name, value)
 SELECT 'relay/' || q.endpoint, 'yes' FROM :schema.queue q
-WHERE q.endpoint = $1 AND NOT EXISTS (SELECT FROM :schema.knob k WHERE k.endpoint = q.endpoint)
+WHERE q.endpoint = $1 AND NOT EXISTS (SELECT FROM :schema.endpoint_setting k WHERE k.endpoint = q.endpoint)
 ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
 
 -- name: relay_marked

@@ -199,7 +199,7 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 	w.start("orders", bus.EndpointOptions{}, bus.HandleTx(hears))
 	w.until("it has run", func() bool {
 		return w.count(
-			`SELECT count(*) FROM edda.knob WHERE endpoint = 'orders'`) == 1
+			`SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'orders'`) == 1
 	})
 	e := w.endpoint("border", bus.EndpointOptions{}, bus.HandleTx(hears))
 	r, err := bus.NewRelay(w.bus, "orders", bus.RelayOptions{}, (&abroad{}).forward)

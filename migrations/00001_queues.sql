@@ -1,12 +1,13 @@
--- One row that tells this schema from every other: a send through a transaction of another database is
--- met by comparing it.
+-- Settings of the schema. The row schema_id tells this schema from every other: a send compares it, so that it refuses
+-- a transaction of another database.
 CREATE TABLE :schema.settings (
     name  text COLLATE "C" CONSTRAINT settings_pkey PRIMARY KEY,
     value text NOT NULL
 );
 INSERT INTO :schema.settings (name, value) VALUES ('schema_id', gen_random_uuid()::text);
 
--- Raised by guards inside a write: the statement fails, so the COMMIT behind it in the pipeline is skipped.
+-- expect is a guard inside a write: when ok is not true the statement fails, and the COMMIT behind it in the pipeline
+-- is skipped.
 CREATE FUNCTION :schema.expect(ok boolean, what text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -15,6 +16,7 @@ BEGIN
     END IF;
 END $$;
 
+-- One row for each endpoint that was installed.
 CREATE TABLE :schema.queue (
     id       int GENERATED ALWAYS AS IDENTITY CONSTRAINT queue_pkey PRIMARY KEY,
     endpoint text COLLATE "C" NOT NULL
@@ -23,13 +25,14 @@ CREATE TABLE :schema.queue (
     created  timestamptz NOT NULL DEFAULT now()
 );
 
--- Which endpoint consumes which kind. A command goes to the only one, an event to all.
+-- Which endpoint consumes which kind. A command has one consumer; an event goes to every consumer.
 CREATE TABLE :schema.subscription (
     kind  text COLLATE "C" NOT NULL,
     queue int NOT NULL CONSTRAINT subscription_queue_fkey REFERENCES :schema.queue (id) ON DELETE CASCADE,
     CONSTRAINT subscription_pkey PRIMARY KEY (kind, queue)
 );
 
+-- A number that grows with each change of the subscriptions.
 CREATE TABLE :schema.subscription_generation (
     one        boolean DEFAULT true CONSTRAINT subscription_generation_pkey PRIMARY KEY
         CONSTRAINT subscription_generation_one CHECK (one),
@@ -37,8 +40,9 @@ CREATE TABLE :schema.subscription_generation (
 );
 INSERT INTO :schema.subscription_generation (generation) VALUES (1);
 
--- Gives roles their rights on the table of a queue: those roles that the script of migrate.Grants has written into the
--- settings. Default privileges would hold for whatever else the owner makes in this schema, too.
+-- grant_queue gives roles their rights on the table of a queue: the roles that the script of migrate.Grants has written
+-- into the settings. Default privileges would not do: they would hold for every other table that the owner makes in
+-- this schema, too.
 CREATE FUNCTION :schema.grant_queue(number int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -56,17 +60,19 @@ BEGIN
     END LOOP;
 END $$;
 
--- A queue is a table of its own: a partition of one big table would make each statement lock every partition. Rows are
--- inserted, locked and deleted, and never updated. The name is made from a number, so that no text of a user becomes an
--- identifier. The sizes are far beyond what send and the bus accept: they bound what a role that may insert can make a
--- worker read.
+-- create_queue makes the queue of an endpoint, if it is not there, and returns its number. A queue is a table of its
+-- own: as a partition of one big table, it would make each statement lock every partition. The table's name is made
+-- from the number, so that no text of a user becomes an identifier. The sizes are far above what send and the bus
+-- accept; they bound what a role that may insert can make a worker read.
 --
--- A leased endpoint takes a message by moving its due to the end of a lease: the row leaves the head of the queue, and
--- when nobody extends the lease or ends the message, it is due again by itself. claim counts how often that happened to
--- this row, and owner is who has it, or had it when the lease ended: NULL for a row that waits. turn is the due that
--- the row had before it was claimed. cancelled is why its handler is to stop. deaths counts the processes that died
--- with the message in hand, and deaths_alone those of them that had nothing else of the endpoint in hand; alone says
--- that this claim has not. All are NULL in every other queue, where they take no space.
+-- A transactional endpoint locks a row, and deletes it with the commit; it never updates one. The columns from claim on
+-- belong to leased endpoints, and are NULL in every other queue, where they take no space. A leased endpoint claims a
+-- message by moving its due to the end of a lease: the row leaves the head of the queue. When the lease is neither
+-- extended nor finished, the message is due again without further action. claim counts the claims of this row. owner is
+-- the session that has the message, or had it when the lease ended. turn is the due that the row had before it was
+-- claimed. cancelled is the reason why its handler is to stop. deaths counts the processes that crashed with the
+-- message in hand, and deaths_alone those that had no other message of the endpoint in hand; alone says that this claim
+-- has no other.
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -77,7 +83,7 @@ BEGIN
         RETURN number;
     END IF;
     INSERT INTO :schema.queue (endpoint) VALUES (name) ON CONFLICT (endpoint) DO NOTHING RETURNING id INTO number;
-    IF number IS NULL THEN -- somebody else was creating it, and has committed
+    IF number IS NULL THEN -- another transaction has created it, and has committed
         SELECT id INTO STRICT number FROM :schema.queue WHERE endpoint = name;
         RETURN number;
     END IF;
@@ -111,22 +117,22 @@ BEGIN
     RETURN number;
 END $$;
 
--- What somebody has set for an endpoint while its programs run. Each process of the endpoint reads its row now and
--- then, and whoever changes it tells them. A row that is not there says nothing: the endpoint runs with the numbers of
--- its program.
-CREATE TABLE :schema.knob (
-    endpoint    text COLLATE "C" CONSTRAINT knob_pkey PRIMARY KEY
-        CONSTRAINT knob_endpoint_fkey REFERENCES :schema.queue (endpoint) ON DELETE CASCADE,
-    paused_at   timestamptz, -- null while it runs
+-- What an operator, or a policy, has set for an endpoint while its programs run. Each process of the endpoint reads the
+-- row at each poll, and a change notifies the processes. An endpoint without a row runs with the numbers of its
+-- program.
+CREATE TABLE :schema.endpoint_setting (
+    endpoint    text COLLATE "C" CONSTRAINT endpoint_setting_pkey PRIMARY KEY
+        CONSTRAINT endpoint_setting_endpoint_fkey REFERENCES :schema.queue (endpoint) ON DELETE CASCADE,
+    paused_at   timestamptz, -- NULL: not paused
     reason      text NOT NULL DEFAULT '',
-    -- null is the program's own
-    concurrency int CONSTRAINT knob_concurrency_valid CHECK (concurrency BETWEEN 1 AND 10000)
+    -- workers of each process; NULL: the program's own number
+    concurrency int CONSTRAINT endpoint_setting_concurrency_valid CHECK (concurrency BETWEEN 1 AND 10000)
 );
 
--- How many messages wait in each of these queues, for metrics and tools. All counts stop at the limit: of ten million
--- messages, only the first ones are read. A claimed message is due at the end of its lease, so the claimed ones are
--- among the first that are not due. STABLE: all queues are read with the snapshot of the caller's statement. A queue
--- whose table is gone is left out.
+-- queue_depths counts the messages that wait in each of these queues, for metrics and tools. Every count stops at most:
+-- of ten million messages it reads only the first. A claimed message is due at the end of its lease, so claimed
+-- messages are among the first that are not due. STABLE: all queues are read with the snapshot of the caller's
+-- statement. A queue whose table is gone is left out.
 CREATE FUNCTION :schema.queue_depths(queues int[], most bigint)
 RETURNS TABLE (queue int, ready bigint, delayed bigint, claimed bigint, parked bigint, oldest timestamptz)
 LANGUAGE plpgsql STABLE AS $$
@@ -147,10 +153,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Reports whether a queue has the message of this row, for clean-ups that look into many queues with one statement. A
--- queue whose table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a
--- lane asks for the message that the lane waits for, which may have been written together with the lane's row, after
--- the claim's own snapshot.
+-- is_queued reports whether a queue has the message of this row, for statements that look into many queues. A queue
+-- whose table is gone has none. VOLATILE gives each call a snapshot of its own: a claim that has waited for a lane asks
+-- for the message that the lane waits for, which may have been written together with the lane's row, after the claim's
+-- own snapshot.
 CREATE FUNCTION :schema.is_queued(queue int, due timestamptz, id uuid) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

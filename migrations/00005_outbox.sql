@@ -61,11 +61,11 @@ CREATE TABLE :schema.outbox_3 PARTITION OF :schema.outbox FOR
 
 -- Turns a ring when it is due, which is three times within the time that it keeps; true when it did. It waits until
 -- nobody writes ids any more, so give it a lock_timeout, and try again: whoever begins to write waits behind it.
-CREATE FUNCTION :schema.turn_ring(ring text) RETURNS boolean
+CREATE FUNCTION :schema.rotate_ring(ring text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    wanted text COLLATE "C" := turn_ring.ring;
+    wanted text COLLATE "C" := rotate_ring.ring;
     next   int;
 BEGIN
     PERFORM FROM :schema.ring r WHERE r.name = wanted AND r.since <= clock_timestamp() - r.keep / 3;

@@ -1,5 +1,5 @@
--- A session is one process that runs endpoints. Between heartbeats it costs nothing; a row that did not end and whose
--- advisory lock is free, or whose time is over, tells of a process that died. queues are those that it ran.
+-- A session is one process that runs endpoints; queues are those of its endpoints. A process has crashed when its row has
+-- not ended and its time is over, or the advisory lock that it held is free.
 CREATE TABLE :schema.session (
     id      uuid CONSTRAINT session_pkey PRIMARY KEY,
     host    text NOT NULL,
@@ -16,11 +16,12 @@ CREATE TABLE :schema.session (
 CREATE INDEX session_live_idx ON :schema.session (id) WHERE ended IS NULL;
 CREATE INDEX session_ended_idx ON :schema.session (ended) WHERE ended IS NOT NULL;
 
--- What careful processes have in hand: one row for each batch, written before it runs and deleted with what it took.
--- One whose session died tells which messages were there. Not logged, as the next one: both must survive the death of a
--- process, and after that of the server they would blame the wrong ones. Nothing of it is moved out of line.
-CREATE UNLOGGED TABLE :schema.crash_batch (
-    id      uuid CONSTRAINT crash_batch_pkey PRIMARY KEY,
+-- The in-flight journal: one row for each batch of an endpoint in quarantine. The batch inserts the row before it runs
+-- anything, and deletes it with the messages that it took. A row whose session has crashed names the messages that were
+-- in hand. This table and the next are unlogged: both must survive the crash of a process. After a crash of the server
+-- they would blame the wrong messages, so Postgres empties them then. The arrays are never moved to TOAST.
+CREATE UNLOGGED TABLE :schema.in_flight (
+    id      uuid CONSTRAINT in_flight_pkey PRIMARY KEY,
     queue   int NOT NULL,
     session uuid NOT NULL,
     backend int NOT NULL DEFAULT pg_backend_pid(), -- the server process that runs it
@@ -29,22 +30,24 @@ CREATE UNLOGGED TABLE :schema.crash_batch (
     ids     uuid[] NOT NULL,
     at      timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-ALTER TABLE :schema.crash_batch ALTER COLUMN due SET STORAGE PLAIN, ALTER COLUMN ids SET STORAGE PLAIN;
-CREATE INDEX crash_batch_queue_idx ON :schema.crash_batch (queue);
+ALTER TABLE :schema.in_flight ALTER COLUMN due SET STORAGE PLAIN, ALTER COLUMN ids SET STORAGE PLAIN;
+CREATE INDEX in_flight_queue_idx ON :schema.in_flight (queue);
 
--- The messages that processes died with, until they meet their fate. The key is that of the message's row.
-CREATE UNLOGGED TABLE :schema.crash_ledger (
+-- Messages that were in hand when a process crashed. A row is deleted when its message has been handled or has become a
+-- dead letter. due and id are the key of the message's row.
+CREATE UNLOGGED TABLE :schema.suspect (
     queue  int NOT NULL,
     due    timestamptz NOT NULL,
     id     uuid NOT NULL,
-    deaths int NOT NULL, -- processes that died while they had it in hand
-    alone  int NOT NULL, -- those of them that had nothing else in hand
+    deaths int NOT NULL, -- processes that crashed with the message in hand
+    alone  int NOT NULL, -- processes that crashed with no other message in hand
     at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT crash_ledger_pkey PRIMARY KEY (queue, due, id)
+    CONSTRAINT suspect_pkey PRIMARY KEY (queue, due, id)
 );
 
--- Reports whether the process of a session died. A session that is not there any more has been dead for long: a living
--- one is always there. Without look the caller doubts its own connection, and only what others saw counts.
+-- session_died reports whether the process of a session has crashed. A session without a row crashed long ago, because a
+-- process that runs keeps its row. Where look is false the caller cannot trust its own connection, so that only what
+-- other processes have recorded counts.
 CREATE FUNCTION :schema.session_died(session uuid, look boolean) RETURNS boolean
 LANGUAGE sql AS $$
     SELECT CASE WHEN s.id IS NULL OR s.died THEN true

@@ -23,9 +23,9 @@
 //
 // # The border
 //
-// It owns the tables inbox, outbox and ring too, and the functions received, inbox_id and turn_ring. A Reception takes
-// the ids of messages that came from another system: of all transactions that take one id of one source, exactly one
-// that commits finds it Fresh, for as long as the ring keeps it. Kept are copies of messages that were relayed to
+// It owns the tables inbox, outbox and ring too, and the functions received, inbox_id and rotate_ring. A Reception
+// takes the ids of messages that came from another system: of all transactions that take one id of one source, exactly
+// one that commits finds it Fresh, for as long as the ring keeps it. Kept are copies of messages that were relayed to
 // another system. Both are rings of four partitions:
 //
 //	slot that is written into ──a turn──▶ kept ──▶ kept ──▶ emptied by the turn that makes it the one again

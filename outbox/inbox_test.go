@@ -429,7 +429,7 @@ func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 	b := openBorder(t)
 	turning, first, second := begin(t, b.pool), begin(t, b.pool), begin(t, b.pool)
 	b.exec(`UPDATE :schema.ring SET since = now() - interval '1 year'`)
-	if _, err := turning.Exec(t.Context(), b.schema.Render(`SELECT :schema.turn_ring('inbox')`)); err != nil {
+	if _, err := turning.Exec(t.Context(), b.schema.Render(`SELECT :schema.rotate_ring('inbox')`)); err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan string)

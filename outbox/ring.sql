@@ -2,7 +2,7 @@
 SELECT set_config('lock_timeout', $1, true);
 
 -- name: turn
-SELECT :schema.turn_ring($1::text);
+SELECT :schema.rotate_ring($1::text);
 
 -- name: holder
 -- What another user's session does is not shown to everybody; its number is.

@@ -60,7 +60,7 @@ func TestSixteenCarefulWorkersShareTwoSessions(t *testing.T) {
 	w.awaitEffects(n)
 	// A session reports what it wrote a while later.
 	w.await("batches are entered into the ledger", "true", "SELECT (n_tup_ins > 0)::text FROM pg_stat_user_tables "+
-		"WHERE schemaname = $1 AND relname = 'crash_batch'", w.schema)
+		"WHERE schemaname = $1 AND relname = 'in_flight'", w.schema)
 }
 
 // preload puts n tasks into the queue.

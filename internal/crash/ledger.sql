@@ -66,7 +66,7 @@ BEGIN
         EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
     END LOOP;
     TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session,
-        :schema.crash_batch, :schema.crash_ledger,
+        :schema.in_flight, :schema.suspect,
              crash.sent, crash.effect, crash.step, crash.version, crash.death, crash.tally;
     INSERT INTO crash.tally SELECT s, 0 FROM generate_series(0, 15) s;
 END $$;
@@ -99,7 +99,7 @@ INSERT INTO crash.death (by, how) VALUES ($1, $2);
 -- name: crash_forget
 -- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an
 -- endpoint's row of knobs, which is there once for all.
-WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.knob;
+WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.endpoint_setting;
 
 -- name: crash_in_flight
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.

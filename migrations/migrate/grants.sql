@@ -15,12 +15,12 @@ REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot,
     :schema.ticket,
-    :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
 GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
 -- A row that was deleted and came back would begin its epochs anew.
-GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.knob TO :role;
+GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.endpoint_setting TO :role;
 GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox TO :role;
 GRANT UPDATE ON :schema.subscription_generation, :schema.ring TO :role;
 -- No row of a ring is deleted: a turn empties a slot, which needs TRUNCATE on it and no right to create anything.
@@ -34,7 +34,7 @@ GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(te
         :schema.send_all(text, json, text), :schema.nudge(text, text),
     :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text,
         text),
-    :schema.turn_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
+    :schema.rotate_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
         :schema.pause_limit(text, text),
     :schema.resume_limit(text), :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
     :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int),
@@ -77,7 +77,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
         :schema.sent_id,
     :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
         :schema.saga_counter,
-    :schema.knob, :schema.session, :schema.crash_batch, :schema.crash_ledger,
+    :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
     :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3
