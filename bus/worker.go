@@ -212,18 +212,5 @@ func pause(err error, retry *backoff.ExponentialBackOff) time.Duration {
 	return retry.NextBackOff()
 }
 
-// fatal errors need a human: the endpoint stops and says so.
-func fatal(err error) bool {
-	if errors.Is(err, errLent) {
-		return false
-	}
-	switch pg.ClassOf(err) {
-	case pg.Denied, pg.Mispooled:
-		return true
-	}
-	switch pg.Code(err) {
-	case "XX000", "XX001", "XX002": // corruption: do not touch it further
-		return true
-	}
-	return false
-}
+// fatal reports whether err needs a human: the endpoint stops and says so.
+func fatal(err error) bool { return !errors.Is(err, errLent) && pg.Incurable(err) }

@@ -32,8 +32,8 @@ const (
 	AbortedAlready              // 25P02, or a COMMIT that rolled back: the transaction had failed before
 )
 
-// GuardCode is the SQLSTATE that the SQL function expect raises.
-const GuardCode = "ED001"
+// guardCode is the SQLSTATE that the SQL function expect raises.
+const guardCode = "ED001"
 
 var classes = map[string]Class{
 	"40001": Race, "40P01": Race,
@@ -44,7 +44,7 @@ var classes = map[string]Class{
 	"25006": ReadOnly,
 	"42P01": Unprepared, "42703": Unprepared, "3F000": Unprepared, "42883": Unprepared,
 	"42501":   Denied,
-	GuardCode: GuardFailed,
+	guardCode: GuardFailed,
 	"42P05":   Mispooled,
 	"26000":   Mispooled,
 	"25P02":   AbortedAlready,
@@ -117,4 +117,18 @@ func Constraint(err error) string {
 		return e.ConstraintName
 	}
 	return ""
+}
+
+// Incurable reports whether err needs a human: a missing grant, a pooler that was not configured, or a corrupt database,
+// which must not be touched further. Other errors may pass with time.
+func Incurable(err error) bool {
+	switch ClassOf(err) {
+	case Denied, Mispooled:
+		return true
+	}
+	switch Code(err) {
+	case "XX000", "XX001", "XX002":
+		return true
+	}
+	return false
 }

@@ -74,7 +74,7 @@ func TestClassOfCodes(t *testing.T) {
 		"08000": pg.Lost, "08006": pg.Lost, "08P01": pg.Lost,
 		"53000": pg.Exhausted, "53100": pg.Exhausted, "53200": pg.Exhausted, "53300": pg.Exhausted,
 		"42P01": pg.Unprepared, "42703": pg.Unprepared, "3F000": pg.Unprepared, "42883": pg.Unprepared,
-		"42501": pg.Denied, pg.GuardCode: pg.GuardFailed, "42P05": pg.Mispooled, "26000": pg.Mispooled,
+		"42501": pg.Denied, "ED001": pg.GuardFailed, "42P05": pg.Mispooled, "26000": pg.Mispooled,
 		"22P02": pg.Other, "23505": pg.Other, "40002": pg.Other, "54000": pg.Other, "XX000": pg.Other,
 		"ED002": pg.Other,
 	} {

@@ -16,11 +16,11 @@ var hearStatements string
 
 var hearing = sync.OnceValues(func() (Statements, error) { return Load(hearStatements, Schema{}) })
 
-// Quiet is how long a listener believes in silence, and how long it then waits for an answer.
-const Quiet = 5 * time.Second
+// quiet is how long a listener believes in silence, and how long it then waits for an answer.
+const quiet = 5 * time.Second
 
 // Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover
-// of its machine, leaves a connection on which nothing comes any more, and no error either. So after each Quiet without
+// of its machine, leaves a connection on which nothing comes any more, and no error either. So after each quiet without
 // a notification it asks, and its error says that nobody has answered.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	asked, err := hearing()
@@ -28,7 +28,7 @@ func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 		return nil, err
 	}
 	for {
-		n, err := hearFor(ctx, conn, Quiet)
+		n, err := hearFor(ctx, conn, quiet)
 		if n != nil || ctx.Err() != nil || conn.IsClosed() {
 			return n, err
 		}
@@ -46,7 +46,7 @@ func hearFor(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.N
 }
 
 func ask(ctx context.Context, conn *pgx.Conn, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, Quiet)
+	ctx, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
 	_, err := conn.Exec(ctx, sql)
 	return err
