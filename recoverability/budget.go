@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Budget bounds the retries at once that one process makes in one endpoint, so that a failing dependency is not called
-// several times for each message. It is a bucket of tokens: every message that is handled puts Share into it, every
-// second PerSecond, and every retry at once takes one out. When the bucket is empty a retry at once becomes one after
-// Delay. No message is given up for that: the attempts of its policy stay as many as they were.
+// Budget bounds the immediate retries of one endpoint in one process, so that a failing dependency is not called
+// several times for each message. It is a token bucket: every handled message adds Share, every second adds PerSecond,
+// and every immediate retry takes one token. When the bucket is empty, an immediate retry becomes one after Delay. The
+// number of attempts does not change, so no message is given up.
 //
-// What was handled and what time it is come with the failures, so that a Budget has no clock and needs no wiring.
+// A Budget has no clock: each Failure carries the time and the number of handled messages.
 type Budget struct {
-	Share     float64       // of the handled messages; 0 is 0.1, at most 100
-	PerSecond float64       // beside that, so that an idle endpoint may retry too; 0 is 10, at most 1,000,000
-	Burst     int           // the most that is saved up, and what there is at first; 0 is 1,000
-	Delay     time.Duration // of a retry for which there was no token, ± 10 %; 0 is 5 s
+	Share     float64       // tokens for each handled message; 0 is 0.1, at most 100
+	PerSecond float64       // tokens for each second, for an idle endpoint; 0 is 10, at most 1,000,000
+	Burst     int           // size of the bucket, which is full at first; 0 is 1,000
+	Delay     time.Duration // of a retry without a token, ± 10 %; 0 is 5 s
 }
 
 func (b Budget) withDefaults() (Budget, error) {
@@ -26,7 +26,7 @@ func (b Budget) withDefaults() (Budget, error) {
 	fault := func(name string, value any, want string) {
 		faults = append(faults, fmt.Errorf("budget: %s is %v, want %s (0 is the default)", name, value, want))
 	}
-	if !(b.Share >= 0 && b.Share <= 100) { // so, because NaN is neither
+	if !(b.Share >= 0 && b.Share <= 100) { // written like this because NaN compares false
 		fault("Share", b.Share, "0 to 100")
 	}
 	if !(b.PerSecond >= 0 && b.PerSecond <= 1e6) {
@@ -53,8 +53,9 @@ func (b Budget) withDefaults() (Budget, error) {
 	return b, errors.Join(faults...)
 }
 
-// Limit is p under the budget. The policy that it returns has one bucket for each endpoint that uses it, and is safe
-// for concurrent use. p nil is Default.
+// Limit returns p with its immediate retries bounded by the budget; a nil p is Default. The returned policy has one
+// bucket for each endpoint that uses it, and is safe for concurrent use. The error names every field that is out of
+// range.
 func (b Budget) Limit(p Policy) (Policy, error) {
 	b, err := b.withDefaults()
 	if err != nil {
@@ -86,7 +87,7 @@ type bucket struct {
 	at      time.Time
 }
 
-// take takes a token, if there is one, after what has come in since the last time was put in.
+// take adds the tokens since the last call, and then takes one. It reports whether there was one.
 func (l *limited) take(f Failure) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +100,7 @@ func (l *limited) take(f Failure) bool {
 	if more := f.Handled - b.handled; more > 0 {
 		b.tokens += float64(more) * l.Share
 	}
-	b.handled = f.Handled // it begins anew with a new Run
+	b.handled = f.Handled // starts at zero with each Run
 	if passed := f.Now.Sub(b.at); passed > 0 {
 		b.tokens += passed.Seconds() * l.PerSecond
 		b.at = f.Now

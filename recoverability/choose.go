@@ -9,16 +9,16 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Chosen is what Choose and its rules take: a Policy, a function like Default, or the numbers of Retries.
+// Chosen is a policy as Choose and its rules accept it: a Policy, a function like Default, or Retries.
 type Chosen interface {
 	~func(Failure) Decision | Retries
 }
 
-// Rule gives some failures a policy of their own. OnError, OnErrorAs, OnKind, When and Unrecoverable make one.
+// Rule applies a policy to the failures that it matches. OnError, OnErrorAs, OnKind, When and Unrecoverable make one.
 type Rule struct {
 	name    string
 	matches func(Failure) bool
-	covers  func(Rule) bool // tells whether a later rule would never be asked
+	covers  func(Rule) bool // reports whether a later rule can never match
 	policy  Policy
 	fault   error
 
@@ -27,12 +27,12 @@ type Rule struct {
 	kind   string       // of OnKind
 }
 
-// Choose makes one policy of several. The rules are asked in the order in which they are written, and the first that
-// matches decides; rest decides what no rule matches. A rule is asked before saga.Permanent and saga.RetryAfter are
-// looked at, which Default and Retries do: OnError(ErrNoStock, …) decides about saga.Permanent(ErrNoStock) too.
+// Choose combines policies. The rules are tried in the order in which they are written, and the first that matches
+// decides; rest decides if none does. Only Default and Retries look at saga.Permanent and saga.RetryAfter, so a rule
+// comes first: OnError(ErrNoStock, …) also decides about saga.Permanent(ErrNoStock).
 //
-// Every fault is in the error: a policy that is nil, Retries with numbers that make no sense, a kind that is no name,
-// and a rule that is never asked because one before it matches all that it does.
+// The error has every fault: a nil policy, Retries with numbers out of range, an invalid kind, and a rule that can
+// never match because an earlier one matches everything that it does.
 func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	last, err := chosen(rest)
 	var faults []error
@@ -45,14 +45,14 @@ func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	for n, r := range rules {
 		if r.matches == nil && r.fault == nil {
 			r.name, r.fault = fmt.Sprintf("rule %d", n+1),
-				errors.New("it is empty: make it with OnError or one of its sisters")
+				errors.New("it is empty: make it with OnError, OnErrorAs, OnKind, When or Unrecoverable")
 		}
 		fault(r.name, r.fault)
 		if before := slices.IndexFunc(rules[:n], func(earlier Rule) bool {
 			return earlier.covers != nil &&
 				earlier.covers(r)
 		}); before >= 0 {
-			fault(r.name, fmt.Errorf("it is never asked, because %s before it matches the same: turn them round",
+			fault(r.name, fmt.Errorf("it can never match, because %s before it matches the same: swap them",
 				rules[before].name))
 		}
 	}
@@ -70,7 +70,7 @@ func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	}, nil
 }
 
-// OnError gives the failures that are target, by errors.Is, to p.
+// OnError applies p to failures for which errors.Is(err, target).
 func OnError[P Chosen](target error, p P) Rule {
 	r := newRule(fmt.Sprintf("OnError(%v)", target), p)
 	if target == nil {
@@ -81,7 +81,7 @@ func OnError[P Chosen](target error, p P) Rule {
 	return r
 }
 
-// OnErrorAs gives the failures that have a T in their chain, by errors.As, to p: OnErrorAs[*net.OpError](patient).
+// OnErrorAs applies p to failures in which errors.As finds a T: OnErrorAs[*net.OpError](patient).
 func OnErrorAs[T error, P Chosen](p P) Rule {
 	as := reflect.TypeFor[T]()
 	r := newRule(fmt.Sprintf("OnErrorAs[%v]", as), p)
@@ -102,7 +102,7 @@ func OnErrorAs[T error, P Chosen](p P) Rule {
 	return r
 }
 
-// OnKind gives the failures of messages of one kind to p, whatever their errors.
+// OnKind applies p to failures of messages of one kind.
 func OnKind[P Chosen](kind string, p P) Rule {
 	r := newRule(fmt.Sprintf("OnKind(%.80q)", kind), p)
 	r.fault = errors.Join(r.fault, saga.CheckName(kind))
@@ -112,7 +112,7 @@ func OnKind[P Chosen](kind string, p P) Rule {
 	return r
 }
 
-// When gives the failures for which match returns true to p. match is called by many goroutines at once.
+// When applies p to failures for which match returns true. match must be safe for concurrent use.
 func When[P Chosen](match func(Failure) bool, p P) Rule {
 	r := newRule("When", p)
 	if match == nil {
@@ -122,8 +122,8 @@ func When[P Chosen](match func(Failure) bool, p P) Rule {
 	return r
 }
 
-// Unrecoverable makes the failures that are one of targets, by errors.Is, dead letters on their first attempt. A type
-// of errors is OnErrorAs[T](Always(DeadLetter())).
+// Unrecoverable makes a message a dead letter on its first attempt if errors.Is matches one of targets. For a type of
+// errors use OnErrorAs[T](Always(DeadLetter())).
 func Unrecoverable(targets ...error) Rule {
 	r := newRule(fmt.Sprintf("Unrecoverable(%v)", targets), Always(DeadLetter()))
 	if len(targets) == 0 || slices.Contains(targets, nil) {
@@ -134,7 +134,7 @@ func Unrecoverable(targets ...error) Rule {
 	return r
 }
 
-// Always is the policy that decides d about every failure.
+// Always returns the policy that decides d about every failure.
 func Always(d Decision) Policy { return func(Failure) Decision { return d } }
 
 func newRule[P Chosen](name string, p P) Rule {
@@ -154,7 +154,7 @@ func (r *Rule) ofErrors(targets ...error) {
 	}
 }
 
-// chosen is the policy that p is.
+// chosen returns p as a Policy.
 func chosen[P Chosen](p P) (Policy, error) {
 	if r, ok := any(p).(Retries); ok {
 		return r.Policy()

@@ -2,8 +2,8 @@ package recoverability
 
 import "time"
 
-// CountConflicts makes a policy for conflicts of one for failures: p is told the lost saves, those within the budget
-// included, as if they were the attempts. p nil is Default. Give it to bus.EndpointOptions.ConflictPolicy:
+// CountConflicts makes a policy for conflicts out of a policy for failures: p sees the number of lost saves, including
+// those within the budget, as the attempt. A nil p is Default. Use it as bus.EndpointOptions.ConflictPolicy:
 //
 //	patient, err := recoverability.Retries{Delayed: 100, Step: time.Second, Max: time.Minute, Jitter: recoverability.Full}.Policy()
 //	o := bus.EndpointOptions{ConflictPolicy: recoverability.CountConflicts(patient)}
@@ -17,8 +17,8 @@ func CountConflicts(p Policy) Policy {
 	}
 }
 
-// Within asks p while a message has been failing for less than age, and last from then on: nil is Default for p, and
-// Always(DeadLetter()) for last. It looks at Failure.First and Failure.Now; where a runtime gives no times, p decides.
+// Within decides with p while a message has been failing for less than age, and with last from then on. A nil p is
+// Default, a nil last is Always(DeadLetter()). The age is Failure.Now minus Failure.First; if First is zero, p decides.
 func Within(age time.Duration, p, last Policy) Policy {
 	if p == nil {
 		p = Default

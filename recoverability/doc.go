@@ -1,15 +1,16 @@
-// Package recoverability decides what happens to a message that failed. It holds no counter, no clock and no
-// table: the attempt is in the message's row, so ten processes make the same number of tries as one.
+// Package recoverability decides what happens to a message that failed. It has no counter, no clock and no table: the
+// attempt is in the message's row, so ten processes make as many attempts as one.
 //
 // # Promise
 //
-// A [Policy] is a function from a [Failure] to a [Decision]. [Default] makes at most 24 attempts: five retries at once
-// after the first attempt, then three times a delay of 10, 20 and 30 seconds (± 10 %), each followed by another attempt
-// with its five retries. [Retries] has these numbers to change, [Choose] gives errors and kinds policies of their own,
-// [Budget] bounds the retries of a process. One counter, the attempt number, tells where in that series a message is.
-// The jitter is a function of the message id and the attempt, so a decision can be computed again and is the same.
+// A [Policy] is a function from a [Failure] to a [Decision], and is called by many goroutines at once. [Default] makes
+// at most 24 attempts: five immediate retries after the first attempt, then three delays of 10, 20 and 30 seconds (± 10
+// %), each followed by another attempt with its five retries. [Retries] has these numbers as fields, [Choose] gives
+// errors and kinds policies of their own, and [Budget] bounds the retries of a process. The attempt number is the
+// position in the series. The jitter is computed from the message id and the attempt, so a decision that is computed
+// again is the same.
 //
-// # What a message passes through
+// # States of a message
 //
 //	handled ◀── attempt ──▶ failed ──policy──▶ retry now ──▶ attempt
 //	                                       ├─▶ retry in d ─▶ attempt
@@ -17,16 +18,14 @@
 //	                                       ├─▶ discarded     (a row with the reason)
 //	                                       └─▶ the endpoint pauses, the message waits
 //
-// A conflict, which is a save that came second, is no failure. When its own budget is spent a policy for conflicts is
-// asked, or, without one, it counts as a failure.
+// A conflict is a save that lost against another transaction. It is not a failure. When the budget of conflicts is
+// spent, the policy for conflicts decides; without one the conflict counts as a failure.
 //
 // # Failures
 //
-// A policy that panics, or returns no decision, does not lose the message: [Resolve] dead-letters it and says
-// why in the verdict. Trouble of the framework (deadlocks, lost connections, shutdown) never reaches a policy,
-// and neither do conflicts while their own budget lasts. A policy that is put together wrongly is an error of its
-// constructor, which names every fault.
+// A policy that panics, or returns no decision, does not lose the message: [Resolve] returns a dead letter, with the
+// reason in Verdict.Err. Errors of the framework (deadlocks, lost connections, shutdown) never reach a policy, and
+// neither do conflicts within their budget. The constructor of a wrong policy returns an error with every fault.
 //
-// Read policy.go, then retries.go for configured numbers, choose.go, conflicts.go, budget.go. The dead-letter store is
-// the package deadletter beside this one.
+// Package deadletter has the store of dead letters.
 package recoverability

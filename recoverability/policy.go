@@ -9,33 +9,33 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Failure is what a policy knows.
+// Failure is the input of a policy.
 type Failure struct {
 	Info      saga.Info // Info.Attempt is the attempt that failed, from 1
 	Err       error
 	Endpoint  string
 	First     time.Time // when the message first failed
-	Conflicts int       // lost saves; not counted in Info.Attempt
-	Sagas     []string  // the sagas that were stepping
+	Conflicts int       // lost saves, which Info.Attempt does not count
+	Sagas     []string  // the sagas whose step failed
 	Now       time.Time // by the database's clock, when the message was taken
-	Handled   int64     // messages that this process has handled in the endpoint since its Run began
+	Handled   int64     // messages that this process has handled in the endpoint since Run began
 }
 
-// Policy decides about one failure. It is called by many goroutines at once, after the failed step was undone.
+// Policy decides about one failure, after the step was undone. It must be safe for concurrent use.
 type Policy func(Failure) Decision
 
-// Decision is sealed: RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure make one. Its
-// zero value is not a decision and is refused, so that a forgotten return cannot lose a message.
+// Decision is the output of a policy. RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure
+// make one; the type is sealed. Its zero value is refused, so that a forgotten return cannot lose a message.
 type Decision interface{ verdict() Verdict }
 
 type decision Verdict
 
 func (d decision) verdict() Verdict { return Verdict(d) }
 
-// RetryNow tries again as soon as possible.
+// RetryNow tries the message again as soon as possible.
 func RetryNow() Decision { return decision{Action: ActionRetryNow} }
 
-// RetryIn tries again after d. d ≤ 0 is RetryNow; more than ten years is ten years.
+// RetryIn tries the message again after d. d ≤ 0 means RetryNow; more than ten years means ten years.
 func RetryIn(d time.Duration) Decision {
 	if d <= 0 {
 		return RetryNow()
@@ -43,7 +43,7 @@ func RetryIn(d time.Duration) Decision {
 	return decision{Action: ActionRetryIn, Delay: min(d, longest)}
 }
 
-// DeadLetter keeps the message, with its bytes, headers and error, until somebody decides.
+// DeadLetter keeps the message with its bytes, headers and error until an operator retries or discards it.
 func DeadLetter() Decision { return decision{Action: ActionDeadLetter} }
 
 // DiscardBecause consumes the message and records the reason.
@@ -54,9 +54,9 @@ func DiscardBecause(reason string) Decision {
 	return decision{Action: ActionDiscard, Reason: reason}
 }
 
-// PauseEndpoint stops the endpoint in all processes, until somebody resumes it by its name. The message stays: it is
-// written back with this attempt counted, and tried again after that. It is for failures that no message of the
-// endpoint can escape, such as a password that has expired. reason is what the person who looks is shown.
+// PauseEndpoint stops the endpoint in all processes until an operator resumes it. The message is put back with this
+// attempt counted, and tried again after the resume. Use it for failures that affect every message of the endpoint,
+// such as an expired password. Operators see reason.
 func PauseEndpoint(reason string) Decision {
 	if reason == "" {
 		reason = "no reason given"
@@ -64,11 +64,11 @@ func PauseEndpoint(reason string) Decision {
 	return decision{Action: ActionPause, Reason: reason}
 }
 
-// CountAsFailure makes a conflict a failed attempt, about which the endpoint's policy then decides. It is for policies
-// of conflicts; for a failure it is no decision.
+// CountAsFailure makes a conflict a failed attempt, and the endpoint's policy then decides. It is valid in a policy for
+// conflicts only.
 func CountAsFailure() Decision { return decision{Action: ActionCountAsFailure} }
 
-// Action is what a runtime does with a failed message. Its zero value is no action.
+// Action is what a runtime does with a failed message. The zero value means no action.
 type Action uint8
 
 const (
@@ -90,7 +90,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("action(%d)", uint8(a))
 }
 
-// Verdict is a decision opened, for runtimes.
+// Verdict is a Decision with its values, for runtimes.
 type Verdict struct {
 	Action Action
 	Delay  time.Duration // with ActionRetryIn: > 0
@@ -98,20 +98,20 @@ type Verdict struct {
 	Err    error         // the policy itself failed: it panicked, or returned no decision
 }
 
-// Resolve asks p about f; a nil p is Default. When the policy itself fails, the verdict is a dead letter whose
-// Err says so: another attempt would ask the same policy.
+// Resolve calls p with f; a nil p is Default. If the policy panics or returns no decision, the verdict is a dead letter
+// and its Err has the reason: another attempt would call the same policy.
 func Resolve(p Policy, f Failure) Verdict {
 	if p == nil {
 		p = Default
 	}
 	v := ask(p, f)
 	if v.Action == ActionCountAsFailure {
-		return broken(errors.New("it counts a failure as a failure, which decides nothing"))
+		return broken(errors.New("CountAsFailure is a decision about conflicts, and this is a failure"))
 	}
 	return v
 }
 
-// ResolveConflict is Resolve for a conflict. A nil p is Always(CountAsFailure()).
+// ResolveConflict is Resolve for a conflict. A nil p means Always(CountAsFailure()).
 func ResolveConflict(p Policy, f Failure) Verdict {
 	if p == nil {
 		return Verdict{Action: ActionCountAsFailure}
@@ -136,5 +136,5 @@ func broken(err error) Verdict {
 	return Verdict{Action: ActionDeadLetter, Err: fmt.Errorf("recoverability policy: %w", err)}
 }
 
-// longest is the longest delay there is, for messages and retries alike.
+// longest is the longest delay of a message or a retry.
 const longest = 10 * 365 * 24 * time.Hour

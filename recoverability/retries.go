@@ -9,25 +9,25 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Default makes at most 24 attempts: (5 at once + 1) × (3 delayed by 10, 20 and 30 s, ± 10 %, + 1). An error
-// made by saga.Permanent is a dead letter at once. One made by saga.RetryAfter waits as long as it says; that
-// costs one attempt of the 24.
+// Default makes at most 24 attempts: (5 at once + 1) × (3 delayed by 10, 20 and 30 s, ± 10 %, + 1). An error of
+// saga.Permanent makes a dead letter at once. An error of saga.RetryAfter waits for its time, and costs one attempt.
 func Default(f Failure) Decision { return Standard().decide(f) }
 
-// Standard returns the numbers of Default, to start from.
+// Standard returns the numbers of Default.
 func Standard() Retries { return Retries{Immediate: 5, Delayed: 3, Step: 10 * time.Second} }
 
-// Retries are configured numbers. They are taken as they are: Retries{} makes one attempt and no retry.
+// Retries are the numbers of a policy. A zero is not a default: Retries{} makes one attempt and no retry. Retries
+// treats saga.Permanent and saga.RetryAfter as Default does.
 type Retries struct {
-	Immediate int           // retries at once after each first attempt of a round
-	Delayed   int           // rounds after the first, each begun after a delay
+	Immediate int           // immediate retries after the first attempt of each round
+	Delayed   int           // rounds after the first, each after a delay
 	Step      time.Duration // the first delay
-	Growth    Growth        // how the delays go on
-	Max       time.Duration // no delay is longer, but for the jitter; 0 is ten years
-	Jitter    Jitter        // how the delays are spread
+	Growth    Growth        // of the delays
+	Max       time.Duration // of a delay, before jitter; 0 is ten years
+	Jitter    Jitter        // of the delays
 }
 
-// Growth is how delays follow each other.
+// Growth is how the delays grow.
 type Growth uint8
 
 const (
@@ -36,19 +36,18 @@ const (
 )
 
 // Jitter is how far a delay may be from its number, so that messages that failed together do not come back together.
-// Where in that range it is follows from the message's id and the attempt: a decision that is computed again is the
-// same.
+// The jitter is computed from the message's id and the attempt, so a decision that is computed again is the same.
 type Jitter uint8
 
 const (
 	Tenth Jitter = iota // ± 10 %
-	Full                // anything from nothing to the delay: the widest spread, and half the delay on average
+	Full                // from zero to the delay: the widest spread, and half the delay on average
 )
 
-// mostAttempts keeps every count far inside the 32 bits of the attempt column.
+// mostAttempts keeps every count well within the 32 bits of the column attempt.
 const mostAttempts = 1_000_000
 
-// Policy checks the numbers. Every fault is in the error, so that an endpoint does not start with half of them.
+// Policy returns the policy with these numbers. The error has every number that is out of range.
 func (r Retries) Policy() (Policy, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -88,10 +87,10 @@ func (r Retries) check() error {
 	return errors.Join(faults...)
 }
 
-// Attempts is how often a message that always fails is tried.
+// Attempts returns how often a message that always fails is tried.
 func (r Retries) Attempts() int { return (r.Immediate + 1) * (r.Delayed + 1) }
 
-// decide reads the place in the series from the attempt alone: every (Immediate + 1)th failure ends a round.
+// decide computes the position in the series from the attempt: every (Immediate + 1)th failure ends a round.
 func (r Retries) decide(f Failure) Decision {
 	var permanent *saga.PermanentError
 	var after *saga.RetryAfterError
@@ -111,7 +110,7 @@ func (r Retries) decide(f Failure) Decision {
 	return RetryIn(jitter(delay, f.Info.ID, attempt))
 }
 
-// delay is the nth delay, n from 1, before jitter. It saturates instead of overflowing.
+// delay returns the nth delay, n from 1, before jitter. It saturates instead of overflowing.
 func (r Retries) delay(n int) time.Duration {
 	most := longest
 	if r.Max > 0 {
@@ -127,7 +126,7 @@ func (r Retries) delay(n int) time.Duration {
 	return time.Duration(d)
 }
 
-// upTo is between 1 ns and d: a delay of nothing would be a retry at once.
+// upTo returns a delay between 1 ns and d: a delay of zero would be an immediate retry.
 func upTo(d time.Duration, id saga.ID, attempt int) time.Duration {
 	return time.Duration(spread(id, attempt)%uint64(max(d, 1))) + 1
 }
@@ -141,7 +140,7 @@ func jitter(d time.Duration, id saga.ID, attempt int) time.Duration {
 	return d + time.Duration(int64(spread(id, attempt)%uint64(2*tenth+1))-tenth)
 }
 
-// spread hashes with FNV-1a and a final mix: the ids of one batch differ in a few bits only.
+// spread hashes with FNV-1a and a final mix, because the ids of one batch differ in a few bits only.
 func spread(id saga.ID, attempt int) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range id {

@@ -144,7 +144,7 @@ func TestEdit(t *testing.T) {
 	}
 	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "true").err, "nothing was changed")
 	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "false").err, "edit the body with false")
-	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "echo {> ").err, "the body is no JSON text")
+	says(t, w.want(exitFailed, "dead", "edit", "2", "--editor", "echo {> ").err, "the body is not JSON")
 	w.want(exitDone, "dead", "edit", "2", "--editor", "sed -i s/2/20/")
 	if body(`{"N":20}`) != "sent" {
 		t.Error("what the editor left was not sent, packed")

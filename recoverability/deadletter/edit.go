@@ -14,17 +14,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Edit is what is changed in a dead letter before it is retried.
+// Edit is a change of a dead letter before it is retried.
 type Edit struct {
-	Body   []byte            // nil keeps the body; an empty one that is not nil makes it empty
-	JSON   bool              // refuse a Body that is no JSON text
-	Set    map[string]string // headers to add, or to change
-	Remove []string          // headers to leave out
+	Body   []byte            // nil keeps the body; an empty slice that is not nil makes it empty
+	JSON   bool              // refuse a Body that is not JSON
+	Set    map[string]string // headers to add or to change
+	Remove []string          // headers to remove
 	ID     saga.ID           // of the message; zero keeps its id
 	Reason string            // for the record
 }
 
-// Limits of what an edited message may hold: those of a send.
+// Limits of an edited message, which are those of a send.
 const (
 	MaxBody        = 1 << 20 // bytes
 	maxHeaders     = 64
@@ -32,16 +32,16 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// ownHeaders begin the names of the bus's own headers, which say where a message came from and what it answers.
+// ownHeaders is the prefix of headers that only the bus sets: the sender of a message, and the message that it answers.
 const ownHeaders = "edda-"
 
-// Edited is what a dead letter was before an edit. At is by the database's clock.
+// Edited is a dead letter before an edit. At is by the database's clock.
 type Edited struct {
-	Number    int64 // its own
-	Letter    int64 // the number that the dead letter had
+	Number    int64 // of the edit
+	Letter    int64 // number of the dead letter
 	Endpoint  string
 	MessageID saga.ID
-	SentAs    saga.ID // the id of the message that was sent in its place
+	SentAs    saga.ID // id of the message that was sent instead
 	Kind      string
 	Header    []byte
 	Body      []byte
@@ -50,11 +50,11 @@ type Edited struct {
 	At        time.Time
 }
 
-// Edit changes a dead letter and retries it, in one transaction; what it was before is kept as a row that ListEdited
-// returns. The message keeps its id, so that whoever has seen it knows it again, unless e.ID gives it another.
+// Edit changes a dead letter and retries it, in one transaction. ListEdited returns the old message. The message keeps
+// its id, so that its receivers recognize it, unless e.ID is another.
 //
-// Errors: those of Retry; a body or headers over the limits of a send, headers of the bus's own, a body that is no JSON
-// though e.JSON asks for it. Nothing has changed then.
+// Errors are those of Retry, a body or headers over the limits of a send, a header that only the bus sets, and with
+// e.JSON a body that is not JSON. After an error nothing has changed.
 func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64, e Edit) error {
 	if err := e.check(); err != nil {
 		return fmt.Errorf("edit dead letter %d: %w", number, err)
@@ -92,12 +92,12 @@ func (e Edit) check() error {
 		faults = append(faults, fmt.Errorf("the body has %d bytes, the limit is %d", len(e.Body), MaxBody))
 	}
 	if e.JSON && e.Body != nil && !json.Valid(e.Body) {
-		faults = append(faults, errors.New("the body is no JSON text"))
+		faults = append(faults, errors.New("the body is not JSON"))
 	}
 	for name, value := range e.Set {
 		switch {
 		case name == "" || strings.HasPrefix(name, ownHeaders):
-			faults = append(faults, fmt.Errorf("header %.80q is the bus's own", name))
+			faults = append(faults, fmt.Errorf("header %.80q may only be set by the bus", name))
 		case len(name) > maxHeaderValue || len(value) > maxHeaderValue:
 			faults = append(faults, fmt.Errorf("header %.80q has more than %d bytes", name, maxHeaderValue))
 		case !storableText(name) || !storableText(value):
@@ -106,7 +106,7 @@ func (e Edit) check() error {
 	}
 	for _, name := range e.Remove {
 		if strings.HasPrefix(name, ownHeaders) {
-			faults = append(faults, fmt.Errorf("header %.80q is the bus's own", name))
+			faults = append(faults, fmt.Errorf("header %.80q may only be set by the bus", name))
 		}
 	}
 	return errors.Join(faults...)
@@ -114,7 +114,7 @@ func (e Edit) check() error {
 
 func storableText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// apply makes the message that is sent in the place of l.
+// apply returns the message that is sent instead of l.
 func (e Edit) apply(l Letter) (Letter, error) {
 	if e.Body != nil {
 		l.Body = e.Body
@@ -127,7 +127,7 @@ func (e Edit) apply(l Letter) (Letter, error) {
 	}
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(l.Header, &values); err != nil {
-		values = map[string]json.RawMessage{} // a header that nobody can read: it begins anew
+		values = map[string]json.RawMessage{} // the header cannot be read: start with none
 	}
 	for _, name := range e.Remove {
 		delete(values, name)
@@ -162,7 +162,7 @@ func withinLimits(values map[string]json.RawMessage) error {
 	return nil
 }
 
-// ListEdited returns what was edited, in the order of the edits. Of f it reads MessageID, After and Limit.
+// ListEdited returns edits in order. It uses only MessageID, After and Limit of f.
 func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
 	id := ""
 	if !f.MessageID.IsZero() {

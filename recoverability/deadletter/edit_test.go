@@ -90,10 +90,10 @@ func TestEditRefusesWhatASendWould(t *testing.T) {
 	}
 	for want, e := range map[string]deadletter.Edit{
 		"the limit is 1048576":       {Body: bytes.Repeat([]byte("x"), 1<<20+1)},
-		"is no JSON text":            {Body: []byte("{"), JSON: true},
-		"edda-from\" is the bus's":   {Set: map[string]string{"edda-from": "x"}},
-		"edda-intent\" is the bus's": {Remove: []string{"edda-intent"}},
-		"\"\" is the bus's own":      {Set: map[string]string{"": "x"}},
+		"the body is not JSON":       {Body: []byte("{"), JSON: true},
+		"edda-from\" may only be":    {Set: map[string]string{"edda-from": "x"}},
+		"edda-intent\" may only":     {Remove: []string{"edda-intent"}},
+		"\"\" may only be set by":    {Set: map[string]string{"": "x"}},
 		"more than 8192 bytes":       {Set: map[string]string{"a": strings.Repeat("x", 8193)}},
 		"not UTF-8 text without NUL": {Set: map[string]string{"a": "\x00"}},
 		"65 headers":                 {Set: many},

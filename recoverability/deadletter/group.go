@@ -14,37 +14,38 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Group is dead letters of one endpoint and one kind whose errors are alike.
+// Group is a set of dead letters of one endpoint and one kind with similar errors.
 type Group struct {
-	Name     string // short, the same in every database and program
+	Name     string // twelve hexadecimal digits, the same in every database
 	Endpoint string
 	Kind     string
 	Count    int64 // at most CountLimit
-	Capped   bool  // there are CountLimit or more
+	Capped   bool  // there are at least CountLimit
 	First    time.Time
 	Last     time.Time // when the letters with the lowest and the highest number died
 	Example  int64     // the number of the last one
-	Reason   string    // of the last one, as is Error
+	Reason   string    // of the last one, like Error
 	Error    string
 }
 
-// CountLimit is how far the letters of a group or a filter are counted.
+// CountLimit is the highest number to which the letters of a group or a filter are counted.
 const CountLimit = 100_000
 
 // GroupFilter chooses groups. Every zero field is no condition.
 type GroupFilter struct {
 	Endpoint string
 	Kind     string
-	After    string // continue behind the group of this name
-	// groups that are looked at, those of other endpoints and kinds included; 0 or less is MaxGroups, the most
+	After    string // continue after the group of this name
+	// Limit is how many groups are looked at, including those of other endpoints and kinds; 0 or less is MaxGroups, the
+	// maximum.
 	Limit int
 }
 
-// MaxGroups is how many groups one call of Groups looks at.
+// MaxGroups is how many groups one call of Groups looks at, at most.
 const MaxGroups = 1000
 
-// Groups tells which groups there are, in the order of their names, and the last name it looked at, "" when there are
-// no more. It probes an index for each group, and counts up to CountLimit entries of it.
+// Groups returns groups in the order of their names, and the last name that it looked at, "" if there are no more. It
+// probes an index for each group, and counts up to CountLimit of its entries.
 func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []Group, next string, err error) {
 	limit := f.Limit
 	if limit <= 0 || limit > MaxGroups {
@@ -73,7 +74,7 @@ func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []
 	return groups, next, nil
 }
 
-// GroupOf is the name of the group of a dead letter: twelve hexadecimal digits that follow from its endpoint, its kind,
+// GroupOf returns the name of a dead letter's group: twelve hexadecimal digits computed from its endpoint, its kind,
 // its reason and the shape of its error.
 func GroupOf(l *Letter) string {
 	h := sha256.New()
@@ -84,15 +85,15 @@ func GroupOf(l *Letter) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// mostShape is how much of an error its shape is made of, and mostQuote how long a quoted text may be, in bytes.
+// Bytes: the part of an error that its shape is made of, and the longest quoted text.
 const (
 	mostShape = 2048
 	mostQuote = 512
 )
 
-// Shape is an error without what differs from one message to the next: every word with a digit in it, every long
-// hexadecimal word and every quoted text is "#", and so is a row of them with points, colons and the like between. Only
-// the first 2,048 bytes count.
+// Shape returns an error text without the parts that differ between messages: "#" replaces every word with a digit,
+// every long hexadecimal word, every quoted text, and a sequence of these with points, colons and the like between.
+// Only the first 2,048 bytes count.
 func Shape(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), mostShape)], "\uFFFD")
 	w := shaper{}
@@ -118,8 +119,7 @@ func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// quoted is where the quoted text ends that text begins with, 0 when it begins with none. An apostrophe within a word
-// is no quote.
+// quoted returns the end of the quoted text that text begins with, or 0. An apostrophe within a word is not a quote.
 func quoted(text string, before rune) (end int) {
 	quote := text[0]
 	if quote != '"' && quote != '\'' && quote != '`' || isWord(before) {
@@ -136,7 +136,7 @@ func quoted(text string, before rune) (end int) {
 	return 0
 }
 
-// shaper writes a shape. What stands between two marks is kept back, because it may join them.
+// shaper writes a shape. It holds back the text between two marks, because that text may join them.
 type shaper struct {
 	out    strings.Builder
 	marked bool
@@ -185,7 +185,7 @@ func (w *shaper) other(r rune) {
 	}
 }
 
-// variable tells whether a word is likely to be another one in the next message.
+// variable reports whether a word is likely to differ in the next message.
 func variable(word string) bool {
 	hexadecimal := len(word) >= 8
 	for _, r := range word {

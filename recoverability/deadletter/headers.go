@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Header is one name and value that came with a message. The names that begin with "edda-" are the bus's own.
+// Header is a header of a message. Only the bus sets names that begin with "edda-".
 type Header struct{ Name, Value string }
 
-// Headers decodes the header of a dead letter, sorted by name. A value that is no string is given as its JSON. A header
-// that is no JSON object is an error, and often the very reason why the message died: Header has its bytes.
+// Headers decodes the headers of a dead letter and sorts them by name. A value that is not a string is returned as
+// JSON. It is an error if the header is not a JSON object, which is often why the message failed; Header has its bytes.
 func (l *Letter) Headers() ([]Header, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(l.Header, &values); err != nil {

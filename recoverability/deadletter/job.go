@@ -21,37 +21,36 @@ const (
 	ActionDiscard Action = "discard"
 )
 
-// JobState is where a job is.
+// JobState is the state of a job.
 type JobState string
 
-// The states of jobs. A job that nobody runs is open too.
+// The states of jobs. A job that is not running is open, too.
 const (
 	JobOpen      JobState = "open"
 	JobDone      JobState = "done"
 	JobCancelled JobState = "cancelled"
 )
 
-// Job ends many dead letters: those that Filter chooses, in the order of their numbers, up to the last that there was
-// when the job was made. What dies while it runs is not part of it, so a letter that dies again is not retried in
-// circles.
+// Job ends the dead letters that Filter chooses, in the order of their numbers, up to the last one when the job was
+// created. Letters that are written later are not part of it, so no message is retried in circles.
 type Job struct {
-	Number int64 // its own, given by the table
+	Number int64 // given by the table
 	Action Action
 	Filter Filter  // After and Limit are not used
-	Rate   float64 // letters a second, over all who run it together; 0 is no limit
+	Rate   float64 // letters a second, over all processes that run the job; 0 is no limit
 	Reason string  // of ActionDiscard, for the record
 
 	State   JobState
 	Ended   int64     // letters that it has retried or discarded
-	Kept    int64     // letters that it could not retry; they are dead letters as before
+	Kept    int64     // letters that it could not retry, which stay dead letters
 	Error   string    // why the last of them could not be retried
-	Mark    int64     // every letter up to this number has been decided about
-	Last    int64     // the number it goes up to
+	Mark    int64     // the job has dealt with every letter up to this number
+	Last    int64     // the last number of the job
 	Created time.Time // by the database's clock, as is Changed
 	Changed time.Time
 }
 
-// NewJob stores a job, which RunJob then carries out. Of j only Action, Filter, Rate and Reason are read.
+// NewJob stores a job for RunJob. It uses only Action, Filter, Rate and Reason of j.
 func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err error) {
 	if err := j.check(); err != nil {
 		return 0, fmt.Errorf("new job: %w", err)
@@ -77,7 +76,7 @@ func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err
 	return number, nil
 }
 
-// mostRate is far more than a database can do, and far below what is no number any more.
+// mostRate is more than a database can do, and small enough for exact arithmetic.
 const mostRate = 1e6
 
 func (j Job) check() error {
@@ -111,7 +110,7 @@ func (s *Store) Job(ctx context.Context, q Queryer, number int64) (Job, error) {
 // ErrNoJob: there is no job with this number.
 var ErrNoJob = errors.New("no such job of dead letters")
 
-// Jobs returns the newest jobs, the newest first: at most limit, 0 or less is DefaultLimit.
+// Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit.
 func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 	rows, err := q.Query(ctx, s.sql.Get("jobs"), pg.Planned, Filter{Limit: limit}.limit())
 	if err != nil {
@@ -124,8 +123,8 @@ func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 	return jobs, nil
 }
 
-// CancelJob ends a job before its time. What it has done stays done; whoever runs it stops after the step in hand. It
-// returns ErrNoJob when there is none that is open.
+// CancelJob cancels a job. Letters that it has ended stay ended, and RunJob returns after the step in hand. The error
+// is ErrNoJob if no open job has this number.
 func (s *Store) CancelJob(ctx context.Context, db Execer, number int64) error {
 	tag, err := db.Exec(ctx, s.sql.Get("cancel_job"), number)
 	if err == nil && tag.RowsAffected() == 0 {

@@ -153,7 +153,7 @@ func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
 	}
 	j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry}))
 	if j.State != deadletter.JobDone || j.Ended != 17 || j.Kept != 3 ||
-		!strings.Contains(j.Error, "and a queue takes") {
+		!strings.Contains(j.Error, "bytes, limit") {
 		t.Errorf("%+v", j)
 	}
 	o.want(3, 17, 0)

@@ -22,29 +22,29 @@ const (
 type Filter struct {
 	Endpoint  string
 	Kind      string
-	Group     string // the name of a Group; reads as "of this endpoint, this kind and this error"
+	Group     string // name of a Group
 	MessageID saga.ID
-	After     int64 // continue behind this number; numbers of open transactions may still appear before it
+	After     int64 // continue after this number; open transactions may still add smaller ones
 	Limit     int   // 0 is DefaultLimit; at most MaxLimit
 
-	DiedFrom   time.Time // died then or later, by the database's clock
-	DiedBefore time.Time // died earlier than that
+	DiedFrom   time.Time // died at this time or later, by the database's clock
+	DiedBefore time.Time // died before this time
 }
 
-// check refuses what no letter can meet, since it is more likely a mistake.
+// check returns an error for a filter that matches no letter, which is likely a mistake.
 func (f Filter) check() error {
 	for _, t := range []time.Time{f.DiedFrom, f.DiedBefore} {
 		if year := t.Year(); year < 1 || year > 9999 {
-			return fmt.Errorf("the year %d is none of a dead letter", year)
+			return fmt.Errorf("the year %d is not one of a dead letter", year)
 		}
 	}
 	if !f.DiedBefore.IsZero() && !f.DiedFrom.Before(f.DiedBefore) {
-		return fmt.Errorf("nothing dies from %v and before %v", f.DiedFrom, f.DiedBefore)
+		return fmt.Errorf("no time is from %v on and before %v", f.DiedFrom, f.DiedBefore)
 	}
 	return nil
 }
 
-// period is from when, and before when, a letter died; an end that is open is infinite.
+// period returns the bounds of the time at which a letter died; an open bound is infinite.
 func (f Filter) period() (from, before pgtype.Timestamptz) {
 	from = pgtype.Timestamptz{Time: f.DiedFrom, Valid: true}
 	before = pgtype.Timestamptz{Time: f.DiedBefore, Valid: true}
@@ -64,8 +64,8 @@ func (f Filter) limit() int {
 	return min(f.Limit, MaxLimit)
 }
 
-// List returns dead letters without their bodies, in the order of their numbers: fewer than f.Limit when there are no
-// more. It looks at 10,000 in one statement, and at one after another until it has enough.
+// List returns dead letters without their bodies, in the order of their numbers; fewer than f.Limit if there are no
+// more. One statement looks at 10,000 letters, and List repeats it until it has enough.
 func (s *Store) List(ctx context.Context, q Queryer, f Filter) ([]Letter, error) {
 	letters, err := s.list(ctx, q, f)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) list(ctx context.Context, q Queryer, f Filter) (letters []Letter
 	}
 	limit := f.limit()
 	w := walk{filter: f, after: f.After, last: math.MaxInt64, rows: limit}
-	for len(letters) < limit { // again too for those that have gone since they were found
+	for len(letters) < limit { // also repeats for letters that ended since they were found
 		w.most = limit - len(letters)
 		found, err := s.walk(ctx, q, w)
 		if err != nil {
@@ -128,7 +128,7 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 	return letters[0], nil
 }
 
-// ListDiscarded returns messages that were consumed without effect, in the order of their numbers.
+// ListDiscarded returns records of messages that were consumed without effect, in the order of their numbers.
 func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Discarded, error) {
 	id := ""
 	if !f.MessageID.IsZero() {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// QueueLetters queues one insert of letters, or nothing when there are none. It never waits. The connection
-// must have been prepared by pg.RegisterArrays.
+// QueueLetters queues one insert of letters, or nothing if there are none. The insert never waits for a lock. The
+// connection must have been prepared by pg.RegisterArrays.
 func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 	if len(letters) == 0 {
 		return
@@ -38,8 +38,8 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 		group)
 }
 
-// QueueDiscarded queues one insert of messages that were consumed without effect, or nothing when there are
-// none. It never waits. The connection must have been prepared by pg.RegisterArrays.
+// QueueDiscarded queues one insert of discarded messages, or nothing if there are none. The insert never waits for a
+// lock. The connection must have been prepared by pg.RegisterArrays.
 func (s *Store) QueueDiscarded(b *pgx.Batch, discarded []Discarded) {
 	if len(discarded) == 0 {
 		return
@@ -58,7 +58,7 @@ func (s *Store) QueueDiscarded(b *pgx.Batch, discarded []Discarded) {
 	b.Queue(s.sql.Get("insert_discarded"), endpoint, id, kind, name, key, reason)
 }
 
-// storableTime is zero, which is stored as unknown, for times that no message has and Postgres may refuse.
+// storableTime returns the zero time, which is stored as unknown, for a time that Postgres may refuse.
 func storableTime(t time.Time) time.Time {
 	if year := t.Year(); year < 1 || year > 9999 {
 		return time.Time{}
@@ -66,7 +66,7 @@ func storableTime(t time.Time) time.Time {
 	return t
 }
 
-// AddDiscarded records one message in tx, on a connection that need not be prepared.
+// AddDiscarded records one discarded message in tx. The connection need not be prepared.
 func (s *Store) AddDiscarded(ctx context.Context, tx pgx.Tx, d Discarded) error {
 	_, err := tx.Exec(ctx, s.sql.Get("insert_one_discarded"), Storable(d.Endpoint), [16]byte(d.MessageID),
 		Storable(d.Kind),

@@ -11,16 +11,16 @@ import (
 )
 
 // Resender puts dead letters back into the queues of their endpoints, in tx: with their ids, headers and bodies, due
-// now in the order given, and with no attempts counted. All of them or none; ErrUndeliverable says that a queue is
-// missing.
+// now in the order given, and with no attempts counted. It writes all of them or none. ErrUndeliverable means that a
+// queue does not exist.
 //
-// A Resender that has a method Wake(ctx, endpoints...) is told of the endpoints after the commit, to wake their
-// workers.
+// If a Resender has a method Wake(ctx, endpoints...), it is called after the commit, to wake the workers of the
+// endpoints.
 type Resender interface {
 	Resend(ctx context.Context, tx pgx.Tx, letters ...Letter) error
 }
 
-// wake tells r that messages for endpoints have been committed.
+// wake calls r.Wake if r has it.
 func wake(ctx context.Context, r Resender, endpoints ...string) {
 	if w, ok := r.(interface {
 		Wake(ctx context.Context, endpoints ...string)
@@ -29,9 +29,9 @@ func wake(ctx context.Context, r Resender, endpoints ...string) {
 	}
 }
 
-// Retry sends a dead letter to its endpoint again, in one transaction with its end here. Of several callers at the same
-// time one succeeds and the others get ErrNotFound; when that one fails, the next succeeds. A letter from outside may
-// be larger than a queue takes, 16 MiB or a header of 2 MiB: saga.ErrTooLarge.
+// Retry removes a dead letter and puts its message back into its queue, in one transaction. Of several callers at the
+// same time one succeeds and the others get ErrNotFound; if the first fails, another one succeeds. A letter from
+// another system may be larger than a queue allows (16 MiB, or a header of 2 MiB): the error is saga.ErrTooLarge.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
 	endpoint := ""
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
@@ -52,29 +52,29 @@ func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64
 	return nil
 }
 
-// What the table of a queue takes, by its constraints.
+// Limits of a queue's table, by its constraints.
 const (
 	mostKind   = 255
 	mostHeader = 2 << 20
 	mostBody   = 16 << 20
 )
 
-// fits says why no queue takes the letter. A message that came from outside, and never was in a queue, may have any
-// size.
+// fits returns an error if the letter is too large for a queue. A message from another system that never was in a queue
+// may have any size.
 func (l Letter) fits() error {
 	for _, part := range []struct {
 		what       string
 		size, most int
 	}{{"kind", len(l.Kind), mostKind}, {"header", len(l.Header), mostHeader}, {"body", len(l.Body), mostBody}} {
 		if part.size > part.most {
-			return fmt.Errorf("its %s has %d bytes, and a queue takes %d: %w", part.what, part.size, part.most,
+			return fmt.Errorf("its %s has %d bytes, limit %d: %w", part.what, part.size, part.most,
 				saga.ErrTooLarge)
 		}
 	}
 	return nil
 }
 
-// takeOne removes a dead letter and returns it. Whoever comes second gets ErrNotFound.
+// takeOne removes a dead letter and returns it. The second of two callers gets ErrNotFound.
 func (s *Store) takeOne(ctx context.Context, tx pgx.Tx, number int64) (Letter, error) {
 	return one(ctx, tx, s.sql.Get("take"), number)
 }
@@ -83,8 +83,7 @@ func (s *Store) takeOne(ctx context.Context, tx pgx.Tx, number int64) (Letter, e
 // gets an error of Postgres instead of finding nothing.
 var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
-// Discard ends a dead letter without an effect and keeps the reason. Its body is gone then. It returns
-// ErrNotFound like Retry.
+// Discard removes a dead letter and records the reason; the body is deleted. The error is ErrNotFound as for Retry.
 func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason string) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql.Get("discard"), number, Storable(reason))
@@ -99,7 +98,8 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 	return nil
 }
 
-// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and tells how many.
+// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and returns how
+// many.
 func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune_jobs"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duratio
 	return tag.RowsAffected(), nil
 }
 
-// Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and
-// tells how many. Dead letters are never pruned: each waits for a decision.
+// Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and returns how
+// many. Dead letters are never pruned: each waits for a decision.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	// Planned on each call: a plan kept from the empty table would read all of the full one.
 	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), pg.Planned, olderThan.Seconds(), limit)

@@ -15,18 +15,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RunJob carries out a job, or what is left of it, and returns how it stands. It works in steps, each of which is one
-// transaction: at most 100 letters and 8 MiB end in it, and the job's mark moves past them. A program that is killed
-// has lost nothing but the step in its hands: whoever calls RunJob with the number goes on where the last step ended.
-// Several may, at the same time too; each letter ends once, and the rate holds for all of them together.
+// RunJob runs the rest of a job and returns its state. A step is one transaction that ends at most 100 letters and 8
+// MiB and advances the job's mark. A program that is killed loses only the step in hand: the next call of RunJob
+// continues where the last step ended. Several processes may run the same job; each letter ends once, and the rate
+// holds for all of them together.
 //
-// progress is called after each step, unless it is nil. RunJob returns when the job is done or cancelled, and with an
-// error when ctx ends, when there is no such job, or when the connection is lost; the job goes on with the next call.
+// If progress is not nil, it is called after each step. RunJob returns when the job is done or cancelled, and with an
+// error when ctx ends, when no job has this number (ErrNoJob), or when the connection is lost; the next call continues.
 func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int64, progress func(Job)) (Job, error) {
 	for {
 		st := step{store: s, resend: r}
 		err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return st.run(ctx, tx, number) })
-		if pg.ClassOf(err) == pg.Race { // another job wants the same letters, and was first
+		if pg.ClassOf(err) == pg.Race { // another job has locked the same letters first
 			if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {
 				continue
 			}
@@ -50,9 +50,9 @@ func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int6
 const (
 	stepLetters = 100
 	stepBytes   = 8 << 20
-	stepRows    = 1000                   // that one step looks at, for a filter that chooses few of them
-	stepsPer    = 10                     // steps a second, at a rate that is high enough
-	longestWait = 500 * time.Millisecond // until a step looks whether the job was cancelled
+	stepRows    = 1000                   // letters that one step looks at, for a filter that chooses few of them
+	stepsPer    = 10                     // steps a second, if the rate allows
+	longestWait = 500 * time.Millisecond // until a step checks whether the job was cancelled
 	raceWait    = 20 * time.Millisecond
 )
 
@@ -83,7 +83,7 @@ func (st *step) run(ctx context.Context, tx pgx.Tx, number int64) error {
 	return st.advance(ctx, tx, mark)
 }
 
-// begin locks the job, so that its steps come one after another whoever makes them.
+// begin locks the job, so that its steps run one after another in all processes.
 func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
 	rows, err := tx.Query(ctx, st.store.sql.Get("lock_job"), pg.Planned, number)
 	if err != nil {
@@ -104,7 +104,7 @@ func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
 	return nil
 }
 
-// choose returns the next letters of the job, and how far it has then looked.
+// choose returns the next letters of the job, and the number up to which it has looked.
 func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark int64, err error) {
 	most := stepLetters
 	if j := st.job; j.Rate > 0 {
@@ -124,7 +124,7 @@ func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark
 	return found.letters, found.mark, nil
 }
 
-// end ends the letters. Those that somebody else has ended meanwhile are not there any more.
+// end ends the letters, except those that have ended meanwhile.
 func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 	if st.job.Action == ActionDiscard {
 		tag, err := tx.Exec(ctx, st.store.sql.Get("discard_many"), pg.Planned, numbers(chosen), Storable(st.job.Reason))
@@ -140,7 +140,7 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) {
 			return err
 		}
-		// What cannot be retried keeps no other letter from it: the step begins anew without them.
+		// Letters that cannot be retried must not block the others: the step starts again without them.
 		before := len(chosen)
 		chosen = slices.DeleteFunc(chosen, stays)
 		st.kept += int64(before - len(chosen))
@@ -149,8 +149,8 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 	return nil
 }
 
-// retry takes all letters at once, so that whoever wants the same ones locks them in the same order. With an error it
-// returns which of them have to stay: all of an endpoint that has no queue, or one that no queue takes.
+// retry takes all letters in one statement, so that every caller locks them in the same order. With an error it returns
+// which letters have to stay: all of an endpoint without a queue, or one that is too large.
 func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays func(candidate) bool, err error) {
 	taken, err := st.store.takeMany(ctx, tx, numbers(chosen))
 	if err != nil {
@@ -198,8 +198,7 @@ func (s *Store) takeMany(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Let
 	return pgx.CollectRows(rows, scanWithBody)
 }
 
-// advance writes down what the step has done. It belongs to the same transaction: that is what makes each letter end
-// once.
+// advance records the progress of the step, in the same transaction, so that each letter ends once.
 func (st *step) advance(ctx context.Context, tx pgx.Tx, mark int64) error {
 	seconds := 0.0
 	if st.job.Rate > 0 {

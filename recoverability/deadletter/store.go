@@ -16,46 +16,46 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrUndeliverable is wrapped by what a Resender returns for letters that have nowhere to go. It has written nothing
+// ErrUndeliverable: a Resender returns it, wrapped, for letters whose queue does not exist. It has written nothing
 // then.
 var ErrUndeliverable = errors.New("the queue of a dead letter does not exist")
 
-// ErrNotFound: there is no such dead letter, or it has been retried or discarded.
+// ErrNotFound: no dead letter has this number, or it has been retried or discarded.
 var ErrNotFound = errors.New("no such dead letter")
 
-// Letter is a message nobody tries again by himself. Number is its own key, given by the table.
+// Letter is a message that is not retried any more. Number is its key, given by the table.
 type Letter struct {
 	Number      int64
-	Endpoint    string // where it died, and where a retry puts it
+	Endpoint    string // where it failed, and to which a retry sends it
 	MessageID   saga.ID
 	Kind        string
 	Header      []byte
 	Body        []byte
 	Attempts    int
 	Conflicts   int
-	Reason      string    // which rule ended it
+	Reason      string    // the rule that ended it
 	Error       string    // the last error, at most MaxText bytes
-	Sent        time.Time // zero when unknown, as is FirstFailed
+	Sent        time.Time // zero if unknown, like FirstFailed
 	FirstFailed time.Time
-	Died        time.Time // by the database's clock, whatever is given to QueueLetters, as is Group
+	Died        time.Time // set by the database's clock; QueueLetters ignores it, and Group
 	Group       string    // of dead letters with the same endpoint, kind, reason and shape of the error
 }
 
-// Discarded says that a message was consumed without effect, and why. Number and At are the table's.
+// Discarded records that a message was consumed without effect, and why. The table sets Number and At.
 type Discarded struct {
 	Number    int64
 	Endpoint  string
 	MessageID saga.ID
 	Kind      string
-	Saga, Key string // "" when the message was for no instance
+	Saga, Key string // "" if the message was not for an instance
 	Reason    string
 	At        time.Time
 }
 
-// Store keeps the letters of one schema. It holds no state: it is safe for concurrent use.
+// Store reads and writes the dead letters of one schema. It has no state and is safe for concurrent use.
 type Store struct{ sql pg.Statements }
 
-// New renders the statements for schema.
+// New returns the store of a schema.
 func New(schema pg.Schema) (*Store, error) {
 	sql, err := pg.Load(statements, schema)
 	if err != nil {
@@ -64,17 +64,17 @@ func New(schema pg.Schema) (*Store, error) {
 	return &Store{sql: sql}, nil
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
+// Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Execer is met by pgx's pools, connections and transactions.
+// Execer is a pool, a connection or a transaction of pgx.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Beginner is met by pgx's pools and connections.
+// Beginner is a pool or a connection of pgx.
 type Beginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is how much of a reason or an error is kept, in bytes.
+// MaxText is how many bytes of a reason or an error are kept.
 const MaxText = 8 << 10
 
-// Storable makes a text that Postgres stores whatever s is: NUL and bytes that are not UTF-8 become
-// U+FFFD, and at most MaxText bytes are kept, to the last whole rune.
+// Storable returns s as a text that Postgres can store: U+FFFD replaces NUL and bytes that are not UTF-8, and the text
+// is cut after at most MaxText bytes, at the end of a rune.
 func Storable(s string) string {
 	s = cut(s)
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {

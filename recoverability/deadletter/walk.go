@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// walk looks at dead letters in the order of their numbers, at so many in one statement, and chooses from them.
+// walk looks at dead letters in the order of their numbers, a bounded number in one statement, and chooses from them.
 type walk struct {
 	filter Filter
 	after  int64
@@ -21,11 +21,11 @@ type walk struct {
 // walkRows is how many letters one statement looks at, at most.
 const walkRows = 10_000
 
-// found is what one statement of a walk chose, and the number up to which it has looked.
+// found is the result of one statement of a walk, and the number up to which it has looked.
 type found struct {
 	letters []candidate
 	mark    int64
-	over    bool // there is nothing behind it
+	over    bool // there are no later letters
 }
 
 type candidate struct {
@@ -66,8 +66,8 @@ func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
 	return f, nil
 }
 
-// walking has a statement planned anew for each call: a plan that a connection kept from the time of an empty table
-// would read and sort the whole of it.
+// walking returns a statement that is planned for each call: a plan that a connection kept since the table was empty
+// would read and sort the whole table.
 func (s *Store) walking(w walk) (sql string, args []any) {
 	f := w.filter
 	from, before := f.period()
@@ -83,8 +83,8 @@ func (s *Store) walking(w walk) (sql string, args []any) {
 	return s.sql.Get("walk"), args
 }
 
-// Count tells how many dead letters a filter chooses, up to CountLimit. It looks at 10,000 in one statement: where no
-// index knows the answer, as with a kind or a time alone, it looks at all of them.
+// Count returns how many dead letters a filter chooses, up to CountLimit. One statement looks at 10,000 letters. If no
+// index has the answer, as for a kind or a time alone, Count looks at all letters.
 func (s *Store) Count(ctx context.Context, q Queryer, f Filter) (n int64, err error) {
 	if err := f.check(); err != nil {
 		return 0, fmt.Errorf("count dead letters: %w", err)
