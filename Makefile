@@ -9,10 +9,12 @@ RACE_TIMEOUT := 40m
 # make test vets the code itself, and a test without DWARF is linked in two thirds of the time.
 FLAGS := -vet=off -ldflags=-w
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
+# The library that moves the clock of a Postgres, which the scenario schedule uses.
+FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench crash hostile limits order schedule border bouncer versions web mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits border bouncer versions web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -38,21 +40,29 @@ settings: ## run the tests of all that is in SQL as that role, under an ICU coll
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay
 
+chaos: ## run every scenario that breaks something on purpose
+	$(FAKETIME)
+	$(GO) run ./internal/chaos
+	$(MAKE) border
+
 crash: ## kill workers and Postgres at every statement, and count the messages
-	$(GO) run ./internal/crash
+	$(GO) run ./internal/chaos -scenario crash
 
 hostile: ## send ten minutes of messages that are meant to do harm beside good ones, and count what became of both
-	$(GO) run ./internal/hostile
+	$(GO) run ./internal/chaos -scenario hostile
 
-limits: ## change a cluster-wide limit at random while workers are killed and stopped, and count
-	$(GO) run ./internal/limits
+limits: ## change a cluster-wide limit at random while workers are killed and frozen, and count
+	$(GO) run ./internal/chaos -scenario limits
 
 order: ## keep the order of keys while workers are killed and frozen, and count what overtook
-	$(GO) run ./internal/limits -order
+	$(GO) run ./internal/chaos -scenario order
 
 schedule: ## run a thousand manifests a second on servers that die, under a clock that jumps, and count
-	@command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true
-	$(GO) run ./internal/schedule
+	$(FAKETIME)
+	$(GO) run ./internal/chaos -scenario schedule
+
+permits: ## replay a log in processes that are killed with a transaction open, and compare with the log
+	$(GO) run ./internal/chaos -scenario permits
 
 border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
 	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...

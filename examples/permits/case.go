@@ -5,8 +5,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // The messages. Activity is published, the others are sent by the saga.
@@ -72,7 +74,7 @@ func (l lastActivity) before(m activity) bool {
 
 // define makes the saga. It never completes: an activity may come after the deadline, and the outcome is read from
 // the living instances.
-func define(store saga.Store, p pace) *saga.Definition {
+func define(store saga.Store, p *pace) *saga.Definition {
 	take := func(d *dossier, ctx *saga.Context, m activity) error {
 		d.take(m)
 		if len(d.Lines) == 1 && d.Again == 0 {
@@ -102,4 +104,39 @@ func (d *dossier) expire(ctx *saga.Context, _ deadline) error {
 	d.Fired++
 	ctx.Send(overdue{Case: ctx.Key(), Fired: ctx.Now()})
 	return nil
+}
+
+// filed and overdue write what the saga did into tables of our own: a saga has no transaction to write with. Neither
+// table has a unique constraint, so that what happens twice shows as two rows.
+func (p *player) filed(ctx *bus.Context, tx pgx.Tx, m filed) error {
+	_, err := tx.Exec(ctx, p.sql.Get("record_effect"), m.Case, m.Line, m.Name, m.At)
+	return err
+}
+
+func (p *player) overdue(ctx *bus.Context, tx pgx.Tx, m overdue) error {
+	_, err := tx.Exec(ctx, p.sql.Get("record_firing"), m.Case, m.Fired)
+	return err
+}
+
+// pace turns times of the log into times of the run: from the first event to the last takes Lasting.
+type pace struct {
+	Begun       time.Time // by the database's clock
+	Lasting     time.Duration
+	First, Last time.Time // of the log
+}
+
+// at is when what stands at t in the log happens in the run. What lies before the first event is due at once; what lies
+// after the last event is due at the end of the run.
+func (p pace) at(t time.Time) time.Time {
+	if t.Before(p.First) {
+		t = p.First
+	} else if t.After(p.Last) {
+		t = p.Last
+	}
+	whole := p.Last.Sub(p.First)
+	if whole <= 0 {
+		return p.Begun
+	}
+	part := time.Duration(float64(p.Lasting) * (float64(t.Sub(p.First)) / float64(whole)))
+	return p.Begun.Add(part).Truncate(time.Microsecond)
 }

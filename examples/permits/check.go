@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,7 +23,6 @@ var checks = []struct {
 	{"check_invented", nil},
 	{"check_instances", []any{sagaName}},
 	{"check_timers", nil},
-	{"check_kills", nil},
 	{"check_rest", nil},
 }
 
@@ -32,7 +33,6 @@ type difference struct{ Rule, Case, What string }
 type verdict struct {
 	cases, events     int // of the file
 	instances, timers int // of the database, as all below
-	kills, inFlight   int
 	duplicates, lost  int
 	differences       []difference
 	dossiers          map[string]dossier // the state of each case
@@ -57,8 +57,7 @@ func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) 
 	if err := d.loadTruth(ctx, tx, l, p); err != nil {
 		return v, fmt.Errorf("read the log into the session: %w", err)
 	}
-	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.kills, &v.inFlight,
-		&v.duplicates, &v.lost)
+	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.duplicates, &v.lost)
 	if err != nil {
 		return v, fmt.Errorf("count: %w", err)
 	}
@@ -125,14 +124,14 @@ func (d *database) dossiers(ctx context.Context, tx pgx.Tx) (map[string]dossier,
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("cases=%d events=%d instances=%d timers=%d kills=%d in_flight=%d duplicates=%d lost=%d",
-		v.cases, v.events, v.instances, v.timers, v.kills, v.inFlight, v.duplicates, v.lost)
+	return fmt.Sprintf("cases=%d events=%d instances=%d timers=%d duplicates=%d lost=%d",
+		v.cases, v.events, v.instances, v.timers, v.duplicates, v.lost)
 }
 
 const mostDifferences = 10
 
-// tell prints the first differences, and how many there are of each rule.
-func (v verdict) tell(out io.Writer) {
+// print writes the first differences, and how many there are of each rule.
+func (v verdict) print(out io.Writer) {
 	count := map[string]int{}
 	var rules []string
 	for i, d := range v.differences {
@@ -150,4 +149,25 @@ func (v verdict) tell(out io.Writer) {
 		rules[i] = fmt.Sprintf("%s %d", rule, count[rule])
 	}
 	_, _ = fmt.Fprintf(out, "differences from the log: %d (%s)\n", len(v.differences), strings.Join(rules, ", "))
+}
+
+// report judges the run, and prints the line and the table.
+func report(ctx context.Context, s settings, db *database, l *eventLog) error {
+	r, err := db.readRun(ctx, l)
+	if err != nil {
+		return err
+	}
+	v, err := db.judge(ctx, l, r.pace(l))
+	if err != nil {
+		return err
+	}
+	fmt.Println(v)
+	if err = printActivities(os.Stdout, v.dossiers); err == nil && s.cases != "" {
+		err = writeCases(s.cases, v.dossiers)
+	}
+	if len(v.differences) > 0 {
+		v.print(os.Stdout)
+		err = errors.Join(err, errDifferent)
+	}
+	return err
 }

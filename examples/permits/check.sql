@@ -15,8 +15,6 @@ ANALYZE truth_event, truth_case;
 -- name: summary
 SELECT (SELECT count(*) FROM :schema.saga WHERE saga = $1),
        (SELECT count(*) FROM (SELECT FROM firing GROUP BY case_id HAVING count(*) = 1) once),
-       (SELECT count(*) FROM kill),
-       (SELECT count(*) FROM kill WHERE outcome = 'aborted'),
        (SELECT count(*) FROM (SELECT FROM effect GROUP BY case_id, line HAVING count(*) > 1) doubled),
        (SELECT count(*) FROM truth_event t WHERE NOT EXISTS (SELECT FROM effect e WHERE e.case_id = t.case_id
            AND e.line = t.line));
@@ -33,8 +31,8 @@ WHERE NOT EXISTS (SELECT FROM effect e WHERE e.case_id = t.case_id AND e.line = 
 ORDER BY t.line;
 
 -- name: check_doubled
-SELECT 'doubled', case_id, format('line %s of the log has %s effects, by %s', line, count(*),
-    string_agg(worker || ' at ' || written, ' and ' ORDER BY written))
+SELECT 'doubled', case_id, format('line %s of the log has %s effects, at %s', line, count(*),
+    string_agg(written::text, ' and ' ORDER BY written))
 FROM effect GROUP BY case_id, line HAVING count(*) > 1
 ORDER BY line;
 
@@ -50,7 +48,8 @@ ORDER BY e.line;
 SELECT 'instance', coalesce(t.case_id, s.key), CASE
     WHEN s.key IS NULL THEN 'there is no instance'
     WHEN t.case_id IS NULL THEN 'there is an instance, and no such case in the log'
-    ELSE format('the saga took %s events, %s of them again, the last on line %s (%s); the log has %s, the last on line %s (%s)',
+    ELSE format('the saga took %s events, %s of them again, the last on line %s (%s); '
+                || 'the log has %s, the last on line %s (%s)',
                 s.taken, s.again, s.line, s.activity, t.events, t.last_line, t.last_activity) END
 FROM truth_case t
 FULL JOIN (SELECT key, json_array_length(state -> 'Lines') AS taken, (state ->> 'Again')::int AS again,
@@ -72,13 +71,6 @@ FULL JOIN (SELECT case_id, count(*) AS times, min(fired) AS fired
     FROM firing GROUP BY case_id) f ON f.case_id = t.case_id
 WHERE f.times IS DISTINCT FROM 1 OR t.case_id IS NULL OR f.fired < t.due
 ORDER BY 2;
-
--- name: check_kills
--- A kill that was too late is no difference, when another was made in its place.
-SELECT 'kill', '', format('%s kills in flight were asked for, and %s of %s were: a longer -for gives more chances',
-    r.kills, k.in_flight, k.n)
-FROM run r, (SELECT count(*) AS n, count(*) FILTER (WHERE outcome = 'aborted') AS in_flight FROM kill) k
-WHERE k.in_flight < r.kills;
 
 -- name: check_rest
 SELECT 'waiting', '', format('%s messages are still in the queues', n) FROM waiting() n WHERE n > 0

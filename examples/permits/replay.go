@@ -4,22 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
-var (
-	errDifferent   = errors.New("the outcome is not what the log says")
-	errInterrupted = errors.New("interrupted: nothing was checked")
-)
+var errDifferent = errors.New("the outcome is not what the log says")
 
-// replay runs the log through the workers and checks the outcome.
+// replay runs the log and checks the outcome.
 func replay(ctx context.Context, s settings) (err error) {
 	l, err := readLog(s.log)
 	if err != nil {
@@ -35,116 +33,38 @@ func replay(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer db.pool.Close()
-	isNew, err := db.prepare(ctx)
-	if err == nil {
-		err = stage(ctx, s, db, l)
+	if err := db.prepare(ctx); err != nil {
+		return err
 	}
-	err = errors.Join(err, leave(ctx, s, db, isNew && !errors.Is(err, errDifferent)))
-	if ctx.Err() != nil && !s.keep {
-		return errInterrupted
-	}
-	return err
-}
-
-// stage runs the workers until every event and every deadline has passed, and then judges.
-func stage(ctx context.Context, s settings, db *database, l *eventLog) error {
-	b, err := install(ctx, s, db)
-	if err != nil {
+	p := &player{database: db, store: s.sagaStore(), events: l.Events}
+	if err := p.install(ctx); err != nil {
 		return err
 	}
 	r, err := db.begin(ctx, s, l)
 	if err != nil {
 		return err
 	}
-	if err := perform(ctx, s, &play{database: db, log: l, found: r, bus: b}); err != nil {
+	p.pace, p.ahead = r.pace(l), r.now.Sub(time.Now())
+	_, _ = fmt.Fprintf(
+		os.Stderr,
+		"%d events of %d cases in %v, store %s\n",
+		len(l.Events),
+		len(l.Cases),
+		r.lasting,
+		s.store,
+	)
+	if err := p.run(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return errInterrupted
+		return errors.New("interrupted: nothing was checked. The same command goes on with the run")
+	}
+	if os.Getenv("DATABASE_URL") != "" {
+		_, _ = fmt.Fprintf(os.Stderr, "The tables are in the schemas %s and %s. To check them again:\n"+
+			"  go run ./examples/permits -verify -schema '%[1]s' -log '%[3]s'\n",
+			s.schema, engineSchema(s.schema), s.log)
 	}
 	return report(ctx, s, db, l)
-}
-
-// install makes the queues, so that the first event finds its subscriber. The bus is then the feed's.
-func install(ctx context.Context, s settings, db *database) (*bus.Bus, error) {
-	w := worker{Schema: s.schema, Store: s.sagaStore()}
-	b, endpoints, err := w.endpoints(db.pool)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range endpoints {
-		if err := e.Install(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
-
-// play is what the members of a run share.
-type play struct {
-	*database
-	log   *eventLog
-	found found
-	bus   *bus.Bus
-}
-
-// perform runs the workers, the feed, the killer and the narrator, until all is done or one of them fails.
-func perform(ctx context.Context, s settings, p *play) error {
-	done, err := p.killsDone(ctx)
-	if err != nil {
-		return err
-	}
-	here := time.Now()
-	ahead := p.found.now.Sub(here)
-	random := rand.New(rand.NewPCG(s.seed, 0))
-	moments := momentsOf(random, p.found.begun.Add(-ahead), p.found.lasting, p.found.kills)
-	pace := p.found.pace(p.log)
-	spec := worker{DSN: p.pool.Config().ConnString(), Schema: s.schema, Store: s.sagaStore(), Pace: pace}
-	workers := procs.NewWorkers(s.workers, spec.job, procs.Options{}) // whoever is killed is replaced at once
-	events := &feed{bus: p.bus, events: p.log.Events, pace: pace, ahead: ahead}
-	deaths := &killer{database: p.database, crew: workers, random: random, moments: moments[min(done, len(moments)):]}
-	story := &narrator{database: p.database, crew: workers, feed: events, out: os.Stderr, begin: here}
-	story.open(s, p)
-
-	all := run.NewGroup(ctx)
-	all.Go(workers.Run)
-	all.Go(deaths.run)
-	all.Go(story.run)
-	all.Go(func(ctx context.Context) error {
-		if err := events.run(ctx); err != nil {
-			return err
-		}
-		err := story.quiet(ctx)
-		all.Stop()
-		return err
-	})
-	return all.Wait()
-}
-
-// report judges the run, and prints the line and the table.
-func report(ctx context.Context, s settings, db *database, l *eventLog) error {
-	r, err := db.readRun(ctx, l)
-	if err != nil {
-		return err
-	}
-	v, err := db.judge(ctx, l, r.pace(l))
-	if err != nil {
-		return err
-	}
-	fmt.Println(v)
-	if s.all {
-		err = printCases(os.Stdout, v.dossiers)
-	} else {
-		err = printActivities(os.Stdout, v.dossiers)
-	}
-	if err == nil && s.cases != "" {
-		err = writeCases(s.cases, v.dossiers)
-	}
-	if len(v.differences) > 0 {
-		v.tell(os.Stdout)
-		err = errors.Join(err, errDifferent)
-	}
-	return err
 }
 
 // verify checks a run that was kept.
@@ -161,28 +81,123 @@ func verify(ctx context.Context, s settings) error {
 	return report(ctx, s, db, l)
 }
 
-// leave keeps the tables, or removes those that this process has made. What is different from the log is kept for
-// somebody to look at, where the server outlives us.
-func leave(ctx context.Context, s settings, db *database, remove bool) error {
-	lent := os.Getenv("DATABASE_URL") != ""
-	switch {
-	case s.keep && lent:
-		_, _ = fmt.Fprintf(os.Stderr, "Kept in the schemas %s and %s. Verify, with DATABASE_URL as it is:\n  %s\n",
-			s.schema, engineSchema(s.schema), verifyCommand(s))
-	case s.keep && ctx.Err() == nil:
-		_, _ = fmt.Fprintf(os.Stderr, "The server waits until Ctrl-C. Verify from another terminal:\n  "+
-			"DATABASE_URL='%s' \\\n  %s\n",
-			db.pool.Config().ConnString(), verifyCommand(s))
-		<-ctx.Done()
-	case lent && remove:
-		return db.drop(context.WithoutCancel(ctx))
-	case lent:
-		_, _ = fmt.Fprintf(os.Stderr, "Left in the schemas %s and %s. To begin anew, drop both or name another "+
-			"-schema.\n", s.schema, engineSchema(s.schema))
+// player publishes the events, each at its moment, while the endpoints handle them.
+type player struct {
+	*database
+	store     saga.Store
+	events    []event
+	pace      pace
+	ahead     time.Duration // of the database's clock before ours
+	bus       *bus.Bus
+	endpoints []*bus.Endpoint
+}
+
+// install makes the endpoint of the saga and that of the records, with their queues. It comes before the first event,
+// which would find no subscriber otherwise.
+func (p *player) install(ctx context.Context) (err error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if p.bus, err = bus.New(p.pool, bus.Options{Schema: engineSchema(p.own), Logger: log}); err != nil {
+		return err
+	}
+	for name, parts := range map[string][]bus.Part{
+		"cases":   {bus.Saga(define(p.store, &p.pace))},
+		"records": {bus.HandleTx(p.filed), bus.HandleTx(p.overdue)},
+	} {
+		e, err := bus.NewEndpoint(p.bus, name, bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}, parts...)
+		if err != nil {
+			return err
+		}
+		if err := e.Install(ctx); err != nil {
+			return err
+		}
+		p.endpoints = append(p.endpoints, e)
 	}
 	return nil
 }
 
-func verifyCommand(s settings) string {
-	return fmt.Sprintf("go run ./examples/permits -verify -schema '%s' -log '%s'", s.schema, s.log)
+// run returns when every event and every deadline has passed and all queues are empty.
+func (p *player) run(ctx context.Context) error {
+	all := run.NewGroup(ctx)
+	for _, e := range p.endpoints {
+		all.Go(e.Run)
+	}
+	all.Go(func(ctx context.Context) error {
+		defer all.Stop()
+		if err := p.publishAll(ctx); err != nil {
+			return err
+		}
+		return p.quiet(ctx)
+	})
+	return all.Wait()
+}
+
+const (
+	feedStep = 20 * time.Millisecond // what is due within it goes together
+	feedMost = 200                   // events in one transaction
+)
+
+// publishAll returns when the last event is committed.
+func (p *player) publishAll(ctx context.Context) error {
+	said := time.Now()
+	for left := p.events; len(left) > 0; {
+		now := time.Now().Add(p.ahead)
+		n := 0
+		for n < min(len(left), feedMost) && !p.pace.at(left[n].At).After(now) {
+			n++
+		}
+		if time.Since(said) > time.Second {
+			_, _ = fmt.Fprintf(os.Stderr, "published %d of %d\n", len(p.events)-len(left), len(p.events))
+			said = time.Now()
+		}
+		if n == 0 {
+			if err := run.Sleep(ctx, max(feedStep, min(time.Second, p.pace.at(left[0].At).Sub(now)))); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.publish(ctx, left[:n]); err != nil {
+			return fmt.Errorf("publish events: %w", err)
+		}
+		left = left[n:]
+	}
+	return nil
+}
+
+// publish writes the events in one transaction. An event that an earlier process of this run has published is known by
+// its id, and is not written again.
+func (p *player) publish(ctx context.Context, events []event) error {
+	return p.bus.InTx(ctx, func(tx pgx.Tx) error {
+		for _, e := range events {
+			sent, err := p.bus.PublishTx(ctx, tx, e.message(), saga.WithID(e.id()))
+			if err != nil {
+				return err
+			}
+			if sent.Copies == 0 && !sent.Duplicate {
+				return fmt.Errorf("line %d of the log: nobody subscribes to %s", e.Line, e.message().Kind())
+			}
+		}
+		return nil
+	})
+}
+
+// quiet returns when all queues are empty, of timers too. What is left after a minute without any change is found by
+// the check.
+func (p *player) quiet(ctx context.Context) error {
+	last, changed := -1, time.Now()
+	for time.Since(changed) < time.Minute {
+		waiting := 0
+		if err := p.pool.QueryRow(ctx, "SELECT waiting()").Scan(&waiting); err != nil {
+			return fmt.Errorf("count what waits: %w", err)
+		}
+		if waiting == 0 {
+			return nil
+		}
+		if waiting != last {
+			last, changed = waiting, time.Now()
+		}
+		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -17,9 +17,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 )
 
@@ -112,11 +110,10 @@ func TestReplayLosesAndDoublesNothing(t *testing.T) {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			own, table := schemas(t), filepath.Join(t.TempDir(), "cases.csv")
-			args := []string{"-log", log, "-schema", own, "-store", store, "-workers", "2", "-kill", "2", "-for", "6s",
-				"-keep", "-cases", table}
+			args := []string{"-log", log, "-schema", own, "-store", store, "-for", "3s", "-cases", table}
 			out, story, code := ran(t, args...)
 			line, _, _ := strings.Cut(out, "\n")
-			const want = "cases=60 events=400 instances=60 timers=60 kills=2 in_flight=2 duplicates=0 lost=0"
+			const want = "cases=60 events=400 instances=60 timers=60 duplicates=0 lost=0"
 			if code != 0 || line != want {
 				t.Fatalf("exit code %d, want 0 and %s\n%s", code, want, story)
 			}
@@ -161,7 +158,7 @@ func compareTable(t *testing.T, log, table string) {
 var sabotages = []struct{ name, sql, rule string }{
 	{"an effect is gone", `DELETE FROM effect WHERE ctid = (SELECT min(ctid) FROM effect)`, "lost"},
 	{"an effect is there twice", `INSERT INTO effect SELECT * FROM effect LIMIT 1`, "doubled"},
-	{"an effect of no event", `INSERT INTO effect VALUES ('case-1', 9999, 'T1', now(), 'nobody')`, "invented"},
+	{"an effect of no event", `INSERT INTO effect VALUES ('case-1', 9999, 'T1', now())`, "invented"},
 	{"an effect of another activity", `UPDATE effect SET activity = 'other' WHERE ctid = (SELECT min(ctid)
 		FROM effect)`, "invented"},
 	{"an instance is gone", `DELETE FROM :schema.saga WHERE key = 'case-1'`, "instance"},
@@ -173,9 +170,6 @@ var sabotages = []struct{ name, sql, rule string }{
 	{"a timer did not fire", `DELETE FROM firing WHERE case_id = 'case-1'`, "timer"},
 	{"a timer fired twice", `INSERT INTO firing SELECT * FROM firing LIMIT 1`, "timer"},
 	{"a timer fired early", `UPDATE firing SET fired = (SELECT begun FROM run) WHERE case_id = 'case-59'`, "timer"},
-	{"a kill was not in flight", `UPDATE kill SET outcome = 'committed' WHERE ctid = (SELECT min(ctid) FROM kill)`,
-		"kill"},
-	{"a kill was asked for and not made", `DELETE FROM kill WHERE ctid = (SELECT min(ctid) FROM kill)`, "kill"},
 	{"a message waits", `SELECT FROM :schema.send('permit.filed', '{}')`, "waiting"},
 	{"a message is dead", `INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts,
 		conflicts, reason, error)
@@ -208,66 +202,37 @@ func checkerSees(t *testing.T, own, log string) {
 	}
 }
 
-// begun starts the program, and returns when it has handled something.
+// begun starts the program, and returns when it has published something.
 func begun(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	c := program(t, args...)
-	says, err := c.StderrPipe()
+	stderr, err := c.StderrPipe()
 	must(t, err)
 	must(t, c.Start())
-	lines := bufio.NewScanner(says)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), "handled") && !strings.Contains(lines.Text(), "handled     0") {
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "published") && !strings.HasPrefix(lines.Text(), "published 0") {
 			return c
 		}
 	}
-	t.Fatalf("permits %v ended before it handled anything: %v", args, c.Wait())
+	t.Fatalf("permits %v ended before it published anything: %v", args, c.Wait())
 	return nil
 }
 
-// alone returns when no worker has a session any more.
-func alone(t *testing.T, pool *pgxpool.Pool, own string) {
-	t.Helper()
-	n := -1
-	for end := time.Now().Add(20 * time.Second); n != 0 && time.Now().Before(end); {
-		must(t, run.Sleep(t.Context(), 20*time.Millisecond))
-		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE "+
-			"starts_with(application_name, $1)", own).Scan(&n))
-	}
-	if n != 0 {
-		t.Fatalf("workers still have %d sessions", n)
-	}
-}
-
-func TestInterruptLeavesNothingBehind(t *testing.T) {
+// The program is killed, and interrupted: the same command brings the run to its end, with nothing lost or doubled.
+func TestEndedRunIsContinued(t *testing.T) {
 	t.Parallel()
-	own, pool := schemas(t), pgdev.Pool(t)
-	c := begun(t, "-log", generated(t, 60, 400), "-schema", own, "-for", "1h", "-workers", "2")
-	must(t, c.Process.Signal(os.Interrupt))
-	_ = c.Wait()
-	if c.ProcessState.ExitCode() != 1 {
-		t.Errorf("the program ended with %v, want exit code 1", c.ProcessState)
+	own, log := schemas(t), generated(t, 60, 400)
+	args := []string{"-log", log, "-schema", own, "-for", "8s"}
+	for signal, want := range map[os.Signal]int{syscall.SIGKILL: -1, os.Interrupt: 1} {
+		c := begun(t, args...)
+		must(t, c.Process.Signal(signal))
+		_ = c.Wait()
+		if code := c.ProcessState.ExitCode(); code != want {
+			t.Errorf("after %v the exit code is %d, want %d", signal, code, want)
+		}
 	}
-	var n int
-	must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ($1, $2)", own,
-		engineSchema(own)).Scan(&n))
-	if n != 0 {
-		t.Errorf("%d schemas are left", n)
-	}
-	alone(t, pool, own)
-}
-
-// The parent is killed: its workers end, and the same command brings the run to its end, with nothing lost or doubled.
-func TestKilledParentIsContinued(t *testing.T) {
-	t.Parallel()
-	own, pool, log := schemas(t), pgdev.Pool(t), generated(t, 60, 400)
-	args := []string{"-log", log, "-schema", own, "-for", "3s", "-workers", "2", "-keep"}
-	c := begun(t, args...)
-	must(t, c.Process.Signal(syscall.SIGKILL))
-	_ = c.Wait()
-	alone(t, pool, own)
 	out, story, code := ran(t, args...)
-	const want = "cases=60 events=400 instances=60 timers=60 kills=0 in_flight=0 duplicates=0 lost=0\n"
+	const want = "cases=60 events=400 instances=60 timers=60 duplicates=0 lost=0\n"
 	if code != 0 || !strings.HasPrefix(out, want) {
 		t.Fatalf("exit code %d, want 0 and %s\n%s", code, want, story)
 	}
@@ -288,8 +253,6 @@ func TestWrongFlagsAreExplained(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-log is missing":         {},
 		"want optimistic or":      {"-log", "x", "-store", "y"},
-		"-workers 0: want 1":      {"-log", "x", "-workers", "0"},
-		"-kill -1: want 0":        {"-log", "x", "-kill", "-1"},
 		"-for 1ms: want 1s":       {"-log", "x", "-for", "1ms"},
 		`no argument "x"`:         {"x"},
 		"provided but not define": {"-nope"},
@@ -298,7 +261,7 @@ func TestWrongFlagsAreExplained(t *testing.T) {
 			t.Errorf("exit code %d, want 2 and …%s…\n%s", code, want, story)
 		}
 	}
-	if _, story, code := ran(t, "-h"); code != 0 || !strings.Contains(story, "-kill times") {
+	if _, story, code := ran(t, "-h"); code != 0 || !strings.Contains(story, "-store store") {
 		t.Errorf("exit code %d of -h\n%s", code, story)
 	}
 }

@@ -61,17 +61,6 @@ func byTime(dossiers map[string]dossier) []string {
 	})
 }
 
-// printCases is the whole table: a line for each case.
-func printCases(out io.Writer, dossiers map[string]dossier) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "case\tevents\tat\tlast activity by event time")
-	for _, key := range byTime(dossiers) {
-		d := dossiers[key]
-		_, _ = fmt.Fprintf(t, "%s\t%6d\t%s\t%s\n", key, len(d.Lines), show(d.Last.At), d.Last.Name)
-	}
-	return t.Flush()
-}
-
 // writeCases is the whole table as a file, with the names of the log's columns.
 func writeCases(path string, dossiers map[string]dossier) error {
 	file, err := os.Create(path)

@@ -1,0 +1,88 @@
+-- name: create
+CREATE TABLE chaos.sent (
+    id uuid NOT NULL, endpoint text NOT NULL, plan text NOT NULL, fate text NOT NULL,
+    given boolean NOT NULL, iid uuid, by text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE chaos.handled (
+    id uuid NOT NULL, endpoint text NOT NULL, plan text NOT NULL, by text NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE chaos.step (
+    iid uuid NOT NULL, saga text NOT NULL, key text NOT NULL, n int NOT NULL, look boolean NOT NULL,
+    message uuid NOT NULL, plan text NOT NULL, pending uuid[] NOT NULL, completed boolean NOT NULL,
+    by text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE chaos.version (
+    seq bigserial, iid uuid NOT NULL, saga text NOT NULL, key text NOT NULL, op text NOT NULL,
+    old bigint, new bigint, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE chaos.tally (slot int PRIMARY KEY, n bigint NOT NULL);
+
+CREATE FUNCTION chaos.note_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO chaos.version (iid, saga, key, op, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP, NEW.version);
+    ELSIF TG_OP = 'UPDATE' THEN
+        INSERT INTO chaos.version (iid, saga, key, op, old, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP,
+            OLD.version, NEW.version);
+    ELSE
+        INSERT INTO chaos.version (iid, saga, key, op, old) VALUES (OLD.iid, OLD.saga, OLD.key, TG_OP, OLD.version);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER crash_version AFTER INSERT OR UPDATE OR DELETE ON :schema.saga
+    FOR EACH ROW EXECUTE FUNCTION chaos.note_version();
+
+-- All queues are read in the snapshot of the calling statement.
+CREATE FUNCTION chaos.waiting() RETURNS TABLE (endpoint text, id uuid, detail text) STABLE LANGUAGE plpgsql AS $$
+DECLARE
+    q record;
+BEGIN
+    FOR q IN SELECT e.id, e.endpoint FROM :schema.queue e LOOP
+        RETURN QUERY EXECUTE format(
+            'SELECT %L::text, id, format(''%%s, due %%s, now %%s, attempt %%s, conflict %%s'', kind, due, now(), attempt,
+                 conflict) FROM %I.queue_%s',
+            q.endpoint, :'schema', q.id);
+    END LOOP;
+END $$;
+
+CREATE FUNCTION chaos.reset() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    q int;
+BEGIN
+    FOR q IN SELECT id FROM :schema.queue LOOP
+        EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
+    END LOOP;
+    TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session,
+        :schema.in_flight, :schema.suspect,
+        chaos.sent, chaos.handled, chaos.step, chaos.version, chaos.blow, chaos.tally;
+    INSERT INTO chaos.tally SELECT s, 0 FROM generate_series(0, 15) s;
+END $$;
+
+-- name: crash_reset
+SELECT chaos.reset();
+
+-- name: crash_handled
+SELECT count(*) FROM chaos.handled;
+
+-- name: crash_sent
+INSERT INTO chaos.sent (id, endpoint, plan, fate, given, iid, by) VALUES ($1, $2, $3, $4, $5, $6, $7);
+
+-- name: crash_effect
+INSERT INTO chaos.handled (id, endpoint, plan, by) VALUES ($1, $2, $3, $4);
+
+-- name: crash_step
+INSERT INTO chaos.step (iid, saga, key, n, look, message, plan, pending, completed, by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: crash_tally
+UPDATE chaos.tally SET n = n + 1 WHERE slot = $1;
+
+-- name: crash_forget
+-- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an
+-- endpoint's row of knobs, which is there once for all.
+WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.endpoint_setting;
+
+-- name: crash_in_flight
+-- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name LIKE $1 AND backend_xid IS NOT NULL AND query NOT LIKE '%pg_notify%';
+
+-- name: crash_deadlocks
+SELECT deadlocks FROM pg_stat_database WHERE datname = current_database();
