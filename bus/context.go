@@ -56,7 +56,7 @@ func (c *Context) Publish(m saga.Message, o ...saga.SendOption) saga.ID {
 }
 
 // Reply answers the message in hand: it goes to the endpoint that sent it, and to the saga instance there that
-// asked, if one did. That there is nobody to answer is a fault.
+// asked, if one did. It is a fault if the message came from outside.
 func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.emit(saga.Answer, m, o)
 }

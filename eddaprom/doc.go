@@ -1,18 +1,18 @@
-// Package eddaprom counts for Prometheus what a bus does, and tells how leases and the scheduler stand.
+// Package eddaprom exports metrics of a bus, of leases and of the scheduler to Prometheus.
 //
 //	metrics := eddaprom.New(eddaprom.Options{})
 //	b, err := bus.New(pool, bus.Options{Events: metrics.Observe})
 //	…
-//	metrics.Watch(b) // the depth of the queues, read when Prometheus asks
-//	metrics.WatchScheduler(s)     // what waits for schedulers, and the leases of s
-//	metrics.WatchLeases(singleton) // a Singleton that runs by itself
+//	metrics.Watch(b)               // the depth of the queues, read at a scrape
+//	metrics.WatchScheduler(s)      // what waits for schedulers, and the leases of s
+//	metrics.WatchLeases(singleton) // a Singleton without a Scheduler
 //	prometheus.MustRegister(metrics)
 //
 // # Promise
 //
-// What is counted has happened: the numbers follow the bus's events, which follow the commit. Counting takes no lock of
-// the database and waits for nothing. The depth of the queues is read from the database at a scrape, at most once in
-// Options.QueueEvery, in a time that does not grow with the backlog.
+// Counters follow the bus's events, which follow the commit, so they count only what has happened. Counting makes no
+// call to the database and never waits. The depth of the queues is read from the database at a scrape, at most once in
+// Options.QueueEvery, in a time that does not grow with the backlog. Metrics is safe for concurrent use.
 //
 // # Metrics
 //
@@ -23,18 +23,18 @@
 //	edda_runs_failed_total               counter    endpoint, kind, outcome   failed (sent again while there are retries) or dead
 //	edda_messages_discarded_total        counter    endpoint, kind
 //	edda_conflicts_total                 counter    endpoint, saga       saves that came second
-//	edda_claims_lost_total               counter    endpoint             messages of leased endpoints that may be in other hands
+//	edda_claims_lost_total               counter    endpoint             messages of leased endpoints whose claim was lost
 //	edda_batches_total                   counter    endpoint, result     committed or rolled_back
 //	edda_batch_messages                  histogram  endpoint             messages that one transaction took
 //	edda_batch_seconds                   histogram  endpoint             from the take to the commit
 //	edda_processing_seconds              histogram  endpoint             the handler's own time for one message
 //	edda_critical_seconds                histogram  endpoint             from sent, or due, to committed
 //	edda_endpoint_slow                   gauge      endpoint             1 while it tries one message at a time, see bus.Slowed
-//	edda_endpoint_paused                 gauge      endpoint             1 while somebody has paused it
-//	edda_messages_relayed_total          counter    endpoint             messages that a relay gave to the other side and deleted
+//	edda_endpoint_paused                 gauge      endpoint             1 while it is paused
+//	edda_messages_relayed_total          counter    endpoint             messages that a relay has published and deleted
 //	edda_relayed_bytes_total             counter    endpoint             of their bodies
 //	edda_relay_lag_seconds               histogram  endpoint             how long the first of a batch had waited when it was relayed
-//	edda_relay_forward_seconds           histogram  endpoint             the time that the other side took for one batch
+//	edda_relay_forward_seconds           histogram  endpoint             the time of one call that publishes
 //	edda_relay_holding                   gauge      endpoint             1 while this process is the one that relays
 //	edda_messages_arrived_total          counter    source, endpoint, state  messages from other systems: accepted, repeated, unwanted or dead
 //	edda_arrived_unnamed_total           counter    source, endpoint     of them, how many had no id
@@ -53,18 +53,16 @@
 //	edda_schedule_runs                   gauge      state                runs that have not ended: waiting, queued, active, dead
 //	edda_schedule_read_errors_total      counter                         scrapes that could not read the schedule
 //
-// Every process counts what it did itself: add the counters up over processes. The queues and the schedule are the same
-// for all: take the maximum. A lease has one holder: add edda_lease_holder up, and look twice at 0 and at more than 1.
-// A relay's failures are attempts that failed. The endpoint of what arrives is empty where it is published. The gauges
-// of an endpoint come with the first time that it is slow or paused.
+// Every process counts its own work: sum the counters over processes. The queues and the schedule are the same for all
+// processes: take the maximum. A lease has one holder: sum edda_lease_holder, and examine a sum of 0 or more than 1. A
+// relay's failures are failed attempts. Arrived messages that are published have an empty endpoint. The gauges of an
+// endpoint appear when it is slow or paused for the first time.
 //
 // # Failures
 //
-// Kinds come from messages, and anybody may send any kind. What is no name (saga.CheckName) is counted as "other", and
-// so is every kind after the first Options.Kinds. Kinds of which no message was handled yet get at most half of those
-// labels, so strangers who invent kinds take none from yours. Only an endpoint that handles whatever comes
-// (bus.HandleRaw) lets them. When the queues or the schedule cannot be read, their gauges are missing from the scrape
-// and the error is counted; nothing else is affected.
-//
-// Reading order: metrics.go, queues.go, schedule.go.
+// Kinds come from messages, and a sender may use any kind. A kind that saga.CheckName refuses is counted as "other",
+// and so is every kind after the first Options.Kinds. Kinds without a handled message get at most half of those labels,
+// so foreign kinds do not displace yours, unless an endpoint handles every kind (bus.HandleRaw). If the queues or the
+// schedule cannot be read, their gauges are missing from the scrape and the error is counted; no other metric is
+// affected.
 package eddaprom

@@ -12,7 +12,8 @@ import (
 // Options of Metrics. Every zero is a default.
 type Options struct {
 	Namespace string // the first word of every name; "" is "edda"
-	// different kinds that get a label of their own, at most half of them before one was handled; 0 or less is 1,000
+	// Kinds is how many kinds get a label of their own; 0 or less is 1,000. Kinds without a handled message get at most
+	// half of them.
 	Kinds        int
 	QueueEvery   time.Duration // how long a reading of the queues, or of the schedule, is shown again; 0 or less is 5 s
 	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
@@ -34,7 +35,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Metrics is a prometheus.Collector that is fed by the events of a bus. Safe for concurrent use.
+// Metrics is a prometheus.Collector of the events of a bus. It is safe for concurrent use.
 type Metrics struct {
 	options Options
 
@@ -52,8 +53,8 @@ type Metrics struct {
 	never int             // of kinds, those of which none was handled
 }
 
-// New makes Metrics that have counted nothing yet. Register them with a prometheus.Registerer, and give
-// Observe to the bus.
+// New returns Metrics with all counters at zero. Register it with a prometheus.Registerer, and use Observe as
+// bus.Options.Events.
 func New(o Options) *Metrics {
 	o = o.withDefaults()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -110,7 +111,7 @@ func New(o Options) *Metrics {
 	}
 }
 
-// Observe counts one event. It is a bus.Options.Events, and safe for concurrent use.
+// Observe counts one event. Use it as bus.Options.Events. It is safe for concurrent use.
 func (m *Metrics) Observe(e bus.Event) {
 	switch e := e.(type) {
 	case bus.Handled:
@@ -158,7 +159,7 @@ func (m *Metrics) Observe(e bus.Event) {
 	}
 }
 
-// arrivals counts what came. Each state is there from the first call on, so that a rate of it can be told from none.
+// arrivals counts arrived messages. It creates every state at the first call, so that its rate is 0 and not absent.
 func (m *Metrics) arrivals(e bus.Arrivals) {
 	for state, n := range map[bus.ArrivedState]int{
 		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.ArrivedDead: e.Dead,
@@ -175,7 +176,7 @@ func one(is bool) float64 {
 	return 0
 }
 
-// outcome is what the run was told.
+// outcome is the label of the run's new state.
 func outcome(e bus.RunFailed) string {
 	if e.Final {
 		return "dead"
@@ -183,8 +184,8 @@ func outcome(e bus.RunFailed) string {
 	return "failed"
 }
 
-// kind is the label of a kind that failed: itself, or "other" where it is no name, or too many others had one before.
-// Strangers invent kinds, and those fail: they get at most half of the labels.
+// kind returns the label of a kind without a handled message: the kind, or "other" if it is not a valid name or if half
+// of the labels are in use.
 func (m *Metrics) kind(kind string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,7 +200,7 @@ func (m *Metrics) kind(kind string) string {
 	return kind
 }
 
-// handledKind is the label of a kind that a program handles.
+// handledKind returns the label of a kind that a program handles.
 func (m *Metrics) handledKind(kind string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,7 +219,7 @@ func (m *Metrics) handledKind(kind string) string {
 
 const other = "other"
 
-// Watch adds the queues of b to what is collected. Of several processes that watch the same queues each reads them.
+// Watch adds the queues of b to the collected metrics. Each process that watches reads them from the database.
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {

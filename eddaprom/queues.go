@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// queues collects how the queues of a bus stand, read when somebody asks.
+// queues collects the depth of the queues, which it reads at a scrape.
 type queues struct {
 	every, timeout         time.Duration
 	ready, delayed, oldest *prometheus.Desc
@@ -72,8 +72,8 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 	q.errors.Collect(to)
 }
 
-// now reads the queues, unless that was done a moment ago. After an error there are none: an old number would
-// look like a new one.
+// now reads the queues if the last read is older than QueueEvery. After an error it returns none, because an old number
+// would look like a new one.
 func (q *queues) now() []bus.QueueInfo {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,16 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Leased is met by *scheduler.Singleton, and by *scheduler.Scheduler for its own lease and those of its Singletons.
+// Leased has leases to export. *scheduler.Singleton implements it, and *scheduler.Scheduler with its own lease and
+// those of its Singletons.
 type Leased interface{ Leases() []scheduler.Health }
 
-// Scheduled is met by *scheduler.Scheduler.
+// Scheduled has a schedule to export. *scheduler.Scheduler implements it.
 type Scheduled interface {
 	Leased
 	Depth(ctx context.Context) (scheduler.Depth, error)
 }
 
-// schedule collects how leases stand, which costs nothing, and what waits for the schedulers, read when somebody asks.
+// schedule collects the state of leases, which is in memory, and what waits for the schedulers, which it reads at a
+// scrape.
 type schedule struct {
 	every, timeout                            time.Duration
 	holder, epoch, transitions, trust, sweeps *prometheus.Desc
@@ -55,15 +57,14 @@ func newSchedule(o Options) *schedule {
 	}
 }
 
-// WatchLeases adds the leases of l to what is collected.
+// WatchLeases adds the leases of l to the collected metrics.
 func (m *Metrics) WatchLeases(l Leased) {
 	m.schedule.mu.Lock()
 	defer m.schedule.mu.Unlock()
 	m.schedule.leased = append(m.schedule.leased, l)
 }
 
-// WatchScheduler adds what waits for the schedulers, and the leases of s. Of several processes that watch the same
-// schema each reads it.
+// WatchScheduler adds what waits for the schedulers, and the leases of s. Each process that watches reads the schema.
 func (m *Metrics) WatchScheduler(s Scheduled) {
 	m.WatchLeases(s)
 	m.schedule.mu.Lock()
@@ -129,8 +130,8 @@ func (s *schedule) collectLease(h scheduler.Health, to chan<- prometheus.Metric)
 	}
 }
 
-// depth reads what waits, unless that was done a moment ago. After an error it is unknown: an old number would look
-// like a new one.
+// depth reads what waits if the last read is older than QueueEvery. After an error it returns nil, because an old
+// number would look like a new one.
 func (s *schedule) depth() *scheduler.Depth {
 	if time.Since(s.read) < s.every {
 		return s.found

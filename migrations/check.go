@@ -12,22 +12,22 @@ import (
 )
 
 var (
-	// ErrNotMigrated says that the schema is not there, or older than this program needs.
+	// ErrNotMigrated: the schema does not exist, or is older than this program needs.
 	ErrNotMigrated = errors.New("schema is not migrated")
-	// ErrTooNew says that a newer program changed the schema so that this one must not touch it.
+	// ErrTooNew: a newer program has changed the schema, and this program would damage data.
 	ErrTooNew = errors.New("schema is too new for this program")
 )
 
 //go:embed check.sql
 var checkSQL string
 
-// Querier is met by pools, connections and transactions of pgx.
+// Querier is a pool, a connection or a transaction of pgx.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Check tells whether this program can work with the schema: nil, ErrNotMigrated, ErrTooNew, or what
-// kept it from reading. In a transaction, a schema that is not there aborts the transaction.
+// Check returns nil if this program can work with the schema, else ErrNotMigrated, ErrTooNew, or the error of the read.
+// In a transaction, a schema that does not exist aborts the transaction.
 func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	statements, err := pg.Load(checkSQL, schema)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Known is a saga's key, and the instance of it that a reader has seen last. Without one ID and Version are zero.
+// Known is a key of a saga with the instance that a reader saw last. If it has seen none, ID and Version are zero.
 type Known struct {
 	Saga    string
 	Key     string
@@ -17,17 +17,18 @@ type Known struct {
 	Version int64
 }
 
-// Change is what has become of one Known: another instance or version, or with Live false none at all. Faulty is set
-// when a column cannot be understood; the instance is then without its timeouts and originator.
+// Change is the new state of one Known: another instance or version, or no instance if Live is false. Faulty is set if
+// a column cannot be decoded; the instance then has no timeouts and no originator.
 type Change struct {
-	N        int // its place in the list that was asked for
+	N        int // index in the argument of Changed
 	Live     bool
 	Instance saga.Instance
 	Faulty   error
 }
 
-// Changed returns those of known that are not as they were. It is one statement with a probe of an index for each,
-// neither locks nor waits, and the answer may be old when it arrives. Any pool, connection or transaction serves as q.
+// Changed returns a Change for each of known that differs from the database. It is one statement with an index probe
+// for each, takes no lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or
+// transaction.
 func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change, error) {
 	sagas, keys, ids, versions := make([]string, len(known)), make([]string, len(known)), make([]string, len(known)),
 		make([]int64, len(known))

@@ -1,30 +1,29 @@
-// Package persistence keeps saga instances in Postgres. It owns the table saga; no other package names
-// that table in SQL.
+// Package persistence stores saga instances in Postgres. It owns the table saga; no other package names that table in
+// SQL.
 //
 // # Promise
 //
-// Of all transactions that change an instance from one version, at most one commits, and none that only checked
-// it commits after that one. Versions are gapless:
-// one more for every batch that changed the instance. At most one instance of a (saga, key) is alive, by
-// a unique constraint. Neither loading nor saving ever waits for a row that somebody else holds, so no
-// two batches can lock each other out; only starts may wait, and they come first and in key order.
+// Of all transactions that change an instance from one version, at most one commits, and a transaction that only
+// compares the version does not commit after it. Versions have no gaps: each batch that changes an instance adds one. A
+// unique constraint keeps at most one instance of a (saga, key) alive. Load and Save never wait for a row that another
+// transaction holds, so two batches cannot deadlock. Only starts may wait; they come first and in the order of keys.
 //
 // # States
 //
-// A load finds an instance Absent, Busy (it is there, and another transaction holds it) or Loaded. A
-// Busy instance is not a missing one: its messages stay where they are. A save ends for each instance as
-// won or lost. Lost means that somebody else started, changed, completed or holds the instance.
+// A load finds an instance Absent, Busy (it exists, and another transaction holds it) or Loaded. A Busy instance is not
+// missing: its messages stay in the queue. A save wins or loses each instance. It loses if another transaction has
+// started, changed or completed the instance, or holds it.
 //
 // # Two stores
 //
-// Pessimistic locks the row when it is loaded, so that a save cannot lose. Optimistic reads it plainly and finds
-// out at the save. Which one is a field of each Ref, so that one query loads a batch for both; everything
-// else is the same code.
+// Pessimistic locks the row at the load, so that a save cannot lose. Optimistic reads the row, and the save compares
+// the version. The choice is a field of each Ref, so one query loads a batch for both stores. All other code is the
+// same.
 //
 // # Failures
 //
-// An error is always an error of the connection or of the schema, and the transaction is lost with it.
-// What a message could do wrong is refused before it comes here.
+// Every error is an error of the connection or of the schema, and ends the transaction. The caller has refused faults
+// of messages before.
 //
-// Reading order: store.go, load.go, save.go, list.go, statements.sql.
+// A Store is safe for concurrent use; a Save belongs to one goroutine.
 package persistence

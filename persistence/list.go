@@ -23,23 +23,23 @@ const (
 type ListOptions struct {
 	Saga      string
 	KeyPrefix string // only with Saga
-	AfterSaga string // continue behind the instance of this saga and AfterKey; "" with an AfterKey is Saga
+	AfterSaga string // continue after the instance of this saga and AfterKey; "" with an AfterKey means Saga
 	AfterKey  string
 	Limit     int // 0 is DefaultLimit; at most MaxLimit
 }
 
-// Listed is an instance as its row tells, for people. Instance.State is nil in a list.
+// Listed is a stored instance, for operators. In a list Instance.State is nil.
 type Listed struct {
 	Instance saga.Instance
 	Started  time.Time
-	Faulty   error // a column of the row cannot be understood; the instance is without its timeouts and originator
+	Faulty   error // a column cannot be decoded; the instance then has no timeouts and no originator
 }
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
-// List returns living instances without their states, in the order of saga and key, by bytes. It reads no more of the
-// index than it returns, neither locks nor waits, and the answer may be old when it arrives. Any pool, connection or
-// transaction serves as q.
+// List returns living instances without their states, in the byte order of saga and key. It reads no more of the index
+// than it returns, takes no lock and never waits, and the result may be outdated when it arrives. q is any pool,
+// connection or transaction.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
@@ -50,7 +50,7 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	// Planned on each call: a plan kept from the empty table would read all of the full one.
+	// Planned on each call: a plan that was made for the empty table would read the whole table.
 	rows, err := q.Query(ctx, s.sql.Get("list"), pg.Planned,
 		o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
 	if err != nil {
@@ -63,8 +63,7 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	return o.cut(all), nil
 }
 
-// cut ends the list where the saga or the prefix does. The statement does not: as a condition of its own that would
-// make it search the rest of the index for more.
+// cut ends the list where the saga or the prefix ends. A condition in the statement would search the rest of the index.
 func (o ListOptions) cut(all []Listed) []Listed {
 	for n := range all {
 		i := &all[n].Instance
@@ -75,8 +74,8 @@ func (o ListOptions) cut(all []Listed) []Listed {
 	return all
 }
 
-// Show returns the living instance of a key with its state as it is stored; ok is false when there is none. It neither
-// locks nor waits. Any pool, connection or transaction serves as q.
+// Show returns the living instance of a key with its stored state; ok is false if there is none. It takes no lock and
+// never waits. q is any pool, connection or transaction.
 func (s *Store) Show(ctx context.Context, q Queryer, name, key string) (l Listed, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("show"), pg.Planned, name, key)
 	if err != nil {
@@ -110,7 +109,7 @@ func scanListed(row pgx.CollectableRow) (l Listed, err error) {
 	return l, nil
 }
 
-// understand reads the columns that are JSON of our own. After an error the instance is without them.
+// understand decodes the JSON columns timeouts and originator. After an error the instance has neither.
 func understand(i *saga.Instance, timeouts, originator []byte) error {
 	err := understood("timeouts", timeouts, &i.Pending)
 	if err == nil {

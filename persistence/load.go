@@ -12,18 +12,18 @@ import (
 
 type pgconnTag = pgconn.CommandTag
 
-// Ref names one instance to load: by ID when it is not zero, else by Saga and Key.
+// Ref names one instance to load: by ID if it is not zero, else by Saga and Key.
 type Ref struct {
 	Saga string
 	Key  string
 	ID   saga.ID
-	Lock bool // hold the row until the transaction ends, never waiting for it
+	Lock bool // lock the row until the transaction ends, without waiting
 }
 
-// Status tells what a load found.
+// Status is the result of a load.
 type Status uint8
 
-// See the package comment.
+// The package comment describes the states.
 const (
 	Absent Status = iota
 	Busy
@@ -32,8 +32,8 @@ const (
 
 func (s Status) String() string { return [...]string{"absent", "busy", "loaded"}[s] }
 
-// Found is what a load found for one Ref. When it is Busy only the identity in Instance is set. Faulty is set
-// when the row could be read but not understood; the instance is then Loaded without its timeouts and originator.
+// Found is the result of a load for one Ref. If it is Busy, Instance has only its identity. Faulty is set if a column
+// cannot be decoded; the instance is then Loaded without timeouts and originator.
 type Found struct {
 	Status   Status
 	Instance saga.Instance
@@ -41,17 +41,17 @@ type Found struct {
 	Faulty   error
 }
 
-// Row is where a loaded instance was found, for the Write that saves it.
+// Row is the place of a loaded instance, for the Write that saves it.
 type Row struct {
 	tid    pg.TID
-	Locked bool // this transaction holds it: its save cannot lose
+	Locked bool // by this transaction: its save cannot lose
 }
 
 // columns of one instance in a loading statement.
 const columns = 9
 
-// Load loads refs in one round trip and returns what it found in their order. Two refs may name one
-// instance; the caller unifies them by Instance.ID before the first step.
+// Load loads refs in one round trip and returns the results in their order. Two refs may name one instance; the caller
+// merges them by Instance.ID before the first step.
 func (s *Store) Load(ctx context.Context, tx Sender, refs []Ref) ([]Found, error) {
 	found := make([]Found, len(refs))
 	byKey := [4]*pg.Array{pg.Ints(), pg.Texts(), pg.Texts(), pg.Ints()}

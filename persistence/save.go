@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Op says what a save does with an instance.
+// Op is what a save does with an instance.
 type Op uint8
 
-// An instance that was read and not changed is still checked, because messages were decided on it. One
-// that starts and completes in the same batch is still inserted, so that the unique constraint sees it.
+// An instance that was read and not changed is still checked, because the batch has decided about messages with its
+// state. An instance that starts and completes in one batch is still inserted, so that the unique constraint sees it.
 const (
 	Check Op = iota
 	Update
@@ -25,16 +25,16 @@ const (
 	StartAndComplete
 )
 
-// Write is one instance to save. Instance.Version is the version that was loaded, and Row where it was; a start
-// has neither.
+// Write is one instance to save. Instance.Version is the version that was loaded, and Row its place; a start has
+// neither.
 type Write struct {
 	Op       Op
 	Instance saga.Instance
 	Row      Row
 }
 
-// Save is one save in the making: the caller queues its two statements into a pipeline, with nothing that may
-// wait after the second, sends it, and asks Won.
+// Save is a save in preparation. The caller queues its two statements into a pipeline, with no statement after the
+// second that may wait, sends the pipeline, and then calls Won. A Save belongs to one goroutine.
 type Save struct {
 	store  *Store
 	writes []Write
@@ -43,16 +43,15 @@ type Save struct {
 	err    error
 }
 
-// NewSave prepares a save of writes. An instance may occur only once.
+// NewSave prepares a save of writes. Each instance may occur once.
 func (s *Store) NewSave(writes []Write) *Save {
 	return &Save{store: s, writes: writes, won: make([]bool, len(writes)), starts: map[saga.ID]int{}}
 }
 
-// Won tells, after the pipeline was sent, whether the i-th write is part of the transaction.
+// Won reports whether the i-th write is part of the transaction. Call it after the pipeline was sent.
 func (v *Save) Won(i int) bool { return v.won[i] }
 
-// QueueStarts queues the inserts. It is the only statement that may wait: it must be the first of the transaction that
-// can.
+// QueueStarts queues the inserts. No statement before it in the transaction may wait for a lock, and it may.
 func (v *Save) QueueStarts(b *pgx.Batch) {
 	var starts []int
 	for n, w := range v.writes {
@@ -90,8 +89,8 @@ func (v *Save) collectStarts(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// Sure tells whether every write is certain to win, because the transaction holds the rows since they were
-// loaded. Then what depends on it may be queued behind QueueChanges in the same pipeline.
+// Sure reports whether every write is certain to win, because the transaction has held the rows since the load. Then
+// statements that depend on it may follow QueueChanges in the same pipeline.
 func (v *Save) Sure() bool {
 	for n := range v.writes {
 		if w := &v.writes[n]; w.Op >= Start || !w.Row.Locked {
@@ -108,7 +107,7 @@ func (v *Save) QueueChanges(b *pgx.Batch) {
 	v.queueEnded(b)
 }
 
-// changes are the columns that the two saving statements have in common.
+// changes are the columns that both saving statements use.
 type changes struct {
 	tid, iid, version, op, stateVersion, state, timeouts *pg.Array
 }
@@ -164,7 +163,7 @@ func (v *Save) queueCompared(b *pgx.Batch) {
 	}
 }
 
-// queueEnded deletes what was started and completed in this batch. One whose start lost is not there.
+// queueEnded deletes instances that started and completed in this batch. If the start lost, there is no row.
 func (v *Save) queueEnded(b *pgx.Batch) {
 	iid := pg.UUIDs()
 	for n := range v.writes {
@@ -190,7 +189,7 @@ func (v *Save) collectWinners(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// Err is the first column that could not be encoded. Nothing must be sent then.
+// Err returns the error of the first column that could not be encoded. If it is not nil, do not send the pipeline.
 func (v *Save) Err() error { return v.err }
 
 func (v *Save) json(column *pg.Array, value any, null bool) {
@@ -205,7 +204,7 @@ func (v *Save) json(column *pg.Array, value any, null bool) {
 	column.Bytes(text)
 }
 
-// Save saves writes in one round trip and tells which of them won. It does not end the transaction.
+// Save saves writes in one round trip and reports for each whether it won. It does not end the transaction.
 func (s *Store) Save(ctx context.Context, tx Sender, writes []Write) ([]bool, error) {
 	v := s.NewSave(writes)
 	b := &pgx.Batch{}

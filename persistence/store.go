@@ -14,26 +14,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The limits of what a row may hold.
+// The limits of a row.
 const (
-	MaxKey   = 512     // bytes; a longer key would not fit an index entry with room to spare
+	MaxKey   = 512     // bytes, so that an index entry has room to spare
 	MaxState = 1 << 20 // bytes of encoded state
 )
 
 //go:embed statements.sql
 var statements string
 
-// Sender runs a pipeline of statements: a connection or a transaction of pgx. The connection must have
-// been prepared by pg.RegisterArrays.
+// Sender runs a pipeline of statements: a connection or a transaction of pgx, on a connection that pg.RegisterArrays
+// has prepared.
 type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Store loads and saves instances of one schema. It holds no state: it is safe for concurrent use, and
-// the transaction is the caller's.
+// Store loads and saves instances of one schema in the caller's transaction. It has no state and is safe for concurrent
+// use.
 type Store struct{ sql pg.Statements }
 
-// New renders the statements for schema.
+// New returns the store of a schema.
 func New(schema pg.Schema) (*Store, error) {
 	sql, err := pg.Load(statements, schema)
 	if err != nil {
@@ -42,9 +42,8 @@ func New(schema pg.Schema) (*Store, error) {
 	return &Store{sql: sql}, nil
 }
 
-// Wait waits for the transaction that holds the instance, up to the transaction's lock_timeout, and then
-// holds it. Only a transaction that holds no other instance may call it. It is no error when the
-// instance is gone.
+// Wait locks an instance, and waits up to the transaction's lock_timeout for a transaction that holds it. Only a
+// transaction that holds no other instance may call it. A missing instance is not an error.
 func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
 	b := &pgx.Batch{}
 	b.Queue(s.sql.Get("wait"), [16]byte(id)).Exec(func(pgconnTag) error { return nil })
@@ -54,8 +53,8 @@ func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
 	return nil
 }
 
-// Read returns the live instance of a key; ok is false when there is none. It neither locks nor waits,
-// and the answer may be old when it arrives. Any pool, connection or transaction serves as q.
+// Read returns the live instance of a key; ok is false if there is none. It takes no lock and never waits, and the
+// result may be outdated when it arrives. q is any pool, connection or transaction.
 func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.Instance, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("read"), name, key)
 	if err != nil {
@@ -74,12 +73,12 @@ func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.I
 	return i, ok, nil
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
+// Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readInstance reads the columns that every loading statement returns in this order; the first is the ctid.
+// readInstance reads the columns of every loading statement, in their order; the first is the ctid.
 func readInstance(r pg.Row) (saga.Instance, error) {
 	i := saga.Instance{
 		ID:           r.UUID(1),

@@ -223,9 +223,9 @@ func (rt *Runtime) address(out *Outgoing) error {
 	in := &rt.In.Info
 	switch {
 	case in.Intent == Timer:
-		return fmt.Errorf("%s: a timeout has nobody to answer; use ReplyToOriginator", out.Info.Kind)
+		return fmt.Errorf("%s: a timeout has no sender to answer; use ReplyToOriginator", out.Info.Kind)
 	case in.From == "":
-		return fmt.Errorf("%s: %s came from outside, so there is nobody to answer", out.Info.Kind, in.Kind)
+		return fmt.Errorf("%s: %s came from outside, so there is no sender to answer", out.Info.Kind, in.Kind)
 	}
 	if out.To == "" {
 		out.To = in.From

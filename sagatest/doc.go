@@ -1,11 +1,11 @@
-// Package sagatest runs a saga definition in memory, with a clock of its own. It links the standard library
-// and saga only: no Postgres, and nothing else in a user's test binary.
+// Package sagatest runs a saga definition in memory, with a clock of its own. It imports only the standard library and
+// saga.
 //
 // # Promise
 //
-// A [Run] steps messages with the same sessions as the bus does. Message bodies, state, pending timeouts and
-// originators go through their encoding before and after every step, so a field that would be lost in the
-// database is lost here. Ids and times count from a fixed beginning, so a run prints the same story every time.
+// A [Run] steps messages with the same sessions as the bus. It encodes and decodes bodies, states, pending timeouts and
+// originators around every step, so a field that would be lost in the database is lost here. Ids and times count from a
+// fixed start, so every run prints the same.
 //
 //	run := sagatest.New(t, Orders)
 //	err := run.Deliver(PlaceOrder{OrderID: "7"})        // the step's error
@@ -15,16 +15,16 @@
 //
 // # What differs from the bus
 //
-// Every message is a batch of its own, and there is one worker, so there are no conflicts. No policy retries:
-// the error of a step is returned to the test, which may deliver again. What the saga sends is collected for
-// [Run.Sent] and delivered to nobody; answer it with [Run.Reply]. A timeout that was cancelled is left in the
-// queue and discarded when it fires, which is what the bus does at worst.
+// Every message is a batch of its own, and there is one worker, so there are no conflicts. Nothing is retried: the test
+// gets the error of a step and may deliver again. Messages that the saga sends are collected for [Run.Sent] and not
+// delivered; answer them with [Run.Reply]. A cancelled timeout stays in the queue and is discarded when it fires, which
+// is what the bus does at worst.
 //
 // # Failures
 //
-// [New] fails the test when the definition has a fault. A step's failure is a returned error; a message that
-// finds no instance and is not discarded for it is [ErrMissing]; misuse of the Run itself fails the test.
+// [New] fails the test if the definition has a fault. The failure of a step is returned as an error. A message without
+// an instance that is not discarded gives [ErrMissing]. Misuse of the Run fails the test.
 //
-// Read run.go, then transcript.go for tests written as text. [Store] is the in-memory store below both; it
-// cannot be given to an endpoint.
+// [Transcript] runs tests that are written as text. [Store] is the in-memory store of a Run; an endpoint cannot use it.
+// A Run belongs to one goroutine.
 package sagatest

@@ -10,10 +10,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// queue holds what is due later: timeouts, and messages delivered with a delay.
+// queue has the messages that are due later: timeouts, and messages with a delay.
 type queue []saga.Delivery
 
-// push keeps the order of due times; equal ones stay in the order they came.
+// push inserts in the order of due times; messages with equal times stay in the order of their pushes.
 func (q *queue) push(in saga.Delivery) {
 	at := slices.IndexFunc(*q, func(d saga.Delivery) bool { return d.Info.Due.After(in.Info.Due) })
 	if at < 0 {
@@ -22,7 +22,7 @@ func (q *queue) push(in saga.Delivery) {
 	*q = slices.Insert(*q, at, in)
 }
 
-// pop takes the first that is due at now.
+// pop removes the first message that is due at now.
 func (q *queue) pop(now time.Time) (in saga.Delivery, ok bool) {
 	if len(*q) == 0 || (*q)[0].Info.Due.After(now) {
 		return in, false
@@ -32,7 +32,7 @@ func (q *queue) pop(now time.Time) (in saga.Delivery, ok bool) {
 	return in, true
 }
 
-// counter makes ids that count, so that a failure reads well and a transcript stays the same.
+// counter makes consecutive ids, so that failures are readable and transcripts do not change.
 type counter uint64
 
 func (c *counter) next() (id saga.ID) {
@@ -41,8 +41,8 @@ func (c *counter) next() (id saga.ID) {
 	return id
 }
 
-// recorder is the JSON codec that remembers the Go type of each kind that it wrote: what a saga sends is
-// decoded for the test into the type the handler used, which no definition knows.
+// recorder is the JSON codec. It records the Go type of each kind that it encodes, so that Sent can decode a message
+// into the type that the handler used.
 type recorder struct {
 	mu    sync.Mutex // guards types
 	types map[string]reflect.Type
@@ -59,7 +59,7 @@ func (r *recorder) Encode(m saga.Message) ([]byte, error) {
 	return saga.JSON.Encode(m)
 }
 
-// message decodes what was sent; what was sent as saga.Raw comes back as saga.Raw.
+// message decodes a sent message; a saga.Raw stays a saga.Raw.
 func (r *recorder) message(out saga.Outgoing) (saga.Message, error) {
 	r.mu.Lock()
 	t := r.types[out.Info.Kind]

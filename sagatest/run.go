@@ -13,12 +13,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ErrMissing: the message found no instance and may not start one, and its policy is not to discard it. The
-// bus would retry or dead-letter it.
+// ErrMissing: the message found no instance, may not start one, and is not discarded. The bus would retry it, or make
+// it a dead letter.
 var ErrMissing = errors.New("no instance")
 
-// Run holds any number of instances of one definition, its queue of timeouts and its clock. It belongs to one
-// goroutine.
+// Run has the instances of one definition, a queue of timeouts and a clock. It belongs to one goroutine.
 type Run struct {
 	t     testing.TB
 	def   *saga.Definition
@@ -33,7 +32,7 @@ type Run struct {
 	discards []string        // since the last Discarded
 }
 
-// New begins a run at noon of the first day of 2026, UTC. It fails t when the definition has a fault.
+// New starts a run at 2026-01-01 12:00 UTC. It fails t if the definition has a fault.
 func New(t testing.TB, d *saga.Definition) *Run {
 	t.Helper()
 	if err := d.Err(); err != nil {
@@ -45,23 +44,23 @@ func New(t testing.TB, d *saga.Definition) *Run {
 	}
 }
 
-// Now is the run's clock: Context.Now in the next step.
+// Now returns the run's clock, which is Context.Now in the next step.
 func (r *Run) Now() time.Time { return r.now }
 
-// Deliver hands m to the saga as a command from outside, and returns the step's error. With Delay or At it
-// waits for Advance. When there is no instance, the missing policy decides: see Discarded and ErrMissing.
+// Deliver delivers m as a command from outside, and returns the error of the step. With Delay or At the message waits
+// for Advance. Without an instance the message is in Discarded, or the error is ErrMissing.
 func (r *Run) Deliver(m saga.Message, o ...saga.SendOption) error {
 	r.t.Helper()
 	return r.deliver(saga.Command, "", m, o)
 }
 
-// DeliverFrom hands m to the saga as a command of another endpoint, which Reply and ReplyToOriginator answer.
+// DeliverFrom delivers m as a command of another endpoint, to which Reply and ReplyToOriginator send.
 func (r *Run) DeliverFrom(endpoint string, m saga.Message, o ...saga.SendOption) error {
 	r.t.Helper()
 	return r.deliver(saga.Command, endpoint, m, o)
 }
 
-// Publish hands m to the saga as an event of another endpoint.
+// Publish delivers m as an event of another endpoint.
 func (r *Run) Publish(endpoint string, m saga.Message, o ...saga.SendOption) error {
 	r.t.Helper()
 	return r.deliver(saga.Event, endpoint, m, o)
@@ -69,7 +68,7 @@ func (r *Run) Publish(endpoint string, m saga.Message, o ...saga.SendOption) err
 
 func (r *Run) deliver(intent saga.Intent, from string, m saga.Message, o []saga.SendOption) error {
 	r.t.Helper()
-	turn := r.turn(saga.Delivery{})
+	turn := r.runtime(saga.Delivery{})
 	turn.Endpoint = from
 	out, err := turn.Compose(intent, m, o...)
 	if err != nil {
@@ -78,7 +77,7 @@ func (r *Run) deliver(intent saga.Intent, from string, m saga.Message, o []saga.
 	return r.accept(saga.Delivery{Info: out.Info, Body: out.Body}).err()
 }
 
-// accept steps a delivery, or keeps it for Advance when it is due later.
+// accept steps a delivery, or queues it for Advance if it is due later.
 func (r *Run) accept(in saga.Delivery) happened {
 	if in.Info.Due.After(r.now) {
 		r.later.push(in)
@@ -96,8 +95,8 @@ func (r *Run) note(h happened) {
 	}
 }
 
-// Reply hands m to the saga as the answer to something it sent: the first equal message that is not answered
-// yet. It fails the test when the saga never sent one, and returns the step's error.
+// Reply delivers m as the answer to a message that the saga has sent: the first one that equals to and has no answer
+// yet. It returns the error of the step, and fails the test if there is no such message.
 func (r *Run) Reply(to, m saga.Message) error {
 	r.t.Helper()
 	body, err := saga.JSON.Encode(to)
@@ -117,10 +116,10 @@ func (r *Run) Reply(to, m saga.Message) error {
 	return r.accept(in).err()
 }
 
-// answer composes m as the endpoint would that received the message at this place of asked.
+// answer composes m as the endpoint would that received the message with this index of asked.
 func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
 	asked := r.asked[at]
-	turn := r.turn(saga.Delivery{Info: asked.Info, Body: asked.Body})
+	turn := r.runtime(saga.Delivery{Info: asked.Info, Body: asked.Body})
 	turn.Endpoint = "answers"
 	out, err := turn.Compose(saga.Answer, m)
 	if err == nil {
@@ -129,9 +128,9 @@ func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
 	return saga.Delivery{Info: out.Info, Body: out.Body}, err
 }
 
-// Advance moves the clock by d and fires what falls due, in order, including what those steps ask for. The
-// errors of failed steps are joined; what failed stays due and fires again in the next Advance, unless the
-// failure was permanent.
+// Advance moves the clock by d and fires the messages that become due, in order, including timeouts that those steps
+// set. It joins the errors of failed steps. A message that failed fires again in the next Advance, unless the failure
+// was permanent.
 func (r *Run) Advance(d time.Duration) error {
 	r.t.Helper()
 	var errs []error
@@ -144,7 +143,8 @@ func (r *Run) Advance(d time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// Sent returns what the saga sent, published and answered since the last call, decoded. Timeouts are in Pending.
+// Sent returns the messages that the saga has sent, published and answered since the last call, decoded. Pending has
+// the timeouts.
 func (r *Run) Sent() []saga.Message {
 	r.t.Helper()
 	var out []saga.Message
@@ -159,21 +159,21 @@ func (r *Run) Sent() []saga.Message {
 	return out
 }
 
-// SentAs is Sent with what is known of each message: headers, due time, where it goes.
+// SentAs is Sent with the headers, due time and destination of each message.
 func (r *Run) SentAs() []saga.Outgoing {
 	out := r.sent
 	r.sent = nil
 	return out
 }
 
-// Discarded returns "kind: reason" of what was consumed without effect since the last call.
+// Discarded returns "kind: reason" of each message that was consumed without effect since the last call.
 func (r *Run) Discarded() []string {
 	out := r.discards
 	r.discards = nil
 	return out
 }
 
-// Instance returns the stored instance with this key; ok is false when there is none.
+// Instance returns the stored instance with this key; ok is false if there is none.
 func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 	r.t.Helper()
 	i, ok, err := r.store.Load(Ref{Saga: r.def.Name(), Key: key})
@@ -183,7 +183,7 @@ func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 	return i, ok
 }
 
-// Pending lists the timeouts the instance waits for; none when there is no instance.
+// Pending returns the pending timeouts of the instance, or nil if there is no instance.
 func (r *Run) Pending(key string) []saga.Pending {
 	r.t.Helper()
 	i, _ := r.Instance(key)
@@ -197,7 +197,7 @@ func (r *Run) Live(key string) bool {
 	return ok
 }
 
-// State returns the instance's state as it would be read from the database; it fails t when there is none.
+// State returns the instance's state as the database would return it. It fails the test if there is no instance.
 func State[S any](r *Run, key string) S {
 	r.t.Helper()
 	var s S
@@ -211,14 +211,14 @@ func State[S any](r *Run, key string) S {
 	return s
 }
 
-// Given stores an instance as another release left it: its state as JSON, and the version of that state. It
-// is how an Upcast is tested.
+// Given stores an instance as another release would: its state as JSON, and the version of that state. Use it to test
+// an Upcast.
 func (r *Run) Given(key string, stateVersion int, state string) {
 	r.t.Helper()
 	won, err := r.store.Save([]Write{{Op: Start, Instance: saga.Instance{
 		ID: r.ids.next(), Saga: r.def.Name(), Key: key, StateVersion: stateVersion, State: []byte(state),
 	}}})
 	if err != nil || !won[0] {
-		r.t.Fatalf("sagatest: given %s/%s: there is one already", r.def.Name(), key)
+		r.t.Fatalf("sagatest: given %s/%s: it exists already", r.def.Name(), key)
 	}
 }

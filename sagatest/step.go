@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// happened is what one delivery did, as data for the Run and for transcripts.
+// happened is the result of one delivery, for the Run and for transcripts.
 type happened struct {
 	in     saga.Delivery
 	before saga.Instance // zero: there was none
@@ -20,7 +20,7 @@ type happened struct {
 	policy saga.Missing
 }
 
-// err is the delivery's failure, as a test sees it.
+// err returns the failure of the delivery for the test.
 func (h happened) err() error {
 	if h.none && h.out.Err == nil && h.policy != saga.MissingDiscard {
 		return fmt.Errorf("%s: %w", h.in.Info.Kind, ErrMissing)
@@ -28,7 +28,7 @@ func (h happened) err() error {
 	return h.out.Err
 }
 
-// step takes one delivery through the same verbs as the bus: prepare, load, open, step, save.
+// step handles one delivery as the bus does: prepare, load, open, step, save.
 func (r *Run) step(in saga.Delivery) (h happened) {
 	h.in = in
 	call, err := r.def.Prepare(in, r.codec)
@@ -53,7 +53,7 @@ func (r *Run) step(in saga.Delivery) (h happened) {
 		h.out.Err = err
 		return h
 	}
-	if h.out = session.Step(r.t.Context(), r.turn(in), call); h.out.Err == nil && h.out.Discard == "" {
+	if h.out = session.Step(r.t.Context(), r.runtime(in), call); h.out.Err == nil && h.out.Discard == "" {
 		r.save(&h, session)
 	}
 	return h
@@ -61,7 +61,7 @@ func (r *Run) step(in saga.Delivery) (h happened) {
 
 func (r *Run) missing(h happened, call *saga.Call) happened {
 	h.none, h.policy = true, call.Missing()
-	out, ok := call.StepMissing(r.t.Context(), r.turn(h.in))
+	out, ok := call.StepMissing(r.t.Context(), r.runtime(h.in))
 	switch {
 	case ok:
 		h.none, h.out = false, out
@@ -105,7 +105,8 @@ func opOf(started bool, s *saga.Session) Op {
 	return Check
 }
 
-// dispatch keeps timeouts for Advance and the rest for Sent. Cancelled ones stay: they are discarded when due.
+// dispatch queues timeouts for Advance and other messages for Sent. Cancelled timeouts stay, and are discarded when
+// due.
 func (r *Run) dispatch(out saga.Outcome) {
 	for _, o := range out.Out {
 		if o.Info.Intent == saga.Timer {
@@ -117,17 +118,17 @@ func (r *Run) dispatch(out saga.Outcome) {
 	}
 }
 
-func (r *Run) turn(in saga.Delivery) *saga.Runtime {
+func (r *Run) runtime(in saga.Delivery) *saga.Runtime {
 	return &saga.Runtime{
 		In: in, Now: r.now, Clock: func() time.Time { return r.now },
 		NewID: r.ids.next, Codec: r.codec, Endpoint: r.def.Name(),
 	}
 }
 
-// most bounds one Advance: a timeout that asks for itself at once never ends.
+// most bounds one Advance: a timeout that sets itself again at once would never end.
 const most = 100_000
 
-// advance moves the clock to each due time in turn, so that what a timeout asks for may fire as well.
+// advance moves the clock to each due time, one after another, so that a timeout set by a timeout may fire as well.
 func (r *Run) advance(d time.Duration, each func(happened)) {
 	end := r.now.Add(max(d, 0))
 	var failed []saga.Delivery

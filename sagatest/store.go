@@ -8,9 +8,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Store keeps instances in memory with the rules of the stores in the database: one living instance of a
-// (saga, key); an id and a version that are compared before anything is written; versions without gaps.
-// Safe for concurrent use.
+// Store stores instances in memory with the rules of the database: one living instance of a (saga, key), a comparison
+// of id and version before each write, and versions without gaps. It is safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex // guards rows and keys
 	rows map[saga.ID]row
@@ -19,7 +18,7 @@ type Store struct {
 
 type name struct{ saga, key string }
 
-// row holds an instance as a table would: what is structured is encoded.
+// row has an instance as a table would, with structured values encoded.
 type row struct {
 	name                name
 	version             int64
@@ -33,14 +32,14 @@ func NewStore() *Store {
 	return &Store{rows: map[saga.ID]row{}, keys: map[name]saga.ID{}}
 }
 
-// Ref names one instance: by ID when it is not zero, else by Saga and Key.
+// Ref names one instance: by ID if it is not zero, else by Saga and Key.
 type Ref struct {
 	Saga string
 	Key  string
 	ID   saga.ID
 }
 
-// Load returns the instance that ref names; ok is false when there is none.
+// Load returns the instance that ref names; ok is false if there is none.
 func (s *Store) Load(ref Ref) (i saga.Instance, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,7 @@ func rowOf(i saga.Instance) (r row, err error) {
 	return r, err
 }
 
-// Op says what a save does with an instance.
+// Op is what a save does with an instance.
 type Op uint8
 
 const (
@@ -93,9 +92,9 @@ type Write struct {
 	Instance saga.Instance
 }
 
-// Save writes a batch, and returns which of the writes are part of it, in their order. A write is lost when
-// the instance was started, changed or completed since it was loaded. Starts come first: a key that another
-// write of this batch completes is still taken.
+// Save writes a batch and reports for each write, in order, whether it won. A write loses if the instance was started,
+// changed or completed since the load. Starts come first, so a start loses against a living instance of its key that
+// another write of the batch completes.
 func (s *Store) Save(writes []Write) ([]bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

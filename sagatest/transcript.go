@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "sagatest: accept the output of transcripts as it is now")
 
-// Transcript runs every file that matches glob against d, each in a Run of its own. With -rewrite the files
-// are written with what happened. A file is a list of
+// Transcript runs every file that matches glob against d, each in a Run of its own. With -rewrite it writes the actual
+// results into the files. A file is a list of
 //
 //	# A comment says what the reader should see.
 //	deliver order.place {"OrderID":"7"}
@@ -58,14 +58,14 @@ func transcript(t *testing.T, r *Run, file string) {
 		return
 	}
 	if !*rewrite {
-		t.Fatalf("%s: the story changed (-rewrite accepts it)\n%s", file, difference(string(before), got))
+		t.Fatalf("%s: the results changed (-rewrite accepts them)\n%s", file, difference(string(before), got))
 	}
 	if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// replay returns the transcript with what happens now. Only comments and inputs of the old one are read.
+// replay returns the transcript with the actual results. It reads only comments and inputs of the old one.
 func replay(r *Run, text string) string {
 	var out strings.Builder
 	for n, block := range strings.Split(strings.TrimRight(text, "\n"), "\n\n") {
@@ -81,7 +81,7 @@ func replay(r *Run, text string) string {
 	return out.String()
 }
 
-// command is the line of a block that is no comment; a block may be all comment.
+// command returns the line of a block that is not a comment; a block may have none.
 func command(input string) string {
 	for line := range strings.Lines(input) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -111,7 +111,7 @@ func (r *Run) command(line string) string {
 }
 
 func (r *Run) deliverLine(intent saga.Intent, rest string) string {
-	turn := r.turn(saga.Delivery{})
+	turn := r.runtime(saga.Delivery{})
 	turn.Endpoint = ""
 	var opts []saga.SendOption
 	for {
@@ -123,7 +123,7 @@ func (r *Run) deliverLine(intent saga.Intent, rest string) string {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			return r.tell(r.accept(saga.Delivery{Info: out.Info, Body: out.Body}))
+			return r.format(r.accept(saga.Delivery{Info: out.Info, Body: out.Body}))
 		case name == "from":
 			turn.Endpoint = value
 		case strings.HasPrefix(name, "header."):
@@ -151,7 +151,7 @@ func (r *Run) replyLine(rest string) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	return r.tell(r.accept(in))
+	return r.format(r.accept(in))
 }
 
 func (r *Run) advanceLine(rest string) string {
@@ -162,7 +162,7 @@ func (r *Run) advanceLine(rest string) string {
 	var out strings.Builder
 	begin := r.now
 	r.advance(d, func(h happened) {
-		fmt.Fprintf(&out, "after %v: %v %s\n%s", r.now.Sub(begin), h.in.Info.Intent, h.in.Info.Kind, r.tell(h))
+		fmt.Fprintf(&out, "after %v: %v %s\n%s", r.now.Sub(begin), h.in.Info.Intent, h.in.Info.Kind, r.format(h))
 	})
 	if out.Len() == 0 {
 		return "nothing is due\n"
@@ -197,7 +197,7 @@ func (r *Run) showLine(key string) string {
 	return out.String()
 }
 
-// difference shows the first line that differs, with the lines before it.
+// difference returns the first line that differs, with the lines before it.
 func difference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	n := 0

@@ -16,17 +16,17 @@ import (
 //go:embed grants.sql
 var grantsSQL string
 
-// Roles are existing roles of the database, to be given their rights; "" leaves one out. See docs/operate/roles.md.
+// Roles are existing roles of the database; "" leaves one out. docs/operate/roles.md describes them.
 type Roles struct {
 	Runtime string // runs endpoints, and creates nothing
 	Sender  string // sends messages, and reads none
 	Reader  string // looks, for tools and dashboards
 }
 
-// Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema: "" is "edda". It is to
-// be run by the owner of the schema, the role that migrates and installs, after Up: for the tables that are there, and
-// for the queues that are installed later. Run it again after a migration. A role must not be named twice. Other tables
-// of the schema, and the rights on the schema itself, stay as they are.
+// Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema; "" is "edda". The owner
+// of the schema runs it after each Up. It covers existing tables, and queues that are installed later. It changes
+// neither other tables of the schema nor rights on the schema except USAGE. It is an error to name no role or one role
+// twice.
 func Grants(schema string, roles Roles) (string, error) {
 	name, err := pg.ParseSchema(schema)
 	if err != nil {
@@ -62,7 +62,7 @@ func Grants(schema string, roles Roles) (string, error) {
 	return script + name.Render(plain(sql.Get("end"))) + ";\n", nil
 }
 
-// plain leaves out the line with the statement's name.
+// plain returns the statement without the line that has its name.
 func plain(statement string) string {
 	_, text, _ := strings.Cut(statement, "\n")
 	return text
@@ -73,9 +73,9 @@ func checkRole(role string) error {
 	case len(role) > 63:
 		return fmt.Errorf("a name of %d bytes, the limit is 63", len(role))
 	case !utf8.ValidString(role) || strings.ContainsFunc(role, unicode.IsControl):
-		return errors.New("a name with control characters in it")
+		return errors.New("a name with control characters")
 	case role == "public" || role == "none":
-		return fmt.Errorf("%q is no role", role) // Postgres reads them as words, even between quotes
+		return fmt.Errorf("%q is not a role", role) // Postgres reads them as words, even between quotes
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ type Migration struct {
 	Unknown  bool      // applied by a newer program; this one does not have it
 }
 
-// Up creates the schema if it is not there and applies what is missing.
+// Up creates the schema if it does not exist, and applies the missing migrations. It may run in several processes at
+// once.
 func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
@@ -58,8 +59,8 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	return errors.Join(err, provider.Close()) // closes db; the pool stays open
 }
 
-// Status returns every migration that this program knows or the schema has, oldest first. A schema
-// that is not there has none applied.
+// Status returns every migration that this program or the schema has, oldest first. In a schema that does not exist
+// none is applied.
 func Status(ctx context.Context, pool *pgxpool.Pool, o Options) ([]Migration, error) {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
@@ -90,8 +91,8 @@ func load(name string) (pg.Schema, pg.Statements, error) {
 	return schema, statements, err
 }
 
-// prepare makes the table of versions. Read committed is asked for because a database may default to
-// another isolation, in which a process that waited would not see what the other one made.
+// prepare creates the table of versions. It asks for READ COMMITTED, because at another default isolation a process
+// that has waited would not see the table of the other process.
 func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) error {
 	if done, err := prepared(ctx, pool, statements); err != nil || done {
 		return err
@@ -103,7 +104,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) 
 	})
 }
 
-// preparation makes what the first migration needs; a script for a DBA begins with it too.
+// preparation returns the statements before the first migration, with which a script begins, too.
 func preparation(statements pg.Statements) string { return statements.Get("prepare") }
 
 func prepared(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) (there bool, err error) {
@@ -111,8 +112,8 @@ func prepared(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements)
 	return there, err
 }
 
-// steps wraps each file into a transaction of goose. Goose's own reader of SQL files is not used: it
-// splits a file at line ends, and a schema may be named in a way that misleads it.
+// steps wraps each file into a transaction of goose. It does not use goose's reader of SQL files, which splits a file
+// at line ends and can be misled by the name of a schema.
 func steps(schema pg.Schema, statements pg.Statements) []*goose.Migration {
 	var all []*goose.Migration
 	for _, m := range migrations.All() {

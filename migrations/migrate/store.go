@@ -9,13 +9,13 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 )
 
-// store answers goose from the table migration. The table is made before goose starts, and a row is
-// inserted by the migration itself (see apply), so that what is left is reading.
+// store gives goose the content of the table migration. The table is created before goose starts, and each migration
+// inserts its own row (see apply), so store only reads.
 type store struct{ statements pg.Statements }
 
 var _ database.StoreExtender = store{}
 
-var errForwardOnly = errors.New("a migration is never taken back")
+var errForwardOnly = errors.New("there are no down migrations")
 
 // Tablename is only shown in goose's messages.
 func (store) Tablename() string { return "migration" }
@@ -26,14 +26,13 @@ func (store) TableExists(context.Context, database.DBTxConn) (bool, error) { ret
 // CreateVersionTable is not called, since the table exists.
 func (store) CreateVersionTable(context.Context, database.DBTxConn) error { return nil }
 
-// Insert has nothing left to do: apply inserted the row before it ran the migration.
+// Insert does nothing: apply inserts the row before it runs the migration.
 func (store) Insert(context.Context, database.DBTxConn, database.InsertRequest) error { return nil }
 
-// Delete refuses: there are no down migrations.
+// Delete returns an error: there are no down migrations.
 func (store) Delete(context.Context, database.DBTxConn, int64) error { return errForwardOnly }
 
-// ListMigrations returns the applied versions, newest first, and the version 0 that goose expects of
-// every database.
+// ListMigrations returns the applied versions, newest first, and the version 0 that goose expects in every database.
 func (s store) ListMigrations(ctx context.Context, db database.DBTxConn) (_ []*database.ListMigrationsResult,
 	err error) {
 	rows, err := db.QueryContext(ctx, s.statements.Get("versions"))
@@ -52,7 +51,7 @@ func (s store) ListMigrations(ctx context.Context, db database.DBTxConn) (_ []*d
 	return append(list, &database.ListMigrationsResult{IsApplied: true}), rows.Err()
 }
 
-// GetLatestVersion returns the newest applied version, 0 when there is none.
+// GetLatestVersion returns the newest applied version, or 0.
 func (s store) GetLatestVersion(ctx context.Context, db database.DBTxConn) (int64, error) {
 	list, err := s.ListMigrations(ctx, db)
 	if err != nil {

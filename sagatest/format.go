@@ -9,18 +9,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// tell writes what one delivery did: the instance, what was sent, and how the message ended.
-func (r *Run) tell(h happened) string {
+// format formats the result of one delivery: the instance, the messages sent, and how the message ended.
+func (r *Run) format(h happened) string {
 	var out strings.Builder
 	if h.in.Info.Due.After(r.now) {
 		fmt.Fprintf(&out, "waits %v\n", h.in.Info.Due.Sub(r.now))
 		return out.String()
 	}
 	if h.saved {
-		r.tellInstance(&out, h)
+		r.formatInstance(&out, h)
 	}
 	for _, o := range h.out.Out {
-		fmt.Fprintf(&out, "  %s\n", r.tellMessage(o, h.after))
+		fmt.Fprintf(&out, "  %s\n", r.formatMessage(o, h.after))
 	}
 	for _, c := range h.out.Cancelled {
 		fmt.Fprintf(&out, "  cancels %s\n", r.timer(pendingByID(h.before, c.ID)))
@@ -29,7 +29,7 @@ func (r *Run) tell(h happened) string {
 	return out.String()
 }
 
-func (r *Run) tellInstance(out *strings.Builder, h happened) {
+func (r *Run) formatInstance(out *strings.Builder, h happened) {
 	i := h.after
 	what := map[Op]string{
 		Check:            fmt.Sprintf("unchanged, version %d", i.Version),
@@ -44,7 +44,7 @@ func (r *Run) tellInstance(out *strings.Builder, h happened) {
 	}
 }
 
-func (r *Run) tellMessage(o saga.Outgoing, i saga.Instance) string {
+func (r *Run) formatMessage(o saga.Outgoing, i saga.Instance) string {
 	text := fmt.Sprintf("%v %s %s", o.Info.Intent, o.Info.Kind, o.Body)
 	if o.Info.Intent == saga.Timer {
 		text = fmt.Sprintf("after %v: %s", o.Info.Due.Sub(r.now), o.Info.Kind)
@@ -80,7 +80,7 @@ func pendingByID(i saga.Instance, id saga.ID) saga.Pending {
 	return saga.Pending{Kind: id.String()}
 }
 
-// end is the last line of a block: what becomes of the message.
+// end returns the last line of a block: the fate of the message.
 func end(h happened) string {
 	var permanent *saga.PermanentError
 	var after *saga.RetryAfterError
