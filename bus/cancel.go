@@ -134,26 +134,6 @@ func (b *Bus) cancelOnce(ctx context.Context, q *queue, id saga.ID, reason strin
 
 func cancelReason(reason string) string { return strings.TrimSuffix("cancelled: "+reason, ": ") }
 
-// cancelHandler tells the handler of c to stop, or takes c from those that wait for one.
-func (l *leased) cancelHandler(c *claimed, reason string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c.cancel != nil {
-		c.cancel(cancelledError(cancelReason(reason)))
-		return
-	}
-	if n := l.lanes[c.key]; n != nil && slices.Contains(n.waiting, c) {
-		c.callOff(cancelReason(reason)) // in its turn
-		return
-	}
-	if n := slices.Index(l.waiting, c); n >= 0 {
-		l.waiting = slices.Delete(l.waiting, n, n+1)
-		c.callOff(cancelReason(reason))
-		l.ended = append(l.ended, c)
-		signal(l.over)
-	}
-}
-
 // cancelledError is ErrCancelled with the reason.
 type cancelledError string
 

@@ -148,9 +148,9 @@
 // for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while
 // it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing
 // succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for messages that
-// manifests emit, and runlease.go for those of leased endpoints. A leased endpoint is leased.go, then claim.go,
-// handle.go, finish.go, extend.go and cancel.go; ordered.go, lanes.go and revive.go when it is ordered, slots.go when
-// it is limited, pace.go for its knobs, alone.go for its suspects. A partitioned endpoint is partition.go, then
+// manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go with
+// finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it is
+// limited, leasedquarantine.go for messages that kill the process. A partitioned endpoint is partition.go, then
 // distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go, then relayloop.go (one turn),
 // relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with
 // relayunsettled.go, and relaytell.go; border.go is what crosses with a message, and arrive.go, arrival.go, arriving.go

@@ -60,11 +60,13 @@ func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleanInTurn(ctx) }
 // ExtendedAfter is how many of n claims of one lane a process extends that was last sure of them so long ago.
 func ExtendedAfter(e *Endpoint, n int, still time.Duration) int {
 	now := time.Now()
-	l := &leased{Endpoint: e, held: map[*claimed]struct{}{}, lanes: map[string]*lane{"k": {renewed: now.Add(-still)}}}
+	c := &claims{terms: &terms{ep: e}, held: map[*claimed]struct{}{}}
+	c.lanes = map[string]*lane{"k": {renewed: now.Add(-still)}}
 	for range n {
-		l.held[&claimed{key: "k", renewed: now.Add(-still)}] = struct{}{}
+		c.held[&claimed{key: "k", renewed: now.Add(-still)}] = struct{}{}
 	}
-	return len(l.toExtend(now))
+	x := &extender{terms: c.terms, claims: c}
+	return len(x.toExtend(now, x.interval()/4))
 }
 
 // LookForPinNow does at once what endpoints do every minute.

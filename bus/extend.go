@@ -10,31 +10,39 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const beatsPerLease = 3
+// extender extends the leases of everything that is held, three times a lease.
+type extender struct {
+	*terms
+	claims    *claims
+	heartbeat chan struct{} // of capacity 1: extend at once
+}
 
-// extendAll extends the leases of everything that is held, three times a lease, until the endpoint is closed and all is
-// finished.
-func (l *leased) extendAll(ctx context.Context) error {
-	next := time.Now().Add(run.Jitter(l.interval()))
+// longestSilence is how long a handler with a run sends no heartbeat at most, however long its lease is.
+const longestSilence = 10 * time.Second
+
+// run extends leases until finished is closed.
+func (x *extender) run(ctx context.Context, finished <-chan struct{}) {
+	next := time.Now().Add(run.Jitter(x.interval()))
 	for {
 		timer := time.NewTimer(time.Until(next))
 		select {
-		case <-l.finished:
+		case <-finished:
 			timer.Stop()
-			return nil
-		case <-l.beat:
+			return
+		case <-x.heartbeat:
 			next = time.Now()
 		case <-timer.C:
 		}
 		timer.Stop()
 		if !time.Now().Before(next) {
-			interval := l.interval()
+			interval := x.interval()
 			next = time.Now().Add(run.Jitter(interval))
-			all, err := l.extend(ctx)
+			all, err := x.extend(ctx)
 			if err != nil {
-				l.bus.calm.Warn("edda: leases were not extended", "endpoint", l.name, "error", err)
+				x.ep.bus.calm.Warn("edda: leases were not extended", "endpoint", x.ep.name, "error", err)
 			}
 			if !all {
 				next = time.Now().Add(run.Jitter(interval / 5))
@@ -43,56 +51,34 @@ func (l *leased) extendAll(ctx context.Context) error {
 	}
 }
 
-// extend moves the due of every claim that was not extended lately to the end of a new lease. The new due is chosen
-// here, so that a claim can be found when the outcome is unknown: at the old place or at the new one.
+// interval is the time between two extensions, and so between two heartbeats of a run.
+func (x *extender) interval() time.Duration {
+	every := x.ep.options.Lease / beatsPerLease
+	if every > longestSilence && x.anyBeats() {
+		return longestSilence
+	}
+	return every
+}
+
+// extend moves the due of every claim that was not extended lately to the end of a new lease. This process chooses the
+// new due, so that it can find a claim after an unknown outcome: at the old place or at the new one.
 //
-// It waits for nobody. What a finish has in hand is passed over, and what somebody has locked is left for the next
-// time: then all is false.
-func (l *leased) extend(ctx context.Context) (all bool, err error) {
-	l.extending.Lock()
-	defer l.extending.Unlock()
+// It waits for no lock. It passes over what a finish has in hand, and leaves what is locked for the next time: then all
+// is false.
+func (x *extender) extend(ctx context.Context) (all bool, err error) {
+	x.claims.still.Lock()
+	defer x.claims.still.Unlock()
 	begun := time.Now()
-	claims := l.toExtend(begun)
+	claims := x.toExtend(begun, x.interval()/4)
 	if len(claims) == 0 {
 		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.patience())
+	ctx, cancel := context.WithTimeout(ctx, x.patience())
 	defer cancel()
-	x := extension{claims: claims, begun: begun}
-	x.due = l.clockNow(x.begun).Add(l.options.Lease).Truncate(time.Microsecond) // as Postgres keeps it
-	err = l.sendExtension(ctx, &x)
-	return l.settleExtension(&x, err), err
-}
-
-// settleExtension notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
-// for the next time.
-func (l *leased) settleExtension(x *extension, err error) (all bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key := range x.lanes {
-		if n := l.lanes[key]; n != nil && n.renewed.Before(x.begun) {
-			n.renewed = x.begun
-		}
-	}
-	for n, c := range x.claims {
-		moved := x.due.Add(time.Duration(n) * time.Microsecond)
-		switch {
-		case err != nil:
-			c.rows = append(c.rows, moved)
-		case c.key != "" && !x.ourLanes[c.key]:
-			l.loseNow(c)
-		case c.slot != nil && x.lostSlots[*c.slot]:
-			l.loseNow(c)
-		case x.extended[n]:
-			c.rows = []time.Time{moved}
-			if c.slot == nil || !x.busySlots[*c.slot] {
-				c.renewed = x.begun
-			}
-		case !x.there[n]:
-			l.loseNow(c)
-		}
-	}
-	return err == nil && len(x.extended) == len(x.claims) && len(x.busySlots) == 0 && len(x.lanes) == len(x.ourLanes)
+	e := extension{claims: claims, begun: begun}
+	e.due = x.claims.clock.at(begun).Add(x.ep.options.Lease).Truncate(time.Microsecond) // as Postgres stores it
+	err = x.send(ctx, &e)
+	return x.note(&e, err), err
 }
 
 // extension is one statement that extends leases.
@@ -101,85 +87,90 @@ type extension struct {
 	begun    time.Time
 	due      time.Time    // of the first; each other one is a microsecond after the one before
 	extended map[int]bool // by place in claims
+	there    map[int]bool // not extended, still ours: a cancel has its row locked
 	// extended, and ours: one that is locked at this moment is ours and not extended
 	lanes, ourLanes      map[string]bool
-	lostSlots, busySlots map[limit.Slot]bool // somebody else's, and locked at this moment
-	// not extended and still ours: its row is locked at this moment, by somebody who cancels it
-	there map[int]bool
+	lostSlots, busySlots map[limit.Slot]bool // of somebody else, and locked at this moment
 }
 
-// toExtend lists the claims that are older than a quarter of a beat, except those whose rows another statement may
-// move. In an ordered endpoint all of a lane are extended together and in their order, so that they would come back in
-// it, and not when the process stood still: another one is about to look for them where they are.
-func (l *leased) toExtend(now time.Time) (claims []*claimed) {
-	old := now.Add(-l.interval() / 4)
-	isOld := func(c *claimed) bool { return l.sure(c).Before(old) }
+// note notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
+// for the next time.
+func (x *extender) note(e *extension, err error) (all bool) {
+	c := x.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range e.lanes {
+		if n := c.lanes[key]; n != nil && n.renewed.Before(e.begun) {
+			n.renewed = e.begun
+		}
+	}
+	for n, m := range e.claims {
+		moved := e.due.Add(time.Duration(n) * time.Microsecond)
+		switch {
+		case err != nil:
+			m.rows = append(m.rows, moved)
+		case m.key != "" && !e.ourLanes[m.key]:
+			c.loseNow(m)
+		case m.slot != nil && e.lostSlots[*m.slot]:
+			c.loseNow(m)
+		case e.extended[n]:
+			m.rows = []time.Time{moved}
+			if m.slot == nil || !e.busySlots[*m.slot] {
+				m.renewed = e.begun
+			}
+		case !e.there[n]:
+			c.loseNow(m)
+		}
+	}
+	return err == nil && len(e.extended) == len(e.claims) && len(e.busySlots) == 0 && len(e.lanes) == len(e.ourLanes)
+}
+
+// toExtend lists the claims that were last extended more than age ago, except those whose rows another statement may
+// move. In an ordered endpoint it lists all claims of a lane together and in their order, so that they would come back
+// in this order. It lists none of a lane that is not trusted any more, because the process stood still: another process
+// is about to look for them where they are.
+func (x *extender) toExtend(now time.Time, age time.Duration) (all []*claimed) {
+	c := x.claims
+	old := now.Add(-age)
+	isOld := func(m *claimed) bool { return c.sure(m).Before(old) }
 	moving := map[string]bool{} // lanes
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	claims = make([]*claimed, 0, len(l.held))
-	for c := range l.held {
-		if c.moving {
-			moving[c.key] = true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = make([]*claimed, 0, len(c.held))
+	for m := range c.held {
+		if m.moving {
+			moving[m.key] = true
 			continue
 		}
-		claims = append(claims, c)
+		all = append(all, m)
 	}
-	if l.options.Ordered == Unordered {
-		return slices.DeleteFunc(claims, func(c *claimed) bool { return !isOld(c) })
+	if !x.ordered() {
+		return slices.DeleteFunc(all, func(m *claimed) bool { return !isOld(m) })
 	}
-	claims = slices.DeleteFunc(claims, func(c *claimed) bool {
-		return c.key != "" &&
-			(moving[c.key] || !now.Before(l.trusted(c)))
+	all = slices.DeleteFunc(all, func(m *claimed) bool {
+		return m.key != "" && (moving[m.key] || !now.Before(c.trusted(m)))
 	})
-	if !slices.ContainsFunc(claims, isOld) {
+	if !slices.ContainsFunc(all, isOld) {
 		return nil
 	}
-	slices.SortFunc(claims, byTurn)
-	return claims
+	slices.SortFunc(all, inOrder)
+	return all
 }
 
-func (l *leased) sendExtension(ctx context.Context, x *extension) error {
-	conn, err := l.pool.Acquire(ctx)
+func (x *extender) send(ctx context.Context, e *extension) error {
+	conn, err := x.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	if x.lostSlots, x.busySlots, err = l.renewSlots(ctx, conn, x.claims); err != nil {
+	if err := x.renewSlots(ctx, conn, e); err != nil {
 		return err
 	}
-	x.extended, x.there = map[int]bool{}, map[int]bool{}
-	p, again := placesOf(x.claims), placesOf(x.claims)
 	pipeline := &pgx.Batch{}
-	l.queueOpen(pipeline)
-	pipeline.Queue(l.queue.sql("extend"), p.due, p.id, p.number, p.place, [16]byte(l.session()),
-		x.due).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			r := pg.CurrentRow(rows)
-			n := int(r.Int(0))
-			x.extended[n] = true
-			if !r.Null(1) {
-				l.cancelHandler(x.claims[n], r.Text(1))
-			}
-			l.noteClock(r.Time(2), x.begun)
-		}
-		return rows.Err()
-	})
-	pipeline.Queue(l.queue.sql("held"), again.due, again.id, again.number, again.place,
-		[16]byte(l.session())).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			x.there[int(pg.CurrentRow(rows).Int(0))] = true
-		}
-		return rows.Err()
-	})
-	x.lanes, x.ourLanes = map[string]bool{}, map[string]bool{}
-	if keys := keysOf(x.claims); len(keys) > 0 {
-		pipeline.Queue(l.bus.sql.Get("extend_lanes"), l.queue.id, texts(keys), [16]byte(l.owner),
-			x.due).Query(collectKeys(x.lanes))
-		pipeline.Queue(l.bus.sql.Get("lanes_of"), l.queue.id, texts(keys),
-			[16]byte(l.owner)).Query(collectKeys(x.ourLanes))
-	}
-	l.queueBeats(pipeline, x.claims)
+	x.queueOpen(pipeline)
+	x.queueClaims(pipeline, e)
+	x.queueLanes(pipeline, e)
+	x.queueHeartbeats(pipeline, e.claims)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("extend leases: %w", explain(err))
@@ -187,16 +178,123 @@ func (l *leased) sendExtension(ctx context.Context, x *extension) error {
 	return nil
 }
 
+// renewSlots renews the slots of the claims.
+func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extension) error {
+	slots := slotsOf(e.claims)
+	if len(slots) == 0 {
+		return nil
+	}
+	lost, busy, err := x.ep.bus.limits.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.ep.options.Lease)
+	if err != nil {
+		return fmt.Errorf("renew slots: %w", explain(err))
+	}
+	e.lostSlots, e.busySlots = asSet(lost), asSet(busy)
+	return nil
+}
+
+// queueClaims extends the claims, cancels handlers whose messages were cancelled, and looks for what was not extended.
+func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
+	e.extended, e.there = map[int]bool{}, map[int]bool{}
+	p, again := placesOf(e.claims), placesOf(e.claims)
+	session := [16]byte(x.session())
+	pipeline.Queue(x.ep.queue.sql("extend"), p.due, p.id, p.number, p.place, session, e.due).Query(
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				r := pg.CurrentRow(rows)
+				n := int(r.Int(0))
+				e.extended[n] = true
+				if !r.Null(1) {
+					x.claims.cancel(e.claims[n], r.Text(1))
+				}
+				x.claims.clock.note(r.Time(2), e.begun)
+			}
+			return rows.Err()
+		})
+	pipeline.Queue(x.ep.queue.sql("held"), again.due, again.id, again.number, again.place, session).Query(
+		func(rows pgx.Rows) error {
+			for rows.Next() {
+				e.there[int(pg.CurrentRow(rows).Int(0))] = true
+			}
+			return rows.Err()
+		})
+}
+
+// queueLanes extends the lanes of the claims.
+func (x *extender) queueLanes(pipeline *pgx.Batch, e *extension) {
+	e.lanes, e.ourLanes = map[string]bool{}, map[string]bool{}
+	keys := keysOf(e.claims)
+	if len(keys) == 0 {
+		return
+	}
+	sql, owner := x.ep.bus.sql, [16]byte(x.owner)
+	pipeline.Queue(sql.Get("extend_lanes"), x.ep.queue.id, texts(keys), owner, e.due).Query(collectKeys(e.lanes))
+	pipeline.Queue(sql.Get("lanes_of"), x.ep.queue.id, texts(keys), owner).Query(collectKeys(e.ourLanes))
+}
+
+// queueHeartbeats queues the heartbeats of handlers that run for a manifest. It cancels handlers whose runs are over.
+func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
+	beating := x.beating(claims)
+	if len(beating) == 0 {
+		return
+	}
+	var a attempts
+	for _, m := range beating {
+		a.add(m.delivery.Info.Fire)
+	}
+	pipeline.Queue(x.ep.bus.runs.Get("run_beat"), a.runs, a.attempts).QueryRow(func(row pgx.Row) error {
+		var current []int32
+		if err := row.Scan(&current); err != nil {
+			return err
+		}
+		is := map[int32]bool{}
+		for _, n := range current {
+			is[n] = true
+		}
+		for n, m := range beating {
+			if !is[int32(n+1)] {
+				x.claims.cancel(m, runIsOver)
+			}
+		}
+		return nil
+	})
+}
+
+// beating returns the messages among all whose handlers send heartbeats for their runs.
+func (x *extender) beating(all []*claimed) (beating []*claimed) {
+	c := x.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range all {
+		if m.beats {
+			beating = append(beating, m)
+		}
+	}
+	return beating
+}
+
+// anyBeats reports whether any handler sends heartbeats for a run.
+func (x *extender) anyBeats() bool {
+	c := x.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for m := range c.held {
+		if m.beats {
+			return true
+		}
+	}
+	return false
+}
+
 // places are where claims may be found.
 type places struct{ due, id, number, place *pg.Array }
 
 func placesOf(claims []*claimed) places {
 	p := places{pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Ints()}
-	for n, c := range claims {
-		for _, at := range c.rows {
+	for n, m := range claims {
+		for _, at := range m.rows {
 			p.due.Time(at)
-			p.id.UUID(c.id)
-			p.number.Int(c.number)
+			p.id.UUID(m.id)
+			p.number.Int(m.number)
 			p.place.Int(n)
 		}
 	}

@@ -1,11 +1,9 @@
 package bus
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
-	"time"
+	"strings"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -53,76 +51,82 @@ func (h *handlers) checkModes() {
 	}
 }
 
-// handle runs the handler of one claimed message, and decides what becomes of it.
-func (l *leased) handle(ctx context.Context, c *claimed) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if !l.begin(c, cancel) {
-		l.lose(c) // nobody else would: the loop that extends may find the row as it was, and keep it for ever
-		return
+// Ordering is whether a leased endpoint handles the messages of one key one after another.
+type Ordering uint8
+
+// What becomes of the followers of a message that failed is the difference between the last two. In both, at most one
+// message of a key is in hand in the whole cluster, and they come in the order in which they are due.
+//
+// An endpoint may become Unordered with a deploy. While old and new programs run beside each other nothing is promised
+// about order. What old ones leave behind them goes back into the queue soon after they have ended.
+const (
+	Unordered  Ordering = iota // the default
+	Overtaking                 // they go on; the message takes its turn again when its retry is due
+	Strict                     // they wait until it succeeds, is discarded or is dead
+)
+
+// HandleOption is an option of Handle and HandleTx.
+type HandleOption[M saga.Message] func(*handleOptions[M])
+
+type handleOptions[M saga.Message] struct{ key func(M) string }
+
+// KeyedBy says what a message belongs to: of a Handle in an endpoint that is Ordered, or of a HandleTx in a partitioned
+// one (NewPartitioned). The key is at most 512 bytes of UTF-8, and not empty: else the message is dead on its first
+// attempt. The function must be quick and always give the same.
+func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
+	return func(o *handleOptions[M]) { o.key = key }
+}
+
+// keyOption is the key of a consumer that was given these options, nil when it has none.
+func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byte, codec saga.Codec) (string, error) {
+	var options handleOptions[M]
+	for _, set := range o {
+		set(&options)
 	}
-	limited, end := context.WithTimeout(ctx, l.options.StepTimeout)
-	defer end()
-	if c.fired && !l.beginRun(limited, c) {
-		return
+	if options.key == nil {
+		return nil
 	}
-	c.begun = time.Now()
-	out := saga.Outcome{Err: errExited}
-	returned := false
-	defer func() {
-		if !returned { // the handler has ended this goroutine, and another takes its place
-			l.judge(ctx, c, out)
-			l.handling.Go(func(work context.Context) error { l.runOneAfterAnother(work, l.next()); return nil })
+	return func(body []byte, codec saga.Codec) (string, error) {
+		var m M
+		if err := codec.Decode(body, &m); err != nil {
+			return "", fmt.Errorf("decode %s: %w", kind, err)
 		}
-	}()
-	out = c.call(limited)
-	returned = true
-	c.took = time.Since(c.begun)
-	l.judge(ctx, c, out)
-}
-
-// call runs the handler with what it needs of its own: others of the same claim run at the same time.
-func (c *claimed) call(ctx context.Context) saga.Outcome {
-	b := c.batch
-	turn := b.lent
-	turn.In = c.delivery
-	own := &Context{ctx: ctx, rt: turn, slot: c.slot}
-	out := own.outcome(c.callHandler(ctx, own))
-	if out.Err == nil {
-		out.Err = b.route(ctx, out.Out)
+		return options.key(m), nil
 	}
-	return out
 }
 
-func (c *claimed) callHandler(ctx context.Context, own *Context) (err error) {
-	defer recovered(&err)
-	defer own.closed.Store(true)
-	b := c.batch
-	call := func(ctx context.Context, d *saga.Delivery) error {
-		own.ctx = ctx
-		return c.consumer.leased(own, d.Body, b.bus.codec)
+const mostKey = 512 // bytes
+
+// checkOrder: in an ordered endpoint every kind has a key, and in no other one has.
+func (h *handlers) checkOrder(o Ordering) {
+	if o > Strict {
+		h.fault("Ordered is %d: want Unordered, Overtaking or Strict", o)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &c.delivery, call)))
-}
-
-// judge turns an outcome into a fate. What ended the handler's context from outside counts before what the
-// handler made of it.
-func (l *leased) judge(ctx context.Context, c *claimed, out saga.Outcome) {
-	cause := context.Cause(ctx)
-	switch {
-	case errors.Is(cause, ErrClaimLost):
-		l.lose(c)
+	if o != Unordered && !h.leased {
+		h.fault("Ordered is for endpoints with Handle: the steps of one saga instance never run at the same time")
 		return
-	case out.Err != nil && errors.Is(cause, ErrCancelled):
-		c.err = out.Err
-		c.callOff(cause.Error())
-	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
-		c.release = true
-	default:
-		// others of the claim are judged at the same time
-		own := batch{Endpoint: l.Endpoint, now: c.batch.now, begun: c.batch.begun}
-		own.decide(&c.message, out)
-		c.failures, c.failure, c.pauses = own.failures, own.failure, own.pausing != nil
 	}
-	l.end(c)
+	for kind, c := range h.consumers {
+		switch {
+		case c.leased == nil:
+		case o != Unordered && c.key == nil:
+			h.fault("%s has no key: an endpoint that is Ordered needs a KeyedBy for every Handle", kind)
+		case o == Unordered && c.key != nil:
+			h.fault("%s has a key and the endpoint no order: set EndpointOptions.Ordered to Overtaking or Strict", kind)
+		}
+	}
+}
+
+// keyOf asks the user's function, which may panic.
+func (m *message) keyOf(codec saga.Codec) (key string, err error) {
+	defer recovered(&err)
+	key, err = m.consumer.key(m.delivery.Body, codec)
+	switch {
+	case err != nil:
+	case key == "" || len(key) > mostKey:
+		err = fmt.Errorf("the key has %d bytes, want 1 to %d", len(key), mostKey)
+	case strings.ToValidUTF8(key, "") != key || strings.ContainsRune(key, 0):
+		err = fmt.Errorf("the key is not UTF-8 text without NUL")
+	}
+	return key, err
 }

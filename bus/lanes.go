@@ -2,218 +2,445 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// lanePlan is what a finish does with the lanes of its messages.
-type lanePlan struct {
-	held    map[string]bool // they are ours, and nobody can change that before our COMMIT
-	parked  map[string]bool // messages are parked in them
-	leave   []string        // nothing waits there
-	giveUp  []string        // something does, and we stop
-	waits   []*claimed      // failed messages that their lanes wait for
-	parks   []*claimed      // what waits behind them, and what we had not begun
-	unsure  []string        // nobody knows what is parked there and what we have: they end with their leases
-	adopt   []string        // lanes whose parked messages are ours now
-	adopted *adoption
+// lanes keeps the messages of one key in their order, in an endpoint that is ordered. What the process has in hand of
+// each lane is a part of claims, whose mutex guards it.
+type lanes struct {
+	*terms
+	claims *claims
+	runner *runner
+
+	// held by a claim in order, a finish or a sweep: each decides about lanes; no extension waits for it
+	deciding sync.Mutex
 }
 
-// guarded tells whether more than its claim gives us the right to end a message: a lane or a slot.
-func (f *finishing) guarded() bool {
-	return f.options.Ordered != Unordered || slices.ContainsFunc(f.claims,
-		func(c *claimed) bool { return c.slot != nil })
+// lane is the right to handle the messages of one key, and what this process has claimed of them.
+type lane struct {
+	running *claimed
+	waiting []*claimed // in order
+	renewed time.Time  // by our clock, before the last statement that is known to have extended the right
 }
 
-// lockRights begins the transaction: until it ends nobody can take our slots, and nobody can enter our lanes or park in
-// them.
-func (f *finishing) lockRights(ctx context.Context) error {
-	if !f.guarded() {
+// all are the messages of the lane that this process has in hand.
+func (n *lane) all() []*claimed {
+	if n == nil {
 		return nil
 	}
-	pipeline := &pgx.Batch{}
-	f.batch.begun = time.Now()
-	f.queueOpen(pipeline)
-	held := f.lockSlots(pipeline)
-	if f.options.Ordered != Unordered {
-		f.lanes.held, f.lanes.parked = map[string]bool{}, map[string]bool{}
-		keys := keysOf(f.claims)
-		pipeline.Queue(f.bus.sql.Get("lock_lanes"), f.queue.id, texts(keys),
-			[16]byte(f.owner)).Query(collectKeys(f.lanes.held))
-		pipeline.Queue(f.bus.sql.Get("parked_in"), f.queue.id, texts(keys)).Query(collectKeys(f.lanes.parked))
+	all := slices.Clone(n.waiting)
+	if n.running != nil {
+		all = append(all, n.running)
 	}
-	if err := f.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("lock lanes and slots: %w", explain(err))
-	}
-	f.slots = held()
-	return nil
+	return all
 }
 
-// queueRights queues what becomes of lanes and slots, before the COMMIT.
-func (f *finishing) queueRights(pipeline *pgx.Batch) {
-	f.queueLanes(pipeline)
-	f.queueSlots(pipeline)
-	f.queueRests(pipeline)
+// begin takes the first message of the lane. The lane waits until that is finished.
+func (n *lane) begin() *claimed {
+	n.running = n.waiting[0]
+	n.waiting = n.waiting[1:]
+	return n.running
+}
+
+// remove forgets a message.
+func (n *lane) remove(m *claimed) {
+	if n.running == m {
+		n.running = nil
+	}
+	n.waiting = slices.DeleteFunc(n.waiting, func(w *claimed) bool { return w == m })
+}
+
+// inOrder compares messages by the order in which they are delivered.
+func inOrder(a, b *claimed) int {
+	if c := a.due.Compare(b.due); c != 0 {
+		return c
+	}
+	return slices.Compare(a.id[:], b.id[:])
 }
 
 // keysOf lists the lanes of messages, in the order in which lanes are locked.
 func keysOf(claims []*claimed) (keys []string) {
-	for _, c := range claims {
-		if c.key != "" {
-			keys = append(keys, c.key)
+	for _, m := range claims {
+		if m.key != "" {
+			keys = append(keys, m.key)
 		}
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// planLanes decides what becomes of each lane when its messages have ended.
-func (f *finishing) planLanes() {
-	if f.options.Ordered == Unordered {
+const adoptAtOnce = 64 // parked messages of one key that come back at a time
+
+// claimInOrder claims up to want messages in one transaction, which the claims of other processes wait for, and parks
+// those whose lanes belong to another process.
+func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
+	l := c.lanes
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	b := &batch{Endpoint: c.ep, begun: time.Now()}
+	defer rollback(ctx, c.ep, conn.Conn())
+	var all []*claimed
+	pipeline := &pgx.Batch{}
+	c.queueOpen(pipeline)
+	l.queueClaimsLock(pipeline)
+	c.queueClaim(pipeline, b, want, &all)
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return got{}, fmt.Errorf("claim: %w", explain(err))
+	}
+	if len(all) == 0 {
+		rollback(ctx, c.ep, conn.Conn())
+		c.ep.wakeForNext(ctx, conn.Conn())
+		return got{}, nil
+	}
+	l.decode(b, all)
+	e, err := l.enter(ctx, conn, all)
+	if errors.Is(err, errLaneLost) {
+		return got{messages: want}, nil // nothing is claimed, and the next claim asks for the lane
+	}
+	if err != nil {
+		return got{}, fmt.Errorf("enter lanes: %w", explain(err))
+	}
+	pipeline = &pgx.Batch{}
+	l.queuePark(pipeline, e.park, c.session(), anyNumber)
+	adopted := l.queueAdoption(pipeline, e.adopt, b.begun)
+	pipeline.Queue("commit")
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return got{}, fmt.Errorf("park messages: %w", explain(err))
+	}
+	l.proceed(append(e.ours, l.adopt(adopted)...))
+	return b.got(all, want), nil
+}
+
+// queueClaimsLock makes the transaction wait until no other one claims, and keeps others from claiming until it ends.
+func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
+	pipeline.Queue(l.ep.bus.sql.Get("lock_claims"), l.ep.queue.id)
+}
+
+// decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
+// order.
+func (l *lanes) decode(b *batch, all []*claimed) {
+	b.prepareTurn(l.runner.work)
+	b.decodeClaimed()
+	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
+		b.fail(&all[n].message, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].kind, errReadExited)))
+	})
+	slices.SortFunc(all, inOrder)
+}
+
+// readKey reads the key of a message that is to be handled.
+func (l *lanes) readKey(b *batch, m *claimed) {
+	if m.fate != left || m.consumer == nil {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := &f.lanes
-	for _, key := range keysOf(f.claims) {
-		n := f.leased.lanes[key]
-		if !p.held[key] || n == nil {
+	begun := time.Now()
+	key, err := m.keyOf(l.ep.bus.codec)
+	if b.readBy(&m.message, begun); m.fate != left {
+		return
+	}
+	if err != nil {
+		b.fail(&m.message, saga.Permanent(fmt.Errorf("key of %s: %w", m.kind, err)))
+		return
+	}
+	m.key = key
+}
+
+// entered is what enter has found out.
+type entered struct {
+	ours  []*claimed // to be handled
+	park  []*claimed // to be parked: another process has the lane, or others are parked in it before them
+	adopt []string   // keys of lanes that are ours now, and in which messages are parked
+}
+
+// enter asks for the lanes that this process does not have. If a lane that it believes to have is lost, it gives up
+// what it has in the lane, and returns errLaneLost.
+func (l *lanes) enter(ctx context.Context, conn *pgxpool.Conn, all []*claimed) (e entered, err error) {
+	heads, joined := map[string]saga.ID{}, l.joined(all)
+	for _, m := range all {
+		if _, known := heads[m.key]; m.key != "" && !known && joined[m.key] == nil {
+			heads[m.key] = m.id
+		}
+	}
+	a, err := l.ask(ctx, conn, heads, slices.Sorted(maps.Keys(joined)), keysOf(all))
+	if err != nil {
+		return e, err
+	}
+	for key := range joined {
+		if !a.live[key] {
+			l.claims.loseLane(key)
+			err = errLaneLost
+		}
+	}
+	for key := range a.granted {
+		if _, parked := a.parked[key]; parked {
+			e.adopt = append(e.adopt, key)
+		}
+	}
+	clearFollowers(all, a.parked)
+	for _, m := range all {
+		m.lane = joined[m.key]
+		_, parked := a.parked[m.key]
+		if m.key == "" || (a.granted[m.key] || a.live[m.key]) && !parked {
+			e.ours = append(e.ours, m)
+		} else {
+			e.park = append(e.park, m)
+		}
+	}
+	return e, err
+}
+
+// errLaneLost: the process stood still, or could not extend its leases, and another process has the lane or may have
+// it.
+var errLaneLost = errors.New("a lane is lost")
+
+// asked is what ask has found out, by key.
+type asked struct {
+	granted map[string]bool      // ours now
+	live    map[string]bool      // ours before, and still
+	parked  map[string]time.Time // the due of the first message that is parked there
+}
+
+// ask enters the lanes of heads. It looks whether the lanes that this process has joined are still ours, and in which
+// of all lanes messages are parked.
+func (l *lanes) ask(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (
+	asked, error,
+) {
+	a := asked{map[string]bool{}, map[string]bool{}, map[string]time.Time{}}
+	sorted := slices.Sorted(maps.Keys(heads))
+	ids := pg.UUIDs()
+	for _, key := range sorted {
+		ids.UUID(heads[key])
+	}
+	sql, queue, owner, session := l.ep.bus.sql, l.ep.queue.id, [16]byte(l.owner), [16]byte(l.session())
+	pipeline := &pgx.Batch{}
+	if len(sorted) > 0 {
+		pipeline.Queue(sql.Get("enter_lanes"), queue, texts(sorted), ids, owner, l.ep.options.Lease.Microseconds(),
+			session).Query(collectKeys(a.granted))
+	}
+	if len(joined) > 0 {
+		pipeline.Queue(sql.Get("live_lanes"), queue, texts(joined), owner).Query(collectKeys(a.live))
+	}
+	pipeline.Queue(sql.Get("parked_in"), queue, texts(all)).Query(collectParked(a.parked))
+	return a, conn.SendBatch(ctx, pipeline).Close()
+}
+
+func texts(all []string) *pg.Array {
+	a := pg.Texts()
+	for _, text := range all {
+		a.Text(text)
+	}
+	return a
+}
+
+func collectKeys(into map[string]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			into[pg.CurrentRow(rows).Text(0)] = true
+		}
+		return rows.Err()
+	}
+}
+
+// collectParked reads the answer to parked_in.
+func collectParked(into map[string]time.Time) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			r := pg.CurrentRow(rows)
+			into[r.Text(0)] = r.Time(1)
+		}
+		return rows.Err()
+	}
+}
+
+// adoption is what is parked in lanes that are ours now, and comes back.
+type adoption struct {
+	batch  *batch
+	claims []*claimed
+}
+
+// queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
+// The adoption has the messages when the pipeline was sent.
+func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
+	a := &adoption{batch: &batch{Endpoint: l.ep, begun: begun}}
+	if o := &l.ep.options; len(keys) > 0 {
+		pipeline.Queue(l.ep.queue.sql("next_parked"), l.ep.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()),
+			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.batch, &a.claims))
+	}
+	return a
+}
+
+// adopt decodes adopted messages. They keep their place in the lane, also if they are decided without a handler.
+func (l *lanes) adopt(a *adoption) []*claimed {
+	if len(a.claims) == 0 {
+		return nil
+	}
+	a.batch.prepareTurn(l.runner.work)
+	a.batch.decodeClaimed()
+	return a.claims
+}
+
+const anyNumber = -1
+
+// queuePark queues the move of messages that a session has claimed to the parked ones. Unless number is anyNumber, the
+// transaction fails if there are not so many.
+func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, number int) {
+	if len(all) == 0 {
+		return
+	}
+	due, id, claim, key := pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Texts()
+	deaths, alone := pg.Ints(), pg.Ints()
+	for _, m := range all {
+		for _, at := range m.rows {
+			due.Time(at)
+			id.UUID(m.id)
+			claim.Int(m.number)
+			key.Text(m.key)
+			deaths.Int(m.death.crashes.deaths)
+			alone.Int(m.death.crashes.alone)
+		}
+	}
+	pipeline.Queue(l.ep.queue.sql("park"), l.ep.queue.id, due, id, claim, key, [16]byte(session), number, deaths, alone)
+}
+
+// queueRevival queues what makes lanes wait for the first message that is parked in them.
+func (l *lanes) queueRevival(pipeline *pgx.Batch, keys []string) {
+	if len(keys) > 0 {
+		pipeline.Queue(l.ep.queue.sql("revive_lanes"), l.ep.queue.id, texts(keys))
+	}
+}
+
+// joined is which of the messages' lanes are ours.
+func (l *lanes) joined(all []*claimed) map[string]*lane {
+	joined := map[string]*lane{}
+	l.claims.mu.Lock()
+	defer l.claims.mu.Unlock()
+	for _, m := range all {
+		if n := l.claims.lanes[m.key]; n != nil {
+			joined[m.key] = n
+		}
+	}
+	return joined
+}
+
+// has reports whether the lane of key is ours.
+func (l *lanes) has(key string) bool {
+	l.claims.mu.Lock()
+	defer l.claims.mu.Unlock()
+	return l.claims.lanes[key] != nil
+}
+
+// keys lists the lanes that are ours.
+func (l *lanes) keys() []string {
+	l.claims.mu.Lock()
+	defer l.claims.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.claims.lanes))
+}
+
+// forget drops lanes that this process has left.
+func (l *lanes) forget(keys []string) {
+	l.claims.mu.Lock()
+	defer l.claims.mu.Unlock()
+	for _, key := range keys {
+		delete(l.claims.lanes, key)
+	}
+}
+
+// proceed puts messages into their lanes, and starts the first of each lane in which none runs. What has no key is
+// finished or started by itself.
+func (l *lanes) proceed(all []*claimed) {
+	loose, keys := l.enqueue(all)
+	l.runner.dispatch(loose)
+	l.startNext(keys)
+}
+
+// enqueue holds messages and puts them into their lanes. It gives up what was claimed for a lane that this process has
+// given up since. It returns the messages without a key, and the lanes to go on in.
+func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
+	c := l.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range all {
+		c.holdOne(m) // before the lanes are looked at: a lane is given up with an older claim of the same message
+		c.clock.note(m.batch.now, m.batch.begun)
+	}
+	for _, m := range all {
+		n := c.lanes[m.key]
+		switch {
+		case m.key == "":
+			loose = append(loose, m)
+			continue
+		case m.lane != nil && n != m.lane:
+			c.loseNow(m)
+			continue
+		case n == nil:
+			n = &lane{renewed: m.batch.begun}
+			c.lanes[m.key] = n
+			c.watch(m)
+		}
+		n.waiting = append(n.waiting, m)
+		keys = append(keys, m.key)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	for _, key := range keys {
+		if n := c.lanes[key]; n != nil { // a lane that was given up in this loop has nothing to sort
+			slices.SortFunc(n.waiting, inOrder)
+		}
+	}
+	return loose, keys
+}
+
+// startNext starts the first message of each of these lanes, unless one is under way there.
+func (l *lanes) startNext(keys []string) {
+	next, suspects := l.takeHeads(keys)
+	l.runner.dispatch(next)
+	if suspects { // the loop that claims is to run them, wherever it waits
+		l.ep.pump.wake()
+		signal(l.claims.room)
+	}
+}
+
+// takeHeads takes the first message of each of these lanes. It quarantines suspected ones, and reports whether there
+// were any. As long as one is quarantined it takes only what needs no handler: the lanes go on when the last one has
+// run.
+func (l *lanes) takeHeads(keys []string) (next []*claimed, suspects bool) {
+	c := l.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	free := make([]*lane, 0, len(keys))
+	for _, key := range keys {
+		n := c.lanes[key]
+		if n == nil || n.running != nil || len(n.waiting) == 0 {
 			continue
 		}
-		remain, failed := f.remaining(key, n)
-		if !f.stopping && slices.ContainsFunc(f.claims, func(c *claimed) bool { return c.key == key && c.release }) {
-			p.parks, remain = append(p.parks, remain...), nil // what was claimed behind it does not go before it
-		}
-		parked := p.parked[key] || slices.ContainsFunc(p.parks, func(c *claimed) bool { return c.key == key })
-		switch {
-		case f.unsure(key):
-			p.unsure = append(p.unsure, key)
-		case failed != nil:
-			failed.inLane = true
-			p.waits = append(p.waits, failed)
-			p.parks = append(p.parks, remain...)
-		case len(remain) > 0:
-		case f.stopping && parked:
-			p.giveUp = append(p.giveUp, key)
-		case parked:
-			p.adopt = append(p.adopt, key)
-		default:
-			p.leave = append(p.leave, key)
+		switch n.waiting[0].judge(c.terms.ep.options.MaxCrashes) {
+		case unsuspected:
+			free = append(free, n)
+		case suspected:
+			if m := n.begin(); c.stopping {
+				next = append(next, m) // nothing runs it any more: it goes back
+			} else {
+				c.quarantined, suspects = append(c.quarantined, m), true
+			}
+		case decided:
+			next = append(next, n.begin())
 		}
 	}
-}
-
-// isStray reports whether c is to be tried again in a lane that this process has given up, and has in the database
-// until its lease ends. Nothing can be said to wait for c there: what was claimed behind it is not known any more. So c
-// stays where it is, and comes back with the lane.
-func (f *finishing) isStray(c *claimed) bool {
-	return f.options.Ordered == Strict && c.key != "" && c.fate == again && !c.release && !f.inLane(c.key)
-}
-
-// strayed reports whether a message is to be written that is a stray.
-func (f *finishing) strayed() bool {
-	for n, c := range f.claims {
-		if f.won[n] && f.isStray(c) {
-			return true
-		}
+	if c.isolating || len(c.quarantined) > 0 {
+		return next, suspects
 	}
-	return false
-}
-
-// unsure reports whether an earlier finish ended a message of the lane, and this process did not hear of it. That
-// finish may also have taken over what was parked there, which is ours now without our knowing it.
-func (f *finishing) unsure(key string) bool {
-	for i, c := range f.claims {
-		if c.key == key && c.tried && !f.won[i] {
-			return true
-		}
+	for _, n := range free {
+		next = append(next, n.begin())
 	}
-	return false
-}
-
-// remaining lists what we still have of a lane after this finish, and the message that it will wait for. What is
-// released is parked again.
-func (f *finishing) remaining(key string, n *lane) (remain []*claimed, failed *claimed) {
-	for i, c := range f.claims {
-		switch {
-		case c.key != key || !f.won[i]:
-		case c.release:
-			f.lanes.parks = append(f.lanes.parks, c)
-		case c.fate == again && f.options.Ordered == Strict:
-			failed = c
-		}
-	}
-	for _, c := range n.waiting {
-		if !slices.Contains(f.claims, c) {
-			remain = append(remain, c)
-		}
-	}
-	if n.running != nil && !slices.Contains(f.claims, n.running) {
-		remain = append(remain, n.running)
-	}
-	return remain, failed
-}
-
-func (f *finishing) queueLanes(pipeline *pgx.Batch) {
-	p := &f.lanes
-	owner := [16]byte(f.owner)
-	f.queueWaits(pipeline)
-	f.queuePark(pipeline, p.parks, f.session(), anyNumber)
-	if p.adopted = f.queueAdoption(pipeline, p.adopt, f.batch.begun); len(p.adopt) > 0 {
-		pipeline.Queue(f.bus.sql.Get("keep_lanes"), f.queue.id, texts(p.adopt), owner, f.options.Lease.Microseconds())
-	}
-	if len(p.leave) > 0 {
-		pipeline.Queue(f.bus.sql.Get("leave_lanes"), f.queue.id, texts(p.leave), owner)
-	}
-	f.queueRevival(pipeline, p.giveUp)
-}
-
-// queueWaits queues failed messages whose lanes wait for them.
-func (f *finishing) queueWaits(pipeline *pgx.Batch) {
-	rows, turn, key := newBackRows(), pg.Timestamps(), pg.Texts()
-	for _, c := range f.lanes.waits {
-		rows.add(&c.message)
-		turn.Time(c.due)
-		key.Text(c.key)
-		f.batch.noteWake(f.queue, f.batch.clock().Add(c.delay))
-	}
-	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(f.queue.sql("wait_in_lanes"), f.queue.id, r.delay, r.id, r.sent, r.first, r.attempt, r.conflict,
-			r.kind, r.header, r.body, turn, key)
-	}
-}
-
-// settleLanes goes on in the lanes that are still ours, after the COMMIT.
-func (l *leased) settleLanes(f *finishing) {
-	if l.options.Ordered == Unordered {
-		return
-	}
-	p := &f.lanes
-	for _, c := range p.parks {
-		l.letGo(c)
-	}
-	l.mu.Lock()
-	for _, key := range slices.Concat(p.leave, p.giveUp, keysOf(p.waits)) {
-		delete(l.lanes, key)
-	}
-	l.mu.Unlock()
-	for _, key := range p.unsure {
-		l.loseLane(key)
-	}
-	if p.adopted != nil {
-		l.proceed(l.adopt(p.adopted))
-	}
-	ours := make([]string, 0, len(p.held))
-	for _, key := range keysOf(f.claims) {
-		if p.held[key] {
-			ours = append(ours, key)
-		} else {
-			l.loseLane(key)
-		}
-	}
-	l.startNext(ours)
+	return next, suspects
 }

@@ -13,12 +13,13 @@ func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	var told []Event
 	b := &Bus{log: slog.New(slog.DiscardHandler), events: func(e Event) { told = append(told, e) }}
 	e := &Endpoint{bus: b, name: "calls", options: EndpointOptions{Lease: time.Second}}
-	l := &leased{Endpoint: e, held: map[*claimed]struct{}{}, room: make(chan struct{}, 1)}
-	c := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}
-	l.held[c] = struct{}{}
-	l.handle(t.Context(), c)
-	l.tell()
-	if len(l.held) != 0 || len(told) != 1 {
-		t.Errorf("%d claims are held, and %v was told", len(l.held), told)
+	terms := &terms{ep: e}
+	c := &claims{terms: terms, held: map[*claimed]struct{}{}, room: make(chan struct{}, 1)}
+	m := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}
+	c.held[m] = struct{}{}
+	(&runner{terms: terms, claims: c}).handle(t.Context(), m)
+	c.logLost()
+	if len(c.held) != 0 || len(told) != 1 {
+		t.Errorf("%d claims are held, and %v was told", len(c.held), told)
 	}
 }

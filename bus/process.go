@@ -173,13 +173,18 @@ func (b *batch) nothingToWrite() bool {
 // abandon ends the transaction without effect. A connection that is gone has done that by itself.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.leaveLedger(ctx)
-	if b.conn.IsClosed() || b.conn.PgConn().TxStatus() == 'I' {
+	rollback(ctx, b.Endpoint, b.conn)
+}
+
+// rollback ends the transaction of conn, if it has one open.
+func rollback(ctx context.Context, e *Endpoint, conn *pgx.Conn) {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := b.conn.Exec(ctx, "rollback"); err != nil {
-		b.bus.log.Debug("edda: rollback", "endpoint", b.name, "error", err)
+	if _, err := conn.Exec(ctx, "rollback"); err != nil {
+		e.bus.log.Debug("edda: rollback", "endpoint", e.name, "error", err)
 	}
 }
 

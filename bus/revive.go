@@ -14,29 +14,35 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// sweeper revives the lanes of processes that are gone.
+//
 // A process that dies, or stands still for longer than its leases, leaves lanes behind, and messages that it has
 // claimed in them. These are due when its leases end, behind everything that was due before: their followers are
-// claimed first. So a lane of a dead process is not entered, it is revived. What the process had claimed in it is
-// parked, where the followers are, in the order of their turns; the first of all goes back to its turn at the head of
-// the queue, and the lane waits for it as it waits for the retry of a message that failed. From there everything goes
-// its usual way. Each process looks for such lanes once a poll.
+// claimed first. So no process enters a lane whose owner is dead. It revives the lane instead. It parks what the owner
+// had claimed in the lane, where the followers are, in order. It puts the first of all back to its place in the queue,
+// and the lane waits for it, as a lane waits for the retry of a message that failed. From there everything goes its
+// usual way. Each process looks for such lanes once a poll.
+type sweeper struct {
+	*lanes
+	conn *pgxpool.Conn
+}
 
 const (
 	sweepWindow = 1000 // lanes that are looked at together
 	mostWindows = 100  // in one sweep
 )
 
-// sweepLanes revives lanes, also those that nobody asks for: no new message of their key may ever come.
-func (l *leased) sweepLanes(ctx context.Context) error {
-	for run.Sleep(ctx, run.Jitter(min(l.options.Poll, l.options.Lease/beatsPerLease))) == nil {
+// sweep revives lanes until ctx ends, also those that nobody asks for: there may never be a new message of their key.
+func (l *lanes) sweep(ctx context.Context) error {
+	for run.Sleep(ctx, run.Jitter(min(l.ep.options.Poll, l.ep.options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			l.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.name, "error", err)
+			l.ep.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.ep.name, "error", err)
 		}
 	}
 	return nil
 }
 
-func (l *leased) sweepOnce(ctx context.Context) error {
+func (l *lanes) sweepOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	conn, err := l.pool.Acquire(ctx)
@@ -44,11 +50,12 @@ func (l *leased) sweepOnce(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
+	s := sweeper{l, conn}
 	after := ""
 	for range mostWindows {
-		stale, last, err := l.staleLanes(ctx, conn, after)
+		stale, last, err := s.stale(ctx, after)
 		if err == nil {
-			err = l.reviveLanes(ctx, conn, stale)
+			err = s.revive(ctx, stale)
 		}
 		if err != nil || last == "" {
 			return err
@@ -58,14 +65,12 @@ func (l *leased) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// staleLanes looks at a window of lanes, with no lock. It returns where the next window begins, "" after the last one.
-func (l *leased) staleLanes(ctx context.Context, conn *pgxpool.Conn, after string) (stale []string, last string,
-	err error) {
-	b := &batch{Endpoint: l.Endpoint, conn: conn.Conn()}
-	defer b.abandon(ctx)
+// stale looks at a window of lanes, without a lock. It returns where the next window begins, "" after the last one.
+func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last string, err error) {
+	defer rollback(ctx, s.ep, s.conn.Conn())
 	pipeline := &pgx.Batch{}
-	l.queueOpen(pipeline)
-	pipeline.Queue(l.queue.sql("stale_lanes"), l.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
+	s.queueOpen(pipeline)
+	pipeline.Queue(s.ep.queue.sql("stale_lanes"), s.ep.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			if r.Bool(1) {
@@ -78,47 +83,46 @@ func (l *leased) staleLanes(ctx context.Context, conn *pgxpool.Conn, after strin
 		return rows.Err()
 	})
 	pipeline.Queue("commit")
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, "", fmt.Errorf("look for lanes of dead processes: %w", explain(err))
 	}
 	return stale, last, nil
 }
 
-// reviveLanes revives those of the lanes whose owners are gone.
-func (l *leased) reviveLanes(ctx context.Context, conn *pgxpool.Conn, keys []string) error {
+// revive revives those of the lanes whose owners are gone.
+func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	l.rows.Lock()
-	defer l.rows.Unlock()
-	keys = slices.DeleteFunc(slices.Sorted(slices.Values(keys)), l.inLane) // what we still have, we give up ourselves
+	s.deciding.Lock()
+	defer s.deciding.Unlock()
+	keys = slices.DeleteFunc(slices.Sorted(slices.Values(keys)), s.has) // what we still have, we give up ourselves
 	if len(keys) == 0 {
 		return nil
 	}
-	b := &batch{Endpoint: l.Endpoint, conn: conn.Conn()}
-	defer b.abandon(ctx)
-	dead, err := l.lockDead(ctx, conn, keys)
+	defer rollback(ctx, s.ep, s.conn.Conn())
+	dead, err := s.lockDead(ctx, keys)
 	if err != nil || len(dead.keys) == 0 {
 		return err
 	}
-	claims, err := l.inDeadHands(ctx, conn, b, dead)
+	claims, err := s.inDeadHands(ctx, dead)
 	if err != nil {
 		return err
 	}
 	pipeline := &pgx.Batch{}
 	for session, some := range claims {
-		l.queuePark(pipeline, some, session, len(some))
+		s.queuePark(pipeline, some, session, len(some))
 	}
-	l.queueRevival(pipeline, slices.Sorted(maps.Keys(dead.keys)))
+	s.queueRevival(pipeline, slices.Sorted(maps.Keys(dead.keys)))
 	pipeline.Queue("commit")
-	err = conn.SendBatch(ctx, pipeline).Close()
+	err = s.conn.SendBatch(ctx, pipeline).Close()
 	if pg.ClassOf(err) == pg.GuardFailed {
-		return nil // its owner is not dead, and extends its claims at this moment: the next sweep will see
+		return nil // the owner is not dead, and extends its claims at this moment: the next sweep will see
 	}
 	if err != nil {
 		return fmt.Errorf("revive lanes: %w", explain(err))
 	}
-	l.pump.wake()
+	s.ep.pump.wake()
 	return nil
 }
 
@@ -129,13 +133,13 @@ type orphans struct {
 }
 
 // lockDead begins a transaction in which nobody else claims, and locks the lanes.
-func (l *leased) lockDead(ctx context.Context, conn *pgxpool.Conn, keys []string) (orphans, error) {
+func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) {
 	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]time.Time{}}
 	pipeline := &pgx.Batch{}
-	l.queueOpen(pipeline)
-	l.queueClaimsLock(pipeline)
-	pipeline.Queue(l.bus.sql.Get("await_lanes"), l.queue.id, texts(keys))
-	pipeline.Queue(l.queue.sql("dead_lanes"), l.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
+	s.queueOpen(pipeline)
+	s.queueClaimsLock(pipeline)
+	pipeline.Queue(s.ep.bus.sql.Get("await_lanes"), s.ep.queue.id, texts(keys))
+	pipeline.Queue(s.ep.queue.sql("dead_lanes"), s.ep.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			d.keys[r.Text(0)] = true
@@ -149,50 +153,40 @@ func (l *leased) lockDead(ctx context.Context, conn *pgxpool.Conn, keys []string
 		}
 		return rows.Err()
 	})
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return d, fmt.Errorf("lock lanes of dead processes: %w", explain(err))
 	}
 	return d, nil
 }
 
 // inDeadHands reads what the sessions have claimed in dead lanes, by session. What has no key comes back by itself.
-func (l *leased) inDeadHands(ctx context.Context, conn *pgxpool.Conn, b *batch, d orphans) (map[saga.ID][]*claimed,
-	error) {
+func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*claimed, error) {
 	if len(d.sessions) == 0 {
 		return nil, nil
 	}
 	session, since := pg.UUIDs(), pg.Timestamps()
 	for id, first := range d.sessions {
 		session.UUID(id)
-		since.Time(first.Add(-l.options.Lease))
+		since.Time(first.Add(-s.ep.options.Lease))
 	}
 	pipeline := &pgx.Batch{}
+	b := &batch{Endpoint: s.ep}
 	var claims []*claimed
 	parked := map[string]time.Time{}
-	pipeline.Queue(l.bus.sql.Get("parked_in"), l.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).Query(
-		collectTurns(parked))
-	pipeline.Queue(l.queue.sql("in_dead_hands"), session, since, l.options.Lease.Microseconds(), [16]byte(l.session()),
-		l.bus.session.trusts()).Query(func(rows pgx.Rows) error {
-		claims = collectClaims(rows, b)
-		return rows.Err()
-	})
-	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	pipeline.Queue(s.ep.bus.sql.Get("parked_in"), s.ep.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).
+		Query(collectParked(parked))
+	pipeline.Queue(s.ep.queue.sql("in_dead_hands"), session, since, s.ep.options.Lease.Microseconds(),
+		[16]byte(s.session()), s.ep.bus.session.trusts()).Query(readClaims(b, &claims))
+	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("look for what dead processes have claimed: %w", explain(err))
 	}
-	l.decodeInOrder(b, claims)
-	acquitFollowers(claims, parked)
+	s.decode(b, claims)
+	clearFollowers(claims, parked)
 	found := map[saga.ID][]*claimed{}
-	for _, c := range claims {
-		if d.keys[c.key] {
-			found[c.before] = append(found[c.before], c)
+	for _, m := range claims {
+		if d.keys[m.key] {
+			found[m.death.session] = append(found[m.death.session], m)
 		}
 	}
 	return found, nil
-}
-
-// queueRevival queues what makes lanes wait for the first message that is parked in them.
-func (l *leased) queueRevival(pipeline *pgx.Batch, keys []string) {
-	if len(keys) > 0 {
-		pipeline.Queue(l.queue.sql("revive_lanes"), l.queue.id, texts(keys))
-	}
 }

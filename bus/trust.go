@@ -1,113 +1,156 @@
 package bus
 
 import (
-	"context"
+	"fmt"
+	"os"
+	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-// A process believes in a claim for nine tenths of a lease, counted from before the last statement that is known to
-// have extended it. Then it gives the claim up, and the handler's context ends, before the database gives the message
-// to anybody else. That needs neither the database nor a lock that somebody holds who waits for the database: what
-// keeps a process from extending its leases must not keep it from giving them up.
+// A process trusts a claim for nine tenths of a lease, counted from before the last statement that is known to have
+// extended it. Then it gives the claim up and cancels the handler, before the database gives the message to another
+// process. For that it needs neither the database nor a lock whose holder waits for the database: what keeps a process
+// from extending its leases must not keep it from giving them up.
 
-const trustMargin = 10 // a lease is trusted for all but this part of it
+const (
+	trustMargin   = 10 // a lease is trusted for all but this part of it
+	beatsPerLease = 3  // extensions
+)
 
-// trustedFor is how long a claim is believed in after the last extension.
-func (l *leased) trustedFor() time.Duration { return l.options.Lease - l.options.Lease/trustMargin }
+// terms is what all parts of one Run of a leased endpoint share. It does not change while Run runs.
+type terms struct {
+	ep    *Endpoint
+	pool  *pg.Pool
+	owner saga.ID // of this Run, in lanes and slots; rows of the queue name the session
+	bound string  // somewhat less than patience, as Postgres reads it: its error comes before the end of a context
+}
+
+func newTerms(e *Endpoint, pool *pg.Pool) *terms {
+	t := &terms{ep: e, pool: pool, owner: newID()}
+	t.bound = fmt.Sprint((t.patience() * 3 / 4).Milliseconds(), " ms")
+	return t
+}
+
+// trustedFor is how long a claim is trusted after the last extension.
+func (t *terms) trustedFor() time.Duration {
+	lease := t.ep.options.Lease
+	return lease - lease/trustMargin
+}
 
 // patience bounds what a transaction of this endpoint waits for: a lock, or the next statement of a process that stands
-// still. Leases are extended as often, so nobody else's lease ends for it.
-func (l *leased) patience() time.Duration { return min(commitTimeout, l.options.Lease/beatsPerLease) }
+// still. Leases are extended as often, so no lease of another process ends because of it.
+func (t *terms) patience() time.Duration { return min(commitTimeout, t.ep.options.Lease/beatsPerLease) }
 
 // queueOpen begins a transaction that keeps others waiting for no longer than patience.
-func (l *leased) queueOpen(pipeline *pgx.Batch) {
+func (t *terms) queueOpen(pipeline *pgx.Batch) {
 	pipeline.Queue(begin)
-	pipeline.Queue(l.bus.sql.Get("open_leased"), l.bound)
+	pipeline.Queue(t.ep.bus.sql.Get("open_leased"), t.bound)
 }
 
-// trusted is until when the claim is surely ours, and its lane with it: the database counts from a later moment than we
-// do. The caller holds mu.
-func (l *leased) trusted(c *claimed) time.Time { return l.sure(c).Add(l.trustedFor()) }
+// session is the owner of claims. It lets others find out whether the process that had one has died.
+func (t *terms) session() saga.ID { return t.ep.bus.session.id }
 
-// sure is the moment before the last statement that extended both the claim and its lane. The caller holds mu.
-func (l *leased) sure(c *claimed) time.Time {
-	if n := l.lanes[c.key]; n != nil && n.renewed.Before(c.renewed) {
-		return n.renewed
-	}
-	return c.renewed
+// holder names this Run in the slots of limits.
+func (t *terms) holder() string { return t.owner.String() }
+
+// process names this process in the attempts of runs.
+func (t *terms) process() string { return fmt.Sprintf("%s/%d", t.ep.bus.session.host, os.Getpid()) }
+
+// ordered reports whether messages of one key are handled one after another.
+func (t *terms) ordered() bool { return t.ep.options.Ordered != Unordered }
+
+// dbClock is the database's clock, as its last answer showed it.
+type dbClock struct {
+	mu           sync.Mutex // guards the rest
+	theirs, ours time.Time  // what it showed to a statement that was sent at a moment of ours
 }
 
-// distrustAll gives up what this process cannot be sure of any more, until all is finished.
-func (l *leased) distrustAll(context.Context) error {
+// note takes over what a statement that was sent at ours has read.
+func (c *dbClock) note(theirs, ours time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.theirs, c.ours = theirs, ours
+}
+
+// at is an upper bound of the database's clock at a moment of ours.
+func (c *dbClock) at(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.theirs.Add(now.Sub(c.ours))
+}
+
+// distrust gives up claims that this process cannot be sure of any more, until finished is closed.
+func distrust(c *claims, finished <-chan struct{}) {
 	for {
-		timer := time.NewTimer(time.Until(l.distrust(time.Now())))
+		timer := time.NewTimer(time.Until(c.expire(time.Now())))
 		select {
-		case <-l.finished:
+		case <-finished:
 			timer.Stop()
-			return nil
-		case <-l.sooner:
+			return
+		case <-c.sooner:
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
 
-// distrust gives up the claims whose lease may be over at now, and returns when to look again. A message that a finish
+// expire gives up the claims whose lease may be over at now, and returns when to look again. A message that a finish
 // has in hand stays: its handler has returned, and the database knows whether the claim stands.
-func (l *leased) distrust(now time.Time) (next time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watched = now.Add(l.trustedFor())
-	for c := range l.held {
-		if c.moving {
+func (c *claims) expire(now time.Time) (next time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = now.Add(c.terms.trustedFor())
+	for m := range c.held {
+		if m.moving {
 			continue
 		}
-		if until := l.trusted(c); !now.Before(until) {
-			l.loseNow(c)
-		} else if until.Before(l.watched) {
-			l.watched = until
+		if until := c.trusted(m); !now.Before(until) {
+			c.loseNow(m)
+		} else if until.Before(c.watched) {
+			c.watched = until
 		}
 	}
-	return l.watched
+	return c.watched
 }
 
-// watch has distrust look earlier, when c cannot be trusted for as long as it wants to wait. The caller holds mu.
-func (l *leased) watch(c *claimed) {
-	if _, ours := l.held[c]; ours && l.trusted(c).Before(l.watched) {
-		signal(l.sooner)
+// watch makes distrust look earlier, if m cannot be trusted for as long as distrust wants to wait. The caller holds mu.
+func (c *claims) watch(m *claimed) {
+	if _, ours := c.held[m]; ours && c.trusted(m).Before(c.watched) {
+		signal(c.sooner)
 	}
 }
 
-// keepStill keeps extensions away from the rows of claims until release is called, and waits for the one that is on its
-// way. So a statement finds a row where its claim says.
-func (l *leased) keepStill(claims []*claimed) (release func()) {
-	l.extending.Lock()
-	defer l.extending.Unlock()
-	l.setMoving(claims, true)
-	return func() { l.setMoving(claims, false) }
-}
+// trusted is until when the claim and its lane are certainly ours: the database counts from a later moment than we do.
+// The caller holds mu.
+func (c *claims) trusted(m *claimed) time.Time { return c.sure(m).Add(c.terms.trustedFor()) }
 
-func (l *leased) setMoving(claims []*claimed, moving bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range claims {
-		if c.moving = moving; !moving {
-			l.watch(c)
-		}
+// sure is the moment before the last statement that extended both the claim and its lane. The caller holds mu.
+func (c *claims) sure(m *claimed) time.Time {
+	if n := c.lanes[m.key]; n != nil && n.renewed.Before(m.renewed) {
+		return n.renewed
 	}
+	return m.renewed
 }
 
-// tellAll tells of claims that were lost, until Run ends. Nothing else waits for it: it calls users' functions.
-func (l *leased) tellAll(ctx context.Context) error {
-	for {
-		select {
-		case <-l.losses:
-			l.tell()
-		case <-ctx.Done():
-			l.tell()
-			return nil
+// keepStill keeps extensions away from the rows of these claims until release is called, and waits for the extension
+// that is on its way. So a statement finds a row where its claim says.
+func (c *claims) keepStill(all []*claimed) (release func()) {
+	c.still.Lock()
+	defer c.still.Unlock()
+	c.setMoving(all, true)
+	return func() { c.setMoving(all, false) }
+}
+
+func (c *claims) setMoving(all []*claimed, moving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range all {
+		if m.moving = moving; !moving {
+			c.watch(m)
 		}
 	}
 }

@@ -1,0 +1,233 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// finishing is one transaction of the finisher.
+type finishing struct {
+	*terms
+	held   *claims
+	lanes  *lanes
+	claims []*claimed
+	won    []bool // by place in claims: the claim stood
+	batch  *batch // of those that won
+	writes bool   // more than deletions is to be written
+	sent   bool   // the COMMIT was, so that an error leaves its outcome unknown
+	plan   lanePlan
+	slots  map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
+	freed  *limit.Released
+}
+
+func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
+	t := &finishing{terms: f.terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
+	t.batch = &batch{Endpoint: f.ep, conn: conn, ended: true}
+	t.writes = t.guarded()
+	t.batch.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
+	for _, m := range claims {
+		t.batch.failures += m.failed.failures
+		if m.failed.last != nil {
+			t.batch.failure = m.failed.last
+		}
+		if m.failed.pauses {
+			t.batch.pausing = &m.message
+		}
+		t.batch.fired = t.batch.fired || m.fired
+		t.writes = t.writes || m.fired || !m.release && (m.fate != done || len(m.out) > 0)
+	}
+	return t
+}
+
+// commit is the transaction.
+func (t *finishing) commit(ctx context.Context) error {
+	if err := t.recheck(ctx); err != nil {
+		return err
+	}
+	if err := t.lockRights(ctx); err != nil {
+		return err
+	}
+	t.sent = !t.writes
+	if err := t.end(ctx); err != nil || !t.writes {
+		return err
+	}
+	t.planLanes()
+	if t.strayed() {
+		return errLaneLost // this process has lost the lane since end looked, and the next try knows
+	}
+	t.batch.also = t.queueRights
+	t.sent = !t.batch.rehearses
+	if err := t.batch.saveInstances(ctx); err != nil { // there are none; but handlers may have given ids
+		return err
+	}
+	return t.batch.write(ctx)
+}
+
+// recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
+// any more, because a queue was dropped since the handler ended.
+func (t *finishing) recheck(ctx context.Context) error {
+	known, err := t.ep.bus.routes.get(ctx, t.batch.conn)
+	if err != nil {
+		return err
+	}
+	for _, m := range t.claims {
+		if err := t.ep.memory.verdict(m.id); err != nil && m.fate == done {
+			m.batch.fail(&m.message, err)
+			t.writes = true
+		}
+		for n := range m.out {
+			out := &m.out[n]
+			if out.Info.Intent == saga.Event && out.To == "" {
+				continue
+			}
+			if _, err := t.batch.queuesFor(known, out, false); err != nil {
+				m.batch.fail(&m.message, err)
+				t.writes = true
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// guarded reports whether more than its claim gives this process the right to end a message: a lane or a slot.
+func (t *finishing) guarded() bool {
+	return t.ordered() || slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.slot != nil })
+}
+
+// lockRights begins the transaction. Until it ends, nobody can take our slots, enter our lanes or park in them.
+func (t *finishing) lockRights(ctx context.Context) error {
+	if !t.guarded() {
+		return nil
+	}
+	pipeline := &pgx.Batch{}
+	t.batch.begun = time.Now()
+	t.queueOpen(pipeline)
+	held := t.lockSlots(pipeline)
+	t.lockLanes(pipeline)
+	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("lock lanes and slots: %w", explain(err))
+	}
+	t.slots = held()
+	return nil
+}
+
+// end deletes what is finished and puts back what is released, where the claims stand.
+func (t *finishing) end(ctx context.Context) error {
+	pipeline := &pgx.Batch{}
+	if !t.guarded() {
+		t.batch.begun = time.Now()
+		t.queueOpen(pipeline)
+	}
+	t.queueEnds(pipeline)
+	settleRuns := t.queueRunCheck(pipeline)
+	if !t.writes {
+		pipeline.Queue("commit")
+	}
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("finish: %w", explain(err))
+	}
+	settleRuns()
+	for n, m := range t.claims {
+		if t.won[n] && !m.release {
+			t.batch.messages = append(t.batch.messages, &m.message)
+		}
+	}
+	return nil
+}
+
+// queueEnds queues the deletion of what is finished, and the release of what goes back.
+func (t *finishing) queueEnds(pipeline *pgx.Batch) {
+	var deleted, released []*claimed
+	var deletedAt, releasedAt []int
+	for n, m := range t.claims {
+		switch {
+		case m.key != "" && !t.plan.held[m.key] || m.slot != nil && !t.slots[*m.slot]: // it is lost with its right
+		case t.isStray(m):
+		case m.release && m.key != "": // it is parked again, see planLanes
+			t.won[n] = true
+		case m.release:
+			released, releasedAt = append(released, m), append(releasedAt, n)
+		default:
+			deleted, deletedAt = append(deleted, m), append(deletedAt, n)
+		}
+	}
+	owner := [16]byte(t.session())
+	if len(deleted) > 0 {
+		p := placesOf(deleted)
+		pipeline.Queue(t.ep.queue.sql("finish"), p.due, p.id, p.number, p.place, owner).Query(t.collect(deletedAt))
+	}
+	if len(released) > 0 {
+		p := placesOf(released)
+		pipeline.Queue(t.ep.queue.sql("release"), p.due, p.id, p.number, p.place, owner).Query(t.collect(releasedAt))
+	}
+}
+
+// collect notes the places of the claims that stood. A message whose handler failed before it heard of a cancel is not
+// tried again: its row would be a new one, which nobody knows to be cancelled.
+func (t *finishing) collect(at []int) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			r := pg.CurrentRow(rows)
+			n := at[r.Int(0)]
+			t.won[n] = true
+			t.batch.now = r.Time(1)
+			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == again || m.fate == dead) {
+				m.callOff(cancelReason(r.Text(2)))
+			}
+		}
+		return rows.Err()
+	}
+}
+
+// queueRunCheck queues the check of runs, as a batch does. It asks about every claim, because it is not known yet which
+// of them stand. One that does not stand decides nothing: another claim of the same message may stand in the same
+// finish.
+func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
+	if !t.batch.fired {
+		return func() {}
+	}
+	messages := make([]*message, len(t.claims))
+	for n, m := range t.claims {
+		messages[n] = &m.message
+	}
+	lost := func(m *message) bool { return !t.won[slices.Index(messages, m)] }
+	return t.ep.bus.queueRunCheck(pipeline, messages, lost)
+}
+
+// queueRights queues what becomes of lanes, slots and runs, before the COMMIT.
+func (t *finishing) queueRights(pipeline *pgx.Batch) {
+	t.queueLanes(pipeline)
+	t.queueSlots(pipeline)
+	t.queueRests(pipeline)
+}
+
+// queueRests ends the heartbeats of runs whose messages go back to their queue.
+func (t *finishing) queueRests(pipeline *pgx.Batch) {
+	var a attempts
+	for n, m := range t.claims {
+		if t.won[n] && m.run != nil && (m.release || m.fate == again) {
+			a.add(m.run)
+		}
+	}
+	if a.len() > 0 {
+		pipeline.Queue(t.ep.bus.runs.Get("run_rest"), a.runs, a.attempts)
+	}
+}
+
+// wakeReleased wakes other processes if messages went back to the queue.
+func (t *finishing) wakeReleased() {
+	if slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.release }) {
+		t.batch.noteWake(t.ep.queue, time.Time{})
+	}
+}

@@ -1,0 +1,167 @@
+package bus
+
+import (
+	"slices"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// lanePlan is what a finish does with the lanes of its messages.
+type lanePlan struct {
+	held    map[string]bool // they are ours, and nobody can change that before our COMMIT
+	parked  map[string]bool // messages are parked in them
+	leave   []string        // nothing waits there
+	giveUp  []string        // something does, and this process stops
+	waits   []*claimed      // failed messages that their lanes wait for
+	parks   []*claimed      // what waits behind them, and what has not begun
+	unsure  []string        // what is parked there and what is in hand is not known: they end with their leases
+	adopt   []string        // lanes whose parked messages are ours now
+	adopted *adoption
+}
+
+// lockLanes queues the statements that lock the lanes, and look whether messages are parked there.
+func (t *finishing) lockLanes(pipeline *pgx.Batch) {
+	if !t.ordered() {
+		return
+	}
+	sql, queue, keys := t.ep.bus.sql, t.ep.queue.id, keysOf(t.claims)
+	t.plan.held, t.plan.parked = map[string]bool{}, map[string]bool{}
+	pipeline.Queue(sql.Get("lock_lanes"), queue, texts(keys), [16]byte(t.owner)).Query(collectKeys(t.plan.held))
+	pipeline.Queue(sql.Get("parked_in"), queue, texts(keys)).Query(collectKeys(t.plan.parked))
+}
+
+// planLanes decides what becomes of each lane when its messages have ended.
+func (t *finishing) planLanes() {
+	if !t.ordered() {
+		return
+	}
+	t.held.mu.Lock()
+	defer t.held.mu.Unlock()
+	p, stopping := &t.plan, t.held.stopping
+	for _, key := range keysOf(t.claims) {
+		n := t.held.lanes[key]
+		if !p.held[key] || n == nil {
+			continue
+		}
+		remain, failed := t.remaining(key, n)
+		if !stopping && slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.key == key && m.release }) {
+			p.parks, remain = append(p.parks, remain...), nil // what was claimed behind it must not go before it
+		}
+		parked := p.parked[key] || slices.ContainsFunc(p.parks, func(m *claimed) bool { return m.key == key })
+		switch {
+		case t.unsure(key):
+			p.unsure = append(p.unsure, key)
+		case failed != nil:
+			failed.inLane = true
+			p.waits = append(p.waits, failed)
+			p.parks = append(p.parks, remain...)
+		case len(remain) > 0:
+		case stopping && parked:
+			p.giveUp = append(p.giveUp, key)
+		case parked:
+			p.adopt = append(p.adopt, key)
+		default:
+			p.leave = append(p.leave, key)
+		}
+	}
+}
+
+// isStray reports whether m is to be tried again in a lane that this process has given up, but has in the database
+// until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
+// stays where it is, and comes back with the lane.
+func (t *finishing) isStray(m *claimed) bool {
+	return t.ep.options.Ordered == Strict && m.key != "" && m.fate == again && !m.release && !t.lanes.has(m.key)
+}
+
+// strayed reports whether a stray message is to be written.
+func (t *finishing) strayed() bool {
+	for n, m := range t.claims {
+		if t.won[n] && t.isStray(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsure reports whether an earlier finish of unknown outcome has ended a message of the lane. That finish may also
+// have adopted what was parked there, which would then be ours without this process knowing it.
+func (t *finishing) unsure(key string) bool {
+	for n, m := range t.claims {
+		if m.key == key && m.trouble.sent && !t.won[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// remaining lists what this process still has of a lane after this finish, and the message that the lane will wait for.
+// What is released is parked again. The caller holds the mutex of claims.
+func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *claimed) {
+	for i, m := range t.claims {
+		switch {
+		case m.key != key || !t.won[i]:
+		case m.release:
+			t.plan.parks = append(t.plan.parks, m)
+		case m.fate == again && t.ep.options.Ordered == Strict:
+			failed = m
+		}
+	}
+	remain = slices.DeleteFunc(n.all(), func(m *claimed) bool { return slices.Contains(t.claims, m) })
+	return remain, failed
+}
+
+func (t *finishing) queueLanes(pipeline *pgx.Batch) {
+	p, sql, queue, owner := &t.plan, t.ep.bus.sql, t.ep.queue.id, [16]byte(t.owner)
+	t.queueWaits(pipeline)
+	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
+	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.batch.begun); len(p.adopt) > 0 {
+		pipeline.Queue(sql.Get("keep_lanes"), queue, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
+	}
+	if len(p.leave) > 0 {
+		pipeline.Queue(sql.Get("leave_lanes"), queue, texts(p.leave), owner)
+	}
+	t.lanes.queueRevival(pipeline, p.giveUp)
+}
+
+// queueWaits queues failed messages that their lanes wait for.
+func (t *finishing) queueWaits(pipeline *pgx.Batch) {
+	rows, due, key := newBackRows(), pg.Timestamps(), pg.Texts()
+	for _, m := range t.plan.waits {
+		rows.add(&m.message)
+		due.Time(m.due)
+		key.Text(m.key)
+		t.batch.noteWake(t.ep.queue, t.batch.clock().Add(m.delay))
+	}
+	if r := rows; r.id.Len() > 0 {
+		pipeline.Queue(t.ep.queue.sql("wait_in_lanes"), t.ep.queue.id, r.delay, r.id, r.sent, r.first, r.attempt,
+			r.conflict, r.kind, r.header, r.body, due, key)
+	}
+}
+
+// concludeLanes goes on in the lanes that are still ours, after the COMMIT.
+func (t *finishing) concludeLanes() {
+	if !t.ordered() {
+		return
+	}
+	p := &t.plan
+	for _, m := range p.parks {
+		t.held.letGo(m)
+	}
+	t.lanes.forget(slices.Concat(p.leave, p.giveUp, keysOf(p.waits)))
+	for _, key := range p.unsure {
+		t.held.loseLane(key)
+	}
+	if p.adopted != nil {
+		t.lanes.proceed(t.lanes.adopt(p.adopted))
+	}
+	ours := make([]string, 0, len(p.held))
+	for _, key := range keysOf(t.claims) {
+		if p.held[key] {
+			ours = append(ours, key)
+		} else {
+			t.held.loseLane(key)
+		}
+	}
+	t.lanes.startNext(ours)
+}

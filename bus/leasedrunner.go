@@ -1,0 +1,235 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// runner runs the handlers of what was claimed, as many at a time as are set.
+type runner struct {
+	*terms
+	claims    *claims
+	work      context.Context // of the handlers
+	taking    context.Context // of the claims; set before the first
+	handlers  *run.Group
+	heartbeat chan struct{} // of the extender
+	closed    chan struct{} // no handler runs any more, and none will
+}
+
+// dispatch starts the handlers of messages, and hands those that need none to the loop that finishes. After the end of
+// taking, messages go back.
+func (r *runner) dispatch(all []*claimed) {
+	start := make([]*claimed, 0, len(all))
+	for _, m := range all {
+		switch {
+		case m.fate != left || m.consumer == nil:
+			r.claims.end(m)
+		case r.taking.Err() != nil:
+			r.claims.release(m)
+		default:
+			start = append(start, m)
+		}
+	}
+	r.start(start)
+}
+
+// start hands messages to handlers, as many as may run, and keeps the others for handlers that become free. It takes
+// the message of a new handler out of those that wait before it counts the handler as running: wanted must not count
+// such a message twice.
+func (r *runner) start(all []*claimed) {
+	c := r.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, all...)
+	for range min(c.atOnce()-c.running, len(c.waiting)) {
+		c.running++
+		first := r.takeWaiting()
+		r.handlers.Go(func(work context.Context) error { r.handleAll(work, first); return nil })
+	}
+}
+
+// handleAll handles m, and then one message after another until none waits.
+func (r *runner) handleAll(work context.Context, m *claimed) {
+	for ; m != nil; m = r.next() {
+		r.handle(work, m)
+	}
+}
+
+// takeWaiting returns the first message that waits for a handler. The caller holds mu.
+func (r *runner) takeWaiting() *claimed {
+	c := r.claims
+	m := c.waiting[0]
+	c.waiting = c.waiting[1:]
+	return m
+}
+
+// next returns the message for a handler that is free, nil if there is none.
+func (r *runner) next() *claimed {
+	c := r.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 || c.running > max(c.atOnce(), 1) {
+		c.running--
+		signal(c.room)
+		return nil
+	}
+	return r.takeWaiting()
+}
+
+// stop releases what has not begun, and waits for the handlers that run.
+func (r *runner) stop() {
+	r.claims.stop()
+	_ = r.handlers.Wait() // they return no errors
+	close(r.closed)
+}
+
+// handle runs the handler of one message, and decides what becomes of the message.
+func (r *runner) handle(ctx context.Context, m *claimed) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !r.claims.begin(m, cancel) {
+		r.claims.lose(m) // else the next extension would find the row as it was, and keep it for ever
+		return
+	}
+	limited, end := context.WithTimeout(ctx, r.ep.options.StepTimeout)
+	defer end()
+	if m.fired && !r.beginRun(limited, m) {
+		return
+	}
+	m.begun = time.Now()
+	out := saga.Outcome{Err: errExited}
+	returned := false
+	defer func() {
+		if !returned { // the handler has ended this goroutine, and another one takes its place
+			r.judge(ctx, m, out)
+			r.handlers.Go(func(work context.Context) error { r.handleAll(work, r.next()); return nil })
+		}
+	}()
+	out = m.call(limited)
+	returned = true
+	m.took = time.Since(m.begun)
+	r.judge(ctx, m, out)
+}
+
+// call runs the handler. It lends the handler a Context of its own, since others of the same claim run at the same
+// time.
+func (m *claimed) call(ctx context.Context) saga.Outcome {
+	runtime := m.batch.lent
+	runtime.In = m.delivery
+	own := &Context{ctx: ctx, rt: runtime, slot: m.slot}
+	out := own.outcome(m.callHandler(ctx, own))
+	if out.Err == nil {
+		out.Err = m.batch.route(ctx, out.Out)
+	}
+	return out
+}
+
+func (m *claimed) callHandler(ctx context.Context, own *Context) (err error) {
+	defer recovered(&err)
+	defer own.closed.Store(true)
+	b := m.batch
+	call := func(ctx context.Context, d *saga.Delivery) error {
+		own.ctx = ctx
+		return m.consumer.leased(own, d.Body, b.bus.codec)
+	}
+	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &m.delivery, call)))
+}
+
+// judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
+func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, ErrClaimLost):
+		r.claims.lose(m)
+		return
+	case out.Err != nil && errors.Is(cause, ErrCancelled):
+		m.err = out.Err
+		m.callOff(cause.Error())
+	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
+		m.release = true
+	default:
+		own := batch{Endpoint: r.ep, now: m.batch.now, begun: m.batch.begun} // others of the claim are judged meanwhile
+		own.decide(&m.message, out)
+		m.failed = attemptsMade{failures: own.failures, last: own.failure, pauses: own.pausing != nil}
+	}
+	r.claims.end(m)
+}
+
+// A run of which nothing is heard is sent again. So a leased handler whose message has a run sends heartbeats for it.
+// The run is checked when the handler begins, with every extension of the lease, and in the transaction that ends the
+// message. A run that is over cancels the handler, and what the handler sent is not written.
+
+// beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
+// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and somebody may have their runs
+// locked: the connections that claim, finish and extend are not for them.
+func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
+	var a attempts
+	a.add(m.delivery.Info.Fire)
+	process := r.process()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(r.ep.bus.sql.Get("open_leased"), r.bound)
+	answers := r.ep.bus.queueCheck(pipeline, a, &process)
+	err := r.ep.bus.pool.SendBatch(ctx, pipeline).Close()
+	switch {
+	case err == nil && (*answers)[0] == runCurrent:
+		r.beat(m)
+		if r.ep.options.Lease > beatsPerLease*longestSilence {
+			signal(r.heartbeat) // the next one is due earlier than it was
+		}
+		return true
+	case err == nil:
+		m.settleRun((*answers)[0])
+		r.claims.end(m)
+	case context.Cause(ctx) != nil:
+		r.judge(ctx, m, saga.Outcome{Err: err})
+	default: // the database is away, or somebody has the run locked: this says nothing about the message
+		r.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", r.ep.name,
+			"error", fmt.Errorf("check a run: %w", explain(err)))
+		m.putBack(absentWait, err)
+		r.claims.end(m)
+	}
+	return false
+}
+
+// beat notes that the handler of m sends heartbeats from now on.
+func (r *runner) beat(m *claimed) {
+	c := r.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.beats = true
+}
+
+// followSettings keeps as many handlers at work as are set, and reports a pause when no claim is on its way any more.
+func (r *runner) followSettings(ctx context.Context, claiming *claimer) error {
+	for {
+		changed := r.ep.knobs.changed()
+		now := r.ep.knobs.now()
+		r.setMost(r.ep.knobs.workers(now))
+		r.start(nil) // there may be room for what waits
+		signal(r.claims.room)
+		r.ep.pump.wake()
+		if now.Paused {
+			claiming.awaitClaim()
+		}
+		r.ep.sayKnob(now)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// setMost sets how many handlers may run at a time.
+func (r *runner) setMost(n int) {
+	c := r.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = n
+}
