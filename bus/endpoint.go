@@ -39,9 +39,9 @@ type EndpointOptions struct {
 	Lease   time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
 	// the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See
 	// docs/guide/partitions.md
-	Addressed bool
-	Drain     time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
-	Poll      time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
+	DirectOnly bool
+	Drain      time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
+	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	// how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
 	UnknownFor time.Duration
 	Conflicts  int // saves a message may lose before that counts as a failure; 0 is 10
@@ -119,7 +119,7 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	if err = errors.Join(err, h.checkUnpartitioned(), optionErr); err != nil {
 		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
-	if o.Addressed {
+	if o.DirectOnly {
 		h = h.unsubscribed()
 	}
 	return b.newEndpoint(name, o, h), nil
@@ -131,9 +131,9 @@ func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers) *Endpoint
 
 // unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
 func (h *handlers) unsubscribed() *handlers {
-	addressed := *h
-	addressed.subscribed = nil
-	return &addressed
+	direct := *h
+	direct.subscribed = nil
+	return &direct
 }
 
 func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {

@@ -82,7 +82,7 @@ func (p *Partitioned) makePosts(h *handlers) (err error) {
 		}
 	}
 	distributing := *h
-	if p.options.Endpoint.Addressed {
+	if p.options.Endpoint.DirectOnly {
 		distributing.subscribed = nil
 	}
 	distributing.hasTx = false // no handler runs there

@@ -280,7 +280,7 @@ func TestAddressedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
 	w.start("chat", bus.EndpointOptions{}, bus.Saga(chats(0)))
-	w.start("chat.blue", bus.EndpointOptions{Addressed: true, Concurrency: 1}, bus.Saga(chats(0)))
+	w.start("chat.blue", bus.EndpointOptions{DirectOnly: true, Concurrency: 1}, bus.Saga(chats(0)))
 	w.send(greet{Key: "plain"})
 	w.send(greet{Key: "blue"}, saga.To("chat.blue"))
 	for _, kind := range []string{"chat.greet", "chat.answer", "chat.later"} {
