@@ -128,7 +128,7 @@ func forbidden(path string, n ast.Node) string {
 
 // isTool tells programs that measure and break things, which own their process, from the library.
 func isTool(path string) bool {
-	tools := slices.Concat(testTools, []string{"internal/border", "cmd", "examples"})
+	tools := slices.Concat(testTools, []string{"cmd", "examples"})
 	return slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(path, tool+"/") })
 }
 

@@ -7,7 +7,7 @@ import (
 	jetstream "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/examples/two-databases/contract"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/nats-io/nats.go"
 )
 

@@ -5,14 +5,14 @@ go 1.26.0
 replace (
 	github.com/edda-go/edda => ../..
 	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
-	github.com/edda-go/edda/internal/border => ../../internal/border
+	github.com/edda-go/edda/internal/chaos/border => ../../internal/chaos/border
 )
 
 require (
 	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/ThreeDotsLabs/watermill-nats/v2 v2.1.3
 	github.com/edda-go/edda v0.0.0
-	github.com/edda-go/edda/internal/border v0.0.0-00010101000000-000000000000
+	github.com/edda-go/edda/internal/chaos/border v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats.go v1.55.0
 	go.uber.org/goleak v1.3.0

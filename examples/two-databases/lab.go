@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/examples/two-databases/orders"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

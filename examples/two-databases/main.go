@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/procs"
 )
 

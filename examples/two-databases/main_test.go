@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"go.uber.org/goleak"
 )
 

@@ -76,7 +76,7 @@ UPDATE chaos.tally SET n = n + 1 WHERE slot = $1;
 
 -- name: crash_forget
 -- Without this every worker would be careful for ten minutes, and none would come to the statement that makes an
--- endpoint's row of knobs, which is there once for all.
+-- endpoint's row of settings, which is there once for all.
 WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.endpoint_setting;
 
 -- name: crash_in_flight

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/bus/watermill/jetstream"
-	"github.com/edda-go/edda/internal/border/brokers"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/brokers"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -24,9 +24,14 @@ type way struct {
 	Batches bool
 }
 
-// ways are those that are tested.
-func ways(url string, parts int) []way {
-	return []way{{URL: url, Parts: parts, Batches: true}, {URL: url, Parts: parts}}
+// ways are those that are tested and wanted.
+func ways(parts int) (all []way) {
+	for _, w := range []way{{Parts: parts, Batches: true}, {Parts: parts}} {
+		if flags.over == "" || flags.over == w.String() {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 func (w way) String() string {

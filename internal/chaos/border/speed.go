@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,10 +17,12 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/bus/watermill/jetstream"
-	"github.com/edda-go/edda/internal/border/brokers"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/brokers"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -44,28 +48,32 @@ func (c course) publisher() string {
 	return fmt.Sprint("parallel_", c.parallel)
 }
 
-// speed relays a backlog to a stream, again and again with other settings.
-func speed(ctx context.Context, s settings) error {
-	g, err := newGround(ctx, cluster.Options{})
+// speed relays a backlog to a stream, again and again with other settings, and then takes one in.
+func speed(ctx context.Context, s lab.Settings) error {
+	backlog := flags.backlog
+	if s.Quick {
+		backlog = max(1, backlog/10)
+	}
+	g, err := newGround(ctx, s, cluster.Options{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = g.close() }()
+	defer g.close()
 	for _, memory := range []bool{true, false} {
 		for _, parallel := range []int{0, 1, 8, 64} {
-			c := course{parallel: parallel, memory: memory, n: s.backlog}
+			c := course{parallel: parallel, memory: memory, n: backlog}
 			if parallel == 1 { // one message after another takes long and shows it soon
-				c.n = max(1, s.backlog/10)
+				c.n = max(1, backlog/10)
 			}
 			if parallel == 64 && !memory {
-				c.profile = s.profile
+				c.profile = flags.profile
 			}
 			if err := c.measure(ctx, g); err != nil {
 				return fmt.Errorf("speed with %s, storage %s: %w", c.publisher(), c.storage(), err)
 			}
 		}
 	}
-	return nil
+	return takeIn(ctx, g, backlog)
 }
 
 // measure fills the queue, runs a relay until it is empty, and prints what came out.
@@ -76,7 +84,7 @@ func (c course) measure(ctx context.Context, g *ground) error {
 		return err
 	}
 	relayed, done := atomic.Int64{}, make(chan struct{})
-	here, err := newSide(ctx, g.here, bus.Options{Events: func(e bus.Event) {
+	here, err := newSide(ctx, g.Server.DSN(), bus.Options{Events: func(e bus.Event) {
 		if r, ok := e.(bus.Relayed); ok && relayed.Add(int64(r.Messages)) == int64(c.n) {
 			close(done)
 		}
@@ -109,13 +117,14 @@ func (c course) measure(ctx context.Context, g *ground) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("border: speed storage=%s publisher=%s messages=%d rate=%.0f/s cpu_us_per_message=%.1f "+
-		"in_the_stream=%d\n",
-		c.storage(), c.publisher(), c.n, float64(c.n)/took.Seconds(), float64(ours.Microseconds())/float64(c.n), held)
-	if held != uint64(c.n) {
-		return fmt.Errorf("the stream holds %d of %d messages: %w", held, c.n, errBroken)
-	}
-	return nil
+	g.Fact("storage", c.storage())
+	g.Fact("publisher", c.publisher())
+	g.Fact("messages", c.n)
+	g.Fact("rate", fmt.Sprintf("%.0f/s", float64(c.n)/took.Seconds()))
+	g.Fact("cpu_us_per_message", fmt.Sprintf("%.1f", float64(ours.Microseconds())/float64(c.n)))
+	g.Expect(held == uint64(c.n), "lost", "the stream holds %d of %d messages", held, c.n)
+	defer g.Forget()
+	return g.Conclude(ctx, "", sql, "lost")
 }
 
 // connect makes the publisher of package jetstream, or of watermill-nats, and what ends it.
@@ -146,18 +155,29 @@ func (c course) time(ctx context.Context, relay *bus.Relay, done <-chan struct{}
 		}
 		defer pprof.StopCPUProfile()
 	}
+	before := processorTime()
+	took, err = runUntil(ctx, relay.Run, done)
+	return took, processorTime() - before, err
+}
+
+// runUntil runs something until done is closed, and returns how long that took.
+func runUntil(
+	ctx context.Context,
+	runner func(context.Context) error,
+	done <-chan struct{},
+) (took time.Duration, err error) {
 	group := run.NewGroup(ctx)
-	begun, before := time.Now(), processorTime()
-	group.Go(relay.Run)
+	begun := time.Now()
+	group.Go(runner)
 	select {
 	case <-done:
 	case <-time.After(10 * time.Minute):
 		err = errors.New("it did not end in ten minutes")
 	case <-ctx.Done():
 	}
-	took, ours = time.Since(begun), processorTime()-before
+	took = time.Since(begun)
 	group.Stop()
-	return took, ours, errors.Join(err, group.Wait(), ctx.Err())
+	return took, errors.Join(err, group.Wait(), ctx.Err())
 }
 
 func processorTime() time.Duration {
@@ -186,6 +206,69 @@ func fill(ctx context.Context, s *side, to string, n int) error {
 		})
 		if err != nil {
 			return fmt.Errorf("fill the queue: %w", err)
+		}
+	}
+	return nil
+}
+
+// takeIn measures an intake that reads a backlog over one consumer, in strict order.
+func takeIn(ctx context.Context, g *ground, n int) error {
+	way := way{URL: g.nodes.URL(), Parts: 8, Batches: true}
+	if err := way.lay(ctx, g.nodes); err != nil {
+		return err
+	}
+	if err := way.fill(n); err != nil {
+		return err
+	}
+	arrived, done := atomic.Int64{}, make(chan struct{})
+	there, err := newSide(ctx, g.thereDSN, bus.Options{Events: func(e bus.Event) {
+		if a, ok := e.(bus.Arrivals); ok && arrived.Add(int64(a.Accepted)) == int64(n) {
+			close(done)
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	defer there.pool.Close()
+	intake, end, err := way.intake(there, heard, straight)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := intake.Install(ctx); err != nil {
+		return err
+	}
+	took, err := runUntil(ctx, intake.Run, done)
+	if err != nil {
+		return err
+	}
+	g.Fact("consumers", 1)
+	g.Fact("messages", n)
+	g.Fact("rate", fmt.Sprintf("%.0f/s", float64(n)/took.Seconds()))
+	return g.Conclude(ctx, "intake over="+way.String(), sql)
+}
+
+// fill publishes n messages to the stream.
+func (w way) fill(n int) error {
+	publisher, end, err := w.publisher()
+	if err != nil {
+		return err
+	}
+	defer end()
+	const atOnce = 1000
+	for from := 0; from < n; from += atOnce {
+		batch := make([]*message.Message, 0, atOnce)
+		for i := from; i < min(n, from+atOnce); i++ {
+			body, err := json.Marshal(said{Key: strconv.Itoa(i), N: int64(i), Pad: pad})
+			if err != nil {
+				return err
+			}
+			m := message.NewMessage(uuid.Must(uuid.NewV7()).String(), body)
+			m.Metadata = message.Metadata{watermill.KindKey: said{}.Kind(), keyHeader: strconv.Itoa(i)}
+			batch = append(batch, m)
+		}
+		if err := publisher.Publish(topic, batch...); err != nil {
+			return fmt.Errorf("fill the stream: %w", err)
 		}
 	}
 	return nil

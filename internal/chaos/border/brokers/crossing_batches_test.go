@@ -9,7 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/bus/watermill/jetstream"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/nats-io/nats.go"
 )
 

@@ -7,38 +7,30 @@ import (
 	"time"
 
 	wmnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
-	"github.com/edda-go/edda/bus"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// tellStory prints how far each lost message came: whether the stream holds it, whether it entered the queue there, and
-// whether the inbox knows its id. So it tells on which side of the broker to look.
-func tellStory(ctx context.Context, g *ground, v verdict) error {
-	streamed, err := inTheStream(ctx, g)
+// printStory prints how far each message came that was lost or late: which copies the stream holds, whether it entered
+// the queue there, and whether the inbox knows its id. So it shows on which side of the broker to look.
+func (g *ground) printStory(ctx context.Context) error {
+	streamed, err := g.inTheStream(ctx)
 	if err != nil {
 		return err
 	}
-	there, err := newSide(ctx, g.there, bus.Options{})
-	if err != nil {
-		return err
-	}
-	defer there.pool.Close()
-	for _, m := range v.gone {
-		known := 0
-		for _, s := range streamed[m] {
-			n := 0
-			if err := there.pool.QueryRow(ctx, sql("known"), s.id).Scan(&n); err != nil {
-				return fmt.Errorf("look for a lost message in the inbox: %w", err)
-			}
-			known += n
+	for _, v := range g.Found() {
+		if v.ID == "" {
+			continue
 		}
-		fmt.Printf("border: lost %v in_the_stream=%v entered_there=%v in_the_inbox=%v\n", m, streamed[m], v.entered[m],
-			known > 0)
-	}
-	for _, m := range v.late {
-		fmt.Printf("border: late %v in_the_stream=%v, behind %v in_the_stream=%v\n", m[0], streamed[m[0]], m[1],
-			streamed[m[1]])
+		ids := []string{}
+		for _, c := range streamed[v.ID] {
+			ids = append(ids, c.id)
+		}
+		var entered, known bool
+		if err := g.there.pool.QueryRow(ctx, sql.Get("known"), v.ID, ids).Scan(&entered, &known); err != nil {
+			return fmt.Errorf("look for a message in the inbox: %w", err)
+		}
+		g.Say("%s %s in_the_stream=%v entered_there=%v in_the_inbox=%v", v.Rule, v.ID, streamed[v.ID], entered, known)
 	}
 	return nil
 }
@@ -56,7 +48,7 @@ func (c copyOf) String() string {
 }
 
 // inTheStream is where the stream has each message: the stream forgets nothing.
-func inTheStream(ctx context.Context, g *ground) (map[one][]copyOf, error) {
+func (g *ground) inTheStream(ctx context.Context) (map[string][]copyOf, error) {
 	conn, err := nats.Connect(g.nodes.URL())
 	if err != nil {
 		return nil, err
@@ -70,7 +62,7 @@ func inTheStream(ctx context.Context, g *ground) (map[one][]copyOf, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := map[one][]copyOf{}
+	all := map[string][]copyOf{}
 	for {
 		batch, err := reader.Fetch(1000, jetstream.FetchMaxWait(2*time.Second))
 		if err != nil {
@@ -87,8 +79,9 @@ func inTheStream(ctx context.Context, g *ground) (map[one][]copyOf, error) {
 			if err != nil {
 				return nil, err
 			}
-			all[m] = append(all[m], copyOf{msg.Headers().Get(wmnats.WatermillUUIDHdr), msg.Subject(),
-				at.Sequence.Stream, at.Timestamp})
+			all[m.String()] = append(all[m.String()],
+				copyOf{msg.Headers().Get(wmnats.WatermillUUIDHdr), msg.Subject(),
+					at.Sequence.Stream, at.Timestamp})
 		}
 		if n == 0 {
 			return all, nil

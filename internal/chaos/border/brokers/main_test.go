@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/pgdev"
 )
 

@@ -12,7 +12,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -25,12 +26,10 @@ const (
 )
 
 // lag measures it over each way.
-func lag(ctx context.Context, s settings) error {
-	for _, way := range ways("", lagParts) {
-		if s.wants(way) {
-			if err := lagOver(ctx, s, way); err != nil {
-				return fmt.Errorf("over %s: %w", way, err)
-			}
+func lag(ctx context.Context, s lab.Settings) error {
+	for _, way := range ways(lagParts) {
+		if err := lagOver(ctx, s, way); err != nil {
+			return fmt.Errorf("over %s: %w", way, err)
 		}
 	}
 	return nil
@@ -38,13 +37,13 @@ func lag(ctx context.Context, s settings) error {
 
 // lagOver sends at a steady rate and measures how long after its commit each message is in the queue of the other
 // database.
-func lagOver(ctx context.Context, s settings, way way) error {
-	g, err := newGround(ctx, cluster.Options{})
+func lagOver(ctx context.Context, s lab.Settings, way way) error {
+	g, err := newGround(ctx, s, cluster.Options{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = g.close() }()
-	dsn, err := withConnections(g.here, senders)
+	defer g.close()
+	dsn, err := withConnections(g.Server.DSN(), senders)
 	if err != nil {
 		return err
 	}
@@ -53,11 +52,7 @@ func lagOver(ctx context.Context, s settings, way way) error {
 		return err
 	}
 	defer here.pool.Close()
-	there, err := newSide(ctx, g.there, bus.Options{})
-	if err != nil {
-		return err
-	}
-	defer there.pool.Close()
+	there := g.there
 	way.URL = g.nodes.URL()
 	if err := way.lay(ctx, g.nodes); err != nil {
 		return err
@@ -156,14 +151,14 @@ func (w *watch) arrived(id string) {
 
 // send offers the rate, each message in a transaction of its own. A sender that is late makes up for it: a slow commit
 // is to be seen in the lag, and not to lower the rate.
-func (w *watch) send(ctx context.Context, here *side, s settings) error {
+func (w *watch) send(ctx context.Context, here *side, s lab.Settings) error {
 	w.begun = time.Now()
-	every := time.Duration(senders) * time.Second / time.Duration(s.rate)
+	every := time.Duration(senders) * time.Second / time.Duration(flags.rate)
 	group := run.NewGroup(ctx)
 	for sender := range senders {
 		group.Go(func(ctx context.Context) error {
 			due := w.begun.Add(every * time.Duration(sender) / senders)
-			for n := int64(0); time.Since(w.begun) < s.lag; n++ {
+			for n := int64(0); time.Since(w.begun) < s.For; n++ {
 				if err := run.Sleep(ctx, time.Until(due)); err != nil {
 					return err
 				}
@@ -191,35 +186,41 @@ func (w *watch) sendOne(ctx context.Context, here *side, m said) error {
 }
 
 func (w *watch) await(ctx context.Context) error {
-	for end := time.Now().Add(time.Minute); ; {
+	return lab.Await(ctx, time.Minute, "the arrival of every message", func() (bool, error) {
 		w.mu.Lock()
-		left := len(w.committed)
-		w.mu.Unlock()
-		if left == 0 {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d messages have not arrived in a minute: %w", left, errBroken)
-		}
-		if err := run.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		defer w.mu.Unlock()
+		return len(w.committed) == 0, nil
+	})
 }
 
 // report prints the rate at which messages arrived beside their lag: where it is lower than what was asked for, the lag
 // is that of another rate.
-func (w *watch) report(s settings, over way) {
+func (w *watch) report(s lab.Settings, over way) {
 	slices.Sort(w.lags)
 	at := func(percent int) float64 {
 		return float64(w.lags[min(len(w.lags)-1, len(w.lags)*percent/100)].Microseconds()) / 1000
 	}
 	arrived := float64(len(w.lags)) / w.last.Sub(w.begun).Seconds()
-	fmt.Printf("border: lag over=%s rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms "+
-		"p99=%.1fms max=%.1fms (one commit here included)\n",
-		over, s.rate, float64(w.sent)/s.lag.Seconds(), arrived, w.sent, lagParts, at(50), at(99), at(100))
-	if arrived < reached*float64(s.rate) {
-		fmt.Printf("border: lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n", arrived,
-			s.rate)
+	_, _ = fmt.Fprintf(
+		s.Out,
+		"lag over=%s rate=%d/s sent=%.0f/s arrived=%.0f/s messages=%d parts=%d p50=%.1fms p99=%.1fms "+
+			"max=%.1fms (one commit here included)\n",
+		over,
+		flags.rate,
+		float64(w.sent)/s.For.Seconds(),
+		arrived,
+		w.sent,
+		lagParts,
+		at(50),
+		at(99),
+		at(100),
+	)
+	if arrived < reached*float64(flags.rate) {
+		_, _ = fmt.Fprintf(
+			s.Out,
+			"lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n",
+			arrived,
+			flags.rate,
+		)
 	}
 }

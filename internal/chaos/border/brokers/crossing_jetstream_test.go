@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
 )
 
 const parts = 4

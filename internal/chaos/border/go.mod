@@ -1,4 +1,4 @@
-module github.com/edda-go/edda/internal/border
+module github.com/edda-go/edda/internal/chaos/border
 
 go 1.26.0
 
@@ -72,6 +72,6 @@ require (
 )
 
 replace (
-	github.com/edda-go/edda => ../../
-	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
+	github.com/edda-go/edda => ../../..
+	github.com/edda-go/edda/bus/watermill/jetstream => ../../../bus/watermill/jetstream
 )

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"flag"
+	"time"
+
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/lab"
+)
+
+// The scenarios.
+var (
+	borderScenario = lab.Scenario{
+		Name: "border", About: "two databases and a broker between them, all of them killed and frozen",
+		Full: lab.Size{For: time.Minute}, Quick: lab.Size{For: 15 * time.Second},
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(
+				&flags.over,
+				"over",
+				"",
+				"border, lag: go over batches or watermill-nats; empty is one after the other",
+			)
+		},
+		Run: border, Work: work,
+	}
+	speedScenario = lab.Scenario{
+		Name: "speed", About: "measure: how fast a relay gives and an intake takes",
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(
+				&flags.backlog,
+				"backlog",
+				100_000,
+				"speed: messages that are relayed, and taken in; a tenth with -quick",
+			)
+			f.StringVar(
+				&flags.profile,
+				"cpuprofile",
+				"",
+				"speed: write the profile of the fastest relay to a file storage to this file",
+			)
+		},
+		Run: speed,
+	}
+	lagScenario = lab.Scenario{
+		Name: "lag", About: "measure: how long after its commit a message is in the other database",
+		Full: lab.Size{For: 15 * time.Second}, Quick: lab.Size{For: 5 * time.Second},
+		Flags: func(f *flag.FlagSet) { f.IntVar(&flags.rate, "rate", 1000, "lag: messages a second") },
+		Run:   lag,
+	}
+)
+
+var flags struct {
+	over, profile string
+	backlog, rate int
+}
+
+func main() {
+	cluster.RunNode() // never returns in a node of the broker
+	lab.Main(speedScenario, lagScenario, borderScenario)
+}
