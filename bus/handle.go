@@ -8,17 +8,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or talks to others.
-// Such an endpoint is *leased*: it claims a message for EndpointOptions.Lease and extends that while f runs, so that a
-// message whose process dies is taken again when the lease has ended. What f sends with ctx is written with the
-// message's end, in one transaction, which fails when the claim was lost meanwhile: then nothing of it is sent. Effects
-// outside the database are at least once: give ctx.Info().ID to the other side as an idempotency key.
+// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or calls other systems.
+// Such an endpoint is *leased*. It claims a message for EndpointOptions.Lease and extends the lease while f runs. If the
+// process dies, another process claims the message when the lease has ended. What f sends with ctx is written together
+// with the end of the message, in one transaction. If the claim was lost meanwhile, that transaction fails, and nothing
+// is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other system as an
+// idempotency key.
 //
-// The context of f ends after StepTimeout, when the claim was lost (its cause is ErrClaimLost), when the message
-// was cancelled by Bus.Cancel or its run is over (ErrCancelled), and when Run has drained in vain (ErrDrain).
+// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Bus.Cancel cancels
+// the message or its run is over (ErrCancelled), and when the time to drain has ended (ErrDrain).
 //
-// Handlers of one endpoint are either leased or in transactions: Handle with Saga, HandleTx or HandleRaw is a
-// fault of NewEndpoint. Give them two endpoints.
+// Handlers of one endpoint are either leased or in transactions: NewEndpoint refuses Handle beside Saga, HandleTx or
+// HandleRaw. Use two endpoints.
 func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers) {
 		kind := kindOf[M]()
@@ -42,8 +43,8 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 	})
 }
 
-// checkModes: a message is either consumed in the transaction of its effects, or claimed. An endpoint cannot do both to
-// one queue.
+// checkModes refuses handlers of both kinds in one endpoint: a message is either consumed in the transaction of its
+// effects, or claimed.
 func (h *handlers) checkModes() {
 	if h.leased && (h.hasTx || h.raw != nil || len(h.sagas) > 0) {
 		h.fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, " +
@@ -51,18 +52,18 @@ func (h *handlers) checkModes() {
 	}
 }
 
-// Ordering is whether a leased endpoint handles the messages of one key one after another.
+// Ordering says whether a leased endpoint handles the messages of one key one after another.
 type Ordering uint8
 
-// What becomes of the followers of a message that failed is the difference between the last two. In both, at most one
-// message of a key is in hand in the whole cluster, and they come in the order in which they are due.
+// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the order in
+// which they are due. The two differ in what happens after a message has failed.
 //
-// An endpoint may become Unordered with a deploy. While old and new programs run beside each other nothing is promised
-// about order. What old ones leave behind them goes back into the queue soon after they have ended.
+// An endpoint may become Unordered with a deploy. While old and new programs run at the same time, no order is promised.
+// What the old programs leave parked goes back into the queue soon after they have ended.
 const (
 	Unordered  Ordering = iota // the default
-	Overtaking                 // they go on; the message takes its turn again when its retry is due
-	Strict                     // they wait until it succeeds, is discarded or is dead
+	Overtaking                 // the messages behind it go on, and it comes again when its retry is due
+	Strict                     // the messages behind it wait until it succeeds, is discarded or becomes a dead letter
 )
 
 // HandleOption is an option of Handle and HandleTx.
@@ -70,14 +71,14 @@ type HandleOption[M saga.Message] func(*handleOptions[M])
 
 type handleOptions[M saga.Message] struct{ key func(M) string }
 
-// KeyedBy says what a message belongs to: of a Handle in an endpoint that is Ordered, or of a HandleTx in a partitioned
-// one (NewPartitioned). The key is at most 512 bytes of UTF-8, and not empty: else the message is dead on its first
-// attempt. The function must be quick and always give the same.
+// KeyedBy says what a message belongs to. A Handle in an endpoint that is Ordered needs it, and a HandleTx in a
+// partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the message becomes a
+// dead letter on its first attempt. The function must be quick, and always return the same key for the same message.
 func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
 }
 
-// keyOption is the key of a consumer that was given these options, nil when it has none.
+// keyOption returns the function that reads the key of a message, nil if the options have none.
 func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byte, codec saga.Codec) (string, error) {
 	var options handleOptions[M]
 	for _, set := range o {
@@ -97,7 +98,7 @@ func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byt
 
 const mostKey = 512 // bytes
 
-// checkOrder: in an ordered endpoint every kind has a key, and in no other one has.
+// checkOrder refuses kinds without a key in an ordered endpoint, and kinds with a key in one without order.
 func (h *handlers) checkOrder(o Ordering) {
 	if o > Strict {
 		h.fault("Ordered is %d: want Unordered, Overtaking or Strict", o)
@@ -117,7 +118,7 @@ func (h *handlers) checkOrder(o Ordering) {
 	}
 }
 
-// keyOf asks the user's function, which may panic.
+// keyOf calls the user's function, which may panic.
 func (m *message) keyOf(codec saga.Codec) (key string, err error) {
 	defer recovered(&err)
 	key, err = m.consumer.key(m.delivery.Body, codec)
