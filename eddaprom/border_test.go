@@ -22,11 +22,11 @@ func TestMetricsTellOfArrivals(t *testing.T) {
 		}
 	}
 	l.expect(t, `
-# HELP edda_arrived_unnamed_total Messages from other systems that had no id, so that a second delivery is another message.
+# HELP edda_arrived_unnamed_total Messages from other systems without an id: a second delivery is another message.
 # TYPE edda_arrived_unnamed_total counter
 edda_arrived_unnamed_total{endpoint="",source="post"} 1
 edda_arrived_unnamed_total{endpoint="van",source="post"} 2
-# HELP edda_messages_arrived_total Messages from other systems, by what became of them.
+# HELP edda_messages_arrived_total Messages from other systems, by result.
 # TYPE edda_messages_arrived_total counter
 edda_messages_arrived_total{endpoint="",source="post",state="accepted"} 2
 edda_messages_arrived_total{endpoint="",source="post",state="dead"} 1
@@ -48,7 +48,7 @@ func TestMetricsTellOfRelays(t *testing.T) {
 			Forward: time.Millisecond})
 	}
 	l.expect(t, `
-# HELP edda_messages_relayed_total Messages that a relay gave to the other side and deleted.
+# HELP edda_messages_relayed_total Messages that a relay has published and deleted.
 # TYPE edda_messages_relayed_total counter
 edda_messages_relayed_total{endpoint="border"} 7
 # HELP edda_relay_holding 1 while this process is the one that relays.

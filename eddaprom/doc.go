@@ -16,42 +16,42 @@
 //
 // # Metrics
 //
-//	edda_messages_handled_total          counter    endpoint, saga, kind
-//	edda_attempts_failed_total           counter    endpoint, kind       attempts that ended with an error
-//	edda_attempts_retried_total          counter    endpoint, kind       failed attempts that another followed
-//	edda_messages_dead_lettered_total    counter    endpoint, kind
-//	edda_runs_failed_total               counter    endpoint, kind, outcome   failed (sent again while there are retries) or dead
-//	edda_messages_discarded_total        counter    endpoint, kind
-//	edda_conflicts_total                 counter    endpoint, saga       saves that came second
-//	edda_claims_lost_total               counter    endpoint             messages of leased endpoints whose claim was lost
-//	edda_batches_total                   counter    endpoint, result     committed or rolled_back
-//	edda_batch_messages                  histogram  endpoint             messages that one transaction took
-//	edda_batch_seconds                   histogram  endpoint             from the take to the commit
-//	edda_processing_seconds              histogram  endpoint             the handler's own time for one message
-//	edda_critical_seconds                histogram  endpoint             from sent, or due, to committed
-//	edda_endpoint_slow                   gauge      endpoint             1 while it tries one message at a time, see bus.Slowed
-//	edda_endpoint_paused                 gauge      endpoint             1 while it is paused
-//	edda_messages_relayed_total          counter    endpoint             messages that a relay has published and deleted
-//	edda_relayed_bytes_total             counter    endpoint             of their bodies
-//	edda_relay_lag_seconds               histogram  endpoint             how long the first of a batch had waited when it was relayed
-//	edda_relay_forward_seconds           histogram  endpoint             the time of one call that publishes
-//	edda_relay_holding                   gauge      endpoint             1 while this process is the one that relays
-//	edda_messages_arrived_total          counter    source, endpoint, state  messages from other systems: accepted, repeated, unwanted or dead
-//	edda_arrived_unnamed_total           counter    source, endpoint     of them, how many had no id
-//	edda_queue_ready, edda_queue_delayed gauge      endpoint             messages that are due now, or later
-//	edda_queue_claimed, _parked          gauge      endpoint             in hand by a lease; waiting behind others of their key
-//	edda_queue_oldest_due_seconds        gauge      endpoint             how long the first of them has been due
-//	edda_queue_read_errors_total         counter                         scrapes that could not read the queues
+//	edda_messages_handled_total       counter    endpoint, saga, kind
+//	edda_attempts_failed_total        counter    endpoint, kind          attempts that ended with an error
+//	edda_attempts_retried_total       counter    endpoint, kind          failed attempts that another followed
+//	edda_messages_dead_lettered_total counter    endpoint, kind
+//	edda_runs_failed_total            counter    endpoint, kind, outcome failed (to be retried) or dead
+//	edda_messages_discarded_total     counter    endpoint, kind
+//	edda_conflicts_total              counter    endpoint, saga          saves that came second
+//	edda_claims_lost_total            counter    endpoint                messages whose claim was lost
+//	edda_batches_total                counter    endpoint, result        committed or rolled_back
+//	edda_batch_messages               histogram  endpoint                messages that one transaction took
+//	edda_batch_seconds                histogram  endpoint                from the take to the commit
+//	edda_processing_seconds           histogram  endpoint                the handler's own time for one message
+//	edda_critical_seconds             histogram  endpoint                from sent, or due, to committed
+//	edda_endpoint_slow                gauge      endpoint                1 while the breaker is open, see bus.Slowed
+//	edda_endpoint_paused              gauge      endpoint                1 while it is paused
+//	edda_messages_relayed_total       counter    endpoint                messages that a relay has published
+//	edda_relayed_bytes_total          counter    endpoint                of their bodies
+//	edda_relay_lag_seconds            histogram  endpoint                age of the first message of a batch
+//	edda_relay_forward_seconds        histogram  endpoint                the time of one call that publishes
+//	edda_relay_holding                gauge      endpoint                1 while this process relays
+//	edda_messages_arrived_total       counter    source, endpoint, state accepted, repeated, unwanted or dead
+//	edda_arrived_unnamed_total        counter    source, endpoint        of them, how many had no id
+//	edda_queue_ready, _delayed        gauge      endpoint                messages that are due now, or later
+//	edda_queue_claimed, _parked       gauge      endpoint                claimed by a lease; behind others of their key
+//	edda_queue_oldest_due_seconds     gauge      endpoint                how long the first of them has been due
+//	edda_queue_read_errors_total      counter                            scrapes that could not read the queues
 //
-//	edda_lease_holder                    gauge      lease                1 while this process holds it
-//	edda_lease_epoch                     gauge      lease                the term that this process has, or has seen
-//	edda_lease_transitions_total         counter    lease, to            terms of this process: acquired, released or lost
-//	edda_lease_trust_seconds             gauge      lease                how long its term is certain without a further renewal
-//	edda_lease_sweep_ratio               gauge      lease                how long the last sweep took, as a part of its interval
-//	edda_schedule_late_seconds           gauge                           how long the first due manifest has waited for its evaluation
-//	edda_schedule_behind_seconds         gauge                           how long a queued run has waited for its dispatch
-//	edda_schedule_runs                   gauge      state                runs that have not ended: waiting, queued, active, dead
-//	edda_schedule_read_errors_total      counter                         scrapes that could not read the schedule
+//	edda_lease_holder                 gauge      lease                   1 while this process holds it
+//	edda_lease_epoch                  gauge      lease                   the term that this process has, or has seen
+//	edda_lease_transitions_total      counter    lease, to               terms acquired, released or lost
+//	edda_lease_trust_seconds          gauge      lease                   time the term lasts without a renewal
+//	edda_lease_sweep_ratio            gauge      lease                   last sweep, as a part of its interval
+//	edda_schedule_late_seconds        gauge                              wait of the first due manifest
+//	edda_schedule_behind_seconds      gauge                              wait of a queued run for its dispatch
+//	edda_schedule_runs                gauge      state                   waiting, queued, active or dead runs
+//	edda_schedule_read_errors_total   counter                            scrapes that could not read the schedule
 //
 // Every process counts its own work: sum the counters over processes. The queues and the schedule are the same for all
 // processes: take the maximum. A lease has one holder: sum edda_lease_holder, and examine a sum of 0 or more than 1. A

@@ -37,77 +37,120 @@ func (o Options) withDefaults() Options {
 
 // Metrics is a prometheus.Collector of the events of a bus. It is safe for concurrent use.
 type Metrics struct {
-	options Options
+	options  Options
+	messages messageMetrics
+	batch    batchMetrics
+	relay    relayMetrics
+	border   borderMetrics
+	endpoint endpointMetrics
+	queues   *queues
+	schedule *schedule
 
-	handled, failed, retried, dead, discarded *prometheus.CounterVec
-	conflicts, batches, lost, runsFailed      *prometheus.CounterVec
-	relayed, relayedBytes, arrived, unnamed   *prometheus.CounterVec
-	size, took, processing, critical          *prometheus.HistogramVec
-	relayLag, forward                         *prometheus.HistogramVec
-	slow, paused, relaying                    *prometheus.GaugeVec
-	queues                                    *queues
-	schedule                                  *schedule
-
-	mu    sync.Mutex      // guards what follows
-	kinds map[string]bool // that have a label of their own; true where one was handled
-	never int             // of kinds, those of which none was handled
+	mu    sync.Mutex      // guards the fields below
+	kinds map[string]bool // with a label of their own; true if a message of the kind was handled
+	never int             // number of kinds without a handled message
 }
+
+type (
+	messageMetrics struct {
+		handled, failed, retried, dead, discarded, conflicts, lost, runsFailed *prometheus.CounterVec
+		processing, critical                                                   *prometheus.HistogramVec
+	}
+	batchMetrics struct {
+		ended      *prometheus.CounterVec
+		size, took *prometheus.HistogramVec
+	}
+	relayMetrics struct {
+		messages, bytes *prometheus.CounterVec
+		lag, forward    *prometheus.HistogramVec
+		holding         *prometheus.GaugeVec
+	}
+	borderMetrics   struct{ arrived, unnamed *prometheus.CounterVec }
+	endpointMetrics struct{ slow, paused *prometheus.GaugeVec }
+)
 
 // New returns Metrics with all counters at zero. Register it with a prometheus.Registerer, and use Observe as
 // bus.Options.Events.
 func New(o Options) *Metrics {
 	o = o.withDefaults()
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: o.Namespace, Name: name, Help: help}, labels)
-	}
-	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: o.Namespace, Name: name, Help: help,
-			Buckets: buckets}, []string{"endpoint"})
-	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: o.Namespace, Name: name, Help: help},
-			[]string{"endpoint"})
-	}
+	in := namespace(o.Namespace)
 	return &Metrics{
-		slow:     gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
-		paused:   gauge("endpoint_paused", "1 while the endpoint is paused."),
-		relaying: gauge("relay_holding", "1 while this process is the one that relays."),
-		options:  o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
-		handled: counter("messages_handled_total", "Messages whose effects are committed.", "endpoint", "saga",
-			"kind"),
-		failed:  counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
-		retried: counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
-		dead: counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.", "endpoint",
-			"kind"),
-		runsFailed: counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones "+
-			"are sent again while there are retries.", "endpoint", "kind", "outcome"),
-		discarded: counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.",
+		options: o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
+		messages: in.messageMetrics(), batch: in.batchMetrics(), relay: in.relayMetrics(), border: in.borderMetrics(),
+		endpoint: endpointMetrics{
+			slow:   in.gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
+			paused: in.gauge("endpoint_paused", "1 while the endpoint is paused."),
+		},
+	}
+}
+
+// namespace is the first part of the names of metrics.
+type namespace string
+
+func (n namespace) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: string(n), Name: name, Help: help}, labels)
+}
+
+func (n namespace) histogram(name, help string, buckets []float64) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: string(n), Name: name, Help: help,
+		Buckets: buckets}, []string{"endpoint"})
+}
+
+func (n namespace) gauge(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: string(n), Name: name, Help: help},
+		[]string{"endpoint"})
+}
+
+func (n namespace) messageMetrics() messageMetrics {
+	return messageMetrics{
+		handled: n.counter("messages_handled_total", "Messages whose effects are committed.",
+			"endpoint", "saga", "kind"),
+		failed:  n.counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
+		retried: n.counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
+		dead: n.counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.",
 			"endpoint", "kind"),
-		conflicts: counter("conflicts_total", "Messages whose instance somebody else changed first.", "endpoint",
-			"saga"),
-		lost: counter("claims_lost_total", "Messages of leased endpoints that may be in other hands.",
-			"endpoint"),
-		relayed: counter("messages_relayed_total", "Messages that a relay gave to the other side and deleted.",
-			"endpoint"),
-		relayedBytes: counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
-		arrived: counter("messages_arrived_total", "Messages from other systems, by what became of them.",
-			"source", "endpoint", "state"),
-		unnamed: counter("arrived_unnamed_total", "Messages from other systems that had no id, so that a "+
-			"second delivery is another message.", "source", "endpoint"),
-		relayLag: histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when "+
-			"it was sent, or due, to the commit.",
-			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
-		forward: histogram("relay_forward_seconds", "The time that the other side took for one batch.",
-			prometheus.ExponentialBuckets(0.001, 2, 14)),
-		batches: counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
-		size: histogram("batch_messages", "Messages that one transaction took.",
-			[]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
-		took: histogram("batch_seconds", "From the take of a batch to its commit.",
-			prometheus.ExponentialBuckets(0.001, 2, 14)),
-		processing: histogram("processing_seconds", "The handler's own time for one message.",
+		runsFailed: n.counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones "+
+			"are sent again while there are retries.", "endpoint", "kind", "outcome"),
+		discarded: n.counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.",
+			"endpoint", "kind"),
+		conflicts: n.counter("conflicts_total", "Messages whose instance another transaction changed first.",
+			"endpoint", "saga"),
+		lost: n.counter("claims_lost_total", "Messages of leased endpoints whose claim was lost.", "endpoint"),
+		processing: n.histogram("processing_seconds", "The handler's own time for one message.",
 			prometheus.ExponentialBuckets(0.00001, 4, 11)),
-		critical: histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
+		critical: n.histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
 			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
+	}
+}
+
+func (n namespace) batchMetrics() batchMetrics {
+	return batchMetrics{
+		ended: n.counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
+		size: n.histogram("batch_messages", "Messages that one transaction took.",
+			[]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
+		took: n.histogram("batch_seconds", "From the take of a batch to its commit.",
+			prometheus.ExponentialBuckets(0.001, 2, 14)),
+	}
+}
+
+func (n namespace) relayMetrics() relayMetrics {
+	return relayMetrics{
+		messages: n.counter("messages_relayed_total", "Messages that a relay has published and deleted.", "endpoint"),
+		bytes:    n.counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
+		lag: n.histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when "+
+			"it was sent, or due, to the commit.", prometheus.ExponentialBuckets(0.001, 2.5, 14)),
+		forward: n.histogram("relay_forward_seconds", "The time of one call that publishes.",
+			prometheus.ExponentialBuckets(0.001, 2, 14)),
+		holding: n.gauge("relay_holding", "1 while this process is the one that relays."),
+	}
+}
+
+func (n namespace) borderMetrics() borderMetrics {
+	return borderMetrics{
+		arrived: n.counter("messages_arrived_total", "Messages from other systems, by result.",
+			"source", "endpoint", "state"),
+		unnamed: n.counter("arrived_unnamed_total", "Messages from other systems without an id: a second delivery "+
+			"is another message.", "source", "endpoint"),
 	}
 }
 
@@ -115,47 +158,47 @@ func New(o Options) *Metrics {
 func (m *Metrics) Observe(e bus.Event) {
 	switch e := e.(type) {
 	case bus.Handled:
-		m.handled.WithLabelValues(e.Endpoint, e.Saga, m.handledKind(e.Info.Kind)).Inc()
-		m.processing.WithLabelValues(e.Endpoint).Observe(e.Step.Seconds())
-		m.critical.WithLabelValues(e.Endpoint).Observe(e.Critical.Seconds())
+		m.messages.handled.WithLabelValues(e.Endpoint, e.Saga, m.handledKind(e.Info.Kind)).Inc()
+		m.messages.processing.WithLabelValues(e.Endpoint).Observe(e.Step.Seconds())
+		m.messages.critical.WithLabelValues(e.Endpoint).Observe(e.Critical.Seconds())
 	case bus.Retried:
-		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-		m.retried.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.retried.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 	case bus.DeadLettered:
-		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-		m.dead.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.dead.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 	case bus.RunFailed:
-		m.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-		m.runsFailed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind), outcome(e)).Inc()
+		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.runsFailed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind), outcome(e)).Inc()
 	case bus.Discarded:
-		m.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
+		m.messages.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 	case bus.Conflicted:
-		m.conflicts.WithLabelValues(e.Endpoint, e.Saga).Inc()
+		m.messages.conflicts.WithLabelValues(e.Endpoint, e.Saga).Inc()
 	case bus.ClaimLost:
-		m.lost.WithLabelValues(e.Endpoint).Inc()
+		m.messages.lost.WithLabelValues(e.Endpoint).Inc()
 	case bus.BatchDone:
-		m.batches.WithLabelValues(e.Endpoint, "committed").Inc()
-		m.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
-		m.took.WithLabelValues(e.Endpoint).Observe(e.Took.Seconds())
+		m.batch.ended.WithLabelValues(e.Endpoint, "committed").Inc()
+		m.batch.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
+		m.batch.took.WithLabelValues(e.Endpoint).Observe(e.Took.Seconds())
 	case bus.Slowed:
-		m.slow.WithLabelValues(e.Endpoint).Set(1)
+		m.endpoint.slow.WithLabelValues(e.Endpoint).Set(1)
 	case bus.Recovered:
-		m.slow.WithLabelValues(e.Endpoint).Set(0)
+		m.endpoint.slow.WithLabelValues(e.Endpoint).Set(0)
 	case bus.Paused:
-		m.paused.WithLabelValues(e.Endpoint).Set(1)
+		m.endpoint.paused.WithLabelValues(e.Endpoint).Set(1)
 	case bus.Resumed:
-		m.paused.WithLabelValues(e.Endpoint).Set(0)
+		m.endpoint.paused.WithLabelValues(e.Endpoint).Set(0)
 	case bus.Relayed:
-		m.relayed.WithLabelValues(e.Endpoint).Add(float64(e.Messages))
-		m.relayedBytes.WithLabelValues(e.Endpoint).Add(float64(e.Bytes))
-		m.relayLag.WithLabelValues(e.Endpoint).Observe(e.Lag.Seconds())
-		m.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
+		m.relay.messages.WithLabelValues(e.Endpoint).Add(float64(e.Messages))
+		m.relay.bytes.WithLabelValues(e.Endpoint).Add(float64(e.Bytes))
+		m.relay.lag.WithLabelValues(e.Endpoint).Observe(e.Lag.Seconds())
+		m.relay.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
 	case bus.RelayHeld:
-		m.relaying.WithLabelValues(e.Endpoint).Set(one(e.Holding))
+		m.relay.holding.WithLabelValues(e.Endpoint).Set(one(e.Holding))
 	case bus.Arrivals:
 		m.arrivals(e)
 	case bus.BatchFailed:
-		m.batches.WithLabelValues(e.Endpoint, "rolled_back").Inc()
+		m.batch.ended.WithLabelValues(e.Endpoint, "rolled_back").Inc()
 	}
 }
 
@@ -164,9 +207,9 @@ func (m *Metrics) arrivals(e bus.Arrivals) {
 	for state, n := range map[bus.ArrivedState]int{
 		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.ArrivedDead: e.Dead,
 	} {
-		m.arrived.WithLabelValues(e.Source, e.Endpoint, state.String()).Add(float64(n))
+		m.border.arrived.WithLabelValues(e.Source, e.Endpoint, state.String()).Add(float64(n))
 	}
-	m.unnamed.WithLabelValues(e.Source, e.Endpoint).Add(float64(e.Unnamed))
+	m.border.unnamed.WithLabelValues(e.Source, e.Endpoint).Add(float64(e.Unnamed))
 }
 
 func one(is bool) float64 {
@@ -223,10 +266,12 @@ const other = "other"
 func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.handled, m.failed, m.retried, m.dead, m.runsFailed, m.discarded, m.conflicts,
-		m.lost, m.batches, m.slow, m.paused,
-		m.relayed, m.relayedBytes, m.relayLag, m.forward, m.relaying, m.arrived, m.unnamed,
-		m.size, m.took, m.processing, m.critical, m.queues, m.schedule}
+	s, b, r := &m.messages, &m.batch, &m.relay
+	return []prometheus.Collector{
+		s.handled, s.failed, s.retried, s.dead, s.runsFailed, s.discarded, s.conflicts, s.lost, s.processing, s.critical,
+		b.ended, b.size, b.took, r.messages, r.bytes, r.lag, r.forward, r.holding,
+		m.border.arrived, m.border.unnamed, m.endpoint.slow, m.endpoint.paused, m.queues, m.schedule,
+	}
 }
 
 // Describe is part of prometheus.Collector.

@@ -5,7 +5,8 @@ import "time"
 // CountConflicts makes a policy for conflicts out of a policy for failures: p sees the number of lost saves, including
 // those within the budget, as the attempt. A nil p is Default. Use it as bus.EndpointOptions.ConflictPolicy:
 //
-//	patient, err := recoverability.Retries{Delayed: 100, Step: time.Second, Max: time.Minute, Jitter: recoverability.Full}.Policy()
+//	series := recoverability.Retries{Delayed: 100, Step: time.Second, Max: time.Minute}
+//	patient, err := series.Policy()
 //	o := bus.EndpointOptions{ConflictPolicy: recoverability.CountConflicts(patient)}
 func CountConflicts(p Policy) Policy {
 	if p == nil {

@@ -85,10 +85,12 @@ func TestResolveDeadLettersWhatABrokenPolicyGetsWrong(t *testing.T) {
 		policy recoverability.Policy
 		want   string
 	}{
-		"nil":          {func(recoverability.Failure) recoverability.Decision { return nil }, "no decision"},
-		"zero":         {func(recoverability.Failure) recoverability.Decision { var d recoverability.Decision; return d }, "no decision"},
-		"embedded nil": {func(recoverability.Failure) recoverability.Decision { return struct{ recoverability.Decision }{} }, "no decision"},
-		"panic":        {func(recoverability.Failure) recoverability.Decision { panic("oops") }, "panic: oops"},
+		"nil":  {func(recoverability.Failure) recoverability.Decision { return nil }, "no decision"},
+		"zero": {func(recoverability.Failure) (d recoverability.Decision) { return d }, "no decision"},
+		"embedded nil": {func(recoverability.Failure) recoverability.Decision {
+			return struct{ recoverability.Decision }{}
+		}, "no decision"},
+		"panic": {func(recoverability.Failure) recoverability.Decision { panic("oops") }, "panic: oops"},
 	}
 	for name, test := range tests {
 		v := recoverability.Resolve(test.policy, failure(1, errBoom))

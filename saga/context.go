@@ -127,7 +127,7 @@ func (c *Context) outcome(err error) Outcome {
 	case errors.As(err, &panicked):
 		return Outcome{Err: err}
 	case len(c.faults) > 0:
-		return Outcome{Err: c.faultError(err)}
+		return Outcome{Err: faultError(c.faults, err)}
 	case isNil(err):
 		return Outcome{Out: c.out, Cancelled: c.cancelled}
 	case errors.As(err, &discard):
@@ -138,8 +138,8 @@ func (c *Context) outcome(err error) Outcome {
 
 // faultError joins the faults. It keeps the handler's own error as text only: errors.As would otherwise find its
 // RetryAfter in a permanent failure.
-func (c *Context) faultError(returned error) error {
-	err := errors.Join(c.faults...)
+func faultError(faults []error, returned error) error {
+	err := errors.Join(faults...)
 	if !isNil(returned) {
 		err = fmt.Errorf("%w (the handler returned: %v)", err, returned)
 	}

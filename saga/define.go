@@ -3,10 +3,10 @@ package saga
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -147,7 +147,10 @@ func (d *Definition) Kinds() []KindInfo {
 	return out
 }
 
-// timers yields the kinds that OnTimeout handles, sorted, for error texts.
-func (d *Definition) timers() iter.Seq[string] {
-	return slices.Values(slices.Sorted(maps.Keys(d.timer)))
+// timerKinds returns the kinds that OnTimeout handles, sorted, for errors.
+func (d *Definition) timerKinds() string {
+	if len(d.timer) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(d.timer)), ", ")
 }

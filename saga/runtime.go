@@ -65,6 +65,14 @@ func or[N int | time.Duration](n, standard N) N {
 	return standard
 }
 
+// clock returns the time from which delays count.
+func (rt *Runtime) clock() time.Time {
+	if rt.Clock == nil {
+		return rt.Now
+	}
+	return rt.Clock()
+}
+
 func (rt *Runtime) codec() Codec {
 	if rt.Codec == nil {
 		return JSON

@@ -176,10 +176,7 @@ func (rt *Runtime) dueAt(at time.Time) (time.Time, error) {
 	if err := checkTime(at); err != nil {
 		return time.Time{}, err
 	}
-	now := rt.Now
-	if rt.Clock != nil {
-		now = rt.Clock()
-	}
+	now := rt.clock()
 	if !at.After(now) {
 		return time.Time{}, nil
 	}

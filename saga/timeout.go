@@ -3,7 +3,6 @@ package saga
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -16,7 +15,7 @@ func (c *Context) Timeout(d time.Duration, m Message, o ...TimeoutOption) {
 		c.fault("timeout: delay %v, limit %v", d, limit)
 		return
 	}
-	c.ask(roundUp(c.clock().Add(max(d, 0))), m, o)
+	c.ask(roundUp(c.rt.clock().Add(max(d, 0))), m, o)
 }
 
 // TimeoutAt sends m to this instance at t; a past t means now. The zero time, and a year outside 1 to 9999, are faults.
@@ -28,7 +27,7 @@ func (c *Context) TimeoutAt(t time.Time, m Message, o ...TimeoutOption) {
 		return
 	}
 	if due.IsZero() {
-		due = roundUp(c.clock())
+		due = roundUp(c.rt.clock())
 	}
 	c.ask(due, m, o)
 }
@@ -55,13 +54,6 @@ func (c *Context) Timeouts() []Pending {
 	return slices.Clone(c.pending)
 }
 
-func (c *Context) clock() time.Time {
-	if c.rt.Clock == nil {
-		return c.rt.Now
-	}
-	return c.rt.Clock()
-}
-
 func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
 	if !c.needInstance("Timeout") {
 		return
@@ -77,7 +69,7 @@ func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
 		return
 	}
 	if c.def.timer[out.Info.Kind] == nil {
-		c.fault("timeout %s: saga %s has no OnTimeout for it; it has: %s", out.Info.Kind, c.def.name, c.timerKinds())
+		c.fault("timeout %s: saga %s has no OnTimeout for it; it has: %s", out.Info.Kind, c.def.name, c.def.timerKinds())
 		return
 	}
 	out.Info.Due, out.Info.Instance, out.Info.Origin = due, c.id, c.id
@@ -102,14 +94,6 @@ func timeoutName(o []TimeoutOption) (string, error) {
 		}
 	}
 	return s.name, nil
-}
-
-func (c *Context) timerKinds() string {
-	kinds := strings.Join(slices.Collect(c.def.timers()), ", ")
-	if kinds == "" {
-		return "none"
-	}
-	return kinds
 }
 
 // drop removes a pending timeout: if this step has set it, its message is withdrawn; else it is reported in Cancelled.

@@ -10,7 +10,7 @@ import (
 )
 
 // format formats the result of one delivery: the instance, the messages sent, and how the message ended.
-func (r *Run) format(h happened) string {
+func (r script) format(h happened) string {
 	var out strings.Builder
 	if h.in.Info.Due.After(r.now) {
 		fmt.Fprintf(&out, "waits %v\n", h.in.Info.Due.Sub(r.now))
@@ -29,7 +29,7 @@ func (r *Run) format(h happened) string {
 	return out.String()
 }
 
-func (r *Run) formatInstance(out *strings.Builder, h happened) {
+func (r script) formatInstance(out *strings.Builder, h happened) {
 	i := h.after
 	what := map[Op]string{
 		Check:            fmt.Sprintf("unchanged, version %d", i.Version),
@@ -44,7 +44,7 @@ func (r *Run) formatInstance(out *strings.Builder, h happened) {
 	}
 }
 
-func (r *Run) formatMessage(o saga.Outgoing, i saga.Instance) string {
+func (r script) formatMessage(o saga.Outgoing, i saga.Instance) string {
 	text := fmt.Sprintf("%v %s %s", o.Info.Intent, o.Info.Kind, o.Body)
 	if o.Info.Intent == saga.Timer {
 		text = fmt.Sprintf("after %v: %s", o.Info.Due.Sub(r.now), o.Info.Kind)
@@ -63,7 +63,7 @@ func (r *Run) formatMessage(o saga.Outgoing, i saga.Instance) string {
 	return text
 }
 
-func (r *Run) timer(p saga.Pending) string {
+func (r script) timer(p saga.Pending) string {
 	text := p.Kind
 	if p.Name != "" {
 		text += fmt.Sprintf(" %q", p.Name)

@@ -30,7 +30,7 @@ var rewrite = flag.Bool("rewrite", false, "sagatest: accept the output of transc
 //
 //	deliver [from=endpoint] [header.name=value] kind [body]    a command, from outside unless from is given
 //	publish [from=endpoint] [header.name=value] kind [body]    an event
-//	reply asked kind [body]                                    the answer to the first unanswered message of the kind asked
+//	reply asked kind [body]                                    the answer to the first unanswered message of kind asked
 //	advance duration                                           fires what falls due
 //	given key stateversion state                               an instance as another release stored it
 //	show key                                                   the stored instance
@@ -75,7 +75,7 @@ func replay(r *Run, text string) string {
 		input, _, _ := strings.Cut(strings.Trim(block, "\n"), "\n----")
 		fmt.Fprintf(&out, "%s\n", input)
 		if line := command(input); line != "" {
-			fmt.Fprintf(&out, "----\n%s", r.command(line))
+			fmt.Fprintf(&out, "----\n%s", script{r}.command(line))
 		}
 	}
 	return out.String()
@@ -91,7 +91,10 @@ func command(input string) string {
 	return ""
 }
 
-func (r *Run) command(line string) string {
+// script runs the lines of a transcript and formats their results.
+type script struct{ *Run }
+
+func (r script) command(line string) string {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "deliver":
@@ -110,7 +113,7 @@ func (r *Run) command(line string) string {
 	return fmt.Sprintf("what is %q?\n", verb)
 }
 
-func (r *Run) deliverLine(intent saga.Intent, rest string) string {
+func (r script) deliverLine(intent saga.Intent, rest string) string {
 	turn := r.runtime(saga.Delivery{})
 	turn.Endpoint = ""
 	var opts []saga.SendOption
@@ -141,7 +144,7 @@ func raw(text string) saga.Raw {
 	return saga.Raw{Name: kind, Body: []byte(body)}
 }
 
-func (r *Run) replyLine(rest string) string {
+func (r script) replyLine(rest string) string {
 	asked, answer, _ := strings.Cut(rest, " ")
 	at := slices.IndexFunc(r.asked, func(o saga.Outgoing) bool { return o.Info.Kind == asked })
 	if at < 0 {
@@ -154,7 +157,7 @@ func (r *Run) replyLine(rest string) string {
 	return r.format(r.accept(in))
 }
 
-func (r *Run) advanceLine(rest string) string {
+func (r script) advanceLine(rest string) string {
 	d, err := time.ParseDuration(rest)
 	if err != nil {
 		return err.Error() + "\n"
@@ -170,7 +173,7 @@ func (r *Run) advanceLine(rest string) string {
 	return out.String()
 }
 
-func (r *Run) givenLine(rest string) string {
+func (r script) givenLine(rest string) string {
 	words := strings.SplitN(rest, " ", 3)
 	if len(words) < 3 {
 		return "given key stateversion state\n"
@@ -183,7 +186,7 @@ func (r *Run) givenLine(rest string) string {
 	return "stored\n"
 }
 
-func (r *Run) showLine(key string) string {
+func (r script) showLine(key string) string {
 	i, ok := r.Instance(key)
 	if !ok {
 		return fmt.Sprintf("%s/%s: none\n", r.def.Name(), key)
