@@ -21,7 +21,8 @@ const module = "github.com/edda-go/edda"
 var layers = [][]string{
 	{"saga", "recoverability", "internal/plan"},
 	{"internal/pg", "internal/run", "internal/wire", "internal/unguard"},
-	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "migrations"},
+	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "internal/queue",
+		"migrations"},
 	{"migrations/migrate"},
 	{"internal/watch"},
 	{"bus", "scheduler"},

@@ -80,7 +80,7 @@ func (b *Bus) Arrive(ctx context.Context, o ArriveOptions, messages ...Arrival) 
 	err = a.bring(ctx)
 	// dropped, or installed, since the routes were read
 	if pg.ClassOf(err) == pg.Unprepared || errors.Is(err, ErrNotInstalled) {
-		b.routes.forget()
+		b.routes.Forget()
 		a = newArriving(b, conn, o, messages)
 		err = a.bring(ctx)
 	}

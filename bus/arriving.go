@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"log/slog"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -21,16 +21,16 @@ type arriving struct {
 	bus     *Bus
 	conn    *pgxpool.Conn
 	options ArriveOptions
-	routes  *routes
+	routes  *queue.Routes
 	all     []*arrival
-	order   []*queue // that get something
-	byQueue map[*queue][]*arrival
+	order   []*queue.Queue // that get something
+	byQueue map[*queue.Queue][]*arrival
 	letters []deadletter.Letter
 }
 
 func newArriving(b *Bus, conn *pgxpool.Conn, o ArriveOptions, messages []Arrival) *arriving {
 	a := &arriving{bus: b, conn: conn, options: o, all: make([]*arrival, len(messages)),
-		byQueue: map[*queue][]*arrival{}}
+		byQueue: map[*queue.Queue][]*arrival{}}
 	for n := range messages {
 		a.all[n] = newArrival(o, &messages[n])
 	}
@@ -41,9 +41,9 @@ func newArriving(b *Bus, conn *pgxpool.Conn, o ArriveOptions, messages []Arrival
 // which wait for those who have the same ids in hand, nothing waits.
 func (a *arriving) bring(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(begin)
-	pipeline.Queue(a.bus.sql.Get("open"))
-	pipeline.Queue(a.bus.sql.Get("bound_idle"), betweenStatements(a.bytes()))
+	pipeline.Queue(queue.Begin)
+	pipeline.Queue(queue.Open())
+	pipeline.Queue(queue.BoundIdle(), betweenStatements(a.bytes()))
 	pipeline, err := a.route(ctx, pipeline)
 	if err == nil {
 		err = a.claim(ctx, pipeline)
@@ -72,14 +72,14 @@ func (a *arriving) bytes() (sum int) {
 // added, and returns an empty one.
 func (a *arriving) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Batch, err error) {
 	if a.options.Endpoint == "" {
-		pipeline.Queue(a.bus.sql.Get("wait_generation"), "")
-		a.routes, err = a.bus.routesOf(ctx, a.conn, pipeline)
+		a.bus.routes.QueueWait(pipeline, "")
+		a.routes, err = a.bus.routes.Newest(ctx, a.conn, pipeline)
 		return &pgx.Batch{}, a.failed(err)
 	}
-	if a.routes, err = a.bus.routes.get(ctx, a.conn); err != nil {
+	if a.routes, err = a.bus.routes.Get(ctx, a.conn); err != nil {
 		return nil, a.failed(err)
 	}
-	if a.routes.endpoints[a.options.Endpoint] == nil {
+	if a.routes.Endpoints[a.options.Endpoint] == nil {
 		return nil, fmt.Errorf("arrive from %s: endpoint %s: %w: call Endpoint.Install, or run the command \"edda "+
 			"migrate install %s\"",
 			a.options.From, a.options.Endpoint, ErrNotInstalled, a.options.Endpoint)
@@ -165,7 +165,11 @@ func (a *arriving) write(ctx context.Context) error {
 	}
 	pipeline := &pgx.Batch{}
 	for _, q := range a.order {
-		queueArrivals(pipeline, q, a.byQueue[q])
+		in := queue.NewInOrder(pipeline, q)
+		for _, m := range a.byQueue[q] {
+			in.AddOut(&m.out)
+		}
+		in.Flush()
 	}
 	a.bus.letters.QueueLetters(pipeline, a.letters)
 	pipeline.Queue("commit")
@@ -180,9 +184,9 @@ func (a *arriving) write(ctx context.Context) error {
 
 // deliver finds the queues of one message.
 func (a *arriving) deliver(m *arrival) {
-	queues := []*queue{a.routes.endpoints[a.options.Endpoint]}
+	queues := []*queue.Queue{a.routes.Endpoints[a.options.Endpoint]}
 	if a.options.Endpoint == "" {
-		queues = a.routes.kinds[m.out.Info.Kind]
+		queues = a.routes.Kinds[m.out.Info.Kind]
 	}
 	if len(queues) == 0 {
 		m.state = Unwanted
@@ -195,23 +199,6 @@ func (a *arriving) deliver(m *arrival) {
 	}
 }
 
-// queueArrivals writes messages to q, due now in their order.
-func queueArrivals(pipeline *pgx.Batch, q *queue, some []*arrival) {
-	var header []byte
-	ids, kinds, headers, bodies, bytes := pg.Texts(), pg.Texts(), pg.Byteas(), pg.Byteas(), 0
-	for n, m := range some {
-		header = wire.AppendHeader(header[:0], &m.out.Info)
-		ids.Text(m.out.Info.ID.String())
-		kinds.Text(m.out.Info.Kind)
-		headers.Bytes(header)
-		bodies.Bytes(m.out.Body)
-		if bytes += len(header) + len(m.out.Body) + 64; bytes > mostInsert || n == len(some)-1 {
-			pipeline.Queue(q.sql("insert_in_order"), ids, kinds, headers, bodies)
-			ids, kinds, headers, bodies, bytes = pg.Texts(), pg.Texts(), pg.Byteas(), pg.Byteas(), 0
-		}
-	}
-}
-
 const arrivedBadly = "it cannot be a message here"
 
 // lettersOf are the dead letters of a message: one, or that of each subscriber of an event, so that each can be
@@ -220,8 +207,8 @@ func (a *arriving) lettersOf(m *arrival) []deadletter.Letter {
 	endpoints := []string{a.options.Endpoint}
 	if a.options.Endpoint == "" {
 		endpoints[0] = "arrivals"
-		for n, q := range a.routes.kinds[m.given.Kind] {
-			endpoints = append(endpoints[:n], q.endpoint)
+		for n, q := range a.routes.Kinds[m.given.Kind] {
+			endpoints = append(endpoints[:n], q.Endpoint)
 		}
 	}
 	reason := arrivedBadly
@@ -250,7 +237,7 @@ func (a *arriving) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("arrive from %s: %w", a.options.From, explain(err))
+	return fmt.Errorf("arrive from %s: %w", a.options.From, pg.Explain(err))
 }
 
 func (a *arriving) rollback(ctx context.Context) {

@@ -145,7 +145,7 @@ func (b *balance) turn(ctx context.Context) (wait time.Duration, err error) {
 	case ctx.Err() != nil:
 		return 0, nil
 	case fatal(err) || pg.ClassOf(err) == pg.Unprepared:
-		return 0, explain(err)
+		return 0, pg.Explain(err)
 	case err != nil:
 		b.bus.calm.Warn("edda: partitions were not looked at", "endpoint", b.name, "error", err)
 		return run.Jitter(b.every), nil

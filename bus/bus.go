@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -31,27 +32,26 @@ var crashStatements string
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
-	pool      *pg.Pool
-	schema    pg.Schema
-	sql       pg.Statements
-	templates pg.Statements // the same with their marks in them, for the statements of a queue
-	counters  pg.Statements
-	knobs     pg.Statements
-	runs      pg.Statements
-	codec     saga.Codec
-	log       *slog.Logger
-	outage    *pg.Outage
-	calm      *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
-	events    func(Event)
-	panics    panics // of events
-	wakeup    Wakeup
+	pool     *pg.Pool
+	schema   pg.Schema
+	sql      pg.Statements
+	counters pg.Statements
+	knobs    pg.Statements
+	runs     pg.Statements
+	codec    saga.Codec
+	log      *slog.Logger
+	outage   *pg.Outage
+	calm     *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+	events   func(Event)
+	panics   panics // of events
+	wakeup   Wakeup
 
 	sagas    *persistence.Store
 	letters  *deadletter.Store
 	ids      *outbox.Store
 	limits   *limit.Store
 	leases   *lease.Store
-	routes   *router
+	routes   *queue.Router
 	hub      *hub
 	notifier *notifier
 	session  *session
@@ -153,9 +153,6 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 
 func (b *Bus) prepare(routing []Routing) (err error) {
 	text := strings.Join([]string{statements, crashStatements, relaySQL, queueStatements}, "\n")
-	if b.templates, err = pg.Parse(text); err != nil {
-		return err
-	}
 	if b.sql, err = pg.Load(text, b.schema); err != nil {
 		return err
 	}
@@ -183,7 +180,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.leases, err = lease.New(b.schema); err != nil {
 		return err
 	}
-	b.routes = &router{bus: b, overrides: map[string]string{}}
+	overrides := map[string]string{}
 	for _, r := range routing {
 		if err := saga.CheckName(r.kind); err != nil {
 			return fmt.Errorf("route: kind: %w", err)
@@ -191,9 +188,12 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		if err := saga.CheckName(r.endpoint); err != nil {
 			return fmt.Errorf("route of %s: endpoint: %w", r.kind, err)
 		}
-		b.routes.overrides[r.kind] = r.endpoint
+		overrides[r.kind] = r.endpoint
 	}
-	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.sagas, Log: b.calm, Consumes: b.routes.consumes})
+	if b.routes, err = queue.NewRouter(b.pool, b.schema, overrides); err != nil {
+		return err
+	}
+	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.sagas, Log: b.calm, Consumes: b.routes.Consumes})
 	b.hub = newHub(b.watches)
 	b.notifier = &notifier{bus: b}
 	b.session = newSession(b)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -39,7 +41,7 @@ const (
 func (b *Bus) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
 	did, err := b.cancel(ctx, endpoint, id, reason)
 	if err != nil {
-		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, explain(err))
+		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, pg.Explain(err))
 	}
 	return did, nil
 }
@@ -64,31 +66,31 @@ func (b *Bus) cancel(ctx context.Context, endpoint string, id saga.ID, reason st
 
 // queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to
 // the others.
-func (b *Bus) queuesOf(ctx context.Context, endpoint string) ([]*queue, error) {
+func (b *Bus) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue, error) {
 	q, err := b.findForTools(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	p := &Partitioned{bus: b, name: endpoint}
 	if number, err := p.storedNumber(ctx); err != nil || number == "" {
-		return []*queue{q}, err
+		return []*queue.Queue{q}, err
 	}
-	known, err := b.routes.get(ctx, b.pool)
+	known, err := b.routes.Get(ctx, b.pool)
 	if err != nil {
 		return nil, err
 	}
-	return append([]*queue{q}, p.partitionsFrom(known, 0)...), nil
+	return append([]*queue.Queue{q}, p.partitionsFrom(known, 0)...), nil
 }
 
 // cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in
 // hand may be a new row by now, which a statement that has waited for the batch does not see.
-func (b *Bus) cancelIn(ctx context.Context, q *queue, id saga.ID, reason string) (did Cancelled, err error) {
+func (b *Bus) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
 	for range mostMoves {
 		if did, err = b.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
 			return did, err
 		}
 		var there bool
-		if err := b.pool.QueryRow(ctx, q.sql("is_there"), [16]byte(id), q.id).Scan(&there); err != nil {
+		if err := b.pool.QueryRow(ctx, q.SQL("is_there"), [16]byte(id), q.ID).Scan(&there); err != nil {
 			return 0, err
 		}
 		if !there {
@@ -98,14 +100,14 @@ func (b *Bus) cancelIn(ctx context.Context, q *queue, id saga.ID, reason string)
 	return 0, errMoves
 }
 
-func (b *Bus) cancelOnce(ctx context.Context, q *queue, id saga.ID, reason string) (did Cancelled, err error) {
+func (b *Bus) cancelOnce(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
 	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, b.pool, o, func(tx pgx.Tx) error {
 		var kind string
 		var header []byte
-		err := tx.QueryRow(ctx, q.sql("cancel_waiting"), [16]byte(id)).Scan(&kind, &header)
+		err := tx.QueryRow(ctx, q.SQL("cancel_waiting"), [16]byte(id)).Scan(&kind, &header)
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = tx.QueryRow(ctx, b.sql.Get("cancel_parked"), q.id, [16]byte(id)).Scan(&kind, &header)
+			err = tx.QueryRow(ctx, q.SQL("cancel_parked"), q.ID, [16]byte(id)).Scan(&kind, &header)
 		}
 		if err == nil {
 			did = CancelledWaiting
@@ -113,20 +115,20 @@ func (b *Bus) cancelOnce(ctx context.Context, q *queue, id saga.ID, reason strin
 				return fmt.Errorf("end its run: %w", err)
 			}
 			return b.letters.AddDiscarded(ctx, tx,
-				deadletter.Discarded{Endpoint: q.endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
+				deadletter.Discarded{Endpoint: q.Endpoint, MessageID: id, Kind: kind, Reason: cancelReason(reason)})
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		did = CancelledRunning
-		tag, err := tx.Exec(ctx, q.sql("cancel_claimed"), [16]byte(id), reason)
+		tag, err := tx.Exec(ctx, q.SQL("cancel_claimed"), [16]byte(id), reason)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNotFound
 		}
 		return err
 	})
 	if err == nil && did == CancelledRunning {
-		b.hub.beat(q.id)
+		b.hub.beat(q.ID)
 		b.notifyBeat(ctx, q)
 	}
 	return did, err
@@ -143,11 +145,11 @@ func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 // beatPrefix marks a notification that asks the leased endpoints of a queue to look at their claims.
 const beatPrefix = "beat:"
 
-func (b *Bus) notifyBeat(ctx context.Context, q *queue) {
+func (b *Bus) notifyBeat(ctx context.Context, q *queue.Queue) {
 	if b.wakeup == PollOnly {
 		return
 	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), beatPrefix+strconv.Itoa(q.id)); err != nil {
+	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), beatPrefix+strconv.Itoa(q.ID)); err != nil {
 		b.log.Debug("edda: notify", "error", err) // the next beat finds it
 	}
 }

@@ -45,25 +45,14 @@ func (s *session) isCareful(queue int) bool {
 	return is
 }
 
-// before is the place in a queue's order directly before p.
-func (p position) before() position {
-	for i := len(p.id) - 1; i >= 0; i-- {
-		p.id[i]--
-		if p.id[i] != 0xff {
-			return p
-		}
-	}
-	return position{due: p.due.Add(-time.Microsecond), id: p.id}
-}
-
 // carefully changes an order: a suspect that an earlier batch found is taken alone, and careful batches are small at
 // first.
 func (w *worker) carefully(o order) order {
 	switch {
-	case !w.bus.session.isCareful(w.queue.id):
+	case !w.bus.session.isCareful(w.queue.ID):
 		w.suspects, w.portion = nil, carefulFirst
 	case len(w.suspects) > 0:
-		o = order{limit: 1, after: w.suspects[0].before(), alone: true}
+		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
 		w.suspects = w.suspects[1:]
 	default:
 		o.limit = min(o.limit, w.portion)
@@ -91,7 +80,7 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 	if b.touched {
 		b.bus.session.lookAround(ctx)
 	}
-	if !b.bus.session.isCareful(b.queue.id) {
+	if !b.bus.session.isCareful(b.queue.ID) {
 		return nil
 	}
 	if len(b.messages) > carefulMost { // the death became known after the take
@@ -121,10 +110,10 @@ func (b *batch) setAside(ctx context.Context, found []suspect) {
 		return
 	}
 	for _, f := range found {
-		b.suspects = append(b.suspects, f.position)
+		b.suspects = append(b.suspects, f.Position)
 	}
 	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool {
-		return slices.Contains(b.suspects, position{due: m.due, id: m.id})
+		return slices.Contains(b.suspects, m.Position())
 	})
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
@@ -135,11 +124,11 @@ func (b *batch) setAside(ctx context.Context, found []suspect) {
 // suspect, and when that is the first message, the worker comes back for it.
 func (b *batch) stopBefore(ctx context.Context, found []suspect) {
 	first := slices.IndexFunc(b.messages, func(m *message) bool {
-		return slices.ContainsFunc(found, func(f suspect) bool { return f.id == m.id && f.due.Equal(m.due) })
+		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
 	})
 	switch {
 	case first == 0:
-		b.suspects = append(b.suspects, position{due: b.messages[0].due, id: b.messages[0].id})
+		b.suspects = append(b.suspects, b.messages[0].Position())
 		b.messages = b.messages[:0]
 		b.abandon(ctx)
 	case first > 0:

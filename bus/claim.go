@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -150,7 +151,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 	c.queueClaim(pipeline, b, want, &all)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", explain(err))
+		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 	}
 	if len(all) == 0 {
 		c.ep.wakeForNext(ctx, conn.Conn())
@@ -163,7 +164,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 // queueClaim queues the statement that claims, and reads the claims into all.
 func (t *terms) queueClaim(pipeline *pgx.Batch, b *batch, want int, all *[]*claimed) {
 	o := &t.ep.options
-	pipeline.Queue(t.ep.queue.sql("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
+	pipeline.Queue(t.ep.queue.SQL("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
 		t.ep.bus.session.trusts()).Query(readClaims(b, all))
 }
 
@@ -188,9 +189,9 @@ func (c *claimer) beginAll(b *batch, all []*claimed) {
 // readClaims reads claimed rows into all.
 func readClaims(b *batch, all *[]*claimed) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		var kinds internKinds
+		reader := queue.Reader{Arena: &b.arena}
 		for rows.Next() {
-			m := readClaim(pg.CurrentRow(rows), b, &kinds)
+			m := readClaim(pg.CurrentRow(rows), b, &reader)
 			*all = append(*all, m)
 			b.messages = append(b.messages, &m.message)
 		}
@@ -198,23 +199,23 @@ func readClaims(b *batch, all *[]*claimed) func(pgx.Rows) error {
 	}
 }
 
-func readClaim(r pg.Row, b *batch, kinds *internKinds) *claimed {
+func readClaim(r pg.Row, b *batch, reader *queue.Reader) *claimed {
 	m := &claimed{batch: b, renewed: b.begun}
-	m.due, m.id, m.sent, m.firstFailed = r.Time(0), r.UUID(1), r.Time(2), r.Time(3)
-	m.attempt, m.conflict, m.kind = int(r.Int(4)), int(r.Int(5)), kinds.text(r.Bytes(6))
-	m.header, m.body = b.keep(r.Bytes(7)), b.keep(r.Bytes(8))
-	b.now, m.rows, m.number = r.Time(9), []time.Time{r.Time(10)}, int(r.Int(11))
-	if !r.Null(12) {
-		m.callOff(cancelReason(r.Text(12)))
+	reader.Read(r, &m.Row)
+	b.now = r.Time(queue.ColumnNow)
+	r = r[queue.ColumnMore:]
+	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
+	if !r.Null(2) {
+		m.callOff(cancelReason(r.Text(2)))
 	}
-	died := r.Int(17)
+	died := r.Int(7)
 	m.death = death{
-		session: r.UUID(13), crashes: suspect{deaths: int(r.Int(14)), alone: int(r.Int(15))},
+		session: r.UUID(3), crashes: suspect{deaths: int(r.Int(4)), alone: int(r.Int(5))},
 		counted: died > 0, alone: died > 1,
 	}
-	b.found = int(r.Int(16))
-	if len(r) > 18 {
-		m.key = r.Text(18)
+	b.found = int(r.Int(6))
+	if len(r) > 8 {
+		m.key = r.Text(8)
 	}
 	return m
 }

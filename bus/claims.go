@@ -61,7 +61,7 @@ func (c *claims) hold(all []*claimed) {
 func (c *claims) holdOne(m *claimed) {
 	if m.number > 1 {
 		for old := range c.held {
-			if old.id == m.id && old.number < m.number && old.due.Equal(m.due) {
+			if old.ID == m.ID && old.number < m.number && old.Due.Equal(m.Due) {
 				c.loseNow(old)
 			}
 		}
@@ -262,8 +262,8 @@ func (c *claims) logLosses(ctx context.Context) error {
 func (c *claims) logLost() {
 	e := c.terms.ep
 	for _, m := range c.takeLost() {
-		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.id.String(),
-			"kind", shownKind(m.kind), "attempt", m.delivery.Info.Attempt)
+		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.ID.String(),
+			"kind", shownKind(m.Kind), "attempt", m.delivery.Info.Attempt)
 		e.bus.emit(ClaimLost{Endpoint: e.name, Info: shownInfo(m.delivery.Info)})
 	}
 }

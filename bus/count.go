@@ -232,8 +232,8 @@ func (m *message) sagaOf() *saga.Definition {
 
 // since is from when the critical time of m counts: when it was sent, or due.
 func (m *message) since() time.Time {
-	if m.sent.After(m.due) {
-		return m.sent
+	if m.Sent.After(m.Due) {
+		return m.Sent
 	}
-	return m.due
+	return m.Due
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -81,7 +82,7 @@ func (b *Bus) SagaCounters(ctx context.Context, period time.Duration) ([]SagaCou
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("read the counters of sagas: %w", explain(err))
+	return nil, fmt.Errorf("read the counters of sagas: %w", pg.Explain(err))
 }
 
 func readCounters(row pgx.CollectableRow) (c SagaCounters, err error) {
@@ -140,7 +141,7 @@ func (e *Endpoint) flushCounters(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countersWithin) // a drain wants them written
 	defer cancel()
 	if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		e.bus.calm.Warn("edda: counters were not written", "endpoint", e.name, "error", explain(err))
+		e.bus.calm.Warn("edda: counters were not written", "endpoint", e.name, "error", pg.Explain(err))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -44,13 +45,13 @@ type spread struct {
 }
 
 // route is from a queue to another one.
-type route struct{ from, to *queue }
+type route struct{ from, to *queue.Queue }
 
 // move is the statement of a route.
 func (s *spread) move(r route) string {
 	sql, ok := s.moves[r]
 	if !ok {
-		sql = r.from.to(r.to, "move")
+		sql = r.from.To(r.to, "move")
 		s.moves[r] = sql
 	}
 	return sql
@@ -77,7 +78,7 @@ func (b *batch) distribute(ctx context.Context) error {
 		}
 		switch {
 		case err != nil:
-			b.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.kind, err)))
+			b.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
 		case key == "":
 			byID = append(byID, m)
 		default:
@@ -130,7 +131,7 @@ func (b *batch) distributeByInstance(ctx context.Context, messages []*message) e
 var errNoPartition = errors.New("the queue of a partition is not installed")
 
 // queueMoves queues the moves, one statement for each partition.
-func (b *batch) queueMoves(pipeline *pgx.Batch, known *routes) error {
+func (b *batch) queueMoves(pipeline *pgx.Batch, known *queue.Routes) error {
 	if b.partitions == nil {
 		return nil
 	}
@@ -148,7 +149,7 @@ func (b *batch) queueMoves(pipeline *pgx.Batch, known *routes) error {
 		if of == nil {
 			continue
 		}
-		target := known.endpoints[b.partitions.names[n]]
+		target := known.Endpoints[b.partitions.names[n]]
 		if target == nil {
 			return fmt.Errorf("move messages to %s: %w: %w", b.partitions.names[n], errNoPartition, ErrNotInstalled)
 		}

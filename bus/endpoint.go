@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/recoverability"
@@ -234,7 +235,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("run endpoint %s: read what is set for it: %w", e.name, err)
 	}
-	leave, err := e.bus.session.join(ctx, e.queue.id)
+	leave, err := e.bus.session.join(ctx, e.queue.ID)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -286,7 +287,7 @@ func (e *Endpoint) connections() int {
 
 // ground is what Run learns from the database before it takes a message.
 type ground struct {
-	queue   *queue
+	queue   *queue.Queue
 	planner [6]string // the planner settings of a session, given back to a user's handler
 }
 
@@ -303,17 +304,17 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	if err := e.checkRelay(ctx); err != nil {
 		return ground{}, err
 	}
-	if err := e.subscribe(ctx); err != nil {
+	if err := e.subscribe(ctx, id); err != nil {
 		return ground{}, err
 	}
 	if err := e.findLimit(ctx); err != nil {
 		return ground{}, err
 	}
-	known, err := b.routes.reload(ctx, b.pool)
+	known, err := b.routes.Reload(ctx, b.pool)
 	if err != nil {
 		return ground{}, err
 	}
-	g := ground{queue: known.byID[id]}
+	g := ground{queue: known.ByID[id]}
 	err = e.look(ctx, &g)
 	return g, err
 }
@@ -330,7 +331,7 @@ func (e *Endpoint) look(ctx context.Context, g *ground) error {
 	pooled := err == nil && pg.Pooled(conn.Conn(), backend)
 	conn.Release()
 	if err != nil {
-		return fmt.Errorf("read the planner's settings: %w", explain(err))
+		return fmt.Errorf("read the planner's settings: %w", pg.Explain(err))
 	}
 	if !pooled {
 		return nil
@@ -414,8 +415,8 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.pump, e.brake = newPump(e.options), newBrake(e.options)
-	e.bus.hub.attach(e.queue.id, e.pump, e.knobs)
-	defer e.bus.hub.detach(e.queue.id, e.pump, e.knobs)
+	e.bus.hub.attach(e.queue.ID, e.pump, e.knobs)
+	defer e.bus.hub.detach(e.queue.ID, e.pump, e.knobs)
 
 	side := run.NewGroup(ctx)
 	side.Go(e.pump.tick)

@@ -4,21 +4,22 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
 
 // What a caller can act on.
 var (
 	// ErrNoRoute: no endpoint of this database consumes the kind, or the named endpoint does not exist.
-	ErrNoRoute = errors.New("no endpoint consumes it")
+	ErrNoRoute = queue.ErrNoRoute
 	// ErrAmbiguous: several endpoints consume the kind, so a command does not know where to go.
-	ErrAmbiguous = errors.New("several endpoints consume it")
+	ErrAmbiguous = queue.ErrAmbiguous
 	// ErrIDConflict: the id of the message was used before, with another content. The first is kept.
 	ErrIDConflict = errors.New("the message id was used before with another content")
 	// ErrOtherDatabase: the transaction given to SendTx is not of the bus's database and schema.
-	ErrOtherDatabase = errors.New("the transaction belongs to another database or schema than the bus")
+	ErrOtherDatabase = queue.ErrOtherDatabase
 	// ErrNotInstalled: the endpoint's queue does not exist and may not be created here.
-	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
+	ErrNotInstalled = queue.ErrNotInstalled
 	// ErrNoLimit: the endpoint has no limit. SetLimit makes one.
 	ErrNoLimit = errors.New("the endpoint has no limit")
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
@@ -60,3 +61,5 @@ func (e *OutcomeUnknownError) Error() string {
 }
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
+
+func isNoRoute(err error) bool { return errors.Is(err, ErrNoRoute) }

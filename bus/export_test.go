@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// Statement is one of the package's statements as it is sent, for tests of its plan.
-func Statement(b *Bus, name string) string { return b.sql.Get(name) }
-
 // CleanNow does at once what endpoints do now and then.
 func CleanNow(ctx context.Context, b *Bus) { b.cleanOnce(ctx) }
 
@@ -51,7 +48,7 @@ func Channel(b *Bus) string { return b.schema.Channel() }
 
 // WakeAllNow sends one wake-up for all queues that the process knows, and returns when it is sent.
 func WakeAllNow(ctx context.Context, b *Bus) {
-	b.notifier.send(ctx, slices.Collect(maps.Values(b.routes.current.Load().byID)))
+	b.notifier.send(ctx, slices.Collect(maps.Values(b.routes.Current().ByID)))
 }
 
 // CleanInTurnNow cleans up unless another process did so a short while ago.

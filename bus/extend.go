@@ -173,7 +173,7 @@ func (x *extender) send(ctx context.Context, e *extension) error {
 	x.queueHeartbeats(pipeline, e.claims)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("extend leases: %w", explain(err))
+		return fmt.Errorf("extend leases: %w", pg.Explain(err))
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extens
 	}
 	lost, busy, err := x.ep.bus.limits.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.ep.options.Lease)
 	if err != nil {
-		return fmt.Errorf("renew slots: %w", explain(err))
+		return fmt.Errorf("renew slots: %w", pg.Explain(err))
 	}
 	e.lostSlots, e.busySlots = asSet(lost), asSet(busy)
 	return nil
@@ -197,7 +197,7 @@ func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 	e.extended, e.there = map[int]bool{}, map[int]bool{}
 	p, again := placesOf(e.claims), placesOf(e.claims)
 	session := [16]byte(x.session())
-	pipeline.Queue(x.ep.queue.sql("extend"), p.due, p.id, p.number, p.place, session, e.due).Query(
+	pipeline.Queue(x.ep.queue.SQL("extend"), p.due, p.id, p.number, p.place, session, e.due).Query(
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				r := pg.CurrentRow(rows)
@@ -210,7 +210,7 @@ func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 			}
 			return rows.Err()
 		})
-	pipeline.Queue(x.ep.queue.sql("held"), again.due, again.id, again.number, again.place, session).Query(
+	pipeline.Queue(x.ep.queue.SQL("held"), again.due, again.id, again.number, again.place, session).Query(
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				e.there[int(pg.CurrentRow(rows).Int(0))] = true
@@ -226,9 +226,9 @@ func (x *extender) queueLanes(pipeline *pgx.Batch, e *extension) {
 	if len(keys) == 0 {
 		return
 	}
-	sql, owner := x.ep.bus.sql, [16]byte(x.owner)
-	pipeline.Queue(sql.Get("extend_lanes"), x.ep.queue.id, texts(keys), owner, e.due).Query(collectKeys(e.lanes))
-	pipeline.Queue(sql.Get("lanes_of"), x.ep.queue.id, texts(keys), owner).Query(collectKeys(e.ourLanes))
+	q, owner := x.ep.queue, [16]byte(x.owner)
+	pipeline.Queue(q.SQL("extend_lanes"), q.ID, texts(keys), owner, e.due).Query(collectKeys(e.lanes))
+	pipeline.Queue(q.SQL("lanes_of"), q.ID, texts(keys), owner).Query(collectKeys(e.ourLanes))
 }
 
 // queueHeartbeats queues the heartbeats of handlers that run for a manifest. It cancels handlers whose runs are over.
@@ -293,7 +293,7 @@ func placesOf(claims []*claimed) places {
 	for n, m := range claims {
 		for _, at := range m.rows {
 			p.due.Time(at)
-			p.id.UUID(m.id)
+			p.id.UUID(m.ID)
 			p.number.Int(m.number)
 			p.place.Int(n)
 		}

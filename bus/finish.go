@@ -98,7 +98,7 @@ func (f *finisher) takeEnded(most int) (claims []*claimed, last bool) {
 func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	class := pg.ClassOf(err)
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		f.ep.bus.routes.forget()
+		f.ep.bus.routes.Forget()
 	}
 	if len(claims) == 1 {
 		claims[0].blame(class, err)

@@ -73,12 +73,12 @@ func (t *finishing) commit(ctx context.Context) error {
 // recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
 // any more, because a queue was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
-	known, err := t.ep.bus.routes.get(ctx, t.batch.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.batch.conn)
 	if err != nil {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.verdict(m.id); err != nil && m.fate == done {
+		if err := t.ep.memory.verdict(m.ID); err != nil && m.fate == done {
 			m.batch.fail(&m.message, err)
 			t.writes = true
 		}
@@ -113,7 +113,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 	held := t.lockSlots(pipeline)
 	t.lockLanes(pipeline)
 	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("lock lanes and slots: %w", explain(err))
+		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
 	}
 	t.slots = held()
 	return nil
@@ -135,7 +135,7 @@ func (t *finishing) end(ctx context.Context) error {
 		return nil
 	}
 	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("finish: %w", explain(err))
+		return fmt.Errorf("finish: %w", pg.Explain(err))
 	}
 	settleRuns()
 	for n, m := range t.claims {
@@ -165,11 +165,11 @@ func (t *finishing) queueEnds(pipeline *pgx.Batch) {
 	owner := [16]byte(t.session())
 	if len(deleted) > 0 {
 		p := placesOf(deleted)
-		pipeline.Queue(t.ep.queue.sql("finish"), p.due, p.id, p.number, p.place, owner).Query(t.collect(deletedAt))
+		pipeline.Queue(t.ep.queue.SQL("finish"), p.due, p.id, p.number, p.place, owner).Query(t.collect(deletedAt))
 	}
 	if len(released) > 0 {
 		p := placesOf(released)
-		pipeline.Queue(t.ep.queue.sql("release"), p.due, p.id, p.number, p.place, owner).Query(t.collect(releasedAt))
+		pipeline.Queue(t.ep.queue.SQL("release"), p.due, p.id, p.number, p.place, owner).Query(t.collect(releasedAt))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -164,7 +165,7 @@ func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 		_, err = e.bus.pool.Exec(ctx, sql.Get("knob_row"), e.name)
 	}
 	if err != nil {
-		return explain(err)
+		return pg.Explain(err)
 	}
 	now := Knob{Endpoint: e.name}
 	if paused != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -36,13 +38,13 @@ func (p *Partitioned) gather(ctx context.Context) (messages int, err error) {
 	if err := p.checkAlone(ctx); err != nil {
 		return 0, err
 	}
-	known, err := b.routes.reload(ctx, b.pool)
+	known, err := b.routes.Reload(ctx, b.pool)
 	if err != nil {
 		return 0, err
 	}
 	for _, q := range p.partitionsFrom(known, 0) {
 		for n := gatherRows; n == gatherRows; messages += n {
-			if n, err = p.gatherSome(ctx, b.pool, route{from: q, to: known.endpoints[p.name]}); err != nil {
+			if n, err = p.gatherSome(ctx, b.pool, route{from: q, to: known.Endpoints[p.name]}); err != nil {
 				return messages, err
 			}
 		}
@@ -51,7 +53,7 @@ func (p *Partitioned) gather(ctx context.Context) (messages int, err error) {
 		return messages, err
 	}
 	if _, err := b.pool.Exec(ctx, b.sql.Get("forget_partitions"), p.settingName()); err != nil {
-		return messages, fmt.Errorf("forget the number of partitions: %w", explain(err))
+		return messages, fmt.Errorf("forget the number of partitions: %w", pg.Explain(err))
 	}
 	return messages, nil
 }
@@ -60,7 +62,7 @@ func (p *Partitioned) gather(ctx context.Context) (messages int, err error) {
 func (p *Partitioned) checkAlone(ctx context.Context) error {
 	all, err := p.bus.leases.Under(ctx, p.bus.pool, p.leaseName(""))
 	if err != nil {
-		return explain(err)
+		return pg.Explain(err)
 	}
 	for _, l := range all {
 		if l.Held() {
@@ -72,22 +74,22 @@ func (p *Partitioned) checkAlone(ctx context.Context) error {
 }
 
 // partitionsFrom are the queues that are partitions by their names, from a number on.
-func (p *Partitioned) partitionsFrom(known *routes, first int) (found []*queue) {
-	for name, q := range known.endpoints {
+func (p *Partitioned) partitionsFrom(known *queue.Routes, first int) (found []*queue.Queue) {
+	for name, q := range known.Endpoints {
 		text, ok := strings.CutPrefix(name, p.name+".p")
 		if n, err := strconv.Atoi(text); ok && err == nil && n >= first && name == partitionName(p.name, n) {
 			found = append(found, q)
 		}
 	}
-	if known.endpoints[p.name] == nil {
+	if known.Endpoints[p.name] == nil {
 		return nil
 	}
 	return found
 }
 
 func (p *Partitioned) gatherSome(ctx context.Context, db lease.DB, r route) (n int, err error) {
-	if err := db.QueryRow(ctx, r.from.to(r.to, "gather"), gatherRows).Scan(&n); err != nil {
-		return 0, fmt.Errorf("move messages from %s to %s: %w", r.from.endpoint, r.to.endpoint, explain(err))
+	if err := db.QueryRow(ctx, r.from.To(r.to, "gather"), gatherRows).Scan(&n); err != nil {
+		return 0, fmt.Errorf("move messages from %s to %s: %w", r.from.Endpoint, r.to.Endpoint, pg.Explain(err))
 	}
 	return n, nil
 }
@@ -97,14 +99,14 @@ func (p *Partitioned) gatherSome(ctx context.Context, db lease.DB, r route) (n i
 func (p *Partitioned) gatherLate(ctx context.Context, t lease.Term) error {
 	b := p.bus
 	for run.Sleep(ctx, run.Jitter(gatherEvery)) == nil {
-		known, err := b.routes.get(ctx, b.pool)
+		known, err := b.routes.Get(ctx, b.pool)
 		if err == nil {
 			for _, q := range p.partitionsFrom(known, len(p.posts)) {
 				err = pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 					if err := b.leases.Guard(ctx, tx, t); err != nil {
 						return err
 					}
-					_, err := p.gatherSome(ctx, tx, route{from: q, to: known.endpoints[p.name]})
+					_, err := p.gatherSome(ctx, tx, route{from: q, to: known.Endpoints[p.name]})
 					return err
 				})
 			}

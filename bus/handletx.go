@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -38,12 +39,12 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 	tx.leave()
 	switch {
 	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason
-		return nil, fmt.Errorf("open the savepoint of %s: %w", m.kind, tx.unready)
+		return nil, fmt.Errorf("open the savepoint of %s: %w", m.Kind, tx.unready)
 	case b.conn.IsClosed() || tx.lost != nil:
 		return nil, b.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case b.conn.PgConn().TxStatus() == 'I':
-		b.memory.condemn(m.id, saga.Permanent(errEndedTx))
-		return nil, fmt.Errorf("handle %s: %w", m.kind, errEndedTx)
+		b.memory.condemn(m.ID, saga.Permanent(errEndedTx))
+		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
 	case saga.Succeeded(err) && b.conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
 	}
@@ -69,11 +70,11 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 func (b *batch) lostIn(step context.Context, m *message, err error) error {
 	m.charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.memory.condemn(m.id, err)
+		b.memory.condemn(m.ID, err)
 	} else {
 		b.chargeTrouble(m, err)
 	}
-	return fmt.Errorf("handle %s: the transaction was lost: %w", m.kind, err)
+	return fmt.Errorf("handle %s: the transaction was lost: %w", m.Kind, err)
 }
 
 func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
@@ -99,7 +100,7 @@ func (b *batch) openToUser(ctx context.Context) error {
 	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
 	if len(b.messages) > 1 {
 		b.hurried = true
-		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
+		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
 	}
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("prepare the transaction for a handler: %w", err)
@@ -128,13 +129,13 @@ func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Out
 
 // chargeTrouble counts trouble against m, and tells whether the free ones are used up.
 func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
-	if b.memory.charge(m.id) <= freeTroubles {
+	if b.memory.charge(m.ID) <= freeTroubles {
 		return false
 	}
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.memory.condemn(m.id, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
 	b.convicts = true
 	return true
 }

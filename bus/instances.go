@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/persistence"
 )
 
@@ -10,12 +11,12 @@ import (
 // it reads at most one page of an index, neither locks nor waits, and the answer may be old when it arrives.
 func (b *Bus) Instances(ctx context.Context, o persistence.ListOptions) ([]persistence.Listed, error) {
 	listed, err := b.sagas.List(ctx, b.pool, o)
-	return listed, explain(err)
+	return listed, pg.Explain(err)
 }
 
 // ShowInstance reads the living instance of a saga's key with its state, as it is stored, in a program that may not
 // have the saga's definition; one that has reads it with Instance. ok is false when there is none.
 func (b *Bus) ShowInstance(ctx context.Context, name, key string) (i persistence.Listed, ok bool, err error) {
 	i, ok, err = b.sagas.Show(ctx, b.pool, name, key)
-	return i, ok, explain(err)
+	return i, ok, pg.Explain(err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -100,7 +101,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	if err != nil {
 		return err
 	}
-	_, _ = b.routes.get(ctx, b.pool) // while no transaction is open; whoever sends says what is wrong
+	_, _ = b.routes.Get(ctx, b.pool) // while no transaction is open; whoever sends says what is wrong
 	return repeat(ctx, o.attempts, func() error {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
 		if err != nil {
@@ -116,13 +117,13 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 }
 
 // collect runs fn, and tells what it sent to by the transaction tx.
-func (b *Bus) collect(tx any, fn func() error) (sent []*queue, err error) {
+func (b *Bus) collect(tx any, fn func() error) (sent []*queue.Queue, err error) {
 	b.notifier.watch(tx)
 	defer func() { sent = b.notifier.watched(tx) }()
 	return nil, fn()
 }
 
-func (b *Bus) commitAndWake(ctx context.Context, sent []*queue, commit func() error) error {
+func (b *Bus) commitAndWake(ctx context.Context, sent []*queue.Queue, commit func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("commit: %w", context.Cause(ctx)) // nothing was asked of the server, so nothing is unknown
 	}
@@ -138,7 +139,7 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []*queue, commit func() er
 	return &OutcomeUnknownError{Err: err}
 }
 
-func (b *Bus) wakeQueues(ctx context.Context, sent []*queue) {
+func (b *Bus) wakeQueues(ctx context.Context, sent []*queue.Queue) {
 	for _, q := range sent {
 		b.wakeQueue(ctx, q, time.Time{})
 	}

@@ -16,7 +16,7 @@ const pauseWait = time.Second
 // failureOf is what a policy is told about m.
 func (b *batch) failureOf(m *message, err error) recoverability.Failure {
 	failure := recoverability.Failure{
-		Info: m.delivery.Info, Err: err, Endpoint: b.name, First: m.firstFailed, Conflicts: m.conflict,
+		Info: m.delivery.Info, Err: err, Endpoint: b.name, First: m.FirstFailed, Conflicts: m.Conflict,
 		Now: b.now, Handled: b.brake.handled.Load(),
 	}
 	if m.consumer != nil && m.consumer.def != nil {
@@ -28,12 +28,12 @@ func (b *batch) failureOf(m *message, err error) recoverability.Failure {
 // lose decides about a message that has lost more saves than its budget. Whatever a policy for conflicts decides costs
 // no attempt.
 func (b *batch) lose(m *message) {
-	if b.options.ConflictPolicy != nil && m.firstFailed.IsZero() {
-		m.firstFailed = b.now
+	if b.options.ConflictPolicy != nil && m.FirstFailed.IsZero() {
+		m.FirstFailed = b.now
 	}
 	verdict := recoverability.ResolveConflict(b.options.ConflictPolicy, b.failureOf(m, ErrConflict))
 	if verdict.Action == recoverability.ActionCountAsFailure {
-		m.conflict = 0
+		m.Conflict = 0
 		b.fail(m, ErrConflict)
 		return
 	}
@@ -65,5 +65,5 @@ func (b *batch) haltAfterPause(ctx context.Context) {
 		b.pump.halt(true)
 		b.knobs.pause(b.pausing.reason, b.clock())
 	}
-	b.bus.turned(ctx, b.queue.id)
+	b.bus.turned(ctx, b.queue.ID)
 }

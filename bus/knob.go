@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )
@@ -33,7 +34,7 @@ type Knob struct {
 func (b *Bus) Knobs(ctx context.Context) ([]Knob, error) {
 	rows, err := b.pool.Query(ctx, b.knobs.Get("knobs"))
 	if err != nil {
-		return nil, fmt.Errorf("read the knobs: %w", explain(err))
+		return nil, fmt.Errorf("read the knobs: %w", pg.Explain(err))
 	}
 	knobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Knob, err error) {
 		var paused *time.Time
@@ -44,7 +45,7 @@ func (b *Bus) Knobs(ctx context.Context) ([]Knob, error) {
 		return k, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the knobs: %w", explain(err))
+		return nil, fmt.Errorf("read the knobs: %w", pg.Explain(err))
 	}
 	return knobs, nil
 }
@@ -96,7 +97,7 @@ func (b *Bus) turn(ctx context.Context, doing, name, sql string, args ...any) er
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
 	}
 	if err != nil {
-		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, explain(err))
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pg.Explain(err))
 	}
 	b.turned(ctx, queue)
 	return nil

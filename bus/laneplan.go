@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -25,10 +26,10 @@ func (t *finishing) lockLanes(pipeline *pgx.Batch) {
 	if !t.ordered() {
 		return
 	}
-	sql, queue, keys := t.ep.bus.sql, t.ep.queue.id, keysOf(t.claims)
+	q, keys := t.ep.queue, keysOf(t.claims)
 	t.plan.held, t.plan.parked = map[string]bool{}, map[string]bool{}
-	pipeline.Queue(sql.Get("lock_lanes"), queue, texts(keys), [16]byte(t.owner)).Query(collectKeys(t.plan.held))
-	pipeline.Queue(sql.Get("parked_in"), queue, texts(keys)).Query(collectKeys(t.plan.parked))
+	pipeline.Queue(q.SQL("lock_lanes"), q.ID, texts(keys), [16]byte(t.owner)).Query(collectKeys(t.plan.held))
+	pipeline.Queue(q.SQL("parked_in"), q.ID, texts(keys)).Query(collectKeys(t.plan.parked))
 }
 
 // planLanes decides what becomes of each lane when its messages have ended.
@@ -112,30 +113,30 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 }
 
 func (t *finishing) queueLanes(pipeline *pgx.Batch) {
-	p, sql, queue, owner := &t.plan, t.ep.bus.sql, t.ep.queue.id, [16]byte(t.owner)
+	p, q, owner := &t.plan, t.ep.queue, [16]byte(t.owner)
 	t.queueWaits(pipeline)
 	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
 	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.batch.begun); len(p.adopt) > 0 {
-		pipeline.Queue(sql.Get("keep_lanes"), queue, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
+		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
-		pipeline.Queue(sql.Get("leave_lanes"), queue, texts(p.leave), owner)
+		pipeline.Queue(q.SQL("leave_lanes"), q.ID, texts(p.leave), owner)
 	}
 	t.lanes.queueRevival(pipeline, p.giveUp)
 }
 
 // queueWaits queues failed messages that their lanes wait for.
 func (t *finishing) queueWaits(pipeline *pgx.Batch) {
-	rows, due, key := newBackRows(), pg.Timestamps(), pg.Texts()
+	rows, due, key := queue.NewReturns(), pg.Timestamps(), pg.Texts()
 	for _, m := range t.plan.waits {
-		rows.add(&m.message)
-		due.Time(m.due)
+		rows.Add(&m.Row, m.delay)
+		due.Time(m.Due)
 		key.Text(m.key)
 		t.batch.noteWake(t.ep.queue, t.batch.clock().Add(m.delay))
 	}
-	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(t.ep.queue.sql("wait_in_lanes"), t.ep.queue.id, r.delay, r.id, r.sent, r.first, r.attempt,
-			r.conflict, r.kind, r.header, r.body, due, key)
+	if rows.Len() > 0 {
+		args := append([]any{t.ep.queue.ID}, rows.Args()...)
+		pipeline.Queue(t.ep.queue.SQL("wait_in_lanes"), append(args, due, key)...)
 	}
 }
 

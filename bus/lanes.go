@@ -63,10 +63,10 @@ func (n *lane) remove(m *claimed) {
 
 // inOrder compares messages by the order in which they are delivered.
 func inOrder(a, b *claimed) int {
-	if c := a.due.Compare(b.due); c != 0 {
+	if c := a.Due.Compare(b.Due); c != 0 {
 		return c
 	}
-	return slices.Compare(a.id[:], b.id[:])
+	return slices.Compare(a.ID[:], b.ID[:])
 }
 
 // keysOf lists the lanes of messages, in the order in which lanes are locked.
@@ -96,7 +96,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l.queueClaimsLock(pipeline)
 	c.queueClaim(pipeline, b, want, &all)
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", explain(err))
+		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 	}
 	if len(all) == 0 {
 		rollback(ctx, c.ep, conn.Conn())
@@ -109,14 +109,14 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 		return got{messages: want}, nil // nothing is claimed, and the next claim asks for the lane
 	}
 	if err != nil {
-		return got{}, fmt.Errorf("enter lanes: %w", explain(err))
+		return got{}, fmt.Errorf("enter lanes: %w", pg.Explain(err))
 	}
 	pipeline = &pgx.Batch{}
 	l.queuePark(pipeline, e.park, c.session(), anyNumber)
 	adopted := l.queueAdoption(pipeline, e.adopt, b.begun)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("park messages: %w", explain(err))
+		return got{}, fmt.Errorf("park messages: %w", pg.Explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
 	return b.got(all, want), nil
@@ -124,7 +124,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 
 // queueClaimsLock makes the transaction wait until no other one claims, and keeps others from claiming until it ends.
 func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
-	pipeline.Queue(l.ep.bus.sql.Get("lock_claims"), l.ep.queue.id)
+	pipeline.Queue(l.ep.queue.SQL("lock_claims"), l.ep.queue.ID)
 }
 
 // decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
@@ -133,7 +133,7 @@ func (l *lanes) decode(b *batch, all []*claimed) {
 	b.prepareTurn(l.runner.work)
 	b.decodeClaimed()
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
-		b.fail(&all[n].message, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].kind, errReadExited)))
+		b.fail(&all[n].message, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].Kind, errReadExited)))
 	})
 	slices.SortFunc(all, inOrder)
 }
@@ -149,7 +149,7 @@ func (l *lanes) readKey(b *batch, m *claimed) {
 		return
 	}
 	if err != nil {
-		b.fail(&m.message, saga.Permanent(fmt.Errorf("key of %s: %w", m.kind, err)))
+		b.fail(&m.message, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
 		return
 	}
 	m.key = key
@@ -168,7 +168,7 @@ func (l *lanes) enter(ctx context.Context, conn *pgxpool.Conn, all []*claimed) (
 	heads, joined := map[string]saga.ID{}, l.joined(all)
 	for _, m := range all {
 		if _, known := heads[m.key]; m.key != "" && !known && joined[m.key] == nil {
-			heads[m.key] = m.id
+			heads[m.key] = m.ID
 		}
 	}
 	a, err := l.ask(ctx, conn, heads, slices.Sorted(maps.Keys(joined)), keysOf(all))
@@ -221,16 +221,16 @@ func (l *lanes) ask(ctx context.Context, conn *pgxpool.Conn, heads map[string]sa
 	for _, key := range sorted {
 		ids.UUID(heads[key])
 	}
-	sql, queue, owner, session := l.ep.bus.sql, l.ep.queue.id, [16]byte(l.owner), [16]byte(l.session())
+	q, owner, session := l.ep.queue, [16]byte(l.owner), [16]byte(l.session())
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		pipeline.Queue(sql.Get("enter_lanes"), queue, texts(sorted), ids, owner, l.ep.options.Lease.Microseconds(),
+		pipeline.Queue(q.SQL("enter_lanes"), q.ID, texts(sorted), ids, owner, l.ep.options.Lease.Microseconds(),
 			session).Query(collectKeys(a.granted))
 	}
 	if len(joined) > 0 {
-		pipeline.Queue(sql.Get("live_lanes"), queue, texts(joined), owner).Query(collectKeys(a.live))
+		pipeline.Queue(q.SQL("live_lanes"), q.ID, texts(joined), owner).Query(collectKeys(a.live))
 	}
-	pipeline.Queue(sql.Get("parked_in"), queue, texts(all)).Query(collectParked(a.parked))
+	pipeline.Queue(q.SQL("parked_in"), q.ID, texts(all)).Query(collectParked(a.parked))
 	return a, conn.SendBatch(ctx, pipeline).Close()
 }
 
@@ -273,7 +273,7 @@ type adoption struct {
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
 	a := &adoption{batch: &batch{Endpoint: l.ep, begun: begun}}
 	if o := &l.ep.options; len(keys) > 0 {
-		pipeline.Queue(l.ep.queue.sql("next_parked"), l.ep.queue.id, texts(keys), adoptAtOnce, [16]byte(l.session()),
+		pipeline.Queue(l.ep.queue.SQL("next_parked"), l.ep.queue.ID, texts(keys), adoptAtOnce, [16]byte(l.session()),
 			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.batch, &a.claims))
 	}
 	return a
@@ -302,20 +302,20 @@ func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, 
 	for _, m := range all {
 		for _, at := range m.rows {
 			due.Time(at)
-			id.UUID(m.id)
+			id.UUID(m.ID)
 			claim.Int(m.number)
 			key.Text(m.key)
 			deaths.Int(m.death.crashes.deaths)
 			alone.Int(m.death.crashes.alone)
 		}
 	}
-	pipeline.Queue(l.ep.queue.sql("park"), l.ep.queue.id, due, id, claim, key, [16]byte(session), number, deaths, alone)
+	pipeline.Queue(l.ep.queue.SQL("park"), l.ep.queue.ID, due, id, claim, key, [16]byte(session), number, deaths, alone)
 }
 
 // queueRevival queues what makes lanes wait for the first message that is parked in them.
 func (l *lanes) queueRevival(pipeline *pgx.Batch, keys []string) {
 	if len(keys) > 0 {
-		pipeline.Queue(l.ep.queue.sql("revive_lanes"), l.ep.queue.id, texts(keys))
+		pipeline.Queue(l.ep.queue.SQL("revive_lanes"), l.ep.queue.ID, texts(keys))
 	}
 }
 

@@ -206,7 +206,7 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	owner, until := w.text(`SELECT owner::text FROM edda.lane`), w.text(`SELECT until::text FROM edda.lane`)
 	var sooner bool
 	late := func(tx pgx.Tx) error { // the owner's own extensions pass over the row meanwhile
-		if _, err := tx.Exec(t.Context(), bus.Statement(w.bus, "extend_lanes"), queue, []string{"k"}, owner,
+		if _, err := tx.Exec(t.Context(), w.statements("turns").Get("extend_lanes"), queue, []string{"k"}, owner,
 			time.Now().Add(-time.Hour)); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -62,7 +63,7 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 			continue
 		}
 		in := hands{m.key, m.death.session}
-		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.due) {
+		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.Due) {
 			m.death.crashes.deaths--
 		}
 		first[in] = true
@@ -220,10 +221,10 @@ func (q *quarantine) mark(ctx context.Context, m *claimed, alone bool) (err erro
 	ctx, cancel := context.WithTimeout(ctx, q.patience())
 	defer cancel()
 	for _, at := range m.rows {
-		tag, err := q.pool.Exec(ctx, q.ep.queue.sql("mark_alone"), at, [16]byte(m.id), m.number,
+		tag, err := q.pool.Exec(ctx, q.ep.queue.SQL("mark_alone"), at, [16]byte(m.ID), m.number,
 			[16]byte(q.session()), alone)
 		if err != nil {
-			return fmt.Errorf("mark a suspect: %w", explain(err))
+			return fmt.Errorf("mark a suspect: %w", pg.Explain(err))
 		}
 		if tag.RowsAffected() == 1 {
 			return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -173,7 +175,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	a.add(m.delivery.Info.Fire)
 	process := r.process()
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(r.ep.bus.sql.Get("open_leased"), r.bound)
+	pipeline.Queue(queue.OpenLeased(), r.bound)
 	answers := r.ep.bus.queueCheck(pipeline, a, &process)
 	err := r.ep.bus.pool.SendBatch(ctx, pipeline).Close()
 	switch {
@@ -190,7 +192,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 		r.judge(ctx, m, saga.Outcome{Err: err})
 	default: // the database is away, or somebody has the run locked: this says nothing about the message
 		r.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", r.ep.name,
-			"error", fmt.Errorf("check a run: %w", explain(err)))
+			"error", fmt.Errorf("check a run: %w", pg.Explain(err)))
 		m.putBack(absentWait, err)
 		r.claims.end(m)
 	}

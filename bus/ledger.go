@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -15,7 +17,7 @@ const ledgerTimeout = 5 * time.Second
 
 // suspect is a message with which processes died.
 type suspect struct {
-	position
+	queue.Position
 	deaths int
 	alone  int // of these, with nothing else in hand
 }
@@ -42,11 +44,11 @@ func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, e
 		pipeline.Queue(b.bus.sql.Get("charge_batches"), uuidsOf(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.id, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
 	due, id := ledgerKeys(b.messages)
 	b.entered = newID()
-	pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.id, b.bus.session.id, alone, due, id)
+	pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.ID, b.bus.session.id, alone, due, id)
 	pipeline.Queue("commit")
 	return found, b.takeAgain(ctx, pipeline)
 }
@@ -54,20 +56,20 @@ func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, e
 // takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
 func (b *batch) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 	before := b.messages
-	entered := make(map[position]bool, len(before))
+	entered := make(map[queue.Position]bool, len(before))
 	for _, m := range before {
-		entered[position{due: m.due, id: m.id}] = true
+		entered[m.Position()] = true
 	}
-	first := position{due: before[0].due, id: before[0].id}
+	first := before[0].Position()
 	cut := b.cut
 	b.messages, b.cut = nil, false
-	b.queueTake(pipeline, order{limit: len(before), after: first.before()})
+	b.queueTake(pipeline, order{limit: len(before), after: first.Before()})
 	if err := b.sendTake(ctx, pipeline); err != nil {
 		b.messages = before
-		return explain(err)
+		return pg.Explain(err)
 	}
 	b.messages = slices.DeleteFunc(b.messages,
-		func(m *message) bool { return !entered[position{due: m.due, id: m.id}] })
+		func(m *message) bool { return !entered[m.Position()] })
 	b.cut = b.cut || cut
 	b.outrun = len(b.messages) == 0
 	return nil
@@ -85,7 +87,7 @@ func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := b.conn.Query(ctx, b.bus.sql.Get("old_batches"), b.queue.id, b.bus.session.id, ids)
+	rows, err := b.conn.Query(ctx, b.bus.sql.Get("old_batches"), b.queue.ID, b.bus.session.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +126,8 @@ func (b *batch) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID
 func readSuspects(found *[]suspect) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		f := suspect{}
-		_, err := pgx.ForEachRow(rows, []any{&f.due, &f.id, &f.deaths, &f.alone}, func() error {
-			f.due = f.due.UTC()
+		_, err := pgx.ForEachRow(rows, []any{&f.Due, &f.ID, &f.deaths, &f.alone}, func() error {
+			f.Due = f.Due.UTC()
 			*found = append(*found, f)
 			return nil
 		})
@@ -140,7 +142,7 @@ func (b *batch) queueLedger(pipeline *pgx.Batch) {
 	}
 	pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered)
 	if m := b.messages[0]; m.suspected {
-		pipeline.Queue(b.bus.sql.Get("strike_out"), b.queue.id, m.due, m.id)
+		pipeline.Queue(b.bus.sql.Get("strike_out"), b.queue.ID, m.Due, m.ID)
 	}
 }
 
@@ -159,7 +161,7 @@ func (b *batch) leaveLedger(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
-	pipeline.Queue(b.bus.sql.Get("open"))
+	pipeline.Queue(queue.Open())
 	pipeline.Queue(b.bus.sql.Get("lazily"))
 	pipeline.Queue(b.bus.sql.Get("leave_batch"), left)
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -172,7 +174,7 @@ func (b *batch) leaveLedger(ctx context.Context) {
 func ledgerKeys(messages []*message) (due []time.Time, id [][16]byte) {
 	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
 	for i, m := range messages {
-		due[i], id[i] = m.due, m.id
+		due[i], id[i] = m.Due, m.ID
 	}
 	return due, id
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -86,7 +87,7 @@ func (b *batch) takeSettingsBack(pipeline *pgx.Batch) {
 	pipeline.Queue(b.bus.sql.Get("take_back"), l.names, l.values, b.altered == altersTransaction, ours)
 	b.altered = altersNothing
 	if b.hurried {
-		pipeline.Queue(b.bus.sql.Get("lock_timeout"), batchLockTimeout)
+		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
 	}
 }
 

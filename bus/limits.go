@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 )
 
 // MostLimit is the largest limit there can be.
@@ -39,7 +40,7 @@ func (b *Bus) Limit(ctx context.Context, endpoint string) (LimitInfo, error) {
 func (b *Bus) Limits(ctx context.Context) ([]LimitInfo, error) {
 	list, err := b.limits.List(ctx, b.pool, "")
 	if err != nil {
-		return nil, explain(err)
+		return nil, pg.Explain(err)
 	}
 	infos := make([]LimitInfo, 0, len(list))
 	for _, i := range list {
@@ -74,7 +75,7 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 		return err
 	}
 	if err := b.limits.Set(ctx, b.pool.Writing(), endpoint, n); err != nil {
-		return explain(err)
+		return pg.Explain(err)
 	}
 	b.hub.limitsChanged()
 	return nil
@@ -100,5 +101,5 @@ func limitError(err error) error {
 	if errors.Is(err, limit.ErrNoLimit) {
 		return fmt.Errorf("%w: %w", ErrNoLimit, err)
 	}
-	return explain(err)
+	return pg.Explain(err)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -223,7 +224,7 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 	}
 	defer done()
 	wait := max(mostHolderWait, first.def.Options().LockWait)
-	if _, err := b.conn.Exec(ctx, b.bus.sql.Get("lock_timeout"), fmt.Sprint(wait.Milliseconds())); err != nil {
+	if _, err := b.conn.Exec(ctx, queue.LockTimeout(), fmt.Sprint(wait.Milliseconds())); err != nil {
 		return fmt.Errorf("wait for a saga instance: %w", err)
 	}
 	begun := time.Now()

@@ -22,7 +22,7 @@ func (b *batch) logEnds(ctx context.Context) {
 	for _, m := range b.messages {
 		switch m.fate {
 		case dead:
-			m.delivery.Info.Attempt = m.attempt // as the letter has it: a message that was not run had no attempt
+			m.delivery.Info.Attempt = m.Attempt // as the letter has it: a message that was not run had no attempt
 			if m.run != nil {
 				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
 					"error", m.err)
@@ -44,7 +44,7 @@ func (b *batch) logEnds(ctx context.Context) {
 // it, and waiting for an instance or for another program is none.
 func (b *batch) logRetry(ctx context.Context, a failedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
-	if a.info.Attempt == 1 && a.of.attempt > 0 {
+	if a.info.Attempt == 1 && a.of.Attempt > 0 {
 		level = slog.LevelInfo
 	}
 	b.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.err)

@@ -161,9 +161,9 @@ func (m *memory) forget(messages []*message) {
 	}
 	for _, msg := range messages {
 		if msg.fate != left {
-			delete(m.lost, msg.id)
-			delete(m.trouble, msg.id)
-			delete(m.condemned, msg.id)
+			delete(m.lost, msg.ID)
+			delete(m.trouble, msg.ID)
+			delete(m.condemned, msg.ID)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
@@ -22,15 +23,8 @@ const (
 
 // message is one taken row on its way through a batch.
 type message struct {
-	tid         pg.TID
-	id          saga.ID
-	due, sent   time.Time
-	firstFailed time.Time
-	attempt     int // failed attempts so far
-	conflict    int // lost saves that were written down
-	kind        string
-	header      []byte
-	body        []byte
+	queue.Row
+	tid pg.TID // where the row lies, while it is locked
 
 	taken struct { // as the row has it, for when the batch's view turns out wrong
 		attempt     int

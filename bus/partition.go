@@ -143,7 +143,7 @@ func (p *Partitioned) Install(ctx context.Context) error {
 
 func (p *Partitioned) install(ctx context.Context) error {
 	for _, s := range p.posts {
-		if _, err := s.endpoint.createQueue(ctx); err != nil {
+		if _, err := p.bus.routes.Create(ctx, s.endpoint.name); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (p *Partitioned) run(ctx context.Context) error {
 	if err != nil {
 		return unlessOver(ctx, err)
 	}
-	leave, err := p.bus.session.join(ctx, found.queue.id)
+	leave, err := p.bus.session.join(ctx, found.queue.ID)
 	if err != nil {
 		return unlessOver(ctx, err)
 	}

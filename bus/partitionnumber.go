@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -22,7 +23,7 @@ func (p *Partitioned) storeNumber(ctx context.Context) error {
 	}
 	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), p.settingName(),
 		strconv.Itoa(len(p.posts))); err != nil {
-		return fmt.Errorf("store the number of partitions: %w", explain(err))
+		return fmt.Errorf("store the number of partitions: %w", pg.Explain(err))
 	}
 	return p.checkNumber(ctx)
 }
@@ -34,7 +35,7 @@ var errOtherNumber = errors.New("another number of partitions is stored")
 func (p *Partitioned) storedNumber(ctx context.Context) (stored string, err error) {
 	err = p.bus.pool.QueryRow(ctx, p.bus.sql.Get("partitions"), p.settingName()).Scan(&stored)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("read the number of partitions: %w", explain(err))
+		return "", fmt.Errorf("read the number of partitions: %w", pg.Explain(err))
 	}
 	return stored, nil
 }

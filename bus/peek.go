@@ -3,9 +3,11 @@ package bus
 import (
 	"context"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -59,33 +61,30 @@ func (b *Bus) peek(ctx context.Context, endpoint string, o PeekOptions) (message
 	}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(b.sql.Get("look"))
-	pipeline.Queue(q.sql("peek"), min(o.Limit, mostPeekRows), after(position{due: o.AfterDue, id: o.AfterID}),
+	pipeline.Queue(q.SQL("peek"), min(o.Limit, mostPeekRows), queue.Position{Due: o.AfterDue, ID: o.AfterID}.DueParam(),
 		[16]byte(o.AfterID), min(o.BodyBytes, mostPeekBytes)).Query(func(rows pgx.Rows) (err error) {
-		messages, err = pgx.CollectRows(rows, scanQueued)
+		messages, err = readQueued(rows)
 		return err
 	})
 	if err := b.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, explain(err)
+		return nil, pg.Explain(err)
 	}
 	return messages, nil
 }
 
-func scanQueued(row pgx.CollectableRow) (m QueuedMessage, err error) {
-	var (
-		id       [16]byte
-		failed   *time.Time
-		attempts int
-		header   []byte
-	)
-	i := &m.Info
-	err = row.Scan(&i.Due, &id, &i.Sent, &failed, &attempts, &m.Conflicts, &i.Kind, &header, &m.Body, &m.Size, &m.Ready)
-	if err != nil {
-		return m, err
+func readQueued(rows pgx.Rows) (messages []QueuedMessage, err error) {
+	reader := queue.Reader{Arena: new(queue.Arena)}
+	for rows.Next() {
+		row := pg.CurrentRow(rows)
+		var r queue.Row
+		reader.Read(row, &r)
+		m := QueuedMessage{
+			Info:      saga.Info{ID: r.ID, Kind: r.Kind, Sent: r.Sent, Due: r.Due, Attempt: r.Attempt + 1},
+			Ready:     !r.Due.After(row.Time(queue.ColumnNow)),
+			Conflicts: r.Conflict, FirstFailed: r.FirstFailed, Body: r.Body, Size: int(row.Int(queue.ColumnMore)),
+		}
+		m.Faulty = wire.ReadHeader(r.Header, &m.Info)
+		messages = append(messages, m)
 	}
-	i.ID, i.Due, i.Sent, i.Attempt = id, i.Due.UTC(), i.Sent.UTC(), attempts+1
-	if failed != nil {
-		m.FirstFailed = failed.UTC()
-	}
-	m.Faulty = wire.ReadHeader(header, i)
-	return m, nil
+	return messages, rows.Err()
 }

@@ -63,7 +63,7 @@ func (b *Bus) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Pin{}, false, nil
 	case err != nil:
-		return Pin{}, false, fmt.Errorf("look for what keeps dead rows: %w", explain(err))
+		return Pin{}, false, fmt.Errorf("look for what keeps dead rows: %w", pg.Explain(err))
 	}
 	if held != nil {
 		p.Held = time.Duration(*held) * time.Microsecond

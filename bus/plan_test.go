@@ -13,35 +13,37 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 )
 
-// statements are those of statements.sql, for this schema and the queue of one endpoint.
+// statementFiles are those whose statements name queues, and what goes around them.
+var statementFiles = []string{
+	"statements.sql", "../internal/queue/transaction.sql", "../internal/queue/take.sql", "../internal/queue/insert.sql",
+	"../internal/queue/claim.sql", "../internal/queue/lanes.sql", "../internal/queue/look.sql",
+	"../internal/queue/routes.sql",
+}
+
+// statements are those of statementFiles, for this schema and the queue of one endpoint.
 func (w *world) statements(endpoint string) pg.Statements {
 	w.t.Helper()
-	text, err := os.ReadFile("statements.sql")
-	if err != nil {
-		w.t.Fatal(err)
+	all := pg.Statements{}
+	for _, file := range statementFiles {
+		maps.Copy(all, w.statementsOf(file, endpoint))
 	}
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return statements
+	return all
 }
 
 // A statement with a misspelt column is found at the first message of its kind, and one that nobody uses never.
 func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.go", "../internal/queue/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	used := map[string]bool{}
-	use := regexp.MustCompile(`(?:Get\(|render\(|sql\(|to\(r\.to, )"([a-z_]+)"\)`)
+	use := regexp.MustCompile(`(?:Get\(|SQL\(|To\(r\.to, )"([a-z_]+)"\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -30,7 +30,7 @@ func (b *Bus) checkPooler(ctx context.Context, config *pgxpool.Config) error {
 	}
 	shared, err := pg.SharesSessions(ctx, config)
 	if err != nil {
-		return fmt.Errorf("look at the pooler before Postgres: %w", explain(err))
+		return fmt.Errorf("look at the pooler before Postgres: %w", pg.Explain(err))
 	}
 	switch {
 	case shared && b.wakeup == Notify:

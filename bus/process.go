@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -23,11 +24,11 @@ type batch struct {
 	now   time.Time // the database's clock when it had begun
 	xact  string    // the transaction that took, when handlers may end it
 
-	bytes int       // of the rows that the take has locked
-	large largeOnes // among them
+	bytes int         // of the rows that the take has locked
+	large queue.Large // among them
 
-	found     int      // rows that the take has locked, with those for which there was no memory
-	foundLast position // the last of them
+	found     int            // rows that the take has locked, with those for which there was no memory
+	foundLast queue.Position // the last of them
 
 	byID       bool       // a message names its instance by id
 	forget     []saga.ID  // ids that were claimed for messages which are not sent after all
@@ -63,7 +64,7 @@ type batch struct {
 	fired      bool              // messages of it have runs, see runs.go
 	ending     []*instance       // that complete, and began with a run
 	entered    saga.ID           // its row in the crash ledger, see careful.go
-	suspects   []position        // that were taken out of it
+	suspects   []queue.Position  // that were taken out of it
 	outrun     bool              // others took its messages while it was entered into the ledger
 }
 
@@ -102,7 +103,7 @@ func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.trouble = true
 	if b.inHand != nil {
-		b.memory.condemn(b.inHand.id, errExited)
+		b.memory.condemn(b.inHand.ID, errExited)
 	}
 	b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: errExited})
 	b.count(errExited)
@@ -195,7 +196,7 @@ func (b *batch) blame(err error) {
 	class := pg.ClassOf(err)
 	// somebody subscribed, or a queue was dropped: our routes are old
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		b.bus.routes.forget()
+		b.bus.routes.Forget()
 	}
 	if class == pg.GuardFailed || class == pg.Lost && len(b.messages) == 0 {
 		return
@@ -212,10 +213,10 @@ func (b *batch) blame(err error) {
 func (b *batch) blameOne(m *message, class pg.Class, err error) {
 	switch {
 	case m.judged:
-		b.memory.acquit(m.id)
+		b.memory.acquit(m.ID)
 	case m.charged:
 	case guilty(class, err), b.savepoint > 0 && tampered(class):
-		b.memory.condemn(m.id, err)
+		b.memory.condemn(m.ID, err)
 	case doubtful(class, err):
 		b.chargeTrouble(m, err)
 	}

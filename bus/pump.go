@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 )
 
 // pump decides when the workers of an endpoint take, where in the queue, and how much. Workers are all
@@ -20,12 +20,12 @@ type pump struct {
 	alarm    chan struct{} // the next timer has changed
 
 	mu       sync.Mutex
-	busy     int       // workers that are not idle
-	idle     int       // workers that wait
-	next     time.Time // when tick wakes a worker unasked
-	limit    int       // messages of the next take
-	ceiling  float64   // trouble lowers it, success raises it again: 1 … batchMax
-	cursor   position  // where the last full take of this process ended
+	busy     int            // workers that are not idle
+	idle     int            // workers that wait
+	next     time.Time      // when tick wakes a worker unasked
+	limit    int            // messages of the next take
+	ceiling  float64        // trouble lowers it, success raises it again: 1 … batchMax
+	cursor   queue.Position // where the last full take of this process ended
 	cursorAt time.Time
 	headAt   time.Time // when a take last began at the head
 
@@ -38,12 +38,6 @@ type pump struct {
 
 	seats   chan struct{} // of capacity 1: the limit has changed
 	seeking bool          // a worker waits for a seat: one is enough
-}
-
-// position is a place in a queue's order. The zero position is before everything.
-type position struct {
-	due time.Time
-	id  saga.ID
 }
 
 const (
@@ -158,7 +152,7 @@ func (p *pump) await(ctx context.Context) bool {
 // order is what a worker is to take.
 type order struct {
 	limit  int
-	after  position
+	after  queue.Position
 	helper bool // another worker of this process was at work when it began
 	alone  bool // for one suspect, see careful.go
 }
@@ -177,7 +171,7 @@ func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 
 // begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on
 // that left what it saw to others.
-func (p *pump) begin(behind position) order {
+func (p *pump) begin(behind queue.Position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.halted {
@@ -187,7 +181,7 @@ func (p *pump) begin(behind position) order {
 	p.taking++
 	o := order{limit: max(1, min(p.limit, int(p.ceiling))), helper: p.busy > 1}
 	switch {
-	case behind != position{}:
+	case behind != queue.Position{}:
 		o.after = behind
 	case o.helper && time.Since(p.cursorAt) < cursorFor && time.Since(p.headAt) < cursorFor:
 		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
@@ -199,7 +193,7 @@ func (p *pump) begin(behind position) order {
 }
 
 // taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
-func (p *pump) taken(o order, got int, last position) {
+func (p *pump) taken(o order, got int, last queue.Position) {
 	if o.alone {
 		return // it says nothing about the queue
 	}

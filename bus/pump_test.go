@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -67,7 +68,7 @@ func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
 func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
 	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
 		p.await(ctx)
-		p.begin(position{})
+		p.begin(queue.Position{})
 		if p.wake() {
 			t.Error("an idle worker was reported, and there is none")
 		}
@@ -88,15 +89,15 @@ func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 		}
 		go helper()
 		synctest.Wait()
-		o := p.begin(position{})
-		p.taken(o, o.limit, position{due: time.Now()})
+		o := p.begin(queue.Position{})
+		p.taken(o, o.limit, queue.Position{Due: time.Now()})
 		<-woken // the helper came
 
 		p.noHelpFor(50 * time.Millisecond)
 		go helper()
 		synctest.Wait()
-		o = p.begin(position{})
-		p.taken(o, o.limit, position{due: time.Now()})
+		o = p.begin(queue.Position{})
+		p.taken(o, o.limit, queue.Position{Due: time.Now()})
 		synctest.Wait()
 		select {
 		case <-woken:
@@ -104,8 +105,8 @@ func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 		default:
 		}
 		_ = run.Sleep(ctx, 51*time.Millisecond)
-		o = p.begin(position{})
-		p.taken(o, o.limit, position{due: time.Now()})
+		o = p.begin(queue.Position{})
+		p.taken(o, o.limit, queue.Position{Due: time.Now()})
 		<-woken
 	})
 }
@@ -113,8 +114,8 @@ func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 	bubble(t, EndpointOptions{BatchMax: 100}, func(_ context.Context, p *pump) {
 		take := func() int {
-			o := p.begin(position{})
-			p.taken(o, o.limit, position{due: time.Now()})
+			o := p.begin(queue.Position{})
+			p.taken(o, o.limit, queue.Position{Due: time.Now()})
 			return o.limit
 		}
 		take()
@@ -142,9 +143,9 @@ func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 
 func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
-		p.taken(p.begin(position{}), 64, position{})
+		p.taken(p.begin(queue.Position{}), 64, queue.Position{})
 		p.finish(report{taken: 64, handled: 4, late: true})
-		if o := p.begin(position{}); o.limit != 8 {
+		if o := p.begin(queue.Position{}); o.limit != 8 {
 			t.Errorf("limit %d after 4 of 64 were handled in the time there was, want 8", o.limit)
 		}
 	})
@@ -152,15 +153,15 @@ func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
 
 func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
-		end := position{due: time.Now(), id: saga.ID{1}}
-		first := p.begin(position{})
+		end := queue.Position{Due: time.Now(), ID: saga.ID{1}}
+		first := p.begin(queue.Position{})
 		p.taken(first, first.limit, end)
-		if second := p.begin(position{}); second.after != end || !second.helper {
+		if second := p.begin(queue.Position{}); second.after != end || !second.helper {
 			t.Errorf("a second worker begins at %v, want behind the first", second.after)
 		}
 		p.finish(report{})
 		p.finish(report{})
-		if alone := p.begin(position{}); alone.after != (position{}) {
+		if alone := p.begin(queue.Position{}); alone.after != (queue.Position{}) {
 			t.Errorf("alone, a worker begins at %v, want at the head", alone.after)
 		}
 		p.finish(report{})
@@ -171,12 +172,12 @@ func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 // last one, and what had been left at the head, or was committed there late, waited until the queue was empty.
 func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
-		end := position{due: time.Now(), id: saga.ID{1}}
-		first := p.begin(position{})
+		end := queue.Position{Due: time.Now(), ID: saga.ID{1}}
+		first := p.begin(queue.Position{})
 		p.taken(first, first.limit, end)
 		heads, behind := 0, 0
 		for begun := time.Now(); time.Since(begun) < time.Second; _ = run.Sleep(ctx, 10*time.Millisecond) {
-			o := p.begin(position{}) // the one before it has not ended
+			o := p.begin(queue.Position{}) // the one before it has not ended
 			p.taken(o, o.limit, end)
 			p.finish(report{})
 			if o.after == end {
@@ -195,7 +196,7 @@ func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 
 func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
-		p.begin(position{})
+		p.begin(queue.Position{})
 		parked := make(chan time.Duration)
 		go func() {
 			begin := time.Now()
@@ -232,19 +233,19 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		if quiet := p.halt(true); quiet != nil {
 			t.Error("nobody has begun, and there is somebody to wait for")
 		}
-		if o := p.begin(position{}); o.limit != 0 || p.busy != 0 {
+		if o := p.begin(queue.Position{}); o.limit != 0 || p.busy != 0 {
 			t.Errorf("a batch began: %+v", o)
 		}
 		p.halt(false)
-		first, second := p.begin(position{}), p.begin(position{})
+		first, second := p.begin(queue.Position{}), p.begin(queue.Position{})
 		quiet := p.halt(true)
-		p.taken(first, 1, position{})
+		p.taken(first, 1, queue.Position{})
 		select {
 		case <-quiet:
 			t.Error("quiet while another is taking")
 		default:
 		}
-		p.taken(second, 0, position{})
+		p.taken(second, 0, queue.Position{})
 		<-quiet
 	})
 }

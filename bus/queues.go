@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -66,35 +67,24 @@ func (b *Bus) countMessages(ctx context.Context) ([]QueueInfo, error) {
 		return nil, err
 	}
 	defer conn.Release()
-	known, err := b.routes.reload(ctx, conn)
+	known, err := b.routes.Reload(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	infos, err := b.depths(ctx, conn, known)
 	if err != nil {
-		return nil, fmt.Errorf("count the messages: %w", explain(err))
+		return nil, fmt.Errorf("count the messages: %w", pg.Explain(err))
 	}
-	kinds := known.kindsByQueue()
+	kinds := known.KindsByQueue()
 	for n := range infos {
 		info := &infos[n]
-		info.Kinds = kinds[known.endpoints[info.Endpoint]]
-		if err := b.estimate(ctx, conn, known.endpoints[info.Endpoint], info); err != nil {
-			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, explain(err))
+		info.Kinds = kinds[known.Endpoints[info.Endpoint]]
+		if err := b.estimate(ctx, conn, known.Endpoints[info.Endpoint], info); err != nil {
+			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, pg.Explain(err))
 		}
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })
 	return infos, nil
-}
-
-// kindsByQueue are the kinds that each queue consumes, sorted.
-func (t *routes) kindsByQueue() map[*queue][]string {
-	kinds := map[*queue][]string{}
-	for _, kind := range slices.Sorted(maps.Keys(t.kinds)) {
-		for _, q := range t.kinds[kind] {
-			kinds[q] = append(kinds[q], kind)
-		}
-	}
-	return kinds
 }
 
 // countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is
@@ -103,11 +93,11 @@ const countQueues = 200
 
 // depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another
 // is in exactly one of them.
-func (b *Bus) depths(ctx context.Context, conn *pgxpool.Conn, known *routes) (infos []QueueInfo, err error) {
+func (b *Bus) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Routes) (infos []QueueInfo, err error) {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(b.sql.Get("look"))
 	pipeline.Queue(b.sql.Get("begin_piece"))
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.byID)), countQueues) {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), countQueues) {
 		pipeline.Queue(b.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows,
 				func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
@@ -121,7 +111,7 @@ func (b *Bus) depths(ctx context.Context, conn *pgxpool.Conn, known *routes) (in
 	return infos, err
 }
 
-func scanDepth(row pgx.CollectableRow, known *routes) (info QueueInfo, err error) {
+func scanDepth(row pgx.CollectableRow, known *queue.Routes) (info QueueInfo, err error) {
 	var (
 		id     int
 		oldest *time.Time
@@ -130,8 +120,8 @@ func scanDepth(row pgx.CollectableRow, known *routes) (info QueueInfo, err error
 	if err := row.Scan(&id, &info.Ready, &info.Delayed, &info.Claimed, &info.Parked, &oldest, &now); err != nil {
 		return info, err
 	}
-	q := known.byID[id]
-	info.Endpoint, info.Relay = q.endpoint, q.relay
+	q := known.ByID[id]
+	info.Endpoint, info.Relay = q.Endpoint, q.Relay
 	if oldest != nil {
 		info.OldestDue, info.Lag = oldest.UTC(), now.Sub(*oldest)
 	}
@@ -143,9 +133,9 @@ func scanDepth(row pgx.CollectableRow, known *routes) (info QueueInfo, err error
 }
 
 // estimate puts the planner's numbers in the place of counts that ended at the limit.
-func (b *Bus) estimate(ctx context.Context, conn *pgxpool.Conn, q *queue, info *QueueInfo) error {
-	for number, sql := range map[*int64]string{&info.Ready: q.sql("estimate_ready"),
-		&info.Delayed: q.sql("estimate_delayed")} {
+func (b *Bus) estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo) error {
+	for number, sql := range map[*int64]string{&info.Ready: q.SQL("estimate_ready"),
+		&info.Delayed: q.SQL("estimate_delayed")} {
 		if *number < CountLimit {
 			continue
 		}
@@ -176,12 +166,12 @@ func planRows(ctx context.Context, conn *pgxpool.Conn, explain string) (int64, e
 }
 
 // findForTools reads the routes anew: whoever looks may have installed the endpoint a moment ago.
-func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue, error) {
-	known, err := b.routes.reload(ctx, b.pool)
+func (b *Bus) findForTools(ctx context.Context, endpoint string) (*queue.Queue, error) {
+	known, err := b.routes.Reload(ctx, b.pool)
 	if err != nil {
 		return nil, err
 	}
-	if q := known.endpoints[endpoint]; q != nil {
+	if q := known.Endpoints[endpoint]; q != nil {
 		return q, nil
 	}
 	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", "+

@@ -16,22 +16,6 @@ SAVEPOINT piece;
 -- The locks that were taken since the savepoint end with it, and it may be rolled back to again.
 ROLLBACK TO SAVEPOINT piece;
 
--- name: estimate_ready
--- What the planner believes: reltuples of pg_class, scaled to the present size of the table, and the part of it that
--- the statistics of due put before now.
-EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due <= now();
-
--- name: estimate_delayed
-EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due > now();
-
--- name: peek
-SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header,
-       substring(q.body FROM 1 FOR $4::int), octet_length(q.body), q.due <= now()
-FROM :queue q
-WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid)
-ORDER BY q.due, q.id
-LIMIT $1;
-
 -- name: pin
 -- The oldest transaction or snapshot for whose sake Postgres keeps dead rows of this database, and the table of the
 -- schema that has most of them. An unfinished transaction ("holds") of any database counts, since each new snapshot

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -98,6 +99,7 @@ func (w *world) probeTools(state, name string, most int, args ...string) {
 	tx := w.begin()
 	defer func() { _ = tx.Rollback(w.t.Context()) }()
 	statements := w.statementsOf("queues.sql", "listener")
+	maps.Copy(statements, w.statementsOf("../internal/queue/look.sql", "listener"))
 	w.execTx(tx, statements.Get("look"))
 	if _, err := tx.Prepare(w.t.Context(), name, statements.Get(name)); err != nil {
 		w.t.Fatal(err)
@@ -146,7 +148,7 @@ func (w *world) statementsOf(file, endpoint string) pg.Statements {
 		w.t.Fatal(err)
 	}
 	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
+	statements, err := pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -18,7 +19,7 @@ func (b *Bus) ReceivedTx(ctx context.Context, tx pgx.Tx, source, id string) (fre
 		return false, fmt.Errorf("receive message %.80q from %.80q: %w", id, source, errNilTx)
 	}
 	if fresh, err = b.ids.ReceivedTx(ctx, tx, source, id); err != nil {
-		return false, fmt.Errorf("receive message %.80q from %.80q: %w", id, source, explain(err))
+		return false, fmt.Errorf("receive message %.80q from %.80q: %w", id, source, pg.Explain(err))
 	}
 	return fresh, nil
 }

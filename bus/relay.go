@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/outbox"
@@ -163,7 +164,7 @@ func (r *Relay) run(ctx context.Context) error {
 		return unlessOver(ctx, err)
 	}
 	e.ground = ground
-	leave, err := r.bus.session.join(ctx, e.queue.id)
+	leave, err := r.bus.session.join(ctx, e.queue.ID)
 	if err != nil {
 		return unlessOver(ctx, err)
 	}
@@ -278,11 +279,11 @@ func (r *Relay) relayTerm(life, working context.Context, t lease.Term) error {
 	if err := e.lookAtKnob(life); err != nil {
 		return fmt.Errorf("read what is set for it: %w", err)
 	}
-	r.bus.hub.attach(e.queue.id, e.pump, e.knobs)
-	defer r.bus.hub.detach(e.queue.id, e.pump, e.knobs)
+	r.bus.hub.attach(e.queue.ID, e.pump, e.knobs)
+	defer r.bus.hub.detach(e.queue.ID, e.pump, e.knobs)
 	if r.options.Keep > 0 {
 		if err := r.bus.ids.KeepAtLeast(life, r.bus.pool, outbox.Outbox, r.options.Keep); err != nil {
-			return explain(err)
+			return pg.Explain(err)
 		}
 	}
 	loop := newRelaying(r, t, pool)

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -247,21 +246,14 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 func TestPlansOfRelays(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
-	text, err := os.ReadFile("relay.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := strings.Replace(w.queue("border"), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.ReplaceAll(string(text), ":queue", table), schema)
-	if err != nil {
-		t.Fatal(err)
+	statements := w.statementsOf("relay.sql", "border")
+	for name, sql := range w.statementsOf("../internal/queue/take.sql", "border") {
+		if strings.HasPrefix(name, "relay_") {
+			statements[name] = sql
+		}
 	}
 	tx := w.begin()
-	w.execTx(tx, bus.Statement(w.bus, "open"))
+	w.execTx(tx, queue.Open())
 	const id = "00000000-0000-0000-0000-000000000007"
 	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
 	args := map[string][]string{

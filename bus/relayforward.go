@@ -25,7 +25,7 @@ type failing struct {
 }
 
 func (r *relaying) triedBefore(m *message) int {
-	if f := r.failing[m.id]; f != nil {
+	if f := r.failing[m.ID]; f != nil {
 		return f.attempts
 	}
 	return 0
@@ -97,7 +97,7 @@ func (r *relaying) decide(ctx context.Context, b *relayed, messages []*message, 
 		switch {
 		case err == nil:
 			m.fate, through = done, true
-			delete(r.failing, m.id)
+			delete(r.failing, m.ID)
 		case ctx.Err() != nil: // a shutdown is no failure of anybody
 		default:
 			failed = r.fail(b, m, err) || failed
@@ -188,15 +188,15 @@ func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
 	if m.err = err; wrong != nil {
 		j, m.err = judged{}, errors.Join(err, fmt.Errorf("RelayOptions.Permanent, or a method of the error: %w", wrong))
 	}
-	f := r.failing[m.id]
+	f := r.failing[m.ID]
 	if f == nil {
 		f = &failing{first: b.clock()}
 		bounded(r.failing)
-		r.failing[m.id] = f
+		r.failing[m.ID] = f
 	}
 	f.attempts++
-	if m.firstFailed.IsZero() {
-		m.firstFailed = f.first
+	if m.FirstFailed.IsZero() {
+		m.FirstFailed = f.first
 	}
 	switch {
 	case j.discard != nil:
@@ -212,6 +212,6 @@ func (r *relaying) fail(b *relayed, m *message, err error) (again bool) {
 
 // giveUp makes a dead letter of m, with all attempts that this process knows of.
 func (r *relaying) giveUp(m *message, reason string, err error) {
-	m.attempt += r.triedBefore(m)
+	m.Attempt += r.triedBefore(m)
 	m.die(reason, err)
 }

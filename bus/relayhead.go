@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -16,9 +17,9 @@ import (
 // transactions of that time have ended, and a look after that has found nothing before it. What is given a due of the
 // past is found by the look from the front that there is now and then; nothing but its order depends on the mark.
 type head struct {
-	mark  position // everything before it has been relayed; zero: nothing is known
-	next  position // becomes the mark
-	xmax  uint64   // when no transaction before this one runs any more; 0: there is no next
+	mark  queue.Position // everything before it has been relayed; zero: nothing is known
+	next  queue.Position // becomes the mark
+	xmax  uint64         // when no transaction before this one runs any more; 0: there is no next
 	front time.Time
 	whole bool // the look on its way begins at the front
 }
@@ -30,11 +31,11 @@ const (
 )
 
 // begin is where the next look begins.
-func (h *head) begin(now time.Time) position {
-	h.whole = h.mark == position{} || now.Sub(h.front) >= frontEvery
+func (h *head) begin(now time.Time) queue.Position {
+	h.whole = h.mark == queue.Position{} || now.Sub(h.front) >= frontEvery
 	if h.whole {
 		h.front = now
-		return position{}
+		return queue.Position{}
 	}
 	return h.mark
 }
@@ -52,29 +53,21 @@ func (h *head) fromFront() { h.front = time.Time{} }
 
 // looked takes over what a look has found: its first message, zero when there was none, and the oldest transaction that
 // ran before it.
-func (h *head) looked(first position, xmin uint64) {
-	if first != (position{}) && !first.after(h.mark) {
-		h.mark = position{}
+func (h *head) looked(first queue.Position, xmin uint64) {
+	if first != (queue.Position{}) && !first.After(h.mark) {
+		h.mark = queue.Position{}
 	}
-	if h.xmax != 0 && xmin >= h.xmax && (first == position{} || first.after(h.next)) {
+	if h.xmax != 0 && xmin >= h.xmax && (first == queue.Position{} || first.After(h.next)) {
 		h.mark, h.xmax = h.next, 0
 	}
 }
 
 // settled takes over that everything up to last is gone, and the transaction that comes next. now is by the database's
 // clock.
-func (h *head) settled(last position, xmax uint64, now time.Time) {
-	if h.xmax == 0 && last.after(h.mark) && now.Sub(last.due) > markSlack {
+func (h *head) settled(last queue.Position, xmax uint64, now time.Time) {
+	if h.xmax == 0 && last.After(h.mark) && now.Sub(last.Due) > markSlack {
 		h.next, h.xmax = last, xmax
 	}
-}
-
-// after tells whether p comes after q in the order of a queue.
-func (p position) after(q position) bool {
-	if c := p.due.Compare(q.due); c != 0 {
-		return c > 0
-	}
-	return string(p.id[:]) > string(q.id[:])
 }
 
 // snapshot reads the statement relay_snapshot.
@@ -87,5 +80,3 @@ func snapshot(xmin, xmax *uint64) func(rows pgx.Rows) error {
 		return rows.Err()
 	}
 }
-
-func (m *message) position() position { return position{due: m.due, id: m.id} }

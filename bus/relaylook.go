@@ -5,11 +5,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -20,20 +21,20 @@ var relaySQL string
 // relayStatements are those of relay.sql for one queue.
 type relayStatements struct{ look, remove string }
 
-func relayStatementsOf(q *queue) relayStatements {
-	return relayStatements{look: q.sql("relay_look"), remove: q.sql("relay_delete")}
+func relayStatementsOf(q *queue.Queue) relayStatements {
+	return relayStatements{look: q.SQL("relay_look"), remove: q.SQL("relay_delete")}
 }
 
 // relayed are the messages of one turn, in their order.
 type relayed struct {
 	messages []*message
-	now      time.Time // of the database, when they were read
-	read     time.Time // of this process, before that
-	xmax     uint64    // the transaction that came next, when they were read
-	fired    bool      // one of them belongs to a run
-	unread   int       // messages that a newer program wrote
-	beyond   int       // of messages: read behind the turn, see relaystuck.go; there may be others before them
-	large    largeOnes // among them
+	now      time.Time   // of the database, when they were read
+	read     time.Time   // of this process, before that
+	xmax     uint64      // the transaction that came next, when they were read
+	fired    bool        // one of them belongs to a run
+	unread   int         // messages that a newer program wrote
+	beyond   int         // of messages: read behind the turn, see relaystuck.go; there may be others before them
+	large    queue.Large // among them
 
 	wait time.Duration // before the next turn
 	took time.Duration // of forward
@@ -48,12 +49,12 @@ func (b *relayed) undecided() []*message {
 }
 
 // gone is the last message before which nothing is left; zero when the first is.
-func (b *relayed) gone() (last position) {
+func (b *relayed) gone() (last queue.Position) {
 	for _, m := range b.messages[:len(b.messages)-b.beyond] {
 		if m.fate == left {
 			break
 		}
-		last = m.position()
+		last = m.Position()
 	}
 	return last
 }
@@ -69,7 +70,7 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	defer conn.Release()
 	batch := &relayed{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(r.bus.sql.Get("open"))
+	pipeline.Queue(queue.Open())
 	var xmin uint64
 	pipeline.Queue(r.bus.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &batch.xmax))
 	from := r.head.begin(batch.read)
@@ -78,9 +79,9 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 	if err := (pg.Conn{Conn: conn.Conn()}).SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, err
 	}
-	first := position{}
+	first := queue.Position{}
 	if len(batch.messages) > 0 {
-		first = batch.messages[0].position()
+		first = batch.messages[0].Position()
 	}
 	if err := r.readLarge(ctx, pg.Conn{Conn: conn.Conn()}, batch); err != nil {
 		return nil, err
@@ -91,8 +92,9 @@ func (r *relaying) look(ctx context.Context) (*relayed, error) {
 }
 
 // queueLook queues the statement that reads at most so many messages behind a position.
-func (r *relaying) queueLook(pipeline *pgx.Batch, batch *relayed, from position, most int) {
-	pipeline.Queue(r.sql.look, most, after(from), [16]byte(from.id), smallUpTo(r.options.BatchBytes, most)).Query(
+func (r *relaying) queueLook(pipeline *pgx.Batch, batch *relayed, from queue.Position, most int) {
+	small := queue.SmallUpTo(r.options.BatchBytes, most)
+	pipeline.Queue(r.sql.look, most, from.DueParam(), [16]byte(from.ID), small).Query(
 		func(rows pgx.Rows) error {
 			return batch.collect(rows, most, r.options.BatchBytes)
 		})
@@ -107,12 +109,13 @@ func (r *relaying) readLarge(ctx context.Context, conn interface {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(r.bus.sql.Get("open"))
-	batch.large.queue(pipeline, r.queue, new(scratch).keep)
+	pipeline.Queue(queue.Open())
+	batch.large.Queue(pipeline, r.queue, new(queue.Arena))
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
-	batch.messages = slices.DeleteFunc(batch.messages, func(m *message) bool { return slices.Contains(batch.large, m) })
+	gone := func(m *message) bool { return slices.Contains(batch.large, &m.Row) }
+	batch.messages = slices.DeleteFunc(batch.messages, gone)
 	return nil
 }
 
@@ -120,13 +123,12 @@ func (r *relaying) readLarge(ctx context.Context, conn interface {
 func (b *relayed) collect(rows pgx.Rows, most, mostBytes int) error {
 	var (
 		bytes  int
-		kinds  internKinds
-		memory scratch
+		reader = queue.Reader{Arena: new(queue.Arena)}
 		slab   []message
 	)
 	for rows.Next() {
 		row := pg.CurrentRow(rows)
-		if bytes += int(row.Int(9)); bytes > mostBytes && len(b.messages) > 0 {
+		if bytes += int(row.Int(queue.ColumnSize)); bytes > mostBytes && len(b.messages) > 0 {
 			continue
 		}
 		if len(slab) == 0 {
@@ -134,15 +136,12 @@ func (b *relayed) collect(rows pgx.Rows, most, mostBytes int) error {
 		}
 		m := &slab[0]
 		slab = slab[1:]
-		m.tid, m.due, m.id, m.sent, m.firstFailed = row.TID(0), row.Time(1), row.UUID(2), row.Time(3), row.Time(4)
-		m.attempt, m.kind = int(row.Int(5)), kinds.text(row.Bytes(6))
-		if row.Null(7) || row.Null(8) {
-			b.large = append(b.large, m)
-		} else {
-			m.header, m.body = memory.keep(row.Bytes(7)), memory.keep(row.Bytes(8))
+		if !reader.Read(row, &m.Row) {
+			b.large = append(b.large, &m.Row)
 		}
+		m.tid = row.TID(queue.ColumnMore)
 		if b.messages == nil {
-			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(10)
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(queue.ColumnNow)
 		}
 		b.messages = append(b.messages, m)
 	}
@@ -171,11 +170,11 @@ func (a *awaitedNewer) waits(most time.Duration) bool {
 func (r *relaying) decode(b *relayed) {
 	for n, m := range b.messages {
 		m.delivery = saga.Delivery{
-			Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1 + r.triedBefore(m), Sent: m.sent,
-				Due: m.due},
-			Body: m.body,
+			Info: saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1 + r.triedBefore(m), Sent: m.Sent,
+				Due: m.Due},
+			Body: m.Body,
 		}
-		err := wire.ReadHeader(m.header, &m.delivery.Info)
+		err := wire.ReadHeader(m.Header, &m.delivery.Info)
 		if m.delivery.Info.Fire != nil {
 			err = m.readFiring(err)
 			b.fired = b.fired || m.fired
@@ -184,7 +183,7 @@ func (r *relaying) decode(b *relayed) {
 		case newer && r.newer.waits(r.options.UnknownFor):
 			if r.endpoint.memory.newerSeen() {
 				r.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.name, "message_id",
-					m.id.String(), "kind", shownKind(m.kind), "error", err)
+					m.ID.String(), "kind", shownKind(m.Kind), "error", err)
 			}
 			if n > 0 {
 				b.messages = b.messages[:n]
@@ -195,7 +194,7 @@ func (r *relaying) decode(b *relayed) {
 		case newer:
 			m.die(newerProgram, err)
 		case err != nil:
-			m.attempt++
+			m.Attempt++
 			m.die("permanent", saga.Permanent(fmt.Errorf("header: %w", err)))
 		}
 	}

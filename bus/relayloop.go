@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ import (
 // relaying is one term of a relay in this process. Its fields belong to the loop.
 type relaying struct {
 	*Relay
-	queue *queue
+	queue *queue.Queue
 	sql   relayStatements
 	term  lease.Term
 	pool  *pg.Pool
@@ -31,16 +32,16 @@ type relaying struct {
 	warned   time.Time                   // of failures, for the last time
 	warnedOf time.Time                   // calls that failed as a whole, for the last time
 
-	most    float64              // messages of the next turn, see relayunsettled.go
-	alone   int                  // times in a row that the settle of a single message was refused
-	decided map[position]verdict // fates that are not written down yet
+	most    float64                    // messages of the next turn, see relayunsettled.go
+	alone   int                        // times in a row that the settle of a single message was refused
+	decided map[queue.Position]verdict // fates that are not written down yet
 }
 
 func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 	return &relaying{
 		Relay: r, queue: r.endpoint.queue, sql: relayStatementsOf(r.endpoint.queue), term: t, pool: pool,
 		database: newPatience(), failing: map[saga.ID]*failing{}, most: float64(r.options.BatchMax),
-		decided: map[position]verdict{}, search: newSearch(r.options.BatchMax),
+		decided: map[queue.Position]verdict{}, search: newSearch(r.options.BatchMax),
 		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
 			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
 	}
@@ -86,7 +87,7 @@ func (r *relaying) turn(life, working context.Context) (rest, error) {
 	batch, err := r.look(working)
 	if err != nil {
 		r.shrink(0)
-		return rest{}, fmt.Errorf("look: %w", explain(err))
+		return rest{}, fmt.Errorf("look: %w", pg.Explain(err))
 	}
 	if len(batch.messages) == 0 {
 		if in := r.head.again(time.Now()); in > 0 {
@@ -121,7 +122,7 @@ func (r *relaying) wakeForNext(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var wait time.Duration
-	err := r.pool.QueryRow(ctx, r.queue.sql("next_due")).Scan(&wait)
+	err := r.pool.QueryRow(ctx, r.queue.SQL("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
 		r.endpoint.pump.wakeAt(time.Now().Add(wait))

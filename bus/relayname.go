@@ -20,7 +20,7 @@ var (
 // markRelay makes a queue that no endpoint has used a relay's.
 func (b *Bus) markRelay(ctx context.Context, name string) error {
 	if _, err := b.pool.Exec(ctx, b.sql.Get("relay_mark"), name); err != nil {
-		return fmt.Errorf("mark its queue as a relay's: %w", explain(err))
+		return fmt.Errorf("mark its queue as a relay's: %w", pg.Explain(err))
 	}
 	return nil
 }
@@ -28,7 +28,7 @@ func (b *Bus) markRelay(ctx context.Context, name string) error {
 // isRelay tells whether the queue of that name is a relay's.
 func (b *Bus) isRelay(ctx context.Context, name string) (is bool, err error) {
 	if err = b.pool.QueryRow(ctx, b.sql.Get("relay_marked"), name).Scan(&is); err != nil {
-		return false, fmt.Errorf("read whether it is a relay: %w", explain(err))
+		return false, fmt.Errorf("read whether it is a relay: %w", pg.Explain(err))
 	}
 	return is, nil
 }

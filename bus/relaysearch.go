@@ -54,7 +54,7 @@ func (r *relaying) portion(messages []*message) int {
 		return most
 	}
 	for n, m := range messages[:most] {
-		if f := r.failing[m.id]; f != nil && f.alone {
+		if f := r.failing[m.ID]; f != nil && f.alone {
 			return max(1, n)
 		}
 	}
@@ -63,7 +63,7 @@ func (r *relaying) portion(messages []*message) int {
 
 // isolate notes that a call of m alone has failed as a whole.
 func (r *relaying) isolate(m *message) {
-	if f := r.failing[m.id]; f != nil {
+	if f := r.failing[m.ID]; f != nil {
 		f.alone = true
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ func (r *relaying) settle(ctx context.Context, b *relayed) error {
 	if len(settled) > 0 {
 		var err error
 		if settled, err = r.write(ctx, settled); err != nil {
-			return fmt.Errorf("settle: %w", explain(lease.Fenced(err)))
+			return fmt.Errorf("settle: %w", pg.Explain(lease.Fenced(err)))
 		}
 		r.forgetDecided(settled)
 		r.tellUncopied(ctx, settled)
@@ -48,17 +49,17 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
 	bytes := 0
 	for _, m := range settled {
-		bytes += len(m.header) + len(m.body)
+		bytes += len(m.Header) + len(m.Body)
 		tid.TID(m.tid)
-		due.Time(m.due)
-		id.UUID(m.id)
+		due.Time(m.Due)
+		id.UUID(m.ID)
 	}
 	first := &pgx.Batch{}
-	first.Queue(begin)
-	first.Queue(r.bus.sql.Get("open"))
+	first.Queue(queue.Begin)
+	first.Queue(queue.Open())
 	plain := r.recordsNothing(settled)
 	if !plain { // it is two ways to the database, and the guard keeps others from taking over until it ends
-		first.Queue(r.bus.sql.Get("bound_idle"), betweenStatements(bytes))
+		first.Queue(queue.BoundIdle(), betweenStatements(bytes))
 	}
 	r.bus.leases.QueueGuard(first, r.term)
 	first.Queue(r.sql.remove, tid, due, id).Query(func(rows pgx.Rows) error {
@@ -76,7 +77,7 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 	}
 	if ended = settled; len(gone) < len(settled) {
 		ended = slices.DeleteFunc(slices.Clone(settled),
-			func(m *message) bool { return !slices.Contains(gone, [16]byte(m.id)) })
+			func(m *message) bool { return !slices.Contains(gone, [16]byte(m.ID)) })
 	}
 	if plain {
 		return ended, nil
@@ -108,16 +109,16 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 		}
 		switch {
 		case r.copies(m):
-			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
-				Sent: m.sent})
+			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
+				Sent: m.Sent})
 		case m.fate == dropped:
-			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.id, Kind: m.kind,
+			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.ID, Kind: m.Kind,
 				Reason: m.reason})
 		case m.fate == dead && m.run == nil:
 			letters = append(letters, deadletter.Letter{
-				Endpoint: r.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
-				Attempts: m.attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.sent,
-				FirstFailed: m.firstFailed,
+				Endpoint: r.name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
+				Attempts: m.Attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.Sent,
+				FirstFailed: m.FirstFailed,
 			})
 		}
 	}
@@ -139,7 +140,7 @@ func (r *relaying) checkRuns(ctx context.Context, b *relayed) error {
 	pipeline := &pgx.Batch{}
 	settle := r.bus.queueRunCheck(pipeline, b.undecided(), nil)
 	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("check runs: %w", explain(err))
+		return fmt.Errorf("check runs: %w", pg.Explain(err))
 	}
 	settle()
 	return nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -34,16 +36,16 @@ const (
 
 // probing is how far the messages behind a stuck one have been tried.
 type probing struct {
-	of     saga.ID    // the stuck one
-	last   position   // that was tried
-	failed []position // in the rounds since they began behind the stuck one
+	of     saga.ID          // the stuck one
+	last   queue.Position   // that was tried
+	failed []queue.Position // in the rounds since they began behind the stuck one
 }
 
 // stuck finds the first message that has failed so often that those behind it are asked. through reports whether
 // something went through in this turn: then nobody need be asked, and what is left behind it may be of its key.
 func (r *relaying) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
-		f := r.failing[m.id]
+		f := r.failing[m.ID]
 		if m.fate != left || m.err == nil || f == nil || f.attempts < r.options.Stuck {
 			continue
 		}
@@ -57,8 +59,8 @@ func (r *relaying) stuck(messages []*message, through bool) *message {
 
 // tellStuck tries those behind m, and after each success m itself.
 func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, through bool) {
-	if r.probing.of != m.id {
-		r.probing = probing{of: m.id}
+	if r.probing.of != m.ID {
+		r.probing = probing{of: m.ID}
 	}
 	if through {
 		r.confirm(ctx, b, m)
@@ -70,8 +72,8 @@ func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, 
 		if ctx.Err() != nil || life.Err() != nil || time.Since(begun) > passFor {
 			break
 		}
-		r.probing.last = other.position()
-		suspected, failed := r.suspects(other), r.failing[other.id] != nil
+		r.probing.last = other.Position()
+		suspected, failed := r.suspects(other), r.failing[other.ID] != nil
 		went, _ := r.try(ctx, b, behind[n:n+1])
 		switch {
 		case went:
@@ -85,13 +87,13 @@ func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, 
 		case other.fate == left && !suspected:
 			doubt = true
 			if len(r.probing.failed) < mostRemember {
-				r.probing.failed = append(r.probing.failed, other.position())
+				r.probing.failed = append(r.probing.failed, other.Position())
 			}
 		}
 	}
 	switch {
 	case well:
-		r.probing = probing{of: m.id}
+		r.probing = probing{of: m.ID}
 	case doubt && ctx.Err() == nil:
 		r.believeAll()
 	}
@@ -103,13 +105,13 @@ func (r *relaying) confirm(ctx context.Context, b *relayed, m *message) (over bo
 	if !r.refuses(ctx, b, m) {
 		return true
 	}
-	if f := r.failing[m.id]; f != nil && f.refused >= stuckRefused {
+	if f := r.failing[m.ID]; f != nil && f.refused >= stuckRefused {
 		r.giveUp(m, "stuck", m.err)
 		over = true
 	}
-	here := map[position]*message{}
+	here := map[queue.Position]*message{}
 	for _, other := range b.messages {
-		here[other.position()] = other
+		here[other.Position()] = other
 		if other != m && other.err != nil {
 			r.suspect(ctx, b, other)
 		}
@@ -134,9 +136,9 @@ func (r *relaying) suspect(ctx context.Context, b *relayed, m *message) {
 }
 
 // suspectAt is suspect for a message of an earlier turn.
-func (r *relaying) suspectAt(ctx context.Context, b *relayed, at position) {
-	found, err := r.lookBehind(ctx, at.before(), 1)
-	if err != nil || len(found.messages) == 0 || found.messages[0].position() != at {
+func (r *relaying) suspectAt(ctx context.Context, b *relayed, at queue.Position) {
+	found, err := r.lookBehind(ctx, at.Before(), 1)
+	if err != nil || len(found.messages) == 0 || found.messages[0].Position() != at {
 		return
 	}
 	other := found.messages[0]
@@ -154,7 +156,7 @@ func (r *relaying) refuses(ctx context.Context, b *relayed, m *message) bool {
 	if m.fate != left || ctx.Err() != nil {
 		return false
 	}
-	if f := r.failing[m.id]; f != nil {
+	if f := r.failing[m.ID]; f != nil {
 		f.refused++
 	}
 	return true
@@ -162,7 +164,7 @@ func (r *relaying) refuses(ctx context.Context, b *relayed, m *message) bool {
 
 // suspects reports whether m has failed right behind a success.
 func (r *relaying) suspects(m *message) bool {
-	f := r.failing[m.id]
+	f := r.failing[m.ID]
 	return f != nil && f.refused > 0
 }
 
@@ -176,19 +178,19 @@ func (r *relaying) believeAll() {
 // behind is what the next round tries: messages that are behind m and those that were tried before, or else, at the end
 // of the queue, behind m.
 func (r *relaying) behind(ctx context.Context, b *relayed, m *message) []*message {
-	if last := r.probing.last; last.after(m.position()) {
+	if last := r.probing.last; last.After(m.Position()) {
 		if found := r.leftBehind(ctx, b, last); len(found) > 0 {
 			return found
 		}
 	}
 	r.probing.failed = nil
-	return r.leftBehind(ctx, b, m.position())
+	return r.leftBehind(ctx, b, m.Position())
 }
 
 // leftBehind is what is left of the turn behind a position, or else the next messages of the queue.
-func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position) (found []*message) {
+func (r *relaying) leftBehind(ctx context.Context, b *relayed, from queue.Position) (found []*message) {
 	for _, m := range b.messages {
-		if m.position().after(from) && len(found) < stuckProbes && m.fate == left {
+		if m.Position().After(from) && len(found) < stuckProbes && m.fate == left {
 			found = append(found, m)
 		}
 	}
@@ -196,7 +198,7 @@ func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position) (f
 		return found
 	}
 	for _, m := range b.messages {
-		if last := m.position(); last.after(from) {
+		if last := m.Position(); last.After(from) {
 			from = last
 		}
 	}
@@ -211,18 +213,18 @@ func (r *relaying) leftBehind(ctx context.Context, b *relayed, from position) (f
 }
 
 // lookBehind reads messages behind a position, and decides what can be decided without the other side.
-func (r *relaying) lookBehind(ctx context.Context, from position, most int) (*relayed, error) {
+func (r *relaying) lookBehind(ctx context.Context, from queue.Position, most int) (*relayed, error) {
 	limited, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	batch := &relayed{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(r.bus.sql.Get("open"))
+	pipeline.Queue(queue.Open())
 	r.queueLook(pipeline, batch, from, most)
 	if err := r.pool.SendBatch(limited, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("look: %w", explain(err))
+		return nil, fmt.Errorf("look: %w", pg.Explain(err))
 	}
 	if err := r.readLarge(limited, r.pool, batch); err != nil {
-		return nil, fmt.Errorf("look: %w", explain(err))
+		return nil, fmt.Errorf("look: %w", pg.Explain(err))
 	}
 	r.decode(batch)
 	if batch.unread > 0 {

@@ -13,7 +13,7 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 	done := Relayed{Endpoint: r.name, Forward: b.took}
 	now := b.clock()
 	for _, m := range ended {
-		delete(r.failing, m.id)
+		delete(r.failing, m.ID)
 		info := shownInfo(m.delivery.Info)
 		switch m.fate {
 		case dead:
@@ -30,7 +30,7 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 			r.bus.emit(Discarded{Endpoint: r.name, Info: info, Reason: m.reason})
 		default:
 			done.Messages++
-			done.Bytes += int64(len(m.body))
+			done.Bytes += int64(len(m.Body))
 			done.Lag = max(done.Lag, now.Sub(m.since()))
 		}
 	}

@@ -47,8 +47,8 @@ func (r *relaying) unsettled(b *relayed, err error) {
 	for _, m := range b.messages {
 		if m.fate != left {
 			bounded(r.decided)
-			r.decided[m.position()] = verdict{fate: m.fate, err: m.err, reason: m.reason, attempt: m.attempt,
-				firstFailed: m.firstFailed}
+			r.decided[m.Position()] = verdict{fate: m.fate, err: m.err, reason: m.reason, attempt: m.Attempt,
+				firstFailed: m.FirstFailed}
 		}
 	}
 	r.alone++
@@ -64,8 +64,8 @@ func (r *relaying) recall(b *relayed) {
 		return
 	}
 	for _, m := range b.messages {
-		if v, known := r.decided[m.position()]; known && m.fate == left {
-			m.fate, m.err, m.reason, m.attempt, m.firstFailed = v.fate, v.err, v.reason, v.attempt, v.firstFailed
+		if v, known := r.decided[m.Position()]; known && m.fate == left {
+			m.fate, m.err, m.reason, m.Attempt, m.FirstFailed = v.fate, v.err, v.reason, v.attempt, v.firstFailed
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (r *relaying) forgetDecided(settled []*message) {
 		return
 	}
 	for _, m := range settled {
-		delete(r.decided, m.position())
+		delete(r.decided, m.Position())
 	}
 }
 

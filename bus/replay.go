@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"slices"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -58,11 +60,11 @@ func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err e
 		o.Limit = standardReplay
 	}
 	err = pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		known, err := b.routes.reload(ctx, tx)
+		known, err := b.routes.Reload(ctx, tx)
 		if err != nil {
 			return err
 		}
-		q := known.endpoints[o.Filter.Endpoint]
+		q := known.Endpoints[o.Filter.Endpoint]
 		if q == nil {
 			return fmt.Errorf("it has no queue: %w", ErrNotInstalled)
 		}
@@ -83,7 +85,7 @@ func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err e
 		done.Messages = len(found)
 		return b.putBack(ctx, tx, q, found)
 	})
-	return done, explain(err)
+	return done, pg.Explain(err)
 }
 
 // affordable is how many of the copies go into one transaction, at least one.
@@ -99,20 +101,20 @@ func affordable(found []outbox.Kept) int {
 
 // putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is
 // left out.
-func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue, found []outbox.Kept) error {
+func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found []outbox.Kept) error {
 	if len(found) == 0 {
 		return nil
 	}
-	ids, kinds := make([]string, len(found)), make([]string, len(found))
-	headers, bodies := make([][]byte, len(found)), make([][]byte, len(found))
-	for n, k := range found {
-		ids[n], kinds[n], headers[n], bodies[n] = k.ID.String(), k.Kind, k.Header, k.Body
-		info := saga.Info{ID: k.ID}
-		if wire.ReadHeader(k.Header, &info) == nil && info.Fire != nil {
+	pipeline := &pgx.Batch{}
+	in := queue.NewInOrder(pipeline, q)
+	for _, k := range found {
+		header, info := k.Header, saga.Info{ID: k.ID}
+		if wire.ReadHeader(header, &info) == nil && info.Fire != nil {
 			info.Fire = nil
-			headers[n] = wire.AppendHeader(nil, &info)
+			header = wire.AppendHeader(nil, &info)
 		}
+		in.Add(k.ID, k.Kind, header, k.Body)
 	}
-	_, err := tx.Exec(ctx, q.sql("insert_in_order"), ids, kinds, headers, bodies)
-	return err
+	in.Flush()
+	return tx.SendBatch(ctx, pipeline).Close()
 }

@@ -70,7 +70,7 @@ func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last
 	defer rollback(ctx, s.ep, s.conn.Conn())
 	pipeline := &pgx.Batch{}
 	s.queueOpen(pipeline)
-	pipeline.Queue(s.ep.queue.sql("stale_lanes"), s.ep.queue.id, after, sweepWindow).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(s.ep.queue.SQL("stale_lanes"), s.ep.queue.ID, after, sweepWindow).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			if r.Bool(1) {
@@ -84,7 +84,7 @@ func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last
 	})
 	pipeline.Queue("commit")
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, "", fmt.Errorf("look for lanes of dead processes: %w", explain(err))
+		return nil, "", fmt.Errorf("look for lanes of dead processes: %w", pg.Explain(err))
 	}
 	return stale, last, nil
 }
@@ -120,7 +120,7 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 		return nil // the owner is not dead, and extends its claims at this moment: the next sweep will see
 	}
 	if err != nil {
-		return fmt.Errorf("revive lanes: %w", explain(err))
+		return fmt.Errorf("revive lanes: %w", pg.Explain(err))
 	}
 	s.ep.pump.wake()
 	return nil
@@ -138,8 +138,8 @@ func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) 
 	pipeline := &pgx.Batch{}
 	s.queueOpen(pipeline)
 	s.queueClaimsLock(pipeline)
-	pipeline.Queue(s.ep.bus.sql.Get("await_lanes"), s.ep.queue.id, texts(keys))
-	pipeline.Queue(s.ep.queue.sql("dead_lanes"), s.ep.queue.id, texts(keys)).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(s.ep.queue.SQL("await_lanes"), s.ep.queue.ID, texts(keys))
+	pipeline.Queue(s.ep.queue.SQL("dead_lanes"), s.ep.queue.ID, texts(keys)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			d.keys[r.Text(0)] = true
@@ -154,7 +154,7 @@ func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) 
 		return rows.Err()
 	})
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return d, fmt.Errorf("lock lanes of dead processes: %w", explain(err))
+		return d, fmt.Errorf("lock lanes of dead processes: %w", pg.Explain(err))
 	}
 	return d, nil
 }
@@ -173,12 +173,12 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 	b := &batch{Endpoint: s.ep}
 	var claims []*claimed
 	parked := map[string]time.Time{}
-	pipeline.Queue(s.ep.bus.sql.Get("parked_in"), s.ep.queue.id, texts(slices.Sorted(maps.Keys(d.keys)))).
+	pipeline.Queue(s.ep.queue.SQL("parked_in"), s.ep.queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).
 		Query(collectParked(parked))
-	pipeline.Queue(s.ep.queue.sql("in_dead_hands"), session, since, s.ep.options.Lease.Microseconds(),
+	pipeline.Queue(s.ep.queue.SQL("in_dead_hands"), session, since, s.ep.options.Lease.Microseconds(),
 		[16]byte(s.session()), s.ep.bus.session.trusts()).Query(readClaims(b, &claims))
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("look for what dead processes have claimed: %w", explain(err))
+		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pg.Explain(err))
 	}
 	s.decode(b, claims)
 	clearFollowers(claims, parked)

@@ -16,7 +16,8 @@ import (
 // thousands, and Postgres compiled the statement for half a second before the first take of every process.
 func TestRoutesAreReadWithoutCompilation(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	sql := bus.Statement(w.bus, "routes")
+	w.listener()
+	sql := w.statements("listener").Get("routes")
 	var plan string
 	if err := w.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+sql).Scan(&plan); err != nil {
 		t.Fatal(err)

@@ -5,9 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"math"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -98,7 +99,7 @@ func (b *batch) checkRuns(ctx context.Context) error {
 		return nil
 	}
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("check runs: %w", explain(err))
+		return fmt.Errorf("check runs: %w", pg.Explain(err))
 	}
 	settle()
 	return nil

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -37,7 +39,7 @@ func (b *batch) saveInstances(ctx context.Context) error {
 		return err
 	}
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("save: %w", explain(err))
+		return fmt.Errorf("save: %w", pg.Explain(err))
 	}
 	b.sortOutConflicts(save)
 	return b.sortOutIDs(ids, senders, claim)
@@ -48,7 +50,7 @@ func (b *batch) ownPlanner(pipeline *pgx.Batch) {
 	if b.userReady {
 		b.userReady = false
 		b.takeBack(pipeline)
-		pipeline.Queue(b.bus.sql.Get("open"))
+		pipeline.Queue(queue.Open())
 	}
 }
 
@@ -105,14 +107,14 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		m.conflicted = true
-		m.attempt, m.firstFailed = m.taken.attempt, m.taken.firstFailed // what it decided on was not so
+		m.Attempt, m.FirstFailed = m.taken.attempt, m.taken.firstFailed // what it decided on was not so
 		m.leave()
-		losses := b.memory.loseMessage(m.id)
+		losses := b.memory.loseMessage(m.ID)
 		if losses < lockAfter {
 			continue
 		}
-		m.conflict = min(m.conflict+losses, math.MaxInt32)
-		if m.conflict <= b.options.Conflicts {
+		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
+		if m.Conflict <= b.options.Conflicts {
 			m.putBack(0, ErrConflict)
 		} else {
 			b.lose(m)
@@ -149,7 +151,7 @@ func (b *batch) sortOutIDs(ids []outbox.Given, senders []*message, claim *outbox
 				continue // it lost its instance, and sends nothing
 			}
 			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
-			b.memory.condemn(m.id, saga.Permanent(err))
+			b.memory.condemn(m.ID, saga.Permanent(err))
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"bytes"
 
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -12,7 +13,7 @@ import (
 type scratch struct {
 	slabs     [][]message // of slabSize each
 	used      int         // messages handed out
-	arena     []byte      // where headers and bodies lie
+	arena     queue.Arena
 	asked     []*instance
 	refs      []persistence.Ref
 	find      map[handle]*instance
@@ -20,13 +21,13 @@ type scratch struct {
 	instances []*instance
 	messages  []*message
 	writes    []persistence.Write
-	only      [1]*queue
+	only      [1]*queue.Queue
 	lentBody  []byte // a copy of the body in hand, for a raw handler
 }
 
 const (
-	slabSize  = 64
-	arenaSize = 64 << 10 // of headers and small bodies; a larger value gets memory of its own
+	slabSize = 64
+	mostLent = 64 << 10 // a larger body gets memory of its own
 )
 
 // newBatch begins a batch on conn in the memory of the last one. Nothing of the last one may be used any more.
@@ -43,7 +44,8 @@ func (w *worker) newBatch(conn *pgx.Conn) *batch {
 	if s.find == nil {
 		s.find = map[handle]*instance{}
 	}
-	s.used, s.arena, s.asked, s.refs = 0, s.arena[:0], s.asked[:0], s.refs[:0]
+	s.arena.Reset()
+	s.used, s.asked, s.refs = 0, s.asked[:0], s.refs[:0]
 	s.holds, s.instances, s.messages = s.holds[:0], s.instances[:0], s.messages[:0]
 	w.last = batch{Endpoint: w.Endpoint, conn: conn, scratch: s}
 	return &w.last
@@ -59,22 +61,9 @@ func (s *scratch) newMessage() *message {
 	return m
 }
 
-// keep copies a value that is only valid until the next row is read.
-func (s *scratch) keep(value []byte) []byte {
-	if cap(s.arena) == 0 {
-		s.arena = make([]byte, 0, arenaSize)
-	}
-	begin := len(s.arena)
-	if begin+len(value) > cap(s.arena) {
-		return append(make([]byte, 0, len(value)), value...)
-	}
-	s.arena = append(s.arena, value...)
-	return s.arena[begin:len(s.arena):len(s.arena)]
-}
-
 // copyOf is a copy of a body for one call of a raw handler, which may write into it.
 func (s *scratch) copyOf(body []byte) []byte {
-	if len(body) > arenaSize {
+	if len(body) > mostLent {
 		return bytes.Clone(body)
 	}
 	s.lentBody = append(s.lentBody[:0], body...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -16,10 +17,10 @@ import (
 // queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
 func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
 	if !b.limited.Load() {
-		return b.queue.sql("take")
+		return b.queue.SQL("take")
 	}
 	b.seat = b.bus.limits.QueueSeat(pipeline, b.name)
-	return b.queue.sql("take_seated")
+	return b.queue.SQL("take_seated")
 }
 
 // unseated tells of a take that was not allowed.
@@ -88,7 +89,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
 		inForce, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
 		if err != nil {
-			return explain(err)
+			return pg.Explain(err)
 		}
 		e.compareLimit(inForce)
 		e.limited.Store(true)
@@ -112,7 +113,7 @@ func (e *Endpoint) compareLimit(inForce int) {
 func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 	found, err := e.bus.limits.Exists(ctx, db, e.name)
 	if err != nil {
-		return fmt.Errorf("find its limit: %w", explain(err))
+		return fmt.Errorf("find its limit: %w", pg.Explain(err))
 	}
 	if found && !e.limited.Swap(true) && e.options.Ordered != Unordered {
 		e.bus.log.Warn("edda: an ordered endpoint has a limit, which it does not heed", "endpoint", e.name)

@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -86,9 +86,10 @@ func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, erro
 }
 
 // sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
-func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing) (sent saga.Sent, to []*queue,
-	err error) {
-	if _, err := b.routes.get(ctx, conn); err != nil { // while no transaction is open
+func (b *Bus) sendCommitted(
+	ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing,
+) (sent saga.Sent, to []*queue.Queue, err error) {
+	if _, err := b.routes.Get(ctx, conn); err != nil { // while no transaction is open
 		return saga.Sent{}, nil, sendError(out, err)
 	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
@@ -112,27 +113,27 @@ func (b *Bus) sendCommitted(ctx context.Context, conn *pgxpool.Conn, out saga.Ou
 // since the routes were read is looked up once more.
 func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (saga.Sent, error) {
 	for again := false; ; again = true {
-		known, err := b.routes.get(ctx, conn)
+		known, err := b.routes.Get(ctx, conn)
 		if err != nil {
 			return saga.Sent{}, err
 		}
-		q, err := b.routes.command(known, out.Info.Kind, out.To)
+		q, err := known.Command(out.Info.Kind, out.To)
 		if err != nil && !again && isNoRoute(err) {
-			b.routes.forget()
+			b.routes.Forget()
 			continue
 		}
 		if err != nil {
 			return saga.Sent{}, err
 		}
-		_, err = conn.Exec(ctx, q.sql("insert_one"), insertArgs(out)...)
+		_, err = conn.Exec(ctx, q.SQL("insert_one"), queue.OneArgs(&out)...)
 		if pg.ClassOf(err) == pg.Unprepared && !again {
-			b.routes.forget()
+			b.routes.Forget()
 			continue
 		}
 		if err != nil {
 			return saga.Sent{}, b.outcome(out, err)
 		}
-		b.wakeAfterCommit(ctx, []*queue{q}, out)
+		b.wakeAfterCommit(ctx, []*queue.Queue{q}, out)
 		return saga.Sent{ID: out.Info.ID, Copies: 1}, nil
 	}
 }
@@ -155,7 +156,7 @@ func sendError(out saga.Outgoing, err error) error {
 	case pg.ClassOf(err) == pg.AbortedAlready:
 		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
 	}
-	return fmt.Errorf("send %s: %w", out.Info.Kind, explain(err))
+	return fmt.Errorf("send %s: %w", out.Info.Kind, pg.Explain(err))
 }
 
 var errNilTx = errors.New("the transaction is nil")
@@ -196,7 +197,7 @@ func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 }
 
 // queueNotify queues the wake-ups of a send whose caller wants them in his transaction.
-func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue) {
+func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
 	if !b.notifyInTx {
 		return
 	}
@@ -206,7 +207,7 @@ func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue) {
 }
 
 // write finds the queues for out and inserts it, in tx, which the caller ends.
-func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue, error) {
+func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue.Queue, error) {
 	to, err := b.destinations(ctx, tx, out)
 	if err != nil {
 		return saga.Sent{}, nil, err
@@ -227,87 +228,37 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 		}
 	}
 	batch := &pgx.Batch{}
-	args := insertArgs(out)
+	args := queue.OneArgs(&out)
 	for _, q := range to {
-		batch.Queue(q.sql("insert_one"), args...)
+		batch.Queue(q.SQL("insert_one"), args...)
 	}
 	if batch.Len() == 0 {
 		return sent, nil, nil
 	}
 	err = tx.SendBatch(ctx, batch).Close()
 	if pg.ClassOf(err) == pg.Unprepared {
-		b.routes.forget()
+		b.routes.Forget()
 	}
 	return sent, to, err
 }
 
 // destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
-func (b *Bus) destinations(ctx context.Context, tx pipeliner, out saga.Outgoing) ([]*queue, error) {
+func (b *Bus) destinations(ctx context.Context, tx queue.Pipeliner, out saga.Outgoing) ([]*queue.Queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
 	batch := &pgx.Batch{}
 	if event {
-		batch.Queue(b.sql.Get("wait_generation"), out.Info.Kind)
+		b.routes.QueueWait(batch, out.Info.Kind)
 	}
-	known, err := b.routesOf(ctx, tx, batch)
+	known, err := b.routes.Newest(ctx, tx, batch)
 	if err != nil {
 		return nil, err
 	}
 	if event {
-		return known.kinds[out.Info.Kind], nil
+		return known.Kinds[out.Info.Kind], nil
 	}
-	q, err := b.routes.command(known, out.Info.Kind, out.To)
+	q, err := known.Command(out.Info.Kind, out.To)
 	if err != nil {
 		return nil, err
 	}
-	return []*queue{q}, nil
-}
-
-// routesOf sends the batch, and returns the newest routes that tx sees after it. tx must be of this bus's schema.
-func (b *Bus) routesOf(ctx context.Context, tx pipeliner, batch *pgx.Batch) (*routes, error) {
-	var (
-		generation int64
-		schemaID   string
-	)
-	batch.Queue(b.sql.Get("marks")).QueryRow(func(row pgx.Row) error { return row.Scan(&generation, &schemaID) })
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, err
-	}
-	known, err := b.routes.within(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	if known.schemaID != schemaID {
-		return nil, ErrOtherDatabase
-	}
-	if known.generation != generation {
-		return b.routes.seenBy(ctx, tx)
-	}
-	return known, nil
-}
-
-// pipeliner is met by pgx's transactions and by a connection that is in one.
-type pipeliner interface {
-	rowQueryer
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-// insertArgs are the parameters of insert_one.
-func insertArgs(out saga.Outgoing) []any {
-	var due *time.Time
-	if !out.Info.Due.IsZero() {
-		due = &out.Info.Due
-	}
-	return []any{due, [16]byte(out.Info.ID), out.Info.Kind, wire.AppendHeader(nil, &out.Info), nonNil(out.Body),
-		micros(out.Delay)}
-}
-
-// micros rounds up, so that nothing is early.
-func micros(d time.Duration) int64 { return (d + time.Microsecond - 1).Microseconds() }
-
-// nonNil keeps an empty body from becoming NULL.
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+	return []*queue.Queue{q}, nil
 }

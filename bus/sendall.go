@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -53,7 +54,7 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 	if err := usable(tx); err != nil {
 		return sendError(out[0], err)
 	}
-	known, err := b.routesOf(ctx, tx, &pgx.Batch{})
+	known, err := b.routes.Newest(ctx, tx, &pgx.Batch{})
 	if err != nil {
 		return sendError(out[0], err)
 	}
@@ -64,7 +65,7 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 	b.queueNotify(pipeline, to)
 	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
 		if pg.ClassOf(err) == pg.Unprepared {
-			b.routes.forget()
+			b.routes.Forget()
 		}
 		return sendError(out[0], err)
 	}
@@ -73,11 +74,11 @@ func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) 
 }
 
 // inserts are the statements that write out to their queues, in the order in which these occur.
-func (b *Bus) inserts(known *routes, out []saga.Outgoing) (*pgx.Batch, []*queue, error) {
-	byQueue := map[*queue][]saga.Outgoing{}
-	var to []*queue
+func (b *Bus) inserts(known *queue.Routes, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
+	byQueue := map[*queue.Queue][]saga.Outgoing{}
+	var to []*queue.Queue
 	for _, o := range out {
-		q, err := b.routes.command(known, o.Info.Kind, o.To)
+		q, err := known.Command(o.Info.Kind, o.To)
 		if err != nil {
 			return nil, nil, sendError(o, err)
 		}
@@ -88,7 +89,7 @@ func (b *Bus) inserts(known *routes, out []saga.Outgoing) (*pgx.Batch, []*queue,
 	}
 	pipeline := &pgx.Batch{}
 	for _, q := range to {
-		queueInserts(pipeline, q, byQueue[q])
+		insertInOrder(pipeline, q, byQueue[q])
 	}
 	return pipeline, to, nil
 }

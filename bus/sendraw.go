@@ -3,11 +3,10 @@ package bus
 import (
 	"context"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
-	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,7 +48,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 			b.wakeQueue(ctx, q, time.Time{})
 			return nil
 		case !again && (isNoRoute(err) || pg.ClassOf(err) == pg.Unprepared):
-			b.routes.forget() // installed, or dropped and made again, since the routes were read
+			b.routes.Forget() // installed, or dropped and made again, since the routes were read
 		case isNoRoute(err):
 			return err
 		default:
@@ -94,7 +93,7 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 	defer conn.Release()
 	to, err := b.publishRaw(ctx, conn, out)
 	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
-		b.routes.forget()
+		b.routes.Forget()
 		to, err = b.publishRaw(ctx, conn, out)
 	}
 	if err != nil {
@@ -106,8 +105,8 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 	return nil
 }
 
-func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue, error) {
-	if _, err := b.routes.get(ctx, conn); err != nil { // while no transaction is open
+func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue.Queue, error) {
+	if _, err := b.routes.Get(ctx, conn); err != nil { // while no transaction is open
 		return nil, sendError(out[0], err)
 	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
@@ -115,9 +114,9 @@ func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Out
 		return nil, sendError(out[0], err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
-	byKind := map[string][]*queue{}
-	byQueue := map[*queue][]saga.Outgoing{}
-	var order []*queue
+	byKind := map[string][]*queue.Queue{}
+	byQueue := map[*queue.Queue][]saga.Outgoing{}
+	var order []*queue.Queue
 	for _, o := range out {
 		queues, known := byKind[o.Info.Kind]
 		if !known {
@@ -144,12 +143,12 @@ func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Out
 	return order, nil
 }
 
-func (b *Bus) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue, error) {
-	known, err := b.routes.get(ctx, conn)
+func (b *Bus) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue.Queue, error) {
+	known, err := b.routes.Get(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	return b.routes.command(known, out.Info.Kind, out.To)
+	return known.Command(out.Info.Kind, out.To)
 }
 
 // composeRaw checks the messages as Send would.
@@ -177,36 +176,17 @@ func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (sag
 	return turn.Compose(intent, m.Raw, options...)
 }
 
-const mostInsert = 16 << 20 // bytes of one statement; Postgres takes no parameter of a gigabyte
-
 // rawInserts are the statements that write out to q, in order.
-func rawInserts(q *queue, out []saga.Outgoing) *pgx.Batch {
+func rawInserts(q *queue.Queue, out []saga.Outgoing) *pgx.Batch {
 	pipeline := &pgx.Batch{}
-	queueInserts(pipeline, q, out)
+	insertInOrder(pipeline, q, out)
 	return pipeline
 }
 
-func queueInserts(pipeline *pgx.Batch, q *queue, out []saga.Outgoing) {
-	var (
-		ids, kinds      []string
-		headers, bodies [][]byte
-		bytes           int
-	)
-	flush := func() {
-		pipeline.Queue(q.sql("insert_in_order"), slices.Clone(ids), slices.Clone(kinds), slices.Clone(headers),
-			slices.Clone(bodies))
-		ids, kinds, headers, bodies, bytes = ids[:0], kinds[:0], headers[:0], bodies[:0], 0
-	}
+func insertInOrder(pipeline *pgx.Batch, q *queue.Queue, out []saga.Outgoing) {
+	in := queue.NewInOrder(pipeline, q)
 	for n := range out {
-		o := &out[n]
-		header := wire.AppendHeader(nil, &o.Info)
-		ids, kinds = append(ids, o.Info.ID.String()), append(kinds, o.Info.Kind)
-		headers, bodies = append(headers, header), append(bodies, nonNil(o.Body))
-		if bytes += len(header) + len(o.Body) + 64; bytes > mostInsert {
-			flush()
-		}
+		in.AddOut(&out[n])
 	}
-	if len(ids) > 0 {
-		flush()
-	}
+	in.Flush()
 }

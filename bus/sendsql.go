@@ -5,10 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -35,9 +36,9 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		return saga.Sent{}, sendError(out, errNilTx)
 	}
 	if out.To == "" && intent == saga.Command {
-		out.To = b.routes.overrides[out.Info.Kind]
+		out.To = b.routes.Override(out.Info.Kind)
 	}
-	known, err := b.routes.aside(ctx)
+	known, err := b.routes.Aside(ctx)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
@@ -49,9 +50,10 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		sent saga.Sent
 		text string
 	)
-	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, nonNil(out.Body),
+	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, queue.NonNil(out.Body),
 		string(wire.AppendHeader(nil, &out.Info)),
-		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), micros(out.Delay), known.schemaID)
+		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), queue.Micros(out.Delay),
+		known.SchemaID)
 	err = row.Scan(&text, &sent.Copies, &sent.Duplicate)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrOtherDatabase
@@ -63,7 +65,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		return saga.Sent{}, sendError(out, err)
 	}
 	if !sent.Duplicate {
-		b.nudgeLater(ctx, tx, known.guess(b.routes, out), out)
+		b.nudgeLater(ctx, tx, known.Guess(out), out)
 	}
 	return sent, nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -81,7 +83,7 @@ func (s *session) join(ctx context.Context, queue int) (leave func(), err error)
 	leave = func() { s.leave(context.WithoutCancel(ctx), queue) }
 	if err := s.renew(ctx, renewal{within: renewTimeout, tryAll: true}); err != nil {
 		leave()
-		return nil, fmt.Errorf("begin a session: %w", explain(err))
+		return nil, fmt.Errorf("begin a session: %w", pg.Explain(err))
 	}
 	return leave, nil
 }
@@ -168,7 +170,7 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	}
 	sql, found := s.bus.sql, sighting{careful: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(sql.Get("open"))
+	pipeline.Queue(queue.Open())
 	pipeline.Queue(sql.Get("lazily"))
 	pipeline.Queue(sql.Get("renew_session"), s.id, s.host, os.Getpid(), queues, holds, sessionFor.Microseconds())
 	over := s.queueOver(pipeline)
@@ -279,12 +281,12 @@ func (s *session) learn(ctx context.Context, found sighting) {
 }
 
 func (s *session) names(queues []int) []string {
-	known := s.bus.routes.current.Load()
+	known := s.bus.routes.Current()
 	names := make([]string, len(queues))
 	for i, id := range queues {
 		names[i] = fmt.Sprintf("queue %d", id)
-		if known != nil && known.byID[id] != nil {
-			names[i] = known.byID[id].endpoint
+		if known != nil && known.ByID[id] != nil {
+			names[i] = known.ByID[id].Endpoint
 		}
 	}
 	return names
@@ -390,7 +392,7 @@ type owner struct {
 // time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server
 // process is gone that ran its batch. Our own session never is dead. While this process doubts its own connection it
 // believes only what others saw.
-func (s *session) dead(ctx context.Context, q pipeliner, owners []owner) (map[saga.ID]bool, error) {
+func (s *session) dead(ctx context.Context, q queue.Pipeliner, owners []owner) (map[saga.ID]bool, error) {
 	var ids []saga.ID
 	var backends []int
 	for _, o := range owners {

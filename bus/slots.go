@@ -35,14 +35,14 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	granted := c.ep.bus.limits.QueueGrant(pipeline,
 		limit.Request{Name: c.ep.name, Holder: c.holder(), Want: want, TTL: c.ep.options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("ask for slots: %w", explain(err))
+		return got{}, fmt.Errorf("ask for slots: %w", pg.Explain(err))
 	}
 	var all []*claimed
 	if len(granted.Slots) > 0 {
 		pipeline = &pgx.Batch{}
 		c.queueClaim(pipeline, b, len(granted.Slots), &all)
 		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-			return got{}, fmt.Errorf("claim: %w", explain(err))
+			return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 		}
 	}
 	pipeline = &pgx.Batch{}
@@ -52,7 +52,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", explain(err))
+		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 	}
 	if granted.Waiting && len(idle) > 0 {
 		c.leaveLine(ctx, conn)

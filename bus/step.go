@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -112,7 +113,7 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 	retried := m.retryNow()
 	if retried {
 		b.retried = append(b.retried, failedAttempt{of: m, info: m.delivery.Info, err: m.err})
-		m.delivery.Info.Attempt = m.attempt + 1
+		m.delivery.Info.Attempt = m.Attempt + 1
 		m.leave()
 	}
 	step := b.stepContext(ctx, begun)
@@ -144,13 +145,13 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 		i.stepped = true
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
-		return fmt.Errorf("handle %s: %w", m.kind, context.Cause(ctx))
+		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
 	}
 	m.took = time.Since(begun)
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
-		b.memory.condemn(m.id, out.Err)
+		b.memory.condemn(m.ID, out.Err)
 	}
 	b.decide(m, out)
 	return nil
@@ -227,8 +228,8 @@ const (
 // instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
 // for by its id has existed, so it is gone for good.
 func (b *batch) missing(ctx context.Context, m *message) {
-	if m.call.Instance().IsZero() && m.conflict < absentTries {
-		m.conflict++
+	if m.call.Instance().IsZero() && m.Conflict < absentTries {
+		m.Conflict++
 		m.putBack(absentWait, ErrMissing)
 		return
 	}
@@ -269,7 +270,7 @@ func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
 	if err := b.takeBackNow(ctx, b.takeSettingsBack); err != nil {
 		return err
 	}
-	if _, err := b.bus.routes.reload(ctx, b.reader()); err != nil {
+	if _, err := b.bus.routes.Reload(ctx, b.reader()); err != nil {
 		return err
 	}
 	_, err := b.destination(out)
@@ -277,7 +278,7 @@ func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
 }
 
 // reader is where a step may read the routes: handlers of a leased endpoint have no connection.
-func (b *batch) reader() rowQueryer {
+func (b *batch) reader() queue.Queryer {
 	if b.conn == nil {
 		return b.bus.pool
 	}
@@ -285,25 +286,25 @@ func (b *batch) reader() rowQueryer {
 }
 
 // destination is the queue of a message that goes to exactly one.
-func (b *batch) destination(out *saga.Outgoing) (*queue, error) {
+func (b *batch) destination(out *saga.Outgoing) (*queue.Queue, error) {
 	if out.Info.Intent == saga.Timer && out.To == "" {
 		return b.queue, nil
 	}
-	known := b.bus.routes.current.Load()
+	known := b.bus.routes.Current()
 	if known == nil {
 		return nil, ErrNoRoute
 	}
-	return b.bus.routes.command(known, out.Info.Kind, out.To)
+	return known.Command(out.Info.Kind, out.To)
 }
 
 // fail asks the policy about a failed attempt.
 func (b *batch) fail(m *message, err error) {
-	if m.firstFailed.IsZero() {
-		m.firstFailed = b.clock()
+	if m.FirstFailed.IsZero() {
+		m.FirstFailed = b.clock()
 	}
-	m.delivery.Info.Attempt = m.attempt + 1
+	m.delivery.Info.Attempt = m.Attempt + 1
 	verdict := recoverability.Resolve(b.options.Policy, b.failureOf(m, err))
-	m.attempt = min(m.attempt+1, math.MaxInt32) // the column is an int4
+	m.Attempt = min(m.Attempt+1, math.MaxInt32) // the column is an int4
 	if !errors.Is(err, ErrConflict) {
 		b.failures, b.failure = b.failures+1, err
 	}

@@ -4,27 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
-
-// begin is read committed, whatever the session's default is: every statement must see what others committed
-// before it, and a row that moved is looked at again instead of failing the transaction.
-const begin = "begin isolation level read committed read write"
 
 // take locks up to o.limit messages that are due. The transaction stays open.
 func (b *batch) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	b.queueTake(pipeline, o)
 	if err := b.sendTake(ctx, pipeline); err != nil {
-		b.pump.taken(o, 0, position{})
-		return fmt.Errorf("take: %w", explain(err))
+		b.pump.taken(o, 0, queue.Position{})
+		return fmt.Errorf("take: %w", pg.Explain(err))
 	}
 	if b.seat == nil || b.seat.Taken {
 		b.pump.taken(o, b.found, b.foundLast)
@@ -51,7 +47,7 @@ func (b *batch) takeLarge(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	b.large.queue(pipeline, b.queue, b.keep)
+	b.large.Queue(pipeline, b.queue, &b.arena)
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
@@ -64,13 +60,13 @@ func (b *batch) takeLarge(ctx context.Context) error {
 // queueTake queues the begin of the transaction, and the take.
 func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
 	b.bytes, b.large = 0, nil
-	pipeline.Queue(begin)
-	pipeline.Queue(b.bus.sql.Get("open"))
+	pipeline.Queue(queue.Begin)
+	pipeline.Queue(queue.Open())
 	if b.fence != nil {
 		b.fence(pipeline)
 	}
-	pipeline.Queue(b.queueSeat(pipeline), o.limit, after(o.after), [16]byte(o.after.id),
-		smallUpTo(b.options.BatchBytes, o.limit)).Query(b.collect)
+	pipeline.Queue(b.queueSeat(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
+		queue.SmallUpTo(b.options.BatchBytes, o.limit)).Query(b.collect)
 	if b.handlers.hasTx {
 		pipeline.Queue(b.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
@@ -84,61 +80,34 @@ func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
 	b.begun = time.Now()
 }
 
-func (b *batch) last() position {
+func (b *batch) last() queue.Position {
 	if len(b.messages) == 0 {
-		return position{}
+		return queue.Position{}
 	}
-	m := b.messages[len(b.messages)-1]
-	return position{due: m.due, id: m.id}
-}
-
-func after(p position) pgtype.Timestamptz {
-	if p == (position{}) {
-		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-	}
-	return pgtype.Timestamptz{Time: p.due, Valid: true}
+	return b.messages[len(b.messages)-1].Position()
 }
 
 // collect reads the rows of a take. Those from the first on for which there was no memory are left for a later batch.
 func (b *batch) collect(rows pgx.Rows) error {
-	var kinds internKinds
+	reader := queue.Reader{Arena: &b.arena}
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
-		b.found, b.foundLast = b.found+1, position{due: r.Time(1), id: r.UUID(2)}
-		b.bytes += int(r.Int(10))
+		b.found, b.foundLast = b.found+1, queue.PositionOf(r)
+		b.bytes += int(r.Int(queue.ColumnSize))
 		if b.cut = b.cut || len(b.messages) > 0 && b.bytes > b.options.BatchBytes; b.cut {
 			continue
 		}
 		m := b.newMessage()
-		m.tid, m.due, m.id, m.sent, m.firstFailed = r.TID(0), b.foundLast.due, b.foundLast.id, r.Time(3), r.Time(4)
-		m.attempt, m.conflict, m.kind = int(r.Int(5)), int(r.Int(6)), kinds.text(r.Bytes(7))
-		if r.Null(8) || r.Null(9) {
-			b.large = append(b.large, m)
-		} else {
-			m.header, m.body = b.keep(r.Bytes(8)), b.keep(r.Bytes(9))
+		if !reader.Read(r, &m.Row) {
+			b.large = append(b.large, &m.Row)
 		}
-		m.taken.attempt, m.taken.firstFailed = m.attempt, m.firstFailed
+		m.taken.attempt, m.taken.firstFailed = m.Attempt, m.FirstFailed
 		b.messages = append(b.messages, m)
-		b.now = r.Time(11)
-		m.touched = r.Int(12) != 0
+		b.now = r.Time(queue.ColumnNow)
+		m.tid, m.touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
 		b.touched = b.touched || m.touched
 	}
 	return rows.Err()
-}
-
-// internKinds gives equal kinds one string: a batch has many messages and few kinds.
-type internKinds map[string]string
-
-func (k *internKinds) text(b []byte) string {
-	if s, ok := (*k)[string(b)]; ok {
-		return s
-	}
-	if *k == nil {
-		*k = internKinds{}
-	}
-	s := string(b)
-	(*k)[s] = s
-	return s
 }
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
@@ -188,7 +157,7 @@ func (b *batch) readBy(m *message, begun time.Time) time.Time {
 			b.fail(m, fmt.Errorf("%w: decoding it took %v", errOverran, took.Round(time.Millisecond)))
 		}
 		m.unread = true
-		b.memory.condemn(m.id, m.err)
+		b.memory.condemn(m.ID, m.err)
 	}
 	return now
 }
@@ -197,14 +166,14 @@ func (b *batch) readBy(m *message, begun time.Time) time.Time {
 func (b *batch) read(m *message) {
 	b.inHand = m
 	// a sender has written that, or the clock went back: what waits for a time would wait for ever
-	if m.firstFailed.After(b.now) {
-		m.firstFailed = b.now
+	if m.FirstFailed.After(b.now) {
+		m.FirstFailed = b.now
 	}
 	m.delivery = saga.Delivery{
-		Info: saga.Info{ID: m.id, Kind: m.kind, Attempt: m.attempt + 1, Sent: m.sent, Due: m.due},
-		Body: m.body,
+		Info: saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1, Sent: m.Sent, Due: m.Due},
+		Body: m.Body,
 	}
-	err := wire.ReadHeader(m.header, &m.delivery.Info)
+	err := wire.ReadHeader(m.Header, &m.delivery.Info)
 	if m.delivery.Info.Fire != nil {
 		err = m.readFiring(err)
 		b.fired = b.fired || m.fired
@@ -223,13 +192,13 @@ func (b *batch) read(m *message) {
 
 // prepare finds the consumer and, for a saga, decodes the body and reads the key.
 func (b *batch) prepare(m *message) {
-	if err := b.memory.verdict(m.id); err != nil {
+	if err := b.memory.verdict(m.ID); err != nil {
 		m.judged = true
-		b.rehearses = len(b.messages) == 1 && b.memory.rehearses(m.id)
+		b.rehearses = len(b.messages) == 1 && b.memory.rehearses(m.ID)
 		b.fail(m, err)
 		return
 	}
-	c := b.handlers.consumers[m.kind]
+	c := b.handlers.consumers[m.Kind]
 	for c != nil && c.accept != nil { // an endpoint with a circle is refused
 		body, err := b.convert(c, m.delivery.Body)
 		if err != nil {
@@ -287,16 +256,16 @@ const (
 // unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
 // anew, and what nobody has known for minutes may wait for one more.
 func (b *batch) unknownPause(m *message) time.Duration {
-	if m.firstFailed.IsZero() {
+	if m.FirstFailed.IsZero() {
 		return unknownWait
 	}
-	return max(unknownWait, min(b.now.Sub(m.firstFailed)/4, newerWait))
+	return max(unknownWait, min(b.now.Sub(m.FirstFailed)/4, newerWait))
 }
 
 // unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
 // attempt, and only when nobody has known it for a long time is it a dead letter.
 func (b *batch) unknownKind(m *message) {
-	err := fmt.Errorf("%s: %w; this endpoint consumes %v", shownKind(m.kind), ErrUnknownKind, b.kinds())
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", shownKind(m.Kind), ErrUnknownKind, b.kinds())
 	if b.waitedLong(m) {
 		m.die("unknown kind", err)
 		return
@@ -306,10 +275,10 @@ func (b *batch) unknownKind(m *message) {
 
 // waitedLong tells whether m has waited for a program that understands it for as long as it may.
 func (b *batch) waitedLong(m *message) bool {
-	if m.firstFailed.IsZero() {
-		m.firstFailed = b.now
+	if m.FirstFailed.IsZero() {
+		m.FirstFailed = b.now
 	}
-	return b.now.Sub(m.firstFailed) >= b.options.UnknownFor
+	return b.now.Sub(m.FirstFailed) >= b.options.UnknownFor
 }
 
 // newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
@@ -328,7 +297,7 @@ const newerProgram = "newer program" // the reason of such a dead letter
 func (b *batch) awaitNewerProgram(m *message, wait time.Duration, err error) {
 	m.putBack(wait, err)
 	if b.memory.newerSeen() {
-		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.id.String(),
-			"kind", shownKind(m.kind), "error", err)
+		b.bus.log.Warn("edda: messages wait for a newer program", "endpoint", b.name, "message_id", m.ID.String(),
+			"kind", shownKind(m.Kind), "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -47,8 +48,8 @@ func (t *terms) patience() time.Duration { return min(commitTimeout, t.ep.option
 
 // queueOpen begins a transaction that keeps others waiting for no longer than patience.
 func (t *terms) queueOpen(pipeline *pgx.Batch) {
-	pipeline.Queue(begin)
-	pipeline.Queue(t.ep.bus.sql.Get("open_leased"), t.bound)
+	pipeline.Queue(queue.Begin)
+	pipeline.Queue(queue.OpenLeased(), t.bound)
 }
 
 // session is the owner of claims. It lets others find out whether the process that had one has died.

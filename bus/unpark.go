@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -28,13 +30,13 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 	total := 0
 	for moved := unparkRows; moved == unparkRows; total += moved {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(begin)
-		pipeline.Queue(e.bus.sql.Get("open"))
-		pipeline.Queue(e.queue.sql("unpark"), e.queue.id,
+		pipeline.Queue(queue.Begin)
+		pipeline.Queue(queue.Open())
+		pipeline.Queue(e.queue.SQL("unpark"), e.queue.ID,
 			unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
 		pipeline.Queue("commit")
 		if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-			return fmt.Errorf("move parked messages: %w", explain(err))
+			return fmt.Errorf("move parked messages: %w", pg.Explain(err))
 		}
 	}
 	if total > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/saga"
@@ -94,13 +95,13 @@ func (h *hub) wakeAll() {
 
 // wakeQueue wakes whoever can handle what was just committed: a worker of this process, and when none is idle
 // those of others. at is by this process's clock, zero is now.
-func (b *Bus) wakeQueue(ctx context.Context, q *queue, at time.Time) {
-	if !b.hub.wake(q.id, at) && !at.After(time.Now()) {
+func (b *Bus) wakeQueue(ctx context.Context, q *queue.Queue, at time.Time) {
+	if !b.hub.wake(q.ID, at) && !at.After(time.Now()) {
 		b.notifier.notify(ctx, q, 0)
 	}
 }
 
-func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoing) {
+func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue.Queue, out saga.Outgoing) {
 	at := out.Info.Due
 	if out.Delay > 0 {
 		at = time.Now().Add(out.Delay)
@@ -112,7 +113,7 @@ func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue, out saga.Outgoin
 
 // nudgeLater is for a transaction whose commit we do not see: a few nudges at growing distances. tx is its connection,
 // or the *sql.Tx.
-func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue, out saga.Outgoing) {
+func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
 	}
@@ -135,11 +136,11 @@ type notifier struct {
 	mu      sync.Mutex
 	pending []nudge
 	running bool
-	inTx    map[any][]*queue // what the transactions of InTx have sent to
+	inTx    map[any][]*queue.Queue // what the transactions of InTx have sent to
 }
 
 type nudge struct {
-	queue *queue
+	queue *queue.Queue
 	at    time.Time
 }
 
@@ -147,7 +148,7 @@ const notifyGap = 5 * time.Millisecond
 
 // notify asks for a nudge of every process that consumes q. The goroutine behind it ends as soon as nothing is left to
 // do.
-func (n *notifier) notify(ctx context.Context, q *queue, in time.Duration) {
+func (n *notifier) notify(ctx context.Context, q *queue.Queue, in time.Duration) {
 	if n.bus.wakeup == PollOnly && in == 0 {
 		return
 	}
@@ -166,12 +167,12 @@ func (n *notifier) watch(tx any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.inTx == nil {
-		n.inTx = map[any][]*queue{}
+		n.inTx = map[any][]*queue.Queue{}
 	}
-	n.inTx[tx] = []*queue{}
+	n.inTx[tx] = []*queue.Queue{}
 }
 
-func (n *notifier) watched(tx any) []*queue {
+func (n *notifier) watched(tx any) []*queue.Queue {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer delete(n.inTx, tx)
@@ -179,7 +180,7 @@ func (n *notifier) watched(tx any) []*queue {
 }
 
 // noted adds queues to what a watched transaction sends to, and tells whether it is watched.
-func (n *notifier) noted(tx any, to []*queue) bool {
+func (n *notifier) noted(tx any, to []*queue.Queue) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	sent, ok := n.inTx[tx]
@@ -212,7 +213,7 @@ func (n *notifier) loop(ctx context.Context) {
 }
 
 // next takes what is due, and tells how long until the rest is.
-func (n *notifier) next() (due []*queue, wait time.Duration, more bool) {
+func (n *notifier) next() (due []*queue.Queue, wait time.Duration, more bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.pending) == 0 {
@@ -234,10 +235,10 @@ func (n *notifier) next() (due []*queue, wait time.Duration, more bool) {
 	return due, min(wait, notifyGap), true
 }
 
-func (n *notifier) send(ctx context.Context, due []*queue) {
+func (n *notifier) send(ctx context.Context, due []*queue.Queue) {
 	b := n.bus
 	for _, q := range due {
-		b.hub.wake(q.id, time.Time{})
+		b.hub.wake(q.ID, time.Time{})
 	}
 	if b.wakeup == PollOnly {
 		return
@@ -248,10 +249,10 @@ func (n *notifier) send(ctx context.Context, due []*queue) {
 // payloadBytes is how long a payload may become: Postgres refuses those of 8,000 bytes.
 const payloadBytes = 7900
 
-func notifyPayload(q *queue) string { return strconv.Itoa(q.id) }
+func notifyPayload(q *queue.Queue) string { return strconv.Itoa(q.ID) }
 
 // notifyPayloads lists the queues in as few payloads as possible.
-func notifyPayloads(queues []*queue) (payloads []string) {
+func notifyPayloads(queues []*queue.Queue) (payloads []string) {
 	var b strings.Builder
 	for _, q := range queues {
 		text := notifyPayload(q)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -19,14 +20,14 @@ type worker struct {
 	retry *backoff.ExponentialBackOff
 	last  batch // its memory serves the next
 
-	idling   time.Duration // how long it waited after the last such take
-	behind   position      // where to go on, after a take that was all for instances of other workers
-	convicts bool          // its last batch was lost, and has condemned a message for trouble
-	tries    bool          // it is the one who tries while the endpoint is slow
-	failed   bool          // its last batch had failures and no success
+	idling   time.Duration  // how long it waited after the last such take
+	behind   queue.Position // where to go on, after a take that was all for instances of other workers
+	convicts bool           // its last batch was lost, and has condemned a message for trouble
+	tries    bool           // it is the one who tries while the endpoint is slow
+	failed   bool           // its last batch had failures and no success
 
-	suspects []position // that careful batches found, each to be taken alone
-	portion  int        // messages of the next careful batch
+	suspects []queue.Position // that careful batches found, each to be taken alone
+	portion  int              // messages of the next careful batch
 }
 
 func newWorker(e *Endpoint, pool *pg.Pool) *worker {
@@ -117,7 +118,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		return false, nil
 	}
 	o = w.carefully(o)
-	w.behind = position{}
+	w.behind = queue.Position{}
 	b := w.newBatch(conn.Conn())
 	if b.slow = w.tries; b.slow {
 		o.limit = 1
@@ -145,7 +146,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	switch {
 	case r.outrun, len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
 		return true, nil
-	case r.taken == 0 && o.after != position{}:
+	case r.taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:
 		w.wakeForNext(work, conn.Conn())
@@ -188,7 +189,7 @@ func (w *worker) stroll(ctx context.Context) bool {
 // wakeForNext sets the timer for the first message that is not due yet.
 func (e *Endpoint) wakeForNext(ctx context.Context, conn *pgx.Conn) {
 	var wait time.Duration
-	err := conn.QueryRow(ctx, e.queue.sql("next_due")).Scan(&wait)
+	err := conn.QueryRow(ctx, e.queue.SQL("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
 		e.pump.wakeAt(time.Now().Add(wait))

@@ -3,11 +3,12 @@ package bus
 import (
 	"context"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ import (
 // answers for, and the COMMIT, in one pipeline. An error of any statement keeps the COMMIT from happening.
 func (b *batch) write(ctx context.Context) error {
 	// one list for all that is sent and for its check, whoever forgets it meanwhile
-	known, err := b.bus.routes.get(ctx, b.conn)
+	known, err := b.bus.routes.Get(ctx, b.conn)
 	if err != nil {
 		return err
 	}
@@ -52,14 +53,11 @@ func (b *batch) write(ctx context.Context) error {
 	b.queueLedger(pipeline)
 	b.queueRunEnds(pipeline)
 	if events {
-		// The lock first, the generation after it in a statement of its own: a subscriber that is being added
-		// either waits for us or is seen by us.
-		pipeline.Queue(b.bus.sql.Get("lock_generation"))
-		pipeline.Queue(b.bus.sql.Get("check_generation"), known.generation)
+		b.bus.routes.QueueCheck(pipeline, known)
 	}
 	b.queueEnd(pipeline)
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("write: %w", explain(err))
+		return fmt.Errorf("write: %w", pg.Explain(err))
 	}
 	if b.rehearses {
 		return errRehearsed
@@ -82,16 +80,11 @@ func (b *batch) queueEnd(pipeline *pgx.Batch) {
 // but Postgres locks a table for the moment in which it grows, and on a busy disk that is no reason to lose a batch.
 const ownLockTimeout = "set local lock_timeout to default"
 
-// rows collects what goes into one queue.
-type rows struct {
-	due, id, kind, header, body *pg.Array
-}
-
 // queueSends queues what the steps sent, one statement for each queue, and tells whether events are among it.
-func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err error) {
+func (b *batch) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events bool, err error) {
 	gone := b.cancelledTimeouts()
-	targets := map[*queue]*rows{}
-	order := []*queue(nil)
+	targets := map[*queue.Queue]*queue.Inserts{}
+	order := []*queue.Queue(nil)
 	var header []byte
 	for _, m := range b.messages {
 		for n := range m.out {
@@ -109,35 +102,30 @@ func (b *batch) queueSends(pipeline *pgx.Batch, known *routes) (events bool, err
 			for _, q := range queues {
 				r := targets[q]
 				if r == nil {
-					r = &rows{pg.Timestamps(), pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Byteas()}
+					r = queue.NewInserts()
 					targets[q], order = r, append(order, q)
 				}
-				r.due.Time(out.Info.Due)
-				r.id.UUID(out.Info.ID)
-				r.kind.Text(out.Info.Kind)
-				r.header.Bytes(header)
-				r.body.Bytes(out.Body)
+				r.Add(out, header)
 				b.noteWake(q, out.Info.Due)
 			}
 		}
 	}
 	for _, q := range order {
-		r := targets[q]
-		pipeline.Queue(q.sql("insert"), r.due, r.id, r.kind, r.header, r.body)
+		targets[q].Queue(pipeline, q)
 	}
 	return events, nil
 }
 
 // queuesFor finds where a message goes. The slice is valid until the next call.
-func (b *batch) queuesFor(known *routes, out *saga.Outgoing, event bool) ([]*queue, error) {
+func (b *batch) queuesFor(known *queue.Routes, out *saga.Outgoing, event bool) ([]*queue.Queue, error) {
 	switch {
 	case event:
-		return known.kinds[out.Info.Kind], nil
+		return known.Kinds[out.Info.Kind], nil
 	case out.Info.Intent == saga.Timer && out.To == "":
 		b.only[0] = b.queue
 		return b.only[:], nil
 	}
-	q, err := b.bus.routes.command(known, out.Info.Kind, out.To)
+	q, err := known.Command(out.Info.Kind, out.To)
 	b.only[0] = q
 	return b.only[:], err // an error: the routes changed since the step, and the batch starts over
 }
@@ -156,47 +144,22 @@ func (b *batch) cancelledTimeouts() map[saga.ID]bool {
 	return gone
 }
 
-// backRows are messages that are written back: everything about them is kept.
-type backRows struct {
-	delay, id, sent, first, attempt, conflict, kind, header, body *pg.Array
-}
-
-func newBackRows() *backRows {
-	return &backRows{
-		delay: pg.BigInts(), id: pg.UUIDs(), sent: pg.Timestamps(), first: pg.Timestamps(),
-		attempt: pg.Ints(), conflict: pg.Ints(), kind: pg.Texts(), header: pg.Byteas(), body: pg.Byteas(),
-	}
-}
-
-func (r *backRows) add(m *message) {
-	r.delay.BigInt((m.delay + time.Microsecond - 1).Microseconds())
-	r.id.UUID(m.id)
-	r.sent.Time(m.sent)
-	r.first.Time(m.firstFailed)
-	r.attempt.Int(m.attempt)
-	r.conflict.Int(m.conflict)
-	r.kind.Text(m.kind)
-	r.header.Bytes(m.header)
-	r.body.Bytes(m.body)
-}
-
 // queueAgain queues the messages that are written back.
 func (b *batch) queueAgain(pipeline *pgx.Batch) {
-	rows := newBackRows()
+	rows := queue.NewReturns()
 	for _, m := range b.messages {
 		if m.fate != again || m.inLane {
 			continue
 		}
-		rows.add(m)
+		rows.Add(&m.Row, m.delay)
 		if m.delay > 0 {
 			b.noteWake(b.queue, b.clock().Add(m.delay))
 		} else {
 			b.noteWake(b.queue, time.Time{})
 		}
 	}
-	if r := rows; r.id.Len() > 0 {
-		pipeline.Queue(b.queue.sql("insert_again"), r.delay, r.id, r.sent, r.first, r.attempt, r.conflict, r.kind,
-			r.header, r.body)
+	if rows.Len() > 0 {
+		pipeline.Queue(b.queue.SQL("insert_again"), rows.Args()...)
 	}
 }
 
@@ -211,14 +174,14 @@ func (b *batch) queueRecords(pipeline *pgx.Batch) {
 				continue // its run has the error, see runs.go
 			}
 			letters = append(letters, deadletter.Letter{
-				Endpoint: b.name, MessageID: m.id, Kind: m.kind, Header: m.header, Body: m.body,
-				Attempts: m.attempt, Conflicts: m.conflict, Reason: m.reason, Error: errorText(m.err),
-				Sent: m.sent, FirstFailed: m.firstFailed,
+				Endpoint: b.name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
+				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.reason, Error: errorText(m.err),
+				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
 		case dropped:
 			name, key := m.instance.name()
 			discarded = append(discarded, deadletter.Discarded{
-				Endpoint: b.name, MessageID: m.id, Kind: m.kind, Saga: name, Key: key, Reason: m.reason,
+				Endpoint: b.name, MessageID: m.ID, Kind: m.Kind, Saga: name, Key: key, Reason: m.reason,
 			})
 		}
 	}
@@ -252,14 +215,14 @@ func (b *batch) queueRemoval(pipeline *pgx.Batch) {
 			id.UUID(c.ID)
 		}
 	}
-	pipeline.Queue(b.queue.sql("delete"), tids, tids.Len(), b.xact)
+	pipeline.Queue(b.queue.SQL("delete"), tids, tids.Len(), b.xact)
 	if id.Len() > 0 {
-		pipeline.Queue(b.queue.sql("delete_timeouts"), due, id)
+		pipeline.Queue(b.queue.SQL("delete_timeouts"), due, id)
 	}
 }
 
 // noteWake remembers whom to wake after the commit.
-func (b *batch) noteWake(q *queue, due time.Time) {
+func (b *batch) noteWake(q *queue.Queue, due time.Time) {
 	at := slices.IndexFunc(b.wakes, func(w wakeAfter) bool { return w.queue == q })
 	if at < 0 {
 		b.wakes = append(b.wakes, wakeAfter{queue: q, due: due})
@@ -272,7 +235,7 @@ func (b *batch) noteWake(q *queue, due time.Time) {
 
 // wakeAfter is a queue that got messages, and when the first of them is due; zero is now.
 type wakeAfter struct {
-	queue *queue
+	queue *queue.Queue
 	due   time.Time
 }
 
@@ -313,9 +276,9 @@ func (b *batch) emitEvents() {
 		switch m.fate {
 		case done:
 			handled++
-			from := m.due
-			if m.sent.After(from) {
-				from = m.sent
+			from := m.Due
+			if m.Sent.After(from) {
+				from = m.Sent
 			}
 			b.bus.emit(Handled{Endpoint: b.name, Info: info, Saga: name, Key: key, Step: m.took,
 				Critical: b.clock().Sub(from)})

@@ -1,0 +1,102 @@
+-- Claims of leased endpoints. A statement that returns messages returns the columns of Row first, with the turn as due;
+-- then due, claim, cancelled, the owner before, deaths, deaths alone, how many were found, how a process fell.
+
+-- name: claim
+-- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself.
+-- Each row gets a microsecond of its own: one message may be in a queue twice. Rows are claimed as long as they have no
+-- more than $4 bytes together, and the first one always is; the column before the last is how many were due, up to $1.
+-- Where the process of a row's last owner has died, the row counts a death, which the last column tells: 2 when the
+-- message was alone in hand.
+WITH found AS MATERIALIZED (
+    SELECT x.ctid AS tid, x.due AS was, x.owner AS before, x.alone AS lonely,
+        octet_length(x.kind) + octet_length(x.header) + octet_length(x.body) AS size
+    FROM :queue x
+    WHERE x.due <= now() ORDER BY x.due, x.id LIMIT $1 FOR UPDATE SKIP LOCKED),
+numbered AS MATERIALIZED (
+    SELECT f.*, row_number() OVER upto AS place, sum(f.size) OVER upto AS bytes,
+           CASE WHEN f.before <> $3::uuid THEN :schema.session_died(f.before, $5) END AS died
+    FROM found f WINDOW upto AS (ROWS UNBOUNDED PRECEDING))
+UPDATE :queue q
+SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1,
+    owner = $3::uuid, turn = coalesce(q.turn, n.was),
+    deaths = CASE WHEN n.died THEN coalesce(q.deaths, 0) + 1 ELSE q.deaths END,
+    deaths_alone = CASE WHEN n.died AND q.alone THEN coalesce(q.deaths_alone, 0) + 1 ELSE q.deaths_alone END,
+        alone = NULL
+FROM numbered n WHERE q.ctid = n.tid AND (n.bytes <= $4::bigint OR n.place = 1)
+RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, n.size, now(),
+          q.due, q.claim, q.cancelled, n.before, coalesce(q.deaths, 0), coalesce(q.deaths_alone, 0),
+          (SELECT count(*) FROM found), CASE WHEN n.died THEN 1 + (n.lonely IS TRUE)::int ELSE 0 END;
+
+-- name: extend
+-- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for. They are
+-- found again by key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
+WITH found AS MATERIALIZED (
+    SELECT u.place, x.due, x.id FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim,
+        place)
+    CROSS JOIN LATERAL (
+        SELECT m.due, m.id FROM :queue m
+        WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE SKIP LOCKED) x)
+UPDATE :queue q SET due = $6::timestamptz + f.place * interval '1 microsecond'
+FROM found f WHERE q.due = f.due AND q.id = f.id
+RETURNING f.place, q.cancelled, now();
+
+-- name: held
+SELECT u.place FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+CROSS JOIN LATERAL (
+    SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid) x;
+
+-- name: finish
+-- Exactly the messages whose claim still stands: another claim has moved the row or taken its number. A cancel that
+-- commits while this waits for the row moves it, too, and takes nothing: hence no ctid, which would be looked for where
+-- the row was.
+DELETE FROM :queue q USING unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+RETURNING u.place, now(), q.cancelled;
+
+-- name: release
+-- What was not begun goes back to where it was. See finish.
+UPDATE :queue q SET due = q.turn, turn = NULL, claim = NULL, owner = NULL
+FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
+WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+RETURNING u.place, now(), q.cancelled;
+
+-- name: mark_alone
+UPDATE :queue q SET alone = $5 WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;
+
+-- name: in_dead_hands
+-- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before the first of
+-- their lanes has ended to the latest end that a lease of this moment may have. An extension that is late moves the
+-- rows and passes over the lane, which the caller has locked. It adds a lease to what its process takes for our clock,
+-- which is behind by less than another lease: a process that took longer to read the clock does not trust what it
+-- claimed with that.
+SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(),
+       q.due, q.claim, q.cancelled, q.owner,
+       coalesce(q.deaths, 0) + d.died::int, coalesce(q.deaths_alone, 0) + (d.died AND q.alone IS TRUE)::int, 0::bigint,
+       CASE WHEN d.died THEN 1 + (q.alone IS TRUE)::int ELSE 0 END
+FROM (SELECT u.session, u.since, u.session <> $4::uuid AND :schema.session_died(u.session, $5) AS died
+      FROM unnest($1::uuid[], $2::timestamptz[]) u(session, since) OFFSET 0) d
+CROSS JOIN LATERAL (
+    SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= now() + 2 * $3::bigint * interval '1 microsecond'
+        AND x.owner = d.session) q;
+
+-- name: lock_claims
+-- Claims of an ordered endpoint go one after another in the whole cluster: whoever comes first sees the head first.
+SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;
+
+-- name: cancel_waiting
+-- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
+DELETE FROM :queue q WHERE q.ctid = (
+    SELECT x.ctid FROM :queue x WHERE x.id = $1 AND NOT (x.owner IS NOT NULL
+        AND x.due > clock_timestamp()) LIMIT 1 FOR UPDATE)
+RETURNING q.kind, q.header;
+
+-- name: cancel_parked
+DELETE FROM :schema.parked p WHERE p.queue = $1 AND p.id = $2 RETURNING p.kind, p.header;
+
+-- name: cancel_claimed
+UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;
+
+-- name: is_there
+SELECT EXISTS (SELECT FROM :queue q WHERE q.id = $1) OR EXISTS (SELECT FROM :schema.parked p WHERE p.queue = $2
+    AND p.id = $1);

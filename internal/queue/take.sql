@@ -1,0 +1,103 @@
+-- What the engines that hold a row lock, or none, read and take out of a queue. A statement that returns messages
+-- returns the columns of Row first: due, id, sent, first_failed, attempt, conflict, kind, header, body, size, now.
+
+-- name: take
+-- The row lock is the claim. A header or a body of more than $4 bytes stays behind, for read_large: so the server reads
+-- from TOAST, and sends, no more than the process has memory for. xmax is not 0 when somebody has had the row locked
+-- before: he let go of it, or is dead.
+SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
+       CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(), q.ctid, q.xmax
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1
+FOR UPDATE SKIP LOCKED;
+
+-- name: take_seated
+-- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had
+-- locked would be passed over by those who have one.
+SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
+       CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(), q.ctid, q.xmax
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1 * current_setting('edda.seat')::int
+FOR UPDATE SKIP LOCKED;
+
+-- name: read_large
+-- Headers and bodies that a take, or a look of a relay, has left behind.
+SELECT l.place - 1, q.header, q.body
+FROM unnest($1::timestamptz[], $2::uuid[]) WITH ORDINALITY l(due, id, place) JOIN :queue q ON q.due = l.due
+    AND q.id = l.id;
+
+-- name: next_due
+SELECT q.due - now() FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 1;
+
+-- name: delete
+-- Exactly the messages this batch answers for, in the transaction that holds their effects. If one of them is not there
+-- to be deleted, or this is another transaction than the one that took them, nothing commits. The second is a handler's
+-- fault and not a matter of old routes, so its error is of another kind: a text that is no number.
+WITH d AS (DELETE FROM :queue q WHERE q.ctid = ANY ($1::tid[]) RETURNING 1)
+SELECT :schema.expect((SELECT count(*) FROM d) = $2, 'a taken message was gone'),
+       CASE WHEN $3 <> '' AND $3 <> pg_current_xact_id()::text
+            THEN ('a handler ended the transaction that took its message, and this is ' ||
+                  pg_current_xact_id())::int END;
+
+-- name: move
+-- Messages that this transaction has taken, to the queue of their partition. Nothing about them changes. All or
+-- nothing, as in delete.
+WITH gone AS (
+    DELETE FROM :queue q WHERE q.ctid = ANY ($1::tid[])
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+there AS (
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    RETURNING 1)
+SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was gone');
+
+-- name: gather
+-- Messages of a partition back to the queue that they came through, whenever they are due.
+WITH gone AS (
+    DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(SELECT x.ctid FROM :queue x ORDER BY x.due,
+        x.id LIMIT $1 FOR UPDATE))
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+there AS (
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    RETURNING 1)
+SELECT count(*) FROM there;
+
+-- name: delete_timeouts
+-- A courtesy for timeouts that were cancelled: one that is firing at this moment is left alone, and will be
+-- discarded because its instance no longer lists it.
+DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(
+    SELECT x.tid FROM unnest($1::timestamptz[], $2::uuid[]) u(due, id)
+    CROSS JOIN LATERAL (
+        SELECT m.ctid AS tid FROM :queue m WHERE m.due = u.due AND m.id = u.id FOR UPDATE SKIP LOCKED) x));
+
+-- name: relay_look
+-- From the mark, which is no cursor: see relayhead.go. A cursor would pass over what is due earlier and was committed
+-- later, and break the order of two messages of which one was committed before the other was written. A header or a
+-- body of more than $4 bytes stays behind, for read_large: so the server reads from TOAST, and sends, no more than the
+-- process has memory for.
+SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
+       CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
+       CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
+       octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(), q.ctid
+FROM :queue q
+WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
+ORDER BY q.due, q.id
+LIMIT $1;
+
+-- name: relay_delete
+-- Exactly the messages that have met their fate. Where one lies is found without the index, and may have changed since
+-- nobody had it locked: the key says whether it is the same. One that is not there was taken out by somebody else, by
+-- Bus.Cancel or by hand; one that a rewrite of the table has moved is relayed again.
+DELETE FROM :queue q
+USING unnest($1::tid[], $2::timestamptz[], $3::uuid[]) u(tid, due, id)
+WHERE q.ctid = u.tid AND q.due = u.due AND q.id = u.id
+RETURNING q.id;
