@@ -164,30 +164,21 @@ func withinLimits(values map[string]json.RawMessage) error {
 
 // ListEdited returns edits in order. It uses only MessageID, After and Limit of f.
 func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
-	id := ""
-	if !f.MessageID.IsZero() {
-		id = f.MessageID.String()
+	return collect(ctx, q, "edited dead letters", scanEdited, s.sql.Get("list_edited"), pg.Planned, f.After, f.messageID(),
+		f.limit())
+}
+
+func scanEdited(row pgx.CollectableRow) (e Edited, err error) {
+	var id, as string
+	if err = row.Scan(&e.Number, &e.Letter, &e.Endpoint, &id, &as, &e.Kind, &e.Header, &e.Body, &e.Reason, &e.By,
+		&e.At); err != nil {
+		return Edited{}, err
 	}
-	rows, err := q.Query(ctx, s.sql.Get("list_edited"), pg.Planned, f.After, id, f.limit())
-	if err != nil {
-		return nil, fmt.Errorf("list edited dead letters: %w", err)
+	e.At = e.At.UTC()
+	if e.MessageID, err = saga.ParseID(id); err == nil {
+		e.SentAs, err = saga.ParseID(as)
 	}
-	edited, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Edited, err error) {
-		var id, as string
-		if err = row.Scan(&e.Number, &e.Letter, &e.Endpoint, &id, &as, &e.Kind, &e.Header, &e.Body, &e.Reason, &e.By,
-			&e.At); err != nil {
-			return Edited{}, err
-		}
-		e.At = e.At.UTC()
-		if e.MessageID, err = saga.ParseID(id); err == nil {
-			e.SentAs, err = saga.ParseID(as)
-		}
-		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list edited dead letters: %w", err)
-	}
-	return edited, nil
+	return e, err
 }
 
 func nonNil(b []byte) []byte {

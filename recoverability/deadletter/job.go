@@ -112,15 +112,7 @@ var ErrNoJob = errors.New("no such job of dead letters")
 
 // Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit.
 func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
-	rows, err := q.Query(ctx, s.sql.Get("jobs"), pg.Planned, Filter{Limit: limit}.limit())
-	if err != nil {
-		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
-	}
-	jobs, err := pgx.CollectRows(rows, scanJob)
-	if err != nil {
-		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
-	}
-	return jobs, nil
+	return collect(ctx, q, "jobs of dead letters", scanJob, s.sql.Get("jobs"), pg.Planned, Filter{Limit: limit}.limit())
 }
 
 // CancelJob cancels a job. Letters that it has ended stay ended, and RunJob returns after the step in hand. The error

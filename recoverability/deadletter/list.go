@@ -130,17 +130,28 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 
 // ListDiscarded returns records of messages that were consumed without effect, in the order of their numbers.
 func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Discarded, error) {
-	id := ""
-	if !f.MessageID.IsZero() {
-		id = f.MessageID.String()
+	return collect(ctx, q, "discarded messages", scanDiscarded, s.sql.Get("list_discarded"), pg.Planned, f.After, f.Kind,
+		f.limit(), f.Endpoint, f.messageID())
+}
+
+// messageID is the id as the statements take it: "" for any message.
+func (f Filter) messageID() string {
+	if f.MessageID.IsZero() {
+		return ""
 	}
-	rows, err := q.Query(ctx, s.sql.Get("list_discarded"), pg.Planned, f.After, f.Kind, f.limit(), f.Endpoint, id)
+	return f.MessageID.String()
+}
+
+// collect runs a statement that lists what, and scans its rows.
+func collect[T any](ctx context.Context, q Queryer, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T,
+	error) {
+	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list discarded messages: %w", err)
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
-	discarded, err := pgx.CollectRows(rows, scanDiscarded)
+	all, err := pgx.CollectRows(rows, scan)
 	if err != nil {
-		return nil, fmt.Errorf("list discarded messages: %w", err)
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
-	return discarded, nil
+	return all, nil
 }
