@@ -32,7 +32,6 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bench":     32,
 		"bus":       96,
 		"cmd/edda":  27,
 		"scheduler": 41,

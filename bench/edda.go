@@ -226,25 +226,31 @@ type runner interface {
 
 // runUntil runs the endpoint beside until, and stops it when that has returned.
 func runUntil(ctx context.Context, endpoint runner, until func(context.Context) error) error {
+	return runAllUntil(ctx, []func(context.Context) error{endpoint.Run}, until)
+}
+
+// runAllUntil runs all of them beside until, and stops them when that has returned, or when one of them has.
+func runAllUntil(ctx context.Context, runs []func(context.Context) error, until func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- endpoint.Run(ctx)
-		stop()
-	}()
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() {
+			ended <- run(ctx)
+			stop()
+		}()
+	}
 	err := until(ctx)
 	stop()
-	if runErr := <-ended; runErr != nil {
-		return fmt.Errorf("endpoint: %w", runErr)
+	for range runs {
+		if runErr := <-ended; runErr != nil {
+			return fmt.Errorf("it ended by itself: %w", runErr)
+		}
 	}
 	return err
 }
 
 // Effects counts what the run left behind.
 func (edda) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
-	var e Effects
-	row := db.QueryRow(ctx, statements(eddaSQL, c.Schema())["effects"])
-	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
-	return e, err
+	return readEffects(ctx, db, statements(eddaSQL, c.Schema())["effects"])
 }

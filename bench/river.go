@@ -231,8 +231,5 @@ func (r *riverWorker) wait(ctx context.Context) error {
 
 // Effects counts what the run left behind.
 func (riverPeer) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
-	var e Effects
-	row := db.QueryRow(ctx, statements(riverSQL, c.Schema())["effects"])
-	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
-	return e, err
+	return readEffects(ctx, db, statements(riverSQL, c.Schema())["effects"])
 }

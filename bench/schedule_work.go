@@ -125,6 +125,9 @@ func (f firing) Work(ctx context.Context, w *Worker) error {
 	if err := w.Start(ctx); err != nil {
 		return err
 	}
+	// What was lost never comes.
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not everything was fired within 2 minutes"))
+	defer cancel()
 	return runAllUntil(ctx, runs, until)
 }
 
@@ -180,28 +183,6 @@ func poll(ctx context.Context, ask func(context.Context) (done bool, err error))
 			return err
 		}
 	}
-}
-
-// runAllUntil runs all of them beside until, and stops them when that has returned, or when it takes too long: what was
-// lost never comes.
-func runAllUntil(ctx context.Context, runs []func(context.Context) error, until func(context.Context) error) error {
-	ctx, stop := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not everything was fired within 2 minutes"))
-	defer stop()
-	ended := make(chan error, len(runs))
-	for _, run := range runs {
-		go func() {
-			ended <- run(ctx)
-			stop()
-		}()
-	}
-	err := until(ctx)
-	stop()
-	for range runs {
-		if runErr := <-ended; runErr != nil {
-			return runErr
-		}
-	}
-	return err
 }
 
 // Effects is not asked for: the harness counts by part.

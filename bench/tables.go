@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,9 +52,11 @@ func createInstances(ctx context.Context, db *pgxpool.Pool, c Case) error {
 
 // Effects counts what the run left behind.
 func (tables) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
-	var e Effects
-	row := db.QueryRow(ctx, statements(tablesSQL, c.Schema())["effects"])
-	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
+	return readEffects(ctx, db, statements(tablesSQL, c.Schema())["effects"])
+}
+
+func readEffects(ctx context.Context, db *pgxpool.Pool, sql string) (e Effects, err error) {
+	err = db.QueryRow(ctx, sql).Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
 	return e, err
 }
 
@@ -106,3 +109,58 @@ func newHeader() []byte {
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 func init() { uuid.EnableRandPool() } // ids by the hundred thousand need not one system call each
+
+// statements reads the `-- name:` blocks of a .sql file and puts the schema in place of :schema.
+func statements(text, schema string) map[string]string {
+	blocks := map[string]string{}
+	for block := range strings.SplitSeq("\n"+text, "\n-- name: ") {
+		name, body, found := strings.Cut(block, "\n")
+		if found && strings.TrimSpace(name) != "" {
+			blocks[strings.TrimSpace(name)] = strings.ReplaceAll(body, ":schema", schema)
+		}
+	}
+	return blocks
+}
+
+// locked is how a peer reaches the instance of one message in its own transaction, and how it sends.
+type locked struct {
+	load func(key string, iid *uuid.UUID, state *[]byte) error // with the row locked
+	save func(iid uuid.UUID, state []byte) error
+	send func(Charged) error
+}
+
+// step is the saga step of the peers that are libraries for one message at a time.
+func (l locked) step(m Charge) error {
+	var iid uuid.UUID
+	var state []byte
+	if err := l.load(m.Order, &iid, &state); err != nil {
+		return fmt.Errorf("load %s: %w", m.Order, err)
+	}
+	var order Order
+	if err := json.Unmarshal(state, &order); err != nil {
+		return err
+	}
+	charged := order.Apply(m)
+	state, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	if err := l.save(iid, state); err != nil {
+		return fmt.Errorf("save %s: %w", m.Order, err)
+	}
+	return l.send(charged)
+}
+
+// lockedIn reaches the instance through a transaction of pgx.
+func lockedIn(ctx context.Context, tx pgx.Tx, sql map[string]string, send func(Charged) error) locked {
+	return locked{
+		load: func(key string, iid *uuid.UUID, state *[]byte) error {
+			return tx.QueryRow(ctx, sql["load"], key).Scan(iid, state)
+		},
+		save: func(iid uuid.UUID, state []byte) error {
+			_, err := tx.Exec(ctx, sql["save"], iid, state)
+			return err
+		},
+		send: send,
+	}
+}

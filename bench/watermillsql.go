@@ -201,8 +201,5 @@ func (w *watermillWorker) publish(in *wmsg.Message, tx wsql.Tx, next Charged) er
 
 // Effects counts what the run left behind.
 func (watermillsql) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
-	var e Effects
-	row := db.QueryRow(ctx, statements(watermillSQL, c.Schema())["effects"])
-	err := row.Scan(&e.Left, &e.Sent, &e.SentTotal, &e.Steps, &e.Total)
-	return e, err
+	return readEffects(ctx, db, statements(watermillSQL, c.Schema())["effects"])
 }
