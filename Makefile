@@ -67,7 +67,6 @@ permits: ## replay a log in processes that are killed with a transaction open, a
 border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
 	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...
 	cd internal/chaos/border && $(GO) test -timeout 5m ./... && $(GO) run .
-	cd examples/two-databases && $(GO) run . -chaos -seconds 60
 
 bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
 	$(GO) vet -tags bouncer ./internal/bouncer

@@ -13,14 +13,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
-	"github.com/edda-go/edda/internal/procs"
 )
 
 const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are placed in one
 database and paid in the other.
 
-  go run .                        a first look: both services in this process
-  go run . -chaos -seconds 60     worker processes, both servers and the broker's nodes are killed at random
+  go run . [flags]
 
 Both servers are thrown away at the end. They are made from installed binaries of Postgres; the broker is part of this program.
 The exit code is 0 when every order that was placed was paid once or declined once, with the right sum, and shipped once if paid, and
@@ -31,7 +29,6 @@ Flags:
 
 // settings are the flags.
 type settings struct {
-	chaos         bool
 	seconds, rate int
 	seed          uint64
 }
@@ -43,27 +40,19 @@ func main() {
 	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// start is the program, as a worker or as the parent of workers. It returns the exit code.
+// start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if procs.IsWorker(workerVariable) {
-		err = work(ctx)
-	} else {
-		var s settings
-		switch s, err = readFlags(args, complaints); {
-		case errors.Is(err, flag.ErrHelp):
-			return 0
-		case err != nil:
-			_, _ = fmt.Fprintf(complaints, "two-databases: %v\nRun with -h for help.\n", err)
-			return 2
-		case s.chaos:
-			err = unleash(ctx, s, out)
-		default:
-			err = look(ctx, s, out)
-		}
+	s, err := readFlags(args, complaints)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		_, _ = fmt.Fprintf(complaints, "two-databases: %v\nRun with -h for help.\n", err)
+		return 2
 	}
+	err = look(ctx, s, out)
 	if err != nil {
 		_, _ = fmt.Fprintln(complaints, "two-databases:", err)
 		return 1
@@ -74,9 +63,8 @@ func start(args []string, out, complaints io.Writer) int {
 func readFlags(args []string, help io.Writer) (s settings, err error) {
 	f := flag.NewFlagSet("two-databases", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.BoolVar(&s.chaos, "chaos", false, "kill what can be killed, and count")
 	f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
-	f.IntVar(&s.rate, "rate", 0, "`orders` a second; 0 is 5, and 50 with -chaos")
+	f.IntVar(&s.rate, "rate", 5, "`orders` a second")
 	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run "+
 		"has another by default")
 	if err := f.Parse(args); err != nil {
@@ -86,11 +74,6 @@ func readFlags(args []string, help io.Writer) (s settings, err error) {
 			f.PrintDefaults()
 		}
 		return s, err
-	}
-	if s.rate == 0 && s.chaos {
-		s.rate = 50
-	} else if s.rate == 0 {
-		s.rate = 5
 	}
 	switch {
 	case f.NArg() > 0:

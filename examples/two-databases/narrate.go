@@ -56,8 +56,8 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 	}
 }
 
-// listen is the bus.Options.Events of a service.
-func (n *narrator) listen(service string) func(bus.Event) {
+// Listen is the bus.Options.Events of a service.
+func (n *narrator) Listen(service string) func(bus.Event) {
 	return func(e bus.Event) {
 		if h, ok := e.(bus.Handled); ok {
 			n.hear(h.Info.ConversationID, fmt.Sprintf("%-8s  %s is handled by endpoint %s", service, h.Info.Kind,
@@ -66,8 +66,8 @@ func (n *narrator) listen(service string) func(bus.Event) {
 	}
 }
 
-// follow looks on while a service publishes.
-func (n *narrator) follow(service string, p message.Publisher) message.Publisher {
+// Follow looks on while a service publishes.
+func (n *narrator) Follow(service string, p message.Publisher) message.Publisher {
 	return followed{p, n, service}
 }
 

@@ -40,7 +40,8 @@ func TestTheCheckerSeesEachFault(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range these {
-				if err := l.Exec(t.Context(), "INSERT INTO "+table+" (key, n) VALUES ($1, $2)", m.Key, m.N); err != nil {
+				err := l.Exec(t.Context(), "INSERT INTO "+table+" (key, n) VALUES ($1, $2)", m.Key, m.N)
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

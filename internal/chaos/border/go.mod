@@ -9,6 +9,7 @@ require (
 	github.com/ThreeDotsLabs/watermill-nats/v2 v2.1.3
 	github.com/edda-go/edda v0.0.0
 	github.com/edda-go/edda/bus/watermill/jetstream v0.0.0
+	github.com/edda-go/edda/examples/two-databases v0.0.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
@@ -74,4 +75,5 @@ require (
 replace (
 	github.com/edda-go/edda => ../../..
 	github.com/edda-go/edda/bus/watermill/jetstream => ../../../bus/watermill/jetstream
+	github.com/edda-go/edda/examples/two-databases => ../../../examples/two-databases
 )

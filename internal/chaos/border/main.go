@@ -23,6 +23,12 @@ var (
 		},
 		Run: border, Work: work,
 	}
+	shopScenario = lab.Scenario{
+		Name: "shop", About: "the services of examples/two-databases, both servers and the broker killed and frozen",
+		Full: lab.Size{Workers: 4, For: time.Minute}, Quick: lab.Size{Workers: 4, For: 15 * time.Second},
+		Flags: func(f *flag.FlagSet) { f.IntVar(&flags.orders, "orders", 50, "shop: orders a second") },
+		Run:   openShop, Work: serve,
+	}
 	speedScenario = lab.Scenario{
 		Name: "speed", About: "measure: how fast a relay gives and an intake takes",
 		Flags: func(f *flag.FlagSet) {
@@ -50,11 +56,11 @@ var (
 )
 
 var flags struct {
-	over, profile string
-	backlog, rate int
+	over, profile         string
+	backlog, rate, orders int
 }
 
 func main() {
 	cluster.RunNode() // never returns in a node of the broker
-	lab.Main(speedScenario, lagScenario, borderScenario)
+	lab.Main(speedScenario, lagScenario, borderScenario, shopScenario)
 }

@@ -108,7 +108,9 @@ func (n *node) start() error {
 	if err := os.MkdirAll(n.spec.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of node %s: %w", n.spec.Name, err)
 	}
-	p, err := procs.Start(procs.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr})
+	p, err := procs.Start(
+		procs.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr},
+	)
 	if err != nil {
 		return err
 	}

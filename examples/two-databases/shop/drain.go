@@ -1,4 +1,4 @@
-package main
+package shop
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// drain waits until everything is at rest: each order has ended, what is paid is shipped, and neither queues nor the
+// Drain waits until everything is at rest: each order has ended, what is paid is shipped, and neither queues nor the
 // broker have a message. What is left after within is found by the check. It returns how long it took.
-func (l *lab) drain(ctx context.Context, within time.Duration) time.Duration {
+func (l *Shop) Drain(ctx context.Context, within time.Duration) time.Duration {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -24,23 +24,23 @@ func (l *lab) drain(ctx context.Context, within time.Duration) time.Duration {
 	return time.Since(begun)
 }
 
-func (l *lab) atRest(ctx context.Context) (bool, error) {
+func (l *Shop) atRest(ctx context.Context) (bool, error) {
 	var placed, ended, paid, shipped int
-	if err := l.orders.each(ctx, "at_rest_orders", []any{&placed, &ended, &paid}, func() {}); err != nil {
+	if err := l.Orders.each(ctx, "at_rest_orders", []any{&placed, &ended, &paid}, func() {}); err != nil {
 		return false, err
 	}
-	if err := l.payments.each(ctx, "at_rest_payments", []any{&shipped}, func() {}); err != nil {
+	if err := l.Payments.each(ctx, "at_rest_payments", []any{&shipped}, func() {}); err != nil {
 		return false, err
 	}
 	if ended < placed || shipped < paid {
 		return false, nil
 	}
-	for _, s := range []*site{l.orders, l.payments} {
+	for _, s := range []*Site{l.Orders, l.Payments} {
 		left, err := s.queued(ctx)
 		if err != nil || len(left) > 0 {
 			return false, err
 		}
 	}
-	n, err := held(ctx, l.broker)
+	n, err := held(ctx, l.Broker)
 	return n == 0, err
 }

@@ -21,9 +21,6 @@ UNION ALL
 SELECT format('%s was discarded by %s: %s', kind, endpoint, reason) FROM :schema.discarded
     WHERE kind <> 'order.payment-overdue';
 
--- name: delays
-SELECT count(*) FROM page WHERE news = 'delayed';
-
 -- name: at_rest_orders
 -- How many orders were placed, how many have ended, and how many of these are to be shipped.
 SELECT (SELECT count(*) FROM placed), (SELECT count(*) FROM page WHERE news <> 'delayed'), (SELECT count(*) FROM page
