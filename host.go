@@ -14,13 +14,13 @@ import (
 //go:embed host.sql
 var connectionsAllowed string
 
-// Runner is what a Host runs: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks, works until ctx
-// ends, and returns nil when it then ended in order.
+// Runner is a member of a Host: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks until ctx ends,
+// and returns nil after a clean end.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// What a Runner may have beside Run. An endpoint has all of it.
+// Methods that a Runner may have beside Run. An endpoint has all of them.
 type (
 	checker interface {
 		Check(ctx context.Context) error
@@ -32,14 +32,14 @@ type (
 	named     interface{ Name() string }
 )
 
-// Host runs endpoints, and what else a program has to run, as one.
+// Host runs endpoints and other Runners as one.
 type Host struct {
 	pool    *pgxpool.Pool
 	runners []Runner
 }
 
-// NewHost collects what runs together over pool. It does no I/O. It fails when the pool or a runner is nil, and when
-// the same runner, or two with one name, are given.
+// NewHost returns a Host of runners over pool. It does no I/O. It is an error if the pool or a runner is nil, if a
+// runner is given twice, or if two have the same name.
 func NewHost(pool *pgxpool.Pool, runners ...Runner) (*Host, error) {
 	var faults []error
 	if pool == nil {
@@ -63,8 +63,8 @@ func NewHost(pool *pgxpool.Pool, runners ...Runner) (*Host, error) {
 	return &Host{pool: pool, runners: runners}, nil
 }
 
-// Install installs every runner that can be installed: the queues of the endpoints, and what they subscribe to. It
-// needs the right to create tables, and does nothing where it was done before. See bus.Endpoint.Install.
+// Install installs every runner with an Install method: the queues of the endpoints, and their subscriptions. It needs
+// the right to create tables, and does nothing for an installed runner. See bus.Endpoint.Install.
 func (h *Host) Install(ctx context.Context) error {
 	for _, r := range h.runners {
 		if i, ok := r.(installer); ok {
@@ -76,7 +76,7 @@ func (h *Host) Install(ctx context.Context) error {
 	return nil
 }
 
-// Check makes every check that needs the database and reports all that is wrong at once: those of each endpoint
+// Check makes every check that needs the database and returns all faults at once: those of each endpoint
 // (see bus.Endpoint.Check), and that the server allows as many connections as the pool and the workers will open.
 func (h *Host) Check(ctx context.Context) error {
 	var faults []error
@@ -88,8 +88,8 @@ func (h *Host) Check(ctx context.Context) error {
 	return errors.Join(append(faults, h.checkConnections(ctx))...)
 }
 
-// checkConnections compares what this process will open with what the server allows, so that a host which can
-// never have all its workers says so at its start and not by workers that wait.
+// checkConnections compares the connections of this process with the server's limit, so that a host without enough of
+// them fails at its start.
 func (h *Host) checkConnections(ctx context.Context) error {
 	needed := int(h.pool.Config().MaxConns)
 	terms := []string{fmt.Sprintf("%d of the pool", needed)}
@@ -118,12 +118,12 @@ func (h *Host) checkConnections(ctx context.Context) error {
 	return nil
 }
 
-// Run checks everything (see Check), and then runs all runners until ctx ends or one of them fails. Then every endpoint
-// takes nothing more, lets its handlers finish for its Drain, and Run returns when the last runner has. A runner that
-// returns nil leaves the others running.
+// Run calls Check, and then runs all runners until ctx ends or one of them fails. Then no endpoint takes another
+// message, handlers have Drain to finish, and Run returns after the last runner. If a runner returns nil, the others
+// continue.
 //
-// It returns nil after a clean end, the faults of Check before anything has run, and otherwise the error of the runner
-// that failed first; bus.ErrDrain when handlers had to be cancelled.
+// It returns nil after a clean end, the faults of Check, or the error of the runner that failed first, which is
+// bus.ErrDrain if handlers had to be cancelled.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.Check(ctx); err != nil {
 		if ctx.Err() != nil {

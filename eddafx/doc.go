@@ -1,5 +1,5 @@
-// Package eddafx is Edda for programs built with fx. It wires, and does nothing else: a bus from the pool in the
-// graph, endpoints from values or from constructors that fx calls, and their life in the app's.
+// Package eddafx wires Edda into programs built with fx: a bus from the pool in the graph, endpoints from values or
+// from constructors that fx calls, and the life of the endpoints in that of the app.
 //
 //	fx.New(
 //		fx.Provide(newPool, newStock),
@@ -12,19 +12,17 @@
 //
 // # Promise
 //
-// The app has started when every endpoint has passed every check, and not before: a definition with a fault, a
-// schema that is not migrated, a queue that is not installed fail the start, all of them at once. The app stops when
-// every endpoint has drained.
+// The app has started when every endpoint has passed every check. A faulty definition, a schema that is not migrated
+// and a queue that is not installed fail the start, with all faults at once. The app stops when every endpoint has
+// drained.
 //
 // # States
 //
 // Built (fx.New: definitions are checked), started (OnStart: the database is checked, then the endpoints run),
-// stopping (OnStop: nothing more is taken, handlers finish), stopped.
+// stopping (OnStop: no message is taken, handlers finish), stopped.
 //
 // # Failures
 //
-// An endpoint that fails after the start shuts the app down with exit code 1, and App.Stop returns its error. One that
-// had to cancel handlers makes App.Stop return bus.ErrDrain.
-//
-// Reading order: eddafx.go.
+// If an endpoint fails after the start, the app shuts down with exit code 1, and App.Stop returns its error. If
+// handlers had to be cancelled, App.Stop returns bus.ErrDrain.
 package eddafx

@@ -1,5 +1,5 @@
--- One row for each applied migration. A program learns three things from it: how far the schema is,
--- whether all that the program knows is applied, and the newest change that is breaking for it.
+-- One row for each applied migration. It has three things for a program: the version of the schema, whether every
+-- migration that the program knows is applied, and the newest one that is breaking for it.
 -- name: check
 SELECT coalesce(max(version), 0),
        count(*) FILTER (WHERE version <= $1),

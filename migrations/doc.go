@@ -1,4 +1,4 @@
-// Package migrations holds Edda's schema as plain SQL, and tells a program whether a database fits it.
+// Package migrations has Edda's schema as plain SQL, and checks whether a database fits a program.
 //
 // Promise: the files, applied in the order of their names, make the whole schema; a file that was
 // released is never changed, and there is no way back but a new file. :schema and :'schema' stand for
@@ -13,11 +13,11 @@
 //	newer and breaking     ErrTooNew: a file whose first line is "--! breaking-change" was applied
 //
 // A file that is added after a release changes tables that are in use. It sets a lock_timeout before it locks one,
-// since whoever comes after a lock that waits for a long transaction waits behind it; it changes queues one transaction
-// at a time, because locks on thousands of tables do not fit into max_locks_per_transaction; and it builds no index of
-// a large table within its transaction. The files so far make tables that nobody uses yet, and need none of that.
+// because later transactions queue behind a lock that waits; it changes queues one transaction at a time, because locks
+// on thousands of tables do not fit into max_locks_per_transaction; and it builds no index of a large table within its
+// transaction. The files so far create tables that are not in use yet, and need none of that.
 //
-// The package needs nothing but pgx, so that a program that only runs carries no migration tool.
+// The package imports only pgx, so a program that only runs links no migration tool.
 //
 // Reading order: migrations.go, check.go, then the files.
 package migrations

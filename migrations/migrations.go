@@ -16,7 +16,7 @@ var Files embed.FS
 // Version is the newest migration this program knows.
 const Version = 10
 
-// breakingMark is the first line of a migration that older programs must not meet.
+// breakingMark is the first line of a migration that older programs must not use.
 const breakingMark = "--! breaking-change"
 
 // Migration is one file.
@@ -27,8 +27,8 @@ type Migration struct {
 	Text     string // SQL with :schema in it
 }
 
-// All returns the migrations, oldest first. It panics when a file is named wrongly: files are part of
-// the program, and a test reads them all.
+// All returns the migrations, oldest first. It panics if a file has a wrong name: files are part of the program, and a
+// test reads them all.
 func All() []Migration {
 	names, err := fs.Glob(Files, "*.sql") // sorted
 	if err != nil {

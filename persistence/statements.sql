@@ -1,9 +1,8 @@
 -- name: load_by_key
--- l is the row, locked, for callers that lock; p is the row read plainly. For a locking caller p only tells
--- that the instance exists: SKIP LOCKED returns nothing both for a busy and for an absent row. Its state must
--- not be used then, it may be older than what the holder is about to commit.
--- LATERAL with a locking clause cannot be flattened, so each ref is one index probe whatever the planner
--- believes of the table.
+-- l is the locked row, for callers that lock; p is the row without a lock. For a locking caller p only shows that the
+-- instance exists, because SKIP LOCKED returns no row for a busy and for an absent one. Its state must not be used
+-- then: the holder may commit a newer one. A LATERAL with a locking clause cannot be flattened, so each ref is one
+-- index probe, whatever the planner knows of the table.
 SELECT u.n,
        l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
        p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
@@ -39,13 +38,13 @@ LEFT JOIN LATERAL (
     OFFSET 0) p ON true;
 
 -- name: wait
--- Waits, up to lock_timeout, for whoever holds the instance. Only a transaction that holds no other
+-- Waits, up to lock_timeout, for the transaction that holds the instance. Only a transaction that holds no other
 -- instance may do this.
 SELECT s.iid FROM :schema.saga s WHERE s.iid = $1 FOR NO KEY UPDATE;
 
 -- name: start
--- The only statement of a batch that may wait (for another start of the same key), therefore the first
--- one, with its rows in key order: the caller sorts them.
+-- The only statement of a batch that may wait (for another start of the same key), so it comes first, with its rows in
+-- key order. The caller sorts them.
 INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator)
 SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state, n.timeouts, n.originator
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::json[], $6::json[], $7::json[])
@@ -55,7 +54,7 @@ RETURNING iid;
 
 -- name: save
 -- For instances that were read without their lock. Every one, changed or not, is locked and compared before
--- anything is written. A row that somebody holds, or that was written since, is not in l: its save has lost.
+-- anything is written. A row that another transaction holds, or that was written since, is not in l: its save has lost.
 -- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
 WITH l AS MATERIALIZED (
     SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts
@@ -78,8 +77,8 @@ SELECT (SELECT array_agg(l.n) FROM l),
                     = (SELECT count(*) FROM l WHERE l.op <> 0), 'a saga instance was written twice or not at all');
 
 -- name: save_locked
--- For instances whose lock this transaction has held since they were loaded: nobody can have moved them. Should it be
--- so all the same, the statement fails and nothing commits.
+-- For instances whose lock this transaction has held since they were loaded: no other transaction can have changed
+-- them. If one has all the same, the statement fails and nothing commits.
 WITH u AS MATERIALIZED (
     SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::json[], $7::json[])
                     u(tid, iid, version, op, state_version, state, timeouts)),
@@ -97,7 +96,7 @@ SELECT :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM com
 
 -- name: end_started
 -- Instances that this transaction has started and that are complete: the unique constraint has seen them.
--- The rows are our own, so nothing is skipped; the lock is what keeps each a probe of the index.
+-- This transaction wrote the rows, so none is skipped; the lock keeps each row a probe of the index.
 DELETE FROM :schema.saga s
 USING unnest($1::uuid[]) u(iid)
 CROSS JOIN LATERAL (SELECT x.ctid AS tid FROM :schema.saga x WHERE x.iid = u.iid FOR UPDATE SKIP LOCKED) l
@@ -120,8 +119,8 @@ SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeou
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: changed
--- Of instances that a reader knows, those that are not as he knows them: each is one probe of the index, and one that
--- has not changed sends nothing back. OFFSET 0 keeps the probes from becoming a join that reads the table.
+-- Instances that differ from the versions that a reader knows. Each is one probe of the index, and an unchanged one
+-- returns no row. OFFSET 0 keeps the probes from becoming a join that reads the table.
 SELECT u.n, s.iid::text, s.version, s.state_version, s.state, s.timeouts, s.originator
 FROM unnest($1::text[], $2::text[], $3::text[]::uuid[], $4::bigint[]) WITH ORDINALITY u(saga, key, iid, version, n)
 LEFT JOIN LATERAL (

@@ -1,6 +1,6 @@
--- The schema and the table of versions. The lock is there because CREATE … IF NOT EXISTS fails when two
--- sessions run it at once; 1162101825 spells "EDDA". A schema that a DBA made beforehand is not created
--- again, since that would need the right to create schemas.
+-- The schema and the table of versions. The lock is there because CREATE … IF NOT EXISTS fails when two sessions run it
+-- at once; 1162101825 spells "EDDA". A schema that a DBA has created is not created again, because that would need the
+-- right to create schemas.
 -- name: prepare
 DO $prepare$
 BEGIN
@@ -25,8 +25,8 @@ BEGIN
     END IF;
 END $prepare$;
 
--- The first statement of a migration's transaction: it waits for another process that applies the same
--- one, and inserts nothing when that has committed.
+-- The first statement of a migration's transaction: it waits for another process that applies the same migration, and
+-- inserts no row if that one has committed.
 -- name: claim
 INSERT INTO :schema.migration (version, name, breaking) VALUES ($1, $2, $3) ON CONFLICT (version) DO NOTHING;
 

@@ -1,6 +1,6 @@
 -- name: insert
--- died is stamped by the database. Nothing here can fail on data: the row's key is its own, and the
--- caller has made the texts storable.
+-- died is stamped by the database. The insert cannot fail on data: the table makes the key, and the caller has made the
+-- texts storable.
 INSERT INTO :schema.dead_letter
     (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent, first_failed, error_group)
 SELECT * FROM unnest($1::text[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::int[], $7::int[],
@@ -20,9 +20,9 @@ FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) ORDER BY id;
 
 -- name: walk
 -- Four statements instead of one with optional conditions, which a generic plan answers by reading everything. Each
--- looks at $3 letters at most, whatever the filter leaves of them, and tells how many it saw and up to which number. A
--- kind and a time have no index of their own. The upper end stands outside, where there is no other condition: two ends
--- look narrow to a planner that knows nothing, and it would read all between them.
+-- looks at $3 letters at most, whatever the filter leaves of them, and returns how many it saw and up to which number.
+-- A kind and a time have no index of their own. The upper end is outside if there is no other condition: without
+-- statistics the planner takes a range with two ends for narrow, and would read all of it.
 WITH seen AS MATERIALIZED (
     SELECT id, endpoint, kind, died,
         octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size
@@ -66,7 +66,7 @@ ORDER BY c.id;
 
 -- name: walk_of_message
 -- One message may have died in several endpoints. MATERIALIZED keeps the plan to the index of message
--- ids, where the order by number would look cheaper to a planner that knows nothing.
+-- ids, because the order by number looks cheaper without statistics.
 WITH m AS MATERIALIZED (SELECT * FROM :schema.dead_letter WHERE message_id = $10::text::uuid),
 seen AS MATERIALIZED (
     SELECT id, endpoint, kind, died, error_group,
@@ -109,7 +109,7 @@ SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason
 FROM :schema.dead_letter WHERE id = $1;
 
 -- name: take
--- Whoever comes second waits here for the end of the first, and then finds nothing.
+-- The second of two callers waits here for the first, and then finds no row.
 DELETE FROM :schema.dead_letter WHERE id = $1
 RETURNING id, endpoint, message_id::text, kind, header, attempts, conflicts, reason, error, sent, first_failed, died,
     error_group, body;
@@ -132,7 +132,7 @@ INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
 SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 
 -- name: new_job
--- It goes up to the last letter that there is now.
+-- The job ends with the last letter of now.
 INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason,
     rate, last)
 SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8,
@@ -154,7 +154,7 @@ FROM :schema.dead_letter_job ORDER BY id DESC LIMIT $1;
 UPDATE :schema.dead_letter_job SET state = 'cancelled', changed = clock_timestamp() WHERE id = $1 AND state = 'open';
 
 -- name: lock_job
--- Two who run one job take turns, step by step.
+-- Two processes that run one job alternate, step by step.
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
     last, ended, kept, error, created, changed
 FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
@@ -164,7 +164,7 @@ FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
 SELECT extract(epoch FROM due - clock_timestamp())::double precision FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: advance_job
--- A job that nobody ran for a while does not catch up: its rate counts from now.
+-- A job that was not running for a while does not catch up: its rate counts from now.
 UPDATE :schema.dead_letter_job
 SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' THEN error ELSE $5 END,
     due = greatest(due, clock_timestamp()) + $6 * interval '1 second', changed = clock_timestamp(),
