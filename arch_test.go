@@ -20,7 +20,7 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"saga", "recoverability", "internal/plan"},
-	{"internal/pg", "internal/run", "internal/wire", "internal/unguard"},
+	{"internal/pg", "internal/run", "internal/wire", "internal/wake", "internal/unguard"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "internal/queue",
 		"migrations"},
 	{"migrations/migrate"},
@@ -34,7 +34,8 @@ var layers = [][]string{
 
 // exceptions are imports between brothers that are meant.
 var exceptions = map[string][]string{
-	"recoverability": {"saga"}, // a policy judges a failure, whose message is a saga.Info
+	"recoverability": {"saga"},                        // a policy judges a failure, whose message is a saga.Info
+	"internal/wake":  {"internal/pg", "internal/run"}, // it waits, and notifies
 }
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import

@@ -52,7 +52,6 @@ var (
 		"bus batch":              73,
 		"bus claimed":            58,
 		"bus message":            34,
-		"bus pump":               21,
 		"bus relaying":           27,
 		"bus worker":             27,
 		"cmd/edda manifestJSON":  32,

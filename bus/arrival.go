@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/wire"
 	"maps"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/wire"
 
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"

@@ -255,7 +255,7 @@ func (a *arriving) rollback(ctx context.Context) {
 func (a *arriving) after(ctx context.Context) {
 	b := a.bus
 	for _, q := range a.order {
-		b.wakeQueue(ctx, q, time.Time{})
+		b.notifier.Wake(ctx, q.ID, time.Time{})
 	}
 	e := Arrivals{Source: a.options.From, Endpoint: a.options.Endpoint}
 	for _, m := range a.all {

@@ -126,12 +126,7 @@ func (b *balance) run(ctx context.Context) error {
 
 // pause waits until it is time to look again, or something has changed.
 func (b *balance) pause(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-b.changed:
+	if run.Wait(ctx, wait, b.changed) == run.Nudged {
 		_ = run.Sleep(ctx, rand.N(together)) // the loop sees the end of ctx
 	}
 }
@@ -202,10 +197,7 @@ func (b *balance) takeSeat(ctx context.Context, all []lease.Standing) error {
 	}
 	b.seat = t
 	if b.bus.wakeup == Notify { // others have to give up something
-		_, err = b.bus.pool.Exec(ctx, b.bus.sql.Get("notify"), b.bus.schema.Channel(), lease.WakePrefix+name)
-		if err != nil {
-			b.bus.log.Debug("edda: notify", "error", err) // they look by themselves
-		}
+		b.bus.notifier.Send(ctx, lease.WakePrefix+name)
 	}
 	return nil
 }

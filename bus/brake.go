@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/edda-go/edda/internal/run"
 )
 
 // brake slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
@@ -60,13 +62,7 @@ func (b *brake) release(ctx context.Context, failed bool) {
 	if !failed || !b.slow.Load() {
 		return
 	}
-	timer := time.NewTimer(b.pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-b.ended():
-	case <-ctx.Done():
-	}
+	run.Wait(ctx, b.pause, b.ended())
 }
 
 // change is what a batch did to the pace.

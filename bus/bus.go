@@ -13,6 +13,8 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wake"
+
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -52,8 +54,8 @@ type Bus struct {
 	limits   *limit.Store
 	leases   *lease.Store
 	routes   *queue.Router
-	hub      *hub
-	notifier *notifier
+	hub      *wake.Hub
+	notifier *wake.Notifier
 	session  *session
 	watches  *watch.Set
 	cleaner  *cleaner
@@ -194,9 +196,13 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		return err
 	}
 	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.sagas, Log: b.calm, Consumes: b.routes.Consumes})
-	b.hub = newHub(b.watches)
-	b.notifier = &notifier{bus: b}
+	b.hub = wake.NewHub(b.watches.Sent)
+	b.notifier, err = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
+	if err != nil {
+		return err
+	}
 	b.session = newSession(b)
+	b.hub.Listen(diedPayload, func(string) { b.session.news.Send() })
 	b.cleaner = newCleaner()
 	return nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wake"
+
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -128,8 +128,11 @@ func (b *Bus) cancelOnce(ctx context.Context, q *queue.Queue, id saga.ID, reason
 		return err
 	})
 	if err == nil && did == CancelledRunning {
-		b.hub.beat(q.ID)
-		b.notifyBeat(ctx, q)
+		payload := cancelMark + wake.Payload(q.ID)
+		b.hub.Hear(payload)
+		if b.wakeup == Notify { // else the next heartbeat finds it
+			b.notifier.Send(ctx, payload)
+		}
 	}
 	return did, err
 }
@@ -142,34 +145,5 @@ type cancelledError string
 func (e cancelledError) Error() string        { return string(e) }
 func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 
-// beatPrefix marks a notification that asks the leased endpoints of a queue to look at their claims.
-const beatPrefix = "beat:"
-
-func (b *Bus) notifyBeat(ctx context.Context, q *queue.Queue) {
-	if b.wakeup == PollOnly {
-		return
-	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("notify"), b.schema.Channel(), beatPrefix+strconv.Itoa(q.ID)); err != nil {
-		b.log.Debug("edda: notify", "error", err) // the next beat finds it
-	}
-}
-
-func (h *hub) attachBeat(queue int, beat chan struct{}) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.beats[queue] = append(h.beats[queue], beat)
-}
-
-func (h *hub) detachBeat(queue int, beat chan struct{}) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.beats[queue] = slices.DeleteFunc(h.beats[queue], func(b chan struct{}) bool { return b == beat })
-}
-
-func (h *hub) beat(queue int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, beat := range h.beats[queue] {
-		signal(beat)
-	}
-}
+// cancelMark begins the payload of a notification that asks the leased endpoints of a queue to look at their claims.
+const cancelMark = "cancel:"

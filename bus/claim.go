@@ -32,7 +32,7 @@ type claimer struct {
 // run claims until taking ends.
 func (c *claimer) run(taking context.Context) error {
 	c.runner.taking = taking
-	for c.ep.pump.await(taking) {
+	for c.ep.alarm.Await(taking) {
 		for taking.Err() == nil {
 			more, err := c.once(taking)
 			if err == nil && !more {
@@ -99,15 +99,7 @@ func (c *claimer) calm(ctx context.Context) bool {
 	if failing := c.failing.Swap(false); !failing || !c.ep.brake.slow.Load() {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(c.ep.brake.pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.ep.brake.ended():
-	case <-ctx.Done():
-		return false
-	}
-	return true
+	return run.Wait(ctx, c.ep.brake.pause, c.ep.brake.ended()) != run.Ended
 }
 
 // got is what a claim says about the queue.
@@ -136,7 +128,7 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	switch {
 	case c.ordered():
 		return c.claimInOrder(ctx, conn, want)
-	case c.ep.limited.Load():
+	case c.ep.permits.limited.Load():
 		return c.claimSlotted(ctx, conn, want)
 	}
 	return c.claimFree(ctx, conn, want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -17,10 +18,10 @@ type claims struct {
 	terms *terms
 	clock dbClock
 
-	over   chan struct{} // of capacity 1: a message is ready to be finished
-	room   chan struct{} // of capacity 1: there may be room for more messages
-	sooner chan struct{} // of capacity 1: a claim expires before distrust wants to look again
-	losses chan struct{} // of capacity 1: a claim was lost, and nobody has been notified
+	over   run.Nudge // a message is ready to be finished
+	room   run.Nudge // there may be room for more messages
+	sooner run.Nudge // a claim expires before distrust wants to look again
+	losses run.Nudge // a claim was lost, and nobody has been notified
 
 	still sync.Mutex // held by a statement that moves rows or needs them where they are; guards claimed.rows
 
@@ -42,8 +43,8 @@ type claims struct {
 func newClaims(t *terms) *claims {
 	return &claims{
 		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{}, most: t.ep.knobs.workers(t.ep.knobs.now()),
-		over: make(chan struct{}, 1), room: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
-		losses: make(chan struct{}, 1),
+		over: run.NewNudge(), room: run.NewNudge(), sooner: run.NewNudge(),
+		losses: run.NewNudge(),
 	}
 }
 
@@ -89,7 +90,7 @@ func (c *claims) end(m *claimed) {
 	if _, ours := c.held[m]; ours {
 		c.ended = append(c.ended, m)
 		c.handled++
-		signal(c.over)
+		c.over.Send()
 	}
 }
 
@@ -114,7 +115,7 @@ func (c *claims) stop() {
 		m.release = true
 	}
 	c.ended, c.waiting, c.quarantined = append(c.ended, all...), nil, nil
-	signal(c.over)
+	c.over.Send()
 }
 
 // takeEnded returns up to most messages that are to be finished. Those on which a finish waited in vain come last, one
@@ -132,7 +133,7 @@ func (c *claims) takeEnded(most int, retryAside bool) (all []*claimed) {
 	}
 	all = slices.Clone(c.ended[first : first+n])
 	c.ended = slices.Delete(c.ended, first, first+n)
-	signal(c.room)
+	c.room.Send()
 	return all
 }
 
@@ -173,7 +174,7 @@ func (c *claims) letGo(m *claimed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, m)
-	signal(c.room)
+	c.room.Send()
 	if n := c.lanes[m.key]; n != nil {
 		n.remove(m)
 	}
@@ -192,7 +193,7 @@ func (c *claims) lose(m *claimed) {
 // loseNow is lose for a caller that holds mu.
 func (c *claims) loseNow(m *claimed) {
 	c.lost = append(c.lost, c.drop(m)...)
-	signal(c.losses)
+	c.losses.Send()
 }
 
 // loseLane gives up what is left of a lane that is not ours any more.
@@ -233,7 +234,7 @@ func (c *claims) drop(m *claimed) (lost []*claimed) {
 			other.cancel(ErrClaimLost)
 		}
 	}
-	signal(c.room)
+	c.room.Send()
 	return lost
 }
 
@@ -284,7 +285,7 @@ func (c *claims) cancel(m *claimed, reason string) {
 		c.waiting = slices.Delete(c.waiting, n, n+1)
 		m.callOff(cancelReason(reason))
 		c.ended = append(c.ended, m)
-		signal(c.over)
+		c.over.Send()
 	}
 }
 

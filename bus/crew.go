@@ -53,9 +53,9 @@ func (c *crew) resize(ctx context.Context, n int) {
 		c.leave = append(c.leave, leave)
 		c.group.Go(func(context.Context) error {
 			defer leave()
-			defer c.pump.wake() // what it leaves is for another
+			defer c.pump.Wake() // what it leaves is for another
 			return c.work(taking)
 		})
 	}
-	c.pump.wake()
+	c.pump.Wake()
 }

@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -96,14 +96,14 @@ type Endpoint struct {
 	partitions *spread          // of the queue in front of partitions: its batches move messages to them
 	relay      bool             // it has no handlers: a Relay consumes its queue
 
-	limited    atomic.Bool  // batches need a seat, see seat.go; once true it stays so
-	otherLimit atomic.Int64 // the limit in force that was warned of, 0 when none was
 	ground
-	pump   *pump
-	knobs  *knobs
-	brake  *brake
-	memory *memory
-	counts *counts
+	alarm   *wake.Alarm // of Run
+	pump    *pump       // of a Run with workers
+	permits permits     // of the limit
+	knobs   *knobs
+	brake   *brake
+	memory  *memory
+	counts  *counts
 }
 
 // NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
@@ -127,7 +127,8 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 }
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers) *Endpoint {
-	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts()}
+	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts(),
+		permits: permits{changed: run.NewNudge()}}
 }
 
 // unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
@@ -414,12 +415,12 @@ func (e *Endpoint) idleInTx() time.Duration {
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.pump, e.brake = newPump(e.options), newBrake(e.options)
-	e.bus.hub.attach(e.queue.ID, e.pump, e.knobs)
-	defer e.bus.hub.detach(e.queue.ID, e.pump, e.knobs)
+	e.alarm, e.brake = wake.NewAlarm(e.options.Poll), newBrake(e.options)
+	e.pump = newPump(e.options, e.alarm)
+	defer attach(e, e.pump)()
 
 	side := run.NewGroup(ctx)
-	side.Go(e.pump.tick)
+	side.Go(func(ctx context.Context) error { return e.pump.Tick(ctx, e.pump.Wake) })
 	side.Go(e.follow)
 	side.Go(e.unpark)
 	side.Go(e.bus.clean)

@@ -29,9 +29,7 @@ func Watched(b *Bus) int { return b.watches.Len() }
 
 // TransactionsWatched is how many transactions of InTx and InSQL are open, as far as wake-ups are concerned.
 func TransactionsWatched(b *Bus) int {
-	b.notifier.mu.Lock()
-	defer b.notifier.mu.Unlock()
-	return len(b.notifier.inTx)
+	return b.notifier.Collecting()
 }
 
 // Urgent reports whether a watch will look at an instance before its time.
@@ -48,7 +46,7 @@ func Channel(b *Bus) string { return b.schema.Channel() }
 
 // WakeAllNow sends one wake-up for all queues that the process knows, and returns when it is sent.
 func WakeAllNow(ctx context.Context, b *Bus) {
-	b.notifier.send(ctx, slices.Collect(maps.Values(b.routes.Current().ByID)))
+	b.notifier.WakeAll(ctx, slices.Collect(maps.Keys(b.routes.Current().ByID)))
 }
 
 // CleanInTurnNow cleans up unless another process did so a short while ago.

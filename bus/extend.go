@@ -17,7 +17,7 @@ import (
 type extender struct {
 	*terms
 	claims    *claims
-	heartbeat chan struct{} // of capacity 1: extend at once
+	heartbeat run.Nudge // extend at once
 }
 
 // longestSilence is how long a handler with a run sends no heartbeat at most, however long its lease is.

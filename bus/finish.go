@@ -17,7 +17,7 @@ type finisher struct {
 	claims     *claims
 	lanes      *lanes
 	failing    *atomic.Bool    // of the claimer
-	heartbeat  chan struct{}   // of the extender
+	heartbeat  run.Nudge       // of the extender
 	closed     <-chan struct{} // no handler runs any more, and none will
 	finished   chan struct{}   // and everything is finished
 	asideTried time.Time       // when a message on which a finish had waited in vain was last tried
@@ -110,7 +110,7 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 		f.asideTried = time.Now()
 	}
 	if class == pg.Busy || tookLong {
-		signal(f.heartbeat) // their leases were not extended meanwhile
+		f.heartbeat.Send() // their leases were not extended meanwhile
 	}
 	if guilty(class, err) || doubtful(class, err) {
 		return max(1, len(claims)/2)

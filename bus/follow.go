@@ -17,8 +17,8 @@ import (
 // lookAtKnob reads it, follow keeps it up to date, and sayKnob tells the log: the loop that has made its workers as it
 // says calls that.
 type knobs struct {
-	own, most int           // the program's number of workers, and the most that its pool has connections for
-	look      chan struct{} // of capacity 1: somebody says that the row has changed
+	own, most int       // the program's number of workers, and the most that its pool has connections for
+	look      run.Nudge // somebody says that the row has changed
 
 	mu      sync.Mutex
 	set     Knob // guarded by mu, as is what follows
@@ -29,7 +29,7 @@ type knobs struct {
 }
 
 func newKnobs(own, most int) *knobs {
-	return &knobs{own: own, most: max(own, most), look: make(chan struct{}, 1), change: make(chan struct{})}
+	return &knobs{own: own, most: max(own, most), look: run.NewNudge(), change: make(chan struct{})}
 }
 
 // now is what is set. A loop asks once and makes its workers as it says: the next moment it may be something else.
@@ -79,7 +79,7 @@ func (k *knobs) turn(now Knob, mark int) {
 	if mark == k.pauses {
 		k.become(now)
 	} else {
-		k.nudge()
+		k.look.Send()
 	}
 }
 
@@ -111,14 +111,6 @@ func (k *knobs) says(now Knob) (before Knob) {
 	return before
 }
 
-// nudge has the row looked at soon.
-func (k *knobs) nudge() {
-	select {
-	case k.look <- struct{}{}:
-	default:
-	}
-}
-
 // fails notes whether a look failed, and tells whether that is news.
 func (k *knobs) fails(failed bool) (news bool) {
 	k.mu.Lock()
@@ -130,20 +122,12 @@ func (k *knobs) fails(failed bool) (news bool) {
 
 // follow looks at the knob at each poll, and when somebody has turned it.
 func (e *Endpoint) follow(ctx context.Context) error {
-	timer := time.NewTimer(run.Jitter(e.options.Poll))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-e.knobs.look:
-		case <-timer.C:
-		}
-		timer.Reset(run.Jitter(e.options.Poll))
+	for run.Wait(ctx, run.Jitter(e.options.Poll), e.knobs.look) != run.Ended {
 		if err := e.lookAtKnob(ctx); ctx.Err() == nil && e.knobs.fails(err != nil) {
 			e.bus.calm.Warn("edda: what is set for the endpoint was not read", "endpoint", e.name, "error", err)
 		}
 	}
+	return nil
 }
 
 const lookTimeout = 5 * time.Second

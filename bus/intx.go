@@ -9,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -80,7 +79,7 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 		}
 		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
 		conn := tx.Conn()
-		sent, err := b.collect(conn, func() error { return fn(tx) })
+		sent, err := b.notifier.Collect(conn, func() error { return fn(tx) })
 		if err != nil {
 			return err
 		}
@@ -108,7 +107,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 			return fmt.Errorf("begin: %w", err)
 		}
 		defer func() { _ = tx.Rollback() }()
-		sent, err := b.collect(tx, func() error { return fn(tx) })
+		sent, err := b.notifier.Collect(tx, func() error { return fn(tx) })
 		if err != nil {
 			return err
 		}
@@ -116,33 +115,22 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	})
 }
 
-// collect runs fn, and tells what it sent to by the transaction tx.
-func (b *Bus) collect(tx any, fn func() error) (sent []*queue.Queue, err error) {
-	b.notifier.watch(tx)
-	defer func() { sent = b.notifier.watched(tx) }()
-	return nil, fn()
-}
-
-func (b *Bus) commitAndWake(ctx context.Context, sent []*queue.Queue, commit func() error) error {
+func (b *Bus) commitAndWake(ctx context.Context, sent []int, commit func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("commit: %w", context.Cause(ctx)) // nothing was asked of the server, so nothing is unknown
 	}
 	err := commit()
 	switch {
 	case err == nil:
-		b.wakeQueues(ctx, sent)
+		for _, queue := range sent {
+			b.notifier.Wake(ctx, queue, time.Time{})
+		}
 		return nil
 	case pg.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed),
 		errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("commit: %w", err)
 	}
 	return &OutcomeUnknownError{Err: err}
-}
-
-func (b *Bus) wakeQueues(ctx context.Context, sent []*queue.Queue) {
-	for _, q := range sent {
-		b.wakeQueue(ctx, q, time.Time{})
-	}
 }
 
 // repeat does it until it succeeds, or fails with another error than that of a lost race.

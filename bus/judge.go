@@ -62,7 +62,9 @@ func (b *batch) queuePause(pipeline *pgx.Batch) {
 // haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.
 func (b *batch) haltAfterPause(ctx context.Context) {
 	if b.paused {
-		b.pump.halt(true)
+		if b.pump != nil {
+			b.pump.halt(true)
+		}
 		b.knobs.pause(b.pausing.reason, b.clock())
 	}
 	b.bus.turned(ctx, b.queue.ID)

@@ -5,13 +5,11 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/wake"
+
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )
@@ -108,44 +106,7 @@ const knobMark = "knob "
 
 // turned tells every process of an endpoint to look at its knob. One that does not hear of it looks at its next poll.
 func (b *Bus) turned(ctx context.Context, queue int) {
-	b.hub.turned(queue)
-	b.tell(ctx, knobMark+strconv.Itoa(queue))
-}
-
-// tell notifies whoever listens, and returns when that is done. It is for what people do: a bus that only polls tells
-// too, since others may listen.
-func (b *Bus) tell(ctx context.Context, payloads ...string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	pipeline := &pgx.Batch{}
-	for _, payload := range payloads {
-		pipeline.Queue(b.sql.Get("notify"), b.schema.Channel(), payload)
-	}
-	if err := b.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		b.log.Debug("edda: notify", "error", err) // the poll finds it
-	}
-}
-
-// heard handles one part of a notification.
-func (h *hub) heard(text string) {
-	if strings.HasPrefix(text, limit.CallPrefix) {
-		h.limitsChanged()
-		return
-	}
-	if name, ok := strings.CutPrefix(text, lease.WakePrefix); ok {
-		h.leasesChanged(name)
-		return
-	}
-	number, knob := strings.CutPrefix(text, knobMark)
-	number, beat := strings.CutPrefix(number, beatPrefix)
-	id, err := strconv.Atoi(number)
-	switch {
-	case err != nil:
-	case knob:
-		h.turned(id)
-	case beat:
-		h.beat(id)
-	default:
-		h.wake(id, time.Time{})
-	}
+	payload := knobMark + wake.Payload(queue)
+	b.hub.Hear(payload)
+	b.notifier.Send(ctx, payload)
 }

@@ -405,8 +405,8 @@ func (l *lanes) startNext(keys []string) {
 	next, suspects := l.takeHeads(keys)
 	l.runner.dispatch(next)
 	if suspects { // the loop that claims is to run them, wherever it waits
-		l.ep.pump.wake()
-		signal(l.claims.room)
+		l.ep.alarm.Wake()
+		l.claims.room.Send()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 )
 
 // leased is one Run of an endpoint whose handlers run outside of transactions. Each part has a loop of its own: one
@@ -26,7 +27,7 @@ type leased struct {
 func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 	l := &leased{terms: newTerms(e, pool)}
 	l.claims = newClaims(l.terms)
-	l.extender = &extender{terms: l.terms, claims: l.claims, heartbeat: make(chan struct{}, 1)}
+	l.extender = &extender{terms: l.terms, claims: l.claims, heartbeat: run.NewNudge()}
 	l.runner = &runner{terms: l.terms, claims: l.claims, work: work, handlers: run.NewGroup(work),
 		heartbeat: l.extender.heartbeat, closed: make(chan struct{})}
 	l.lanes = &lanes{terms: l.terms, claims: l.claims, runner: l.runner}
@@ -41,15 +42,13 @@ func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.pump, e.brake = newPump(e.options), newBrake(e.options)
+	e.alarm, e.brake = wake.NewAlarm(e.options.Poll), newBrake(e.options)
 	l := newLeased(work, e, pool)
-	e.bus.hub.attach(e.queue.ID, e.pump, e.knobs)
-	defer e.bus.hub.detach(e.queue.ID, e.pump, e.knobs)
-	e.bus.hub.attachBeat(e.queue.ID, l.extender.heartbeat)
-	defer e.bus.hub.detachBeat(e.queue.ID, l.extender.heartbeat)
+	defer attach(e, e.alarm)()
+	defer e.bus.hub.Listen(cancelMark, wake.OfQueue(e.queue.ID, l.extender.heartbeat.Send))()
 
 	side := run.NewGroup(ctx)
-	side.Go(e.pump.tick)
+	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, e.alarm.Wake) })
 	side.Go(e.follow)
 	side.Go(func(ctx context.Context) error { return l.runner.followSettings(ctx, l.claimer) })
 	side.Go(e.bus.clean)
@@ -96,12 +95,4 @@ func (l *leased) run(ctx, work context.Context, cancel context.CancelCauseFunc) 
 	loops.Go(func(context.Context) error { distrust(l.claims, l.finisher.finished); return nil })
 	loops.Go(func(taking context.Context) error { l.ep.drain(taking, work, cancel); return nil })
 	return loops.Wait()
-}
-
-// signal sets a flag that somebody waits for. It never blocks.
-func signal(flag chan struct{}) {
-	select {
-	case flag <- struct{}{}:
-	default:
-	}
 }

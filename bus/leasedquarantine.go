@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+
 	"github.com/edda-go/edda/saga"
 )
 
@@ -169,17 +171,11 @@ func (q *quarantine) runOne(ctx context.Context, m *claimed) bool {
 // what was handled is finished, too: a death that follows would count against it otherwise. It returns false if that
 // took too long, or ctx has ended.
 func (q *quarantine) awaitRest(ctx context.Context, more int, bound time.Duration) bool {
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	for {
+	for until := time.Now().Add(bound); ; {
 		if q.inHand() <= more {
 			return ctx.Err() == nil
 		}
-		select {
-		case <-q.claims.room:
-		case <-timer.C:
-			return false
-		case <-ctx.Done():
+		if run.Wait(ctx, time.Until(until), q.claims.room) != run.Nudged {
 			return false
 		}
 	}

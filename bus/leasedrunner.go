@@ -20,7 +20,7 @@ type runner struct {
 	work      context.Context // of the handlers
 	taking    context.Context // of the claims; set before the first
 	handlers  *run.Group
-	heartbeat chan struct{} // of the extender
+	heartbeat run.Nudge     // of the extender
 	closed    chan struct{} // no handler runs any more, and none will
 }
 
@@ -78,7 +78,7 @@ func (r *runner) next() *claimed {
 	defer c.mu.Unlock()
 	if len(c.waiting) == 0 || c.running > max(c.atOnce(), 1) {
 		c.running--
-		signal(c.room)
+		c.room.Send()
 		return nil
 	}
 	return r.takeWaiting()
@@ -182,7 +182,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	case err == nil && (*answers)[0] == runCurrent:
 		r.beat(m)
 		if r.ep.options.Lease > beatsPerLease*longestSilence {
-			signal(r.heartbeat) // the next one is due earlier than it was
+			r.heartbeat.Send() // the next one is due earlier than it was
 		}
 		return true
 	case err == nil:
@@ -214,8 +214,8 @@ func (r *runner) followSettings(ctx context.Context, claiming *claimer) error {
 		now := r.ep.knobs.now()
 		r.setMost(r.ep.knobs.workers(now))
 		r.start(nil) // there may be room for what waits
-		signal(r.claims.room)
-		r.ep.pump.wake()
+		r.claims.room.Send()
+		r.ep.alarm.Wake()
 		if now.Paused {
 			claiming.awaitClaim()
 		}

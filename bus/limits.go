@@ -77,7 +77,7 @@ func (b *Bus) SetLimit(ctx context.Context, endpoint string, n int) error {
 	if err := b.limits.Set(ctx, b.pool.Writing(), endpoint, n); err != nil {
 		return pg.Explain(err)
 	}
-	b.hub.limitsChanged()
+	b.hub.Hear(limit.CallPrefix + endpoint)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (b *Bus) ResumeLimit(ctx context.Context, endpoint string) error {
 	if err := b.limits.Resume(ctx, b.pool.Writing(), endpoint); err != nil {
 		return limitError(err)
 	}
-	b.hub.limitsChanged()
+	b.hub.Hear(limit.CallPrefix + endpoint)
 	return nil
 }
 

@@ -32,11 +32,11 @@ type Partitioned struct {
 	posts   []*post       // the partitions
 	line    *lease.Line   // of all leases
 
-	running sync.Mutex    // held by Run
-	fatal   chan error    // of capacity 1: why Run cannot go on
-	changed chan struct{} // of capacity 1: a lease was released, or a server came
-	over    atomic.Bool   // the context of Run has ended
-	drained atomic.Bool   // after that, handlers had to be cancelled
+	running sync.Mutex  // held by Run
+	fatal   chan error  // of capacity 1: why Run cannot go on
+	changed run.Nudge   // a lease was released, or a server came
+	over    atomic.Bool // the context of Run has ended
+	drained atomic.Bool // after that, handlers had to be cancelled
 }
 
 // post is one queue that this process may work on, while it holds its lease.
@@ -63,7 +63,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	}
 	p := &Partitioned{
 		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1),
-		changed: make(chan struct{}, 1),
+		changed: run.NewNudge(),
 		ttl:     lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
 	}
 	if err := p.makePosts(h); err != nil {
@@ -220,7 +220,11 @@ func (p *Partitioned) runPosts(ctx context.Context) error {
 	defer p.line.Close(ctx)
 	defer context.AfterFunc(ctx, func() { p.over.Store(true) })()
 	prefix := p.leaseName("")
-	defer p.bus.hub.watchLeases(prefix, func(name string) { p.leaseChanged(strings.TrimPrefix(name, prefix)) })()
+	defer p.bus.hub.Listen(lease.WakePrefix, func(name string) {
+		if name == "" || strings.HasPrefix(name, prefix) {
+			p.leaseChanged(strings.TrimPrefix(name, prefix))
+		}
+	})()
 	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as handlers run, a drain included
 	alive.Go(p.bus.session.keep)
 	if p.bus.wakeup == Notify {
@@ -301,7 +305,7 @@ func cannotGoOn(err error) bool {
 // leaseChanged is called when a lease of the endpoint was released, or one whose holder is asked to resign; "" when
 // that may have happened unseen.
 func (p *Partitioned) leaseChanged(what string) {
-	signal(p.changed)
+	p.changed.Send()
 	for _, s := range p.posts {
 		if what == "" || what == s.endpoint.name {
 			s.keeper.Wake()

@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
+
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -8,21 +8,18 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 )
 
 // pump decides when the workers of an endpoint take, where in the queue, and how much. Workers are all
 // alike: an idle one waits for a wake-up, takes until a take comes back empty, and is idle again. A full
 // take wakes one more. Safe for concurrent use.
 type pump struct {
-	poll     time.Duration
+	*wake.Alarm
 	batchMax int
-	wakeups  chan struct{} // of capacity 1: a wake-up that meets no idle worker is kept for the next one
-	alarm    chan struct{} // the next timer has changed
 
 	mu       sync.Mutex
 	busy     int            // workers that are not idle
-	idle     int            // workers that wait
-	next     time.Time      // when tick wakes a worker unasked
 	limit    int            // messages of the next take
 	ceiling  float64        // trouble lowers it, success raises it again: 1 … batchMax
 	cursor   queue.Position // where the last full take of this process ended
@@ -36,8 +33,7 @@ type pump struct {
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
 
-	seats   chan struct{} // of capacity 1: the limit has changed
-	seeking bool          // a worker waits for a seat: one is enough
+	seeking bool // a worker waits for a seat: one is enough
 }
 
 const (
@@ -50,103 +46,25 @@ const (
 	shrinkOnBad = 0.5
 )
 
-func newPump(o EndpointOptions) *pump {
-	p := &pump{
-		poll: o.Poll, batchMax: o.BatchMax, wakeups: make(chan struct{}, 1), alarm: make(chan struct{}, 1),
+func newPump(o EndpointOptions, a *wake.Alarm) *pump {
+	return &pump{
+		Alarm: a, batchMax: o.BatchMax,
 		limit: min(firstLimit, o.BatchMax), ceiling: float64(o.BatchMax), ended: make(chan struct{}),
-		seats: make(chan struct{}, 1),
 	}
-	p.wake()
-	return p
 }
 
-// wake lets one idle worker take. It never blocks. It tells whether one was idle. While the workers that are not
-// idle have all the instances there are messages for, an idle one is only woken when that may have changed.
-func (p *pump) wake() bool {
+// Wake lets one idle worker take. It never blocks. It reports whether one was idle. While the workers that are not idle
+// have all the instances there are messages for, an idle one is only woken when that may have changed.
+func (p *pump) Wake() (idle bool) {
 	p.mu.Lock()
-	idle, wait := p.idle > 0, time.Time{}
-	if p.busy > 0 && time.Now().Before(p.noHelpTill) {
-		wait = p.noHelpTill
-	}
+	wait := p.busy > 0 && time.Now().Before(p.noHelpTill)
+	till := p.noHelpTill
 	p.mu.Unlock()
-	if !wait.IsZero() {
-		p.wakeAt(wait)
-		return idle
+	if wait {
+		p.WakeAt(till)
+		return p.Idle()
 	}
-	select {
-	case p.wakeups <- struct{}{}:
-	default:
-	}
-	return idle
-}
-
-// wakeAt lets a worker take at t, or at the next poll if that comes first.
-func (p *pump) wakeAt(t time.Time) {
-	p.mu.Lock()
-	sooner := t.Before(p.next)
-	if sooner {
-		p.next = t
-	}
-	p.mu.Unlock()
-	if sooner {
-		p.rearm()
-	}
-}
-
-func (p *pump) rearm() {
-	select {
-	case p.alarm <- struct{}{}:
-	default:
-	}
-}
-
-// tick polls: it wakes a worker at the next moment that is known, at the latest after a poll interval.
-func (p *pump) tick(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		now := time.Now()
-		if limit := now.Add(run.Jitter(p.poll)); p.next.IsZero() || p.next.After(limit) {
-			p.next = limit
-		}
-		wait := p.next.Sub(now)
-		p.mu.Unlock()
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-p.alarm:
-			timer.Stop()
-			continue
-		case <-timer.C:
-		}
-		p.mu.Lock()
-		p.next = time.Time{}
-		p.mu.Unlock()
-		p.wake()
-	}
-}
-
-// await parks a worker until it is wanted. It returns false when ctx has ended.
-func (p *pump) await(ctx context.Context) bool {
-	p.mu.Lock()
-	p.idle++
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		p.idle--
-		p.mu.Unlock()
-	}()
-	select {
-	case <-p.wakeups:
-		if ctx.Err() != nil {
-			p.wake() // it was meant for somebody who works on
-			return false
-		}
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return p.Alarm.Wake()
 }
 
 // order is what a worker is to take.
@@ -206,10 +124,10 @@ func (p *pump) taken(o order, got int, last queue.Position) {
 	} else {
 		p.cursorAt = time.Time{}
 	}
-	help := full && p.idle > 0 && time.Now().After(p.noHelpTill)
+	help := full && p.Idle() && time.Now().After(p.noHelpTill)
 	p.mu.Unlock()
 	if help {
-		p.wake()
+		p.Wake()
 	}
 }
 
@@ -285,20 +203,14 @@ func (p *pump) strolled() {
 
 // untilEnded waits until ready holds, looking whenever a batch of this process ends. It tells whether it did in time.
 func (p *pump) untilEnded(ctx context.Context, most time.Duration, ready func() bool) bool {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	for {
+	for until := time.Now().Add(most); ; {
 		p.mu.Lock()
 		ended := p.ended
 		p.mu.Unlock()
 		if ready() {
 			return true
 		}
-		select {
-		case <-ended:
-		case <-timer.C:
-			return false
-		case <-ctx.Done():
+		if run.Wait(ctx, time.Until(until), ended) != run.Nudged {
 			return false
 		}
 	}
@@ -312,11 +224,5 @@ func (p *pump) park(ctx context.Context) {
 	if others == 0 {
 		ended = nil
 	}
-	timer := time.NewTimer(run.Jitter(parkFor))
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	run.Wait(ctx, run.Jitter(parkFor), ended)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -21,9 +22,9 @@ func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *p
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newPump(o)
+		p := newPump(o, wake.NewAlarm(o.Poll))
 		ended := make(chan error, 1)
-		go func() { ended <- p.tick(ctx) }()
+		go func() { ended <- p.Tick(ctx, p.Wake) }()
 		test(ctx, p)
 		cancel()
 		if err := <-ended; err != nil {
@@ -35,7 +36,7 @@ func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *p
 // waited is how long an idle worker waits until it is woken.
 func waited(ctx context.Context, p *pump) time.Duration {
 	begin := time.Now()
-	p.await(ctx)
+	p.Await(ctx)
 	return time.Since(begin)
 }
 
@@ -54,10 +55,10 @@ func TestAnIdleWorkerPolls(t *testing.T) {
 
 func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
 	bubble(t, EndpointOptions{Poll: time.Minute}, func(ctx context.Context, p *pump) {
-		p.await(ctx)
+		p.Await(ctx)
 		synctest.Wait()
-		p.wakeAt(time.Now().Add(3 * time.Second))
-		p.wakeAt(time.Now().Add(5 * time.Second)) // a later one does not move the earlier
+		p.WakeAt(time.Now().Add(3 * time.Second))
+		p.WakeAt(time.Now().Add(5 * time.Second)) // a later one does not move the earlier
 		if d := waited(ctx, p); d != 3*time.Second {
 			t.Errorf("woken after %v, want 3s", d)
 		}
@@ -67,9 +68,9 @@ func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
 // A wake-up that meets only busy workers is not lost: the next to be idle finds it.
 func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
 	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
-		p.await(ctx)
+		p.Await(ctx)
 		p.begin(queue.Position{})
-		if p.wake() {
+		if p.Wake() {
 			t.Error("an idle worker was reported, and there is none")
 		}
 		p.finish(report{})
@@ -81,10 +82,10 @@ func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
 
 func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
-		p.await(ctx)
+		p.Await(ctx)
 		woken := make(chan time.Time)
 		helper := func() {
-			p.await(ctx)
+			p.Await(ctx)
 			woken <- time.Now()
 		}
 		go helper()

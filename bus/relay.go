@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
@@ -170,7 +172,11 @@ func (r *Relay) run(ctx context.Context) error {
 	}
 	defer leave()
 	defer context.AfterFunc(ctx, func() { r.over.Store(true) })()
-	defer r.bus.hub.watchLeases(r.leaseName(), func(string) { r.keeper.Wake() })()
+	defer r.bus.hub.Listen(lease.WakePrefix, func(name string) {
+		if name == "" || strings.HasPrefix(name, r.leaseName()) {
+			r.keeper.Wake()
+		}
+	})()
 	r.options.Logger.Info("edda: relay started", "endpoint", r.name)
 	defer func() { r.options.Logger.Info("edda: relay stopped", "endpoint", r.name, "error", err) }()
 	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as forward runs, a drain included
@@ -275,12 +281,11 @@ func (r *Relay) relayTerm(life, working context.Context, t lease.Term) error {
 		return err
 	}
 	defer pool.Close()
-	e.knobs, e.pump = newKnobs(1, 1), newPump(e.options)
+	e.knobs, e.alarm = newKnobs(1, 1), wake.NewAlarm(e.options.Poll)
 	if err := e.lookAtKnob(life); err != nil {
 		return fmt.Errorf("read what is set for it: %w", err)
 	}
-	r.bus.hub.attach(e.queue.ID, e.pump, e.knobs)
-	defer r.bus.hub.detach(e.queue.ID, e.pump, e.knobs)
+	defer attach(e, e.alarm)()
 	if r.options.Keep > 0 {
 		if err := r.bus.ids.KeepAtLeast(life, r.bus.pool, outbox.Outbox, r.options.Keep); err != nil {
 			return pg.Explain(err)
@@ -288,7 +293,7 @@ func (r *Relay) relayTerm(life, working context.Context, t lease.Term) error {
 	}
 	loop := newRelaying(r, t, pool)
 	side := run.NewGroup(life)
-	side.Go(e.pump.tick)
+	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, e.alarm.Wake) })
 	side.Go(e.follow)
 	side.Go(loop.followKnob)
 	err = loop.run(life, working)

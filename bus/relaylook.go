@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/wire"
+
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -49,7 +49,7 @@ func newRelaying(r *Relay, t lease.Term, pool *pg.Pool) *relaying {
 
 // run takes turns until life ends; a turn that has begun may go on until working does.
 func (r *relaying) run(life, working context.Context) error {
-	for r.endpoint.pump.await(life) {
+	for r.endpoint.alarm.Await(life) {
 		for life.Err() == nil && r.awaitResume(life) {
 			after, err := r.turn(life, working)
 			if working.Err() != nil {
@@ -92,7 +92,7 @@ func (r *relaying) turn(life, working context.Context) (rest, error) {
 	if len(batch.messages) == 0 {
 		if in := r.head.again(time.Now()); in > 0 {
 			r.head.fromFront()
-			r.endpoint.pump.wakeAt(time.Now().Add(in))
+			r.endpoint.alarm.WakeAt(time.Now().Add(in))
 			return rest{idle: true}, nil
 		}
 		r.wakeForNext(working)
@@ -125,7 +125,7 @@ func (r *relaying) wakeForNext(ctx context.Context) {
 	err := r.pool.QueryRow(ctx, r.queue.SQL("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
-		r.endpoint.pump.wakeAt(time.Now().Add(wait))
+		r.endpoint.alarm.WakeAt(time.Now().Add(wait))
 	case !errors.Is(err, pgx.ErrNoRows):
 		r.options.Logger.Debug("edda: next due message", "endpoint", r.name, "error", err) // the poll finds it
 	}
@@ -153,7 +153,7 @@ func (r *relaying) followKnob(life context.Context) error {
 	for {
 		select {
 		case <-r.endpoint.knobs.changed():
-			r.endpoint.pump.wake()
+			r.endpoint.alarm.Wake()
 		case <-life.Done():
 			return nil
 		}

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -64,14 +63,13 @@ func (b *Bus) Wake(ctx context.Context, endpoints ...string) {
 		b.log.Debug("edda: notify", "error", err) // the poll finds the messages
 		return
 	}
-	var to []*queue.Queue
+	var to []int
 	for _, name := range endpoints {
 		if q := known.Endpoints[name]; q != nil {
-			b.hub.wake(q.ID, time.Time{})
-			to = append(to, q)
+			to = append(to, q.ID)
 		}
 	}
 	if len(to) > 0 {
-		b.tell(ctx, notifyPayloads(to)...)
+		b.notifier.WakeAll(ctx, to)
 	}
 }

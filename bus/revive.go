@@ -122,7 +122,7 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	if err != nil {
 		return fmt.Errorf("revive lanes: %w", pg.Explain(err))
 	}
-	s.ep.pump.wake()
+	s.ep.alarm.Wake()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
@@ -14,9 +15,16 @@ import (
 // A batch of a limited endpoint has a seat: a slot of the limit that it holds by a row lock in its own transaction.
 // Nothing is written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
 
+// permits is what a process knows of the limit of an endpoint.
+type permits struct {
+	limited atomic.Bool  // there is one; once true it stays so
+	warned  atomic.Int64 // the limit in force that differs from the program's, and was warned of; 0 when none was
+	changed run.Nudge    // it has changed, or a slot is free
+}
+
 // queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
 func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
-	if !b.limited.Load() {
+	if !b.permits.limited.Load() {
 		return b.queue.SQL("take")
 	}
 	b.seat = b.bus.limits.QueueSeat(pipeline, b.name)
@@ -40,13 +48,7 @@ func (w *worker) awaitSeat(ctx context.Context, closed bool) (again bool) {
 	if closed {
 		wait = max(wait, w.options.Poll)
 	}
-	timer := time.NewTimer(run.Jitter(wait))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.pump.seats:
-	case <-ctx.Done():
-	}
+	run.Wait(ctx, run.Jitter(wait), w.permits.changed)
 	return true
 }
 
@@ -65,25 +67,6 @@ func (p *pump) sought() {
 	p.seeking = false
 }
 
-// limitChanged wakes those whom a limit keeps from working, or that do not know of theirs yet.
-func (p *pump) limitChanged() {
-	select {
-	case p.seats <- struct{}{}:
-	default:
-	}
-	p.wake()
-}
-
-func (h *hub) limitsChanged() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, pumps := range h.pumps {
-		for _, p := range pumps {
-			p.limitChanged()
-		}
-	}
-}
-
 // findLimit makes the endpoint's limit if it is to have one and has none, and learns whether it has one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
@@ -92,7 +75,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 			return pg.Explain(err)
 		}
 		e.compareLimit(inForce)
-		e.limited.Store(true)
+		e.permits.limited.Store(true)
 		return nil
 	}
 	return e.lookForLimit(ctx, e.bus.pool)
@@ -102,7 +85,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 // ClusterConcurrency changes nothing in the database.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
-	if inForce == ours || e.otherLimit.Swap(int64(inForce)) == int64(inForce) {
+	if inForce == ours || e.permits.warned.Swap(int64(inForce)) == int64(inForce) {
 		return
 	}
 	e.bus.log.Warn("edda: the endpoint's limit is another than its program's", "endpoint", e.name, "limit", inForce,
@@ -115,7 +98,7 @@ func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 	if err != nil {
 		return fmt.Errorf("find its limit: %w", pg.Explain(err))
 	}
-	if found && !e.limited.Swap(true) && e.options.Ordered != Unordered {
+	if found && !e.permits.limited.Swap(true) && e.options.Ordered != Unordered {
 		e.bus.log.Warn("edda: an ordered endpoint has a limit, which it does not heed", "endpoint", e.name)
 	}
 	return nil
@@ -127,15 +110,8 @@ const lookEvery = time.Second
 // awaitLimit looks for a first limit now and then, so that no batch need look. An endpoint that has one keeps one, so
 // that is the end of it.
 func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
-	for !e.limited.Load() {
-		timer := time.NewTimer(run.Jitter(lookEvery))
-		select {
-		case <-timer.C:
-		case <-e.pump.seats:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
+	for !e.permits.limited.Load() {
+		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {
 			return nil
 		}
 		if err := e.lookForLimit(ctx, db); err != nil && ctx.Err() == nil {

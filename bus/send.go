@@ -9,6 +9,8 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wake"
+
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -202,7 +204,7 @@ func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
 		return
 	}
 	for _, q := range to {
-		batch.Queue(b.sql.Get("notify"), b.schema.Channel(), notifyPayload(q))
+		b.notifier.Queue(batch, wake.Payload(q.ID))
 	}
 }
 

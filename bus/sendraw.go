@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -45,7 +46,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 		}
 		switch {
 		case err == nil:
-			b.wakeQueue(ctx, q, time.Time{})
+			b.notifier.Wake(ctx, q.ID, time.Time{})
 			return nil
 		case !again && (isNoRoute(err) || pg.ClassOf(err) == pg.Unprepared):
 			b.routes.Forget() // installed, or dropped and made again, since the routes were read
@@ -100,7 +101,7 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 		return err
 	}
 	for _, q := range to {
-		b.wakeQueue(ctx, q, time.Time{})
+		b.notifier.Wake(ctx, q.ID, time.Time{})
 	}
 	return nil
 }

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/wire"
+
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 

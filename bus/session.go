@@ -29,11 +29,12 @@ type session struct {
 	id   saga.ID
 	host string
 
-	careful atomic.Pointer[map[int]struct{}] // queues in careful mode; nil as long as there are none
-	gate    sync.RWMutex                     // batches of a careful process share it, a suspect has it alone
-	peers   atomic.Bool                      // there are other sessions
-	keeper  chan struct{}                    // held by the one endpoint of the bus that renews for all
-	news    chan struct{}                    // of capacity 1: another process saw a death
+	careful   atomic.Pointer[map[int]struct{}] // queues in careful mode; nil as long as there are none
+	gate      sync.RWMutex                     // batches of a careful process share it, a suspect has it alone
+	peers     atomic.Bool                      // there are other sessions
+	keeper    chan struct{}                    // held by the one endpoint of the bus that renews for all
+	listening chan struct{}                    // held by the one endpoint of the bus that listens for all
+	news      run.Nudge                        // another process saw a death
 
 	looking sync.Mutex // guards looked: one worker asks for all
 	looked  time.Time
@@ -68,8 +69,8 @@ func newSession(b *Bus) *session {
 		host = "unknown" // it is for people who read the log
 	}
 	return &session{
-		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: make(chan struct{}, 1),
-		writing: make(chan struct{}, 1),
+		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: run.NewNudge(),
+		writing: make(chan struct{}, 1), listening: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
 }
@@ -121,28 +122,13 @@ func (s *session) keep(ctx context.Context) error {
 	}
 	defer func() { <-s.keeper }()
 	for {
-		timer := time.NewTimer(run.Jitter(renewEvery))
-		select {
-		case <-ctx.Done():
-		case <-s.news:
-		case <-timer.C:
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
+		if run.Wait(ctx, run.Jitter(renewEvery), s.news) == run.Ended {
 			return nil
 		}
 		if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil && ctx.Err() == nil {
 			s.doubtFor(sessionFor)
 			s.bus.calm.Warn("edda: the session was not renewed", "session", s.id.String(), "error", err)
 		}
-	}
-}
-
-// hear is called when another process says that it saw a death.
-func (s *session) hear() {
-	select {
-	case s.news <- struct{}{}:
-	default:
 	}
 }
 
@@ -195,7 +181,7 @@ func (s *session) leaveLater(entered saga.ID) {
 	s.mu.Lock()
 	s.over = append(s.over, entered)
 	s.mu.Unlock()
-	s.hear()
+	s.news.Send()
 }
 
 func (s *session) queueOver(pipeline *pgx.Batch) (over int) {
@@ -274,9 +260,7 @@ func (s *session) learn(ctx context.Context, found sighting) {
 		}
 	}
 	if len(found.dead) > 0 && s.bus.wakeup == Notify {
-		if _, err := s.bus.pool.Exec(ctx, s.bus.sql.Get("notify"), s.bus.schema.Channel(), diedPayload); err != nil {
-			log.Debug("edda: notify", "error", err) // their next renewal finds it
-		}
+		s.bus.notifier.Send(ctx, diedPayload)
 	}
 }
 
@@ -352,13 +336,7 @@ func (s *session) awaitLock(ctx context.Context) {
 	s.mu.Lock()
 	ready := s.ready
 	s.mu.Unlock()
-	timer := time.NewTimer(lockWait)
-	defer timer.Stop()
-	select {
-	case <-ready:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	run.Wait(ctx, lockWait, ready)
 }
 
 // lookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that

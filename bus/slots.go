@@ -79,13 +79,7 @@ func (c *claimer) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
 
 // awaitSlot waits until slots may be free: a notification has come, or it is time to renew the ticket.
 func (c *claimer) awaitSlot(ctx context.Context) {
-	timer := time.NewTimer(run.Jitter(min(c.ep.options.Poll, time.Second)))
-	defer timer.Stop()
-	select {
-	case <-c.ep.pump.seats:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	run.Wait(ctx, run.Jitter(min(c.ep.options.Poll, time.Second)), c.ep.permits.changed)
 }
 
 // slotsOf lists the slots that claims hold.
@@ -140,7 +134,7 @@ func (f *finishing) callWaiting(ctx context.Context) {
 	if f.freed == nil {
 		return
 	}
-	f.ep.pump.limitChanged()
+	f.ep.bus.hub.Hear(limit.CallPrefix + f.ep.name)
 	if len(f.freed.Waiting) == 0 || f.ep.bus.wakeup == PollOnly {
 		return
 	}
@@ -151,7 +145,7 @@ func (f *finishing) callWaiting(ctx context.Context) {
 
 // releaseAll gives back the slots that are left, so that nobody waits for the end of their leases.
 func (t *terms) releaseAll(ctx context.Context) {
-	if !t.ep.limited.Load() {
+	if !t.ep.permits.limited.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

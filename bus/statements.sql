@@ -34,10 +34,6 @@ INSERT INTO :schema.settings (name, value) VALUES ($1, $2) ON CONFLICT ON CONSTR
 -- name: forget_partitions
 DELETE FROM :schema.settings WHERE name = $1;
 
--- name: notify
--- Nobody depends on a notification, so its commit need not wait for the disk.
-SELECT set_config('synchronous_commit', 'off', true), :schema.nudge($1, $2);
-
 -- name: send
 -- Without an id of the caller's the function makes one, and remembers nothing. In another database than the bus's there
 -- is no row here, so nothing is called: the function depends on this schema's own row.

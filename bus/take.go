@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/wire"
+
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -121,7 +121,7 @@ func (c *claims) expire(now time.Time) (next time.Time) {
 // watch makes distrust look earlier, if m cannot be trusted for as long as distrust wants to wait. The caller holds mu.
 func (c *claims) watch(m *claimed) {
 	if _, ours := c.held[m]; ours && c.trusted(m).Before(c.watched) {
-		signal(c.sooner)
+		c.sooner.Send()
 	}
 }
 

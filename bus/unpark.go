@@ -41,7 +41,7 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 	}
 	if total > 0 {
 		e.bus.log.Info("edda: parked messages were moved back", "endpoint", e.name, "messages", total)
-		e.pump.wake()
+		e.alarm.Wake()
 	}
 	return nil
 }

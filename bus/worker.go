@@ -51,7 +51,7 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 			return err
 		}
 	}
-	for exited || w.pump.await(taking) {
+	for exited || w.pump.Await(taking) {
 		exited = false
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
@@ -192,7 +192,7 @@ func (e *Endpoint) wakeForNext(ctx context.Context, conn *pgx.Conn) {
 	err := conn.QueryRow(ctx, e.queue.SQL("next_due")).Scan(&wait)
 	switch {
 	case err == nil:
-		e.pump.wakeAt(time.Now().Add(wait))
+		e.alarm.WakeAt(time.Now().Add(wait))
 	case !errors.Is(err, pgx.ErrNoRows):
 		e.bus.log.Debug("edda: next due message", "endpoint", e.name, "error", err) // the poll finds it
 	}

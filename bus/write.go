@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/wire"
+
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -242,7 +243,7 @@ type wakeAfter struct {
 // after does what must not happen before the commit: wake-ups, and events.
 func (b *batch) after(ctx context.Context) {
 	for _, w := range b.wakes {
-		b.bus.wakeQueue(ctx, w.queue, b.localTime(w.due))
+		b.bus.notifier.Wake(ctx, w.queue.ID, b.localTime(w.due))
 	}
 	noteChanges(b.bus.watches, b.messages)
 	if b.pauses() {

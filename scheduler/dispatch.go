@@ -34,7 +34,7 @@ func (s *Scheduler) dispatch(ctx context.Context) error {
 		case err == nil:
 			wait = min(wait, s.untilNext(ctx, s.sql.Get("next_ready")))
 		}
-		s.ready.wait(ctx, wait)
+		run.Wait(ctx, wait, s.ready)
 	}
 	return nil
 }

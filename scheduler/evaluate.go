@@ -52,7 +52,7 @@ func (s *Scheduler) evaluate(ctx context.Context, t lease.Term) error {
 			}
 			wait = min(wait, s.untilDue(ctx, c))
 		}
-		s.due.wait(ctx, wait)
+		run.Wait(ctx, wait, s.due)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ func (s *Scheduler) listen(ctx context.Context) error {
 // heard is for the payload of each notification, and "" when some may have been missed.
 func (s *Scheduler) heard(payload string) {
 	if payload == "" {
-		s.due.ring()
-		s.ready.ring()
+		s.due.Send()
+		s.ready.Send()
 		s.keeper.Wake()
 		s.singletons.heard("")
 		return
@@ -29,9 +29,9 @@ func (s *Scheduler) heard(payload string) {
 func (s *Scheduler) hear(payload string) {
 	switch payload {
 	case evaluatePayload:
-		s.due.ring()
+		s.due.Send()
 	case dispatchPayload:
-		s.ready.ring()
+		s.ready.Send()
 	case lease.WakePrefix + LeaseName:
 		s.keeper.Wake()
 	default:

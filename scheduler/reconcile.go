@@ -111,7 +111,7 @@ func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err 
 		return 0, 0, err
 	}
 	if done > 0 {
-		s.due.ring()
+		s.due.Send()
 	}
 	if s.reminded = last; looked < repairRows {
 		s.reminded = 0

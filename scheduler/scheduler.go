@@ -43,8 +43,8 @@ type Scheduler struct {
 	lockKey  int64
 	declared []Manifest
 
-	due      bell // something may be due
-	ready    bell // something may be ready for dispatch
+	due      run.Nudge // something may be due
+	ready    run.Nudge // something may be ready for dispatch
 	ringing  quiet
 	aside    aside
 	reminded int64 // the last follower that the sweep has looked at; the sweep's own
@@ -93,7 +93,7 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (*Scheduler, err
 	}
 	s := &Scheduler{
 		pool: pg.Committed(pool), schema: schema, sender: sender, options: o, log: o.Logger, lockKey: lockKey(schema),
-		due: newBell(), ready: newBell(), pace: pace{first: 5 * time.Second, most: time.Minute},
+		due: run.NewNudge(), ready: run.NewNudge(), pace: pace{first: 5 * time.Second, most: time.Minute},
 	}
 	s.outage = pg.NewOutage(s.log)
 	s.calm = s.outage.Logger(s.log)

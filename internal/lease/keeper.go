@@ -41,8 +41,8 @@ type Keeper struct {
 	register register
 	log      *slog.Logger
 
-	wakeups chan struct{} // of capacity 1
-	running sync.Mutex    // held by Run
+	wakeups run.Nudge  // of capacity 1
+	running sync.Mutex // held by Run
 	health  health
 }
 
@@ -74,17 +74,12 @@ func NewKeeper(pool *pgxpool.Pool, store *Store, job Job, o Options) (*Keeper, e
 
 func newKeeper(r register, job Job, o Options) *Keeper {
 	return &Keeper{job: job, options: o, register: r, log: o.Logger.With("lease", job.Name),
-		wakeups: make(chan struct{}, 1)}
+		wakeups: run.NewNudge()}
 }
 
 // Wake makes a Keeper that stands by bid in a moment, and one that holds look whether it is asked to resign. It is a
 // nudge, for the payload WakePrefix and the lease's name, and never blocks.
-func (k *Keeper) Wake() {
-	select {
-	case k.wakeups <- struct{}{}:
-	default:
-	}
-}
+func (k *Keeper) Wake() { k.wakeups.Send() }
 
 // Holding is the term of which the function runs now. It is for metrics: when it returns, the term may be over.
 func (k *Keeper) Holding() (t Term, ok bool) {
@@ -147,27 +142,15 @@ const wakeSpread = 50 * time.Millisecond // so that those who are woken together
 // standBy waits until the next bid. Who held a moment ago leaves the lease to others for a whole interval, and is not
 // woken by its own release.
 func (k *Keeper) standBy(ctx context.Context, held bool) {
-	timer := time.NewTimer(run.Jitter(k.options.Acquire))
-	defer timer.Stop()
 	wakeups := k.wakeups
 	if held {
 		wakeups = nil
 	}
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-wakeups:
+	if run.Wait(ctx, run.Jitter(k.options.Acquire), wakeups) == run.Nudged {
 		_ = run.Sleep(ctx, rand.N(wakeSpread)) // the loop sees the end of ctx
 	}
 	if held {
-		k.forgetWakeup()
-	}
-}
-
-func (k *Keeper) forgetWakeup() {
-	select {
-	case <-k.wakeups:
-	default:
+		k.wakeups.Drop()
 	}
 }
 

@@ -205,13 +205,10 @@ func (r *Router) Aside(ctx context.Context) (*Routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
 	}
-	timer := time.NewTimer(asideTimeout)
-	defer timer.Stop()
-	select {
-	case <-r.refresh(ctx):
-	case <-timer.C:
+	switch run.Wait(ctx, asideTimeout, r.refresh(ctx)) {
+	case run.TimedOut:
 		return nil, errNoConnection
-	case <-ctx.Done():
+	case run.Ended:
 		return nil, fmt.Errorf("read the subscriptions: %w", context.Cause(ctx))
 	}
 	if current := r.current.Load(); current != nil {

@@ -2,14 +2,14 @@ package run
 
 import "sync"
 
-// A Gate lets callers in until it is closed. The zero value is open. Safe for concurrent use.
+// A Gate admits callers until it is closed. The zero value is open. Safe for concurrent use.
 type Gate struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Enter tells whether the caller is in. Who is has to Leave.
+// Enter reports whether the caller was admitted. A caller that was must call Leave.
 func (g *Gate) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -22,7 +22,7 @@ func (g *Gate) Enter() bool {
 // Leave undoes Enter.
 func (g *Gate) Leave() { g.inside.Done() }
 
-// Close lets nobody in any more, and returns when all have left.
+// Close admits no more callers, and returns when all have left.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -49,18 +49,6 @@ func (g *Group) Wait() error {
 	return g.err
 }
 
-// Sleep waits for d or for the end of ctx, whose cause it then returns.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Jitter spreads d evenly over ± a quarter, so that processes started together do not poll together.
 func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)

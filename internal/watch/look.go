@@ -23,7 +23,7 @@ const (
 )
 
 // run looks until ctx ends.
-func (s *Set) run(ctx context.Context, signal <-chan struct{}) error {
+func (s *Set) run(ctx context.Context, signal run.Nudge) error {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
@@ -36,25 +36,14 @@ func (s *Set) run(ctx context.Context, signal <-chan struct{}) error {
 			retry.Reset()
 		}
 		if run.Sleep(ctx, pause) == nil {
-			sleepUnlessNudged(ctx, signal, run.Jitter(lookOften)-time.Since(begun))
+			run.Wait(ctx, run.Jitter(lookOften)-time.Since(begun), signal)
 		}
 	}
 	return nil
 }
 
-// sleepUnlessNudged waits for the time of the next look, or for a signal.
-func sleepUnlessNudged(ctx context.Context, signal <-chan struct{}, most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-signal:
-	case <-ctx.Done():
-	}
-}
-
 // look reads the topics whose time has come, with one statement or, for very many, several.
-func (s *Set) look(ctx context.Context, signal <-chan struct{}) error {
+func (s *Set) look(ctx context.Context, signal run.Nudge) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	due, number := s.due(signal)
@@ -71,16 +60,13 @@ func (s *Set) look(ctx context.Context, signal <-chan struct{}) error {
 }
 
 // due returns the topics to look at, and the number of this look.
-func (s *Set) due(signal <-chan struct{}) (due []*topic, number uint64) {
+func (s *Set) due(signal run.Nudge) (due []*topic, number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.signal != signal {
 		return nil, 0 // the last viewer has left
 	}
-	select {
-	case <-signal: // its topic is among those below
-	default:
-	}
+	signal.Drop() // its topic is among those below
 	now := time.Now()
 	for _, t := range s.topics {
 		if t.urgent || now.Add(lookOften/4).After(t.next) {

@@ -31,9 +31,9 @@ type Set struct {
 	mu     sync.Mutex // guards what follows, and the fields of topics
 	topics map[name]*topic
 	loop   *run.Group
-	signal chan struct{} // of capacity 1, to the loop: a topic is urgent
-	looks  uint64        // that have begun
-	sent   time.Time     // when Sent last made topics urgent
+	signal run.Nudge // to the loop: a topic is urgent
+	looks  uint64    // that have begun
+	sent   time.Time // when Sent last made topics urgent
 }
 
 type name struct{ saga, key string }
@@ -74,7 +74,7 @@ func (s *Set) Join(ctx context.Context, d *saga.Definition, key string) *Viewer 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loop == nil {
-		signal := make(chan struct{}, 1)
+		signal := run.NewNudge()
 		s.signal, s.loop = signal, run.NewGroup(context.WithoutCancel(ctx))
 		s.loop.Go(func(ctx context.Context) error { return s.run(ctx, signal) })
 	}
@@ -109,15 +109,7 @@ func (s *Set) leave(t *topic) (last *run.Group) {
 // hurry makes the loop look at the topic now. The caller holds mu.
 func (t *topic) hurry() {
 	t.urgent, t.wait = true, 0
-	t.set.nudge()
-}
-
-// nudge wakes the loop. The caller holds mu.
-func (s *Set) nudge() {
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+	t.set.signal.Send()
 }
 
 // Changed reports that this process has committed a change of an instance.
@@ -149,7 +141,7 @@ func (s *Set) Sent(queue int) {
 		}
 		if consumed[t.def] && t.wait < lookSeldom {
 			t.urgent = true
-			s.nudge()
+			s.signal.Send()
 		}
 	}
 }

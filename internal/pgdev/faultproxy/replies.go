@@ -1,6 +1,10 @@
 package faultproxy
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/edda-go/edda/internal/run"
+)
 
 // An entry is something the client sent that the server will answer.
 type entry struct {
@@ -31,7 +35,7 @@ func (e *entry) settle() {
 // replies is the queue of what the server still owes, in order. One goroutine
 // pushes, another takes away.
 type replies struct {
-	changed chan struct{} // one token: look again
+	changed run.Nudge // look again
 
 	mu       sync.Mutex // guards all below
 	owed     []*entry
@@ -40,7 +44,7 @@ type replies struct {
 }
 
 func newReplies() *replies {
-	return &replies{changed: make(chan struct{}, 1), given: true}
+	return &replies{changed: run.NewNudge(), given: true}
 }
 
 // push adds e, unless the server is skipping and will not answer it. It
@@ -90,10 +94,7 @@ func (q *replies) flushed() {
 	q.mu.Lock()
 	q.given = len(q.owed) == 0
 	q.mu.Unlock()
-	select {
-	case q.changed <- struct{}{}:
-	default:
-	}
+	q.changed.Send()
 }
 
 // awaitGiven returns when the server owes nothing and the client was given all

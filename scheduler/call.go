@@ -4,31 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/edda-go/edda/internal/run"
 )
-
-// bell calls a loop. A ring that meets nobody is kept for the next one who waits; more than one is as good as one.
-type bell chan struct{}
-
-func newBell() bell { return make(bell, 1) }
-
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default:
-	}
-}
-
-// wait returns when the bell rings, after d, or when ctx has ended; ok is false then.
-func (b bell) wait(ctx context.Context, d time.Duration) (ok bool) {
-	timer := time.NewTimer(max(0, d))
-	defer timer.Stop()
-	select {
-	case <-b:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
 
 // quiet keeps this process from calling others more often than each notifyGap: Postgres commits transactions that
 // notify one after another. Others poll.
@@ -58,9 +36,9 @@ const (
 	dispatchPayload = "dispatch"
 )
 
-// call rings a bell of this process, and that of others after it. A call that is lost costs them a poll.
-func (s *Scheduler) call(ctx context.Context, b bell, payload string) {
-	b.ring()
+// call nudges a loop of this process, and then the same loop of others. A call that is lost costs them a poll.
+func (s *Scheduler) call(ctx context.Context, loop run.Nudge, payload string) {
+	loop.Send()
 	if s.options.PollOnly || !s.ringing.allow(payload) {
 		return
 	}

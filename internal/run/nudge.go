@@ -1,0 +1,24 @@
+package run
+
+// A Nudge tells one loop that something has happened. A nudge that nobody waits for is kept, and several of them count
+// as one, so that the loop asks afterwards what has happened. Receive from it to wait. The zero value is not usable.
+type Nudge chan struct{}
+
+// NewNudge returns a Nudge that nobody has sent to.
+func NewNudge() Nudge { return make(Nudge, 1) }
+
+// Send never blocks.
+func (n Nudge) Send() {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
+}
+
+// Drop forgets a nudge that was kept.
+func (n Nudge) Drop() {
+	select {
+	case <-n:
+	default:
+	}
+}
