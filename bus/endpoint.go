@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -186,7 +187,7 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	setDefault(&o.BatchBytes, 4<<20)
 	setDefault(&o.Budget, 50*time.Millisecond)
 	setDefault(&o.StepTimeout, step)
-	setDefault(&o.Lease, 15*time.Second)
+	setDefault(&o.Lease, lease.Default)
 	setDefault(&o.Drain, 30*time.Second)
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.UnknownFor, 10*time.Minute)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/edda-go/edda/internal/lease"
 )
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
@@ -52,7 +54,7 @@ func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOpti
 			"as they are"))
 	}
 	setDefault(&o.Partitions, standardPartitions)
-	setDefault(&o.Lease, 15*time.Second)
+	setDefault(&o.Lease, lease.Default)
 	setDefault(&e.Concurrency, 1)
 	var err error
 	o.Endpoint, err = e.withDefaults(h, poolSize)

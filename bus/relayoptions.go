@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"time"
+
+	"github.com/edda-go/edda/internal/lease"
 )
 
 // RelayOptions of a Relay. Every zero is a default, and a negative number an error.
@@ -68,7 +70,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	setDefault(&o.BatchBytes, 4<<20)
 	setDefault(&o.Stuck, 10)
 	setDefault(&o.Poll, time.Second)
-	setDefault(&o.Lease, 15*time.Second)
+	setDefault(&o.Lease, lease.Default)
 	setDefault(&o.Drain, 30*time.Second)
 	setDefault(&o.RetryMost, 30*time.Second)
 	setDefault(&o.Retry, min(100*time.Millisecond, o.RetryMost))

@@ -28,6 +28,10 @@ type Options struct {
 	Logger *slog.Logger // nil is slog.Default()
 }
 
+// Default is how long a lease lasts without a renewal, unless its options say otherwise: of a leased message, a partition,
+// a relay and a Keeper.
+const Default = 15 * time.Second
+
 // ReplicaVariable names the replica where Options.Holder does not.
 const ReplicaVariable = "EDDA_REPLICA"
 
@@ -44,7 +48,7 @@ func (o Options) withDefaults() (Options, error) {
 			faults = append(faults, fmt.Errorf("%s is %v, want %v to %v (0 is the default)", name, value, low, high))
 		}
 	}
-	setDefault(&o.TTL, 15*time.Second)
+	setDefault(&o.TTL, Default)
 	between("TTL", o.TTL, shortestTTL, longestTTL)
 	between("Renew", o.Renew, 0, longestTTL)
 	if o.Renew > o.TTL/leastRenews {
