@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/edda-go/edda/internal/demo"
 )
 
 const usage = `Order runs a shop of sagas for a while, with failures, and proves that every order had each effect exactly once.
@@ -33,47 +33,28 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := readFlags(args, out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(complaints, "order: %v\nRun with -h for help.\n", err)
-		return 2
-	}
-	if err := open(ctx, s, out); err != nil {
-		_, _ = fmt.Fprintln(complaints, "order:", err)
-		return 1
-	}
-	return 0
+	s := settings{}
+	return demo.Program{
+		Name: "order", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&s.orders, "orders", 8000, "how `many` orders are placed")
+			f.IntVar(&s.rate, "rate", 400, "how many orders are placed a `second`, at least 20")
+			f.DurationVar(&s.payWithin, "pay-within", 3*time.Second, "how long an order waits for its money")
+			f.DurationVar(&s.within, "within", 2*time.Minute, "how long all orders may take to end")
+		},
+		Check: func() error { return s.check() },
+		Run:   func(ctx context.Context) error { return open(ctx, s, out) },
+	}.Start(args, out, complaints)
 }
 
-func readFlags(args []string, help io.Writer) (s settings, err error) {
-	f := flag.NewFlagSet("order", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.IntVar(&s.orders, "orders", 8000, "how `many` orders are placed")
-	f.IntVar(&s.rate, "rate", 400, "how many orders are placed a `second`, at least 20")
-	f.DurationVar(&s.payWithin, "pay-within", 3*time.Second, "how long an order waits for its money")
-	f.DurationVar(&s.within, "within", 2*time.Minute, "how long all orders may take to end")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
+func (s settings) check() error {
 	switch {
-	case f.NArg() > 0:
-		err = fmt.Errorf("there is no argument %q, only flags", f.Arg(0))
 	case s.orders < 1:
-		err = fmt.Errorf("-orders %d: want 1 or more", s.orders)
+		return fmt.Errorf("-orders %d: want 1 or more", s.orders)
 	case s.rate < ticks:
-		err = fmt.Errorf("-rate %d: want %d or more", s.rate, ticks)
+		return fmt.Errorf("-rate %d: want %d or more", s.rate, ticks)
 	case s.payWithin < 100*time.Millisecond || s.within <= 0:
-		err = errors.New("-pay-within wants 100ms or more, and -within more than 0")
+		return errors.New("-pay-within wants 100ms or more, and -within more than 0")
 	}
-	return s, err
+	return nil
 }

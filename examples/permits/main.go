@@ -5,12 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -37,67 +35,49 @@ func main() { os.Exit(start(os.Args[1:])) }
 
 // start is the program. It returns the exit code.
 func start(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := readFlags(args, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(os.Stderr, "permits: %v\nRun with -h for help.\n", err)
-		return 2
-	case s.verify:
-		err = verify(ctx, s)
-	default:
-		err = replay(ctx, s)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "permits:", err)
-		return 1
-	}
-	return 0
+	s := settings{}
+	return demo.Program{
+		Name: "permits", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(&s.log, "log", "", "the event log, a CSV `file`")
+			f.StringVar(
+				&s.store,
+				"store",
+				"pessimistic",
+				"the `store` that keeps steps of one case apart: optimistic or pessimistic",
+			)
+			f.DurationVar(&s.lasting, "for", time.Minute, "how long the replay takes, from the first event to the last")
+			f.StringVar(
+				&s.schema,
+				"schema",
+				"permits",
+				"the `name` of the schema of this program's tables; the engine's schema has _edda behind the name",
+			)
+			f.BoolVar(&s.verify, "verify", false, "do not run, check the tables of a run")
+			f.StringVar(&s.cases, "cases", "", "write the last activity of each case to this CSV `file`")
+		},
+		Check: func() error { return s.check() },
+		Run: func(ctx context.Context) error {
+			if s.verify {
+				return verify(ctx, s)
+			}
+			return replay(ctx, s)
+		},
+	}.Start(args, os.Stdout, os.Stderr)
 }
 
-func readFlags(args []string, help io.Writer) (s settings, err error) {
-	f := flag.NewFlagSet("permits", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.StringVar(&s.log, "log", "", "the event log, a CSV `file`")
-	f.StringVar(
-		&s.store,
-		"store",
-		"pessimistic",
-		"the `store` that keeps steps of one case apart: optimistic or pessimistic",
-	)
-	f.DurationVar(&s.lasting, "for", time.Minute, "how long the replay takes, from the first event to the last")
-	f.StringVar(
-		&s.schema,
-		"schema",
-		"permits",
-		"the `name` of the schema of this program's tables; the engine's schema has _edda behind the name",
-	)
-	f.BoolVar(&s.verify, "verify", false, "do not run, check the tables of a run")
-	f.StringVar(&s.cases, "cases", "", "write the last activity of each case to this CSV `file`")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
+func (s settings) check() error {
 	switch {
-	case f.NArg() > 0:
-		return s, fmt.Errorf("there is no argument %q: the log is given by -log", f.Arg(0))
 	case s.log == "":
-		return s, errors.New("-log is missing: name the event log")
+		return errors.New("-log is missing: name the event log")
 	case s.store != "optimistic" && s.store != "pessimistic":
-		return s, fmt.Errorf("-store %s: want optimistic or pessimistic", s.store)
+		return fmt.Errorf("-store %s: want optimistic or pessimistic", s.store)
 	case s.lasting < time.Second || s.lasting > 24*time.Hour:
-		return s, fmt.Errorf("-for %v: want 1s to 24h", s.lasting)
+		return fmt.Errorf("-for %v: want 1s to 24h", s.lasting)
 	case s.verify && os.Getenv("DATABASE_URL") == "":
-		return s, errors.New("-verify reads a run that was kept: set DATABASE_URL to the database of that run")
+		return errors.New("-verify reads a run that was kept: set DATABASE_URL to the database of that run")
 	}
-	return s, nil
+	return nil
 }
 
 func (s settings) sagaStore() saga.Store {

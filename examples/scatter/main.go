@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/edda-go/edda/internal/demo"
 )
 
 const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both stores, and prints what
@@ -41,62 +41,41 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := readFlags(args, out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(complaints, "scatter: %v\nRun with -h for help.\n", err)
-		return 2
-	}
-	if err := open(ctx, s, out); err != nil {
-		_, _ = fmt.Fprintln(complaints, "scatter:", err)
-		return 1
-	}
-	return 0
-}
-
-func readFlags(args []string, help io.Writer) (s settings, err error) {
 	var design, store string
-	f := flag.NewFlagSet("scatter", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.IntVar(&s.requests, "requests", 1000, "how `many` requests one scatter sends, at most 100000")
-	f.IntVar(&s.workers, "workers", 2, "how many `servers` host the sagas, at most 8")
-	f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with "+
-		"commas, or all")
-	f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
-	f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-	f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns "+
-		"with the load")
-	f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the "+
-		"last one is finished")
-	f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
-	f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are "+
-		"gathered then, without unrelated messages; for flat")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
-	s.designs, s.stores = strings.Split(design, ","), []string{store}
-	if design == "all" {
-		s.designs = allDesigns
-	}
-	if store == "both" {
-		s.stores = []string{"optimistic", "pessimistic"}
-	}
-	return s, s.check(f.Args())
+	s := settings{}
+	return demo.Program{
+		Name: "scatter", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&s.requests, "requests", 1000, "how `many` requests one scatter sends, at most 100000")
+			f.IntVar(&s.workers, "workers", 2, "how many `servers` host the sagas, at most 8")
+			f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with "+
+				"commas, or all")
+			f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
+			f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
+			f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns "+
+				"with the load")
+			f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the "+
+				"last one is finished")
+			f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
+			f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are "+
+				"gathered then, without unrelated messages; for flat")
+		},
+		Check: func() error {
+			s.designs, s.stores = strings.Split(design, ","), []string{store}
+			if design == "all" {
+				s.designs = allDesigns
+			}
+			if store == "both" {
+				s.stores = []string{"optimistic", "pessimistic"}
+			}
+			return s.check()
+		},
+		Run: func(ctx context.Context) error { return open(ctx, s, out) },
+	}.Start(args, out, complaints)
 }
 
-func (s settings) check(args []string) error {
+func (s settings) check() error {
 	switch {
-	case len(args) > 0:
-		return fmt.Errorf("there is no argument %q, only flags", args[0])
 	case s.requests < 1 || s.requests > 100_000:
 		return fmt.Errorf("-requests %d: want 1 to 100000", s.requests)
 	case s.workers < 1 || s.workers > 8:

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/procs"
 )
 
@@ -38,46 +36,23 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // start is the program, as a server or as the parent of servers. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
 	if procs.IsWorker(serverVariable) {
-		err = serve(ctx)
-	} else {
-		var s settings
-		switch s, err = readFlags(args, complaints); {
-		case errors.Is(err, flag.ErrHelp):
-			return 0
-		case err != nil:
-			_, _ = fmt.Fprintf(complaints, "scheduled: %v\nRun with -h for help.\n", err)
-			return 2
+		if err := serve(context.Background()); err != nil {
+			_, _ = fmt.Fprintln(complaints, "scheduled:", err)
+			return 1
 		}
-		err = perform(ctx, s, out)
+		return 0
 	}
-	if err != nil {
-		_, _ = fmt.Fprintln(complaints, "scheduled:", err)
-		return 1
-	}
-	return 0
-}
-
-func readFlags(args []string, help io.Writer) (s settings, err error) {
-	f := flag.NewFlagSet("scheduled", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.DurationVar(&s.lasting, "for", 40*time.Second, "how long anything is due; what is due then is still done")
-	f.DurationVar(&s.night, "night", 10*time.Second, "how often it is night: whole seconds that divide a minute")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("there is no argument %q", f.Arg(0))
-	}
-	return s, s.check()
+	s := settings{}
+	return demo.Program{
+		Name: "scheduled", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.DurationVar(&s.lasting, "for", 40*time.Second, "how long anything is due; what is due then is still done")
+			f.DurationVar(&s.night, "night", 10*time.Second, "how often it is night: whole seconds that divide a minute")
+		},
+		Check: func() error { return s.check() },
+		Run:   func(ctx context.Context) error { return perform(ctx, s, out) },
+	}.Start(args, out, complaints)
 }
 
 func (s settings) check() error {

@@ -8,11 +8,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/demo"
 )
 
 const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are placed in one
@@ -42,48 +41,28 @@ func main() {
 
 // start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := readFlags(args, complaints)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(complaints, "two-databases: %v\nRun with -h for help.\n", err)
-		return 2
-	}
-	err = look(ctx, s, out)
-	if err != nil {
-		_, _ = fmt.Fprintln(complaints, "two-databases:", err)
-		return 1
-	}
-	return 0
+	s := settings{}
+	return demo.Program{
+		Name: "two-databases", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
+			f.IntVar(&s.rate, "rate", 5, "`orders` a second")
+			f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run "+
+				"has another by default")
+		},
+		Check: func() error { return s.check() },
+		Run:   func(ctx context.Context) error { return look(ctx, s, out) },
+	}.Start(args, out, complaints)
 }
 
-func readFlags(args []string, help io.Writer) (s settings, err error) {
-	f := flag.NewFlagSet("two-databases", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
-	f.IntVar(&s.rate, "rate", 5, "`orders` a second")
-	f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run "+
-		"has another by default")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
+func (s settings) check() error {
 	switch {
-	case f.NArg() > 0:
-		return s, fmt.Errorf("there is no argument %q", f.Arg(0))
 	case s.seconds < 1 || s.seconds > 86_400:
-		return s, fmt.Errorf("-seconds %d: want 1 to 86400", s.seconds)
+		return fmt.Errorf("-seconds %d: want 1 to 86400", s.seconds)
 	case s.rate < 1 || s.rate > 1000:
-		return s, fmt.Errorf("-rate %d: want 1 to 1000", s.rate)
+		return fmt.Errorf("-rate %d: want 1 to 1000", s.rate)
 	}
-	return s, nil
+	return nil
 }
 
 // errWrong is the answer of the check: the exit code is 1.

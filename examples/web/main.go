@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/edda-go/edda/internal/demo"
 )
 
 const usage = `Web is a shop whose pages follow an order while it is paid, packed and shipped.
@@ -32,43 +31,23 @@ func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := readFlags(args, out)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		_, _ = fmt.Fprintf(complaints, "web: %v\nRun with -h for help.\n", err)
-		return 2
-	}
-	if err := open(ctx, s, out); err != nil {
-		_, _ = fmt.Fprintln(complaints, "web:", err)
-		return 1
-	}
-	return 0
+	s := settings{}
+	return demo.Program{
+		Name: "web", Usage: usage,
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(&s.address, "address", "127.0.0.1:8080", "where to listen; port 0 is a free one")
+			f.DurationVar(&s.pause, "pause", 2*time.Second, "how long the bank and the warehouse take, about")
+		},
+		Check: func() error { return s.check() },
+		Run:   func(ctx context.Context) error { return open(ctx, s, out) },
+	}.Start(args, out, complaints)
 }
 
-func readFlags(args []string, help io.Writer) (s settings, err error) {
-	f := flag.NewFlagSet("web", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are printed once, by start
-	f.StringVar(&s.address, "address", "127.0.0.1:8080", "where to listen; port 0 is a free one")
-	f.DurationVar(&s.pause, "pause", 2*time.Second, "how long the bank and the warehouse take, about")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, usage)
-			f.SetOutput(help)
-			f.PrintDefaults()
-		}
-		return s, err
-	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("there is no argument %q, only flags", f.Arg(0))
-	}
+func (s settings) check() error {
 	if s.pause < 0 {
-		return s, fmt.Errorf("-pause %v: want 0 or more", s.pause)
+		return fmt.Errorf("-pause %v: want 0 or more", s.pause)
 	}
-	return s, nil
+	return nil
 }
 
 // open opens the shop, and closes it when ctx ends.
