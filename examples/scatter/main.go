@@ -14,8 +14,8 @@ import (
 	"github.com/edda-go/edda/internal/demo"
 )
 
-const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both stores, and prints what
-that costs the saga and the other messages of its endpoint.
+const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both stores, and
+prints what that costs the saga and the other messages of its endpoint.
 
   go run ./examples/scatter [flags]
 
@@ -52,13 +52,28 @@ func start(args []string, out, complaints io.Writer) int {
 				"commas, or all")
 			f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
 			f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-			f.DurationVar(&s.quiet, "quiet", 5*time.Second, "how long unrelated messages are measured in quiet, in turns "+
-				"with the load")
-			f.DurationVar(&s.lasts, "for", 5*time.Second, "how long scatters are measured, in turns with the quiet; the "+
-				"last one is finished")
+			f.DurationVar(
+				&s.quiet,
+				"quiet",
+				5*time.Second,
+				"how long unrelated messages are measured in quiet, in turns "+
+					"with the load",
+			)
+			f.DurationVar(
+				&s.lasts,
+				"for",
+				5*time.Second,
+				"how long scatters are measured, in turns with the quiet; the "+
+					"last one is finished",
+			)
 			f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
-			f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast they are "+
-				"gathered then, without unrelated messages; for flat")
+			f.BoolVar(
+				&s.full,
+				"full",
+				false,
+				"hold the replies back until all of them wait, and measure how fast they are "+
+					"gathered then, without unrelated messages; for flat",
+			)
 		},
 		Check: func() error {
 			s.designs, s.stores = strings.Split(design, ","), []string{store}

@@ -16,15 +16,17 @@ const usage = `Scheduled shows the scheduler on two server processes, kills one 
 
   go run ./examples/scheduled [flags]
 
-Four currencies are settled each night, two at a time (a strict group), by a saga; a report follows each settlement; a poller
-runs every five seconds; one manifest fails for good and is held. A night lasts ten seconds here: the settlements are due by a cron
-expression with seconds, in the time of Oslo. In the middle the server that evaluates is killed (SIGKILL), and started again.
+Four currencies are settled each night, two at a time (a strict group), by a saga; a report follows each settlement;
+a poller runs every five seconds; one manifest fails for good and is held. A night lasts ten seconds here: the
+settlements are due by a cron expression with seconds, in the time of Oslo. In the middle the server that evaluates
+is killed (SIGKILL), and started again.
 
-The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries. The program works in
-schemas of its own there, and removes them.
+The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries. The
+program works in schemas of its own there, and removes them.
 
-The exit code is 0 when each due time has one run and one effect, the group of two was never exceeded, the reports came
-after their settlements, and the manifest that fails has one run and is held; 1 otherwise; and 2 for wrong flags.
+The exit code is 0 when each due time has one run and one effect, the group of two was never exceeded, the reports
+came after their settlements, and the manifest that fails has one run and is held; 1 otherwise; and 2 for wrong
+flags.
 
 Flags:
 `
@@ -48,7 +50,12 @@ func start(args []string, out, complaints io.Writer) int {
 		Name: "scheduled", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&s.lasting, "for", 40*time.Second, "how long anything is due; what is due then is still done")
-			f.DurationVar(&s.night, "night", 10*time.Second, "how often it is night: whole seconds that divide a minute")
+			f.DurationVar(
+				&s.night,
+				"night",
+				10*time.Second,
+				"how often it is night: whole seconds that divide a minute",
+			)
 		},
 		Check: func() error { return s.check() },
 		Run:   func(ctx context.Context) error { return perform(ctx, s, out) },

@@ -10,6 +10,6 @@
 // has the check. The scenario shop of internal/chaos/border kills worker processes, both servers and the broker's nodes
 // meanwhile.
 //
-// contract has what crosses; orders and payments are what a user writes; shop has the servers, the broker and the check;
-// look.go with narrate.go shows the way of the first orders.
+// contract has what crosses; orders and payments are what a user writes; shop has the servers, the broker and the
+// check; look.go with narrate.go shows the way of the first orders.
 package main

@@ -14,14 +14,14 @@ import (
 	"github.com/edda-go/edda/internal/demo"
 )
 
-const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are placed in one
-database and paid in the other.
+const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are
+placed in one database and paid in the other.
 
   go run . [flags]
 
-Both servers are thrown away at the end. They are made from installed binaries of Postgres; the broker is part of this program.
-The exit code is 0 when every order that was placed was paid once or declined once, with the right sum, and shipped once if paid, and
-when nothing is left anywhere; 1 otherwise; and 2 for wrong flags.
+Both servers are thrown away at the end. They are made from installed binaries of Postgres; the broker is part of
+this program. The exit code is 0 when every order that was placed was paid once or declined once, with the right
+sum, and shipped once if paid, and when nothing is left anywhere; 1 otherwise; and 2 for wrong flags.
 
 Flags:
 `
@@ -47,8 +47,13 @@ func start(args []string, out, complaints io.Writer) int {
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
 			f.IntVar(&s.rate, "rate", 5, "`orders` a second")
-			f.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "a `number` that decides who is killed when; each run "+
-				"has another by default")
+			f.Uint64Var(
+				&s.seed,
+				"seed",
+				rand.Uint64N(1_000_000),
+				"a `number` that decides who is killed when; each run "+
+					"has another by default",
+			)
 		},
 		Check: func() error { return s.check() },
 		Run:   func(ctx context.Context) error { return look(ctx, s, out) },

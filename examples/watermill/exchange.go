@@ -46,8 +46,13 @@ func (x exchange) run(ctx context.Context) error {
 	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga and two "+
 		"stock subscribers\n",
 		x.total, took.Seconds(), float64(x.total)/took.Seconds())
-	_, _ = fmt.Fprintf(x.out, "exchange: killed with an open transaction: %d publishers, %d endpoints, %d subscribers\n",
-		c.kills["publisher"], c.kills["endpoint"], c.kills["subscriber"])
+	_, _ = fmt.Fprintf(
+		x.out,
+		"exchange: killed with an open transaction: %d publishers, %d endpoints, %d subscribers\n",
+		c.kills["publisher"],
+		c.kills["endpoint"],
+		c.kills["subscriber"],
+	)
 	return p.check(ctx, x)
 }
 

@@ -16,7 +16,8 @@ const usage = `Web is a shop whose pages follow an order while it is paid, packe
 
   go run ./examples/web [flags]
 
-The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries. Ctrl-C ends it.
+The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries. Ctrl-C
+ends it.
 
 Flags:
 `

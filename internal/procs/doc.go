@@ -29,6 +29,6 @@
 //
 // # Failures
 //
-// Start fails when the binary cannot be started. Wait fails when a worker ended by itself, or with an error after it was
-// asked to end. Freeze, Thaw and Kill do nothing to a process that has ended.
+// Start fails when the binary cannot be started. Wait fails when a worker ended by itself, or with an error after it
+// was asked to end. Freeze, Thaw and Kill do nothing to a process that has ended.
 package procs

@@ -154,8 +154,8 @@ func (p *Process) End() error {
 	return p.byItself()
 }
 
-// Stop asks the process to end, and returns when it has. It is an error when the process failed, and when it took longer
-// than within; Stop then kills it. A process that had ended before without an error is no error.
+// Stop asks the process to end, and returns when it has. It is an error when the process failed, and when it took
+// longer than within; Stop then kills it. A process that had ended before without an error is no error.
 func (p *Process) Stop(within time.Duration) error {
 	p.ask()
 	timer := time.NewTimer(within)

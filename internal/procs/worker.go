@@ -18,8 +18,8 @@ func Attend(ctx context.Context, variable string, task any) (context.Context, er
 	return Listen(ctx, variable, task, func(string) {})
 }
 
-// Listen is Attend for a worker that gets messages later: each is called with every line of Process.WriteLine, one after
-// another.
+// Listen is Attend for a worker that gets messages later: each is called with every line of Process.WriteLine, one
+// after another.
 func Listen(ctx context.Context, variable string, task any, each func(line string)) (context.Context, error) {
 	signal.Ignore(os.Interrupt)
 	if err := json.Unmarshal([]byte(os.Getenv(variable)), task); err != nil {

@@ -30,8 +30,8 @@ func NewWorkers(places int, job func(place, life int) Job, o Options) *Workers {
 	return &Workers{Options: o, job: job, now: make([]*Process, places)}
 }
 
-// Run keeps every place filled until ctx ends, and then waits for the workers to finish what they have in hand. A worker
-// that ends by itself ends them all, with an error.
+// Run keeps every place filled until ctx ends, and then waits for the workers to finish what they have in hand. A
+// worker that ends by itself ends them all, with an error.
 func (w *Workers) Run(ctx context.Context) error {
 	all := run.NewGroup(ctx)
 	for place := range w.now {

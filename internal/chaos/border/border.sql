@@ -11,7 +11,8 @@ END $$;
 CREATE FUNCTION chaos.watch(endpoint text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE q int := (SELECT id FROM :schema.queue WHERE queue.endpoint = watch.endpoint);
 BEGIN
-    EXECUTE format('CREATE TRIGGER note AFTER INSERT ON %I.%I FOR EACH ROW WHEN (NEW.attempt = 0) EXECUTE FUNCTION chaos.note()',
+    EXECUTE format('CREATE TRIGGER note AFTER INSERT ON %I.%I FOR EACH ROW WHEN (NEW.attempt = 0)
+            EXECUTE FUNCTION chaos.note()',
         :'schema', 'queue_' || q);
 END $$;
 

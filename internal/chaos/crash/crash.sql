@@ -36,8 +36,8 @@ DECLARE
 BEGIN
     FOR q IN SELECT e.id, e.endpoint FROM :schema.queue e LOOP
         RETURN QUERY EXECUTE format(
-            'SELECT %L::text, id, format(''%%s, due %%s, now %%s, attempt %%s, conflict %%s'', kind, due, now(), attempt,
-                 conflict) FROM %I.queue_%s',
+            'SELECT %L::text, id, format(''%%s, due %%s, now %%s, attempt %%s, conflict %%s'',
+                 kind, due, now(), attempt, conflict) FROM %I.queue_%s',
             q.endpoint, :'schema', q.id);
     END LOOP;
 END $$;
