@@ -49,12 +49,7 @@ func (floor) Work(ctx context.Context, w *Worker) error {
 }
 
 func openFloor(ctx context.Context, w *Worker, name, sql string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(w.DSN)
-	if err != nil {
-		return nil, err
-	}
-	steadyPlans(&config.Config)
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := connectSteady(ctx, w.DSN)
 	if err != nil {
 		return nil, err
 	}

@@ -57,12 +57,7 @@ type singleWorker struct {
 }
 
 func openSingle(ctx context.Context, w *Worker) (*singleWorker, error) {
-	config, err := pgx.ParseConfig(w.DSN)
-	if err != nil {
-		return nil, err
-	}
-	steadyPlans(&config.Config)
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := connectSteady(ctx, w.DSN)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +67,16 @@ func openSingle(ctx context.Context, w *Worker) (*singleWorker, error) {
 		}
 	}
 	return &singleWorker{conn: conn, load: "load-" + w.Store}, nil
+}
+
+// connectSteady opens a connection with steadyPlans.
+func connectSteady(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	steadyPlans(&config.Config)
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // drain handles messages until a take finds none. A message another worker still holds is that worker's to finish:

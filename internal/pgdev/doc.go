@@ -46,7 +46,7 @@
 // # Failures
 //
 // A server that does not come up is reported with the end of its log. The
-// server is not ended when somebody sends SIGKILL to the watcher itself.
+// server lives on when the watcher itself is killed by SIGKILL.
 //
 // # Reading order
 //

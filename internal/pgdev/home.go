@@ -23,7 +23,7 @@ type home struct {
 func (h home) dataDir() string { return filepath.Join(h.dir, "data") }
 func (h home) logFile() string { return filepath.Join(h.dir, "server.log") }
 
-// name tells our server from any other that may answer on its port.
+// name distinguishes our server from any other that may answer on its port.
 func (h home) name() string { return filepath.Base(h.dir) }
 
 // newHome makes an empty home: on disk when what is in it has to survive the machine, else in memory where there is

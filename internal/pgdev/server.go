@@ -238,8 +238,8 @@ func (s *Server) awaitExit(ctx context.Context) (string, error) {
 // It stays the same over a Restart.
 func (s *Server) DSN() string { return s.dsn }
 
-// LogTail tells how the log of a private server ends, for a failure that only the server can explain. It is empty for
-// the server of DATABASE_URL, and after Stop.
+// LogTail returns the end of the log of a private server, for a failure that only the server can explain. It is empty
+// for the server of DATABASE_URL, and after Stop.
 func (s *Server) LogTail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

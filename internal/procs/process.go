@@ -21,7 +21,7 @@ type Job struct {
 	Variable string    // of the environment, which makes the program a worker
 	Task     any       // the value of Variable, as JSON
 	Stdout   io.Writer // nil drops it
-	Stderr   io.Writer // gets it too, beside Process, which keeps its end; nil is nobody else
+	Stderr   io.Writer // gets it too, beside Process, which keeps its end; nil drops it
 }
 
 // Process is one worker. Its methods may be called concurrently.

@@ -17,7 +17,7 @@
 // # What differs from a server
 //
 // What is due fires at that very moment, and is dispatched at once: there is no poll, and groups bound nothing.
-// Messages are what the manifest holds; they go through no encoding, and to nobody. A run stays active until the test
+// Messages are what the manifest holds; they are not encoded, and are sent nowhere. A run stays active until the test
 // ends it, or its timeout does, or a function given to [Schedule.Handle] does.
 //
 // # Failures

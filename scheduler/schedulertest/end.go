@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It tells
+// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It reports
 // whether the firing was current; if not, nothing changes.
 func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, scheduler.RunSucceeded) }
 
@@ -38,7 +39,7 @@ func (s *Schedule) close(f Firing, to scheduler.RunState) (current bool) {
 	return true
 }
 
-// Cancel is an operator's: it ends a run that is open or dead, and tells whether there was one.
+// Cancel is an operator's: it ends a run that is open or dead, and reports whether there was one.
 func (s *Schedule) Cancel(f Firing) (open bool) {
 	s.t.Helper()
 	r := s.runOf(f)
@@ -49,8 +50,8 @@ func (s *Schedule) Cancel(f Firing) (open bool) {
 	return true
 }
 
-// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It tells
-// whether it does.
+// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It
+// reports whether it does.
 func (s *Schedule) Retry(f Firing) (again bool) {
 	s.t.Helper()
 	r := s.runOf(f)
@@ -66,14 +67,14 @@ func (s *Schedule) Retry(f Firing) (again bool) {
 		m.run = r
 	}
 	if m.held == r {
-		m.held = s.dead(m)
+		m.held = firstDead(m, s.known)
 	}
 	return true
 }
 
-// dead is a dead run of the manifest.
-func (s *Schedule) dead(m *manifest) (first *run) {
-	for _, r := range s.known {
+// firstDead returns the first of the dead runs of the manifest.
+func firstDead(m *manifest, known map[saga.ID]*run) (first *run) {
+	for _, r := range known {
 		if r.manifest == m && r.state == scheduler.RunDead && (first == nil || inOrder(r, first) < 0) {
 			first = r
 		}
@@ -81,7 +82,7 @@ func (s *Schedule) dead(m *manifest) (first *run) {
 	return first
 }
 
-// end tells a manifest what became of its run, and those that follow it.
+// end notes in a manifest what became of its run, and makes those due that follow it.
 func (s *Schedule) end(r *run, to scheduler.RunState) {
 	m := r.manifest
 	r.state, r.deadline = to, time.Time{}
@@ -97,10 +98,14 @@ func (s *Schedule) end(r *run, to scheduler.RunState) {
 	case to == scheduler.RunDead:
 		m.held = r
 	case m.held == r:
-		m.held = s.dead(m)
+		m.held = firstDead(m, s.known)
 	}
 	if to == scheduler.RunSucceeded {
-		s.follow(m, r.due)
+		due := r.due // a follower is due for the moment that this run was due
+		if due.After(s.now) {
+			due = s.now
+		}
+		follow(m, s.manifests, due)
 	}
 }
 
@@ -116,12 +121,9 @@ func backOff(m *manifest, attempt int) time.Duration {
 	return min(pause, m.retryMost)
 }
 
-// follow makes due what follows m, for the moment that its run was due.
-func (s *Schedule) follow(m *manifest, due time.Time) {
-	if due.After(s.now) {
-		due = s.now
-	}
-	for _, f := range s.manifests {
+// follow makes due those of the manifests that follow m.
+func follow(m *manifest, manifests []*manifest, due time.Time) {
+	for _, f := range manifests {
 		if f.plan.Rule.Kind == plan.After && f.plan.Rule.Parent == m.Name && f.due.Before(due) {
 			f.due = due
 		}

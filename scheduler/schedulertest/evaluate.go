@@ -68,7 +68,7 @@ func (s *Schedule) upcoming() (next time.Time) {
 	return next
 }
 
-// cycle is an evaluation and a dispatch. It tells whether anything happened.
+// cycle is an evaluation and a dispatch. It reports whether anything happened.
 func (s *Schedule) cycle() (some bool) {
 	due := slices.DeleteFunc(slices.Clone(s.manifests), func(m *manifest) bool {
 		return !m.idle() ||

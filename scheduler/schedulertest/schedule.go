@@ -133,8 +133,8 @@ func (s *Schedule) Trigger(manifest string, input saga.Message) {
 	s.queue(&run{manifest: m, origin: manual, due: s.now, ready: s.now, message: s.input(m, input)})
 }
 
-// Activate queues a run of a Dormant manifest on behalf of a firing of its parent. It tells whether that is new: while
-// one is open it changes nothing.
+// Activate queues a run of a Dormant manifest on behalf of a firing of its parent. It reports whether that is new:
+// while one is open it changes nothing.
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
 	m, parent := s.must(manifest), s.runOf(by)
@@ -164,21 +164,14 @@ func (s *Schedule) input(m *manifest, input saga.Message) saga.Message {
 	return input
 }
 
-func (s *Schedule) find(name string) *manifest {
+func (s *Schedule) must(name string) *manifest {
+	s.t.Helper()
 	at := slices.IndexFunc(s.manifests, func(m *manifest) bool { return m.Name == name })
 	if at < 0 {
+		s.t.Fatalf("schedulertest: there is no manifest %q", name)
 		return nil
 	}
 	return s.manifests[at]
-}
-
-func (s *Schedule) must(name string) *manifest {
-	s.t.Helper()
-	m := s.find(name)
-	if m == nil {
-		s.t.Fatalf("schedulertest: there is no manifest %q", name)
-	}
-	return m
 }
 
 func (s *Schedule) runOf(f Firing) *run {

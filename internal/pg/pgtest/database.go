@@ -40,7 +40,7 @@ func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool
 	return pool
 }
 
-// oddSettings are what somebody may have set for a database or a role. Each changes how values look as text.
+// oddSettings may be set for a database or a role. Each changes how values look as text.
 var oddSettings = map[string]string{
 	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15",
 	"TimeZone": "Asia/Kathmandu",
@@ -104,7 +104,7 @@ func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	return database(t, nil)
 }
 
-// OddDatabase is Database in sessions whose settings nobody expects. What is read there must be what was written.
+// OddDatabase is Database in sessions with unusual settings. What is read there must be what was written.
 func OddDatabase(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
 	return database(t, oddSettings)

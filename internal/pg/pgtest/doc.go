@@ -2,7 +2,7 @@
 // connections, a migrated schema, and two questions about statements that no compiler answers.
 //
 // Promise: Statements fails when a statement of a .sql file cannot be prepared, or is not used exactly
-// once in the Go files beside it. Explain tells how a statement reaches its rows, from the plan that is
+// once in the Go files beside it. Explain shows how a statement reaches its rows, from the plan that is
 // run, so that a test can refuse a plan that reads a whole table.
 //
 // It is for tests only and stands on pgdev, which finds or starts the server.

@@ -14,7 +14,7 @@ import (
 // it. What a test itself prepares it still does as the owner.
 const RoleVariable = "EDDA_TEST_ROLE"
 
-// AsRuntime tells whether RoleVariable is set so.
+// AsRuntime reports whether RoleVariable is set so.
 func AsRuntime() bool { return os.Getenv(RoleVariable) == "runtime" }
 
 // RoleUnderTest is Runtime when RoleVariable asks for it, else "": the tests run as the owner.

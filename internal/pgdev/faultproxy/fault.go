@@ -71,7 +71,7 @@ var (
 	// Cut closes both sides.
 	Cut = Action{kind: cut}
 	// DropReply forwards the statement, keeps its whole answer, rows included,
-	// from the client, and cuts: a COMMIT took effect and nobody knows. It is
+	// from the client, and cuts: a COMMIT took effect and no client knows. It is
 	// always After.
 	DropReply = Action{kind: dropReply}
 	// Swallow never forwards the statement, and cuts. It is always Before.
