@@ -45,8 +45,9 @@ UPDATE chaos.calm SET yes = true, at = clock_timestamp();
 
 -- name: check_effects
 SELECT CASE WHEN NOT coalesce(t.told, false) THEN 'invented' WHEN e.times IS NULL THEN 'lost' ELSE 'doubled' END,
-    key || '/' || n,
-       format('message %s/%s: %s effects, told %s', key, n, coalesce(e.times, 0), coalesce(t.told, false))
+       key || '/' || n,
+       format('message %s/%s, %s, has %s effects', key, n, CASE WHEN t.told THEN 'told' ELSE 'never told' END,
+           coalesce(e.times, 0))
 FROM (SELECT DISTINCT key, n, true AS told FROM chaos.told) t
 FULL JOIN (SELECT key, n, count(*) AS times FROM chaos.effect GROUP BY key, n) e USING (key, n)
 WHERE t.told IS NULL OR e.times IS NULL OR e.times > 1 AND key <> ALL ($1::text[])
