@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/edda-go/edda/internal/wire"
-
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )

@@ -74,13 +74,13 @@ func (w *worker) pacing(o order, r report) {
 // beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
 // cannot be entered is not run.
 func (b *batch) beCareful(ctx context.Context, o order) error {
-	if b.partitions != nil {
+	if !b.ep.strategy.handles() {
 		return nil // no handler runs in it
 	}
 	if b.touched {
-		b.bus.session.lookAround(ctx)
+		b.ep.bus.session.lookAround(ctx)
 	}
-	if !b.bus.session.isCareful(b.queue.ID) {
+	if !b.ep.bus.session.isCareful(b.ep.queue.ID) {
 		return nil
 	}
 	if len(b.messages) > carefulMost { // the death became known after the take
@@ -105,7 +105,7 @@ func (b *batch) beCareful(ctx context.Context, o order) error {
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
 // stands in the ledger with them, which adds nothing to what counts against them.
 func (b *batch) setAside(ctx context.Context, found []suspect) {
-	if b.fence != nil {
+	if b.ep.fence != nil {
 		b.stopBefore(ctx, found)
 		return
 	}
@@ -140,7 +140,7 @@ func (b *batch) stopBefore(ctx context.Context, found []suspect) {
 func (b *batch) face(f suspect) {
 	m := b.messages[0]
 	m.suspected = true
-	if f.guilty(b.options.MaxCrashes) {
+	if f.guilty(b.ep.options.MaxCrashes) {
 		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
 			f.alone)
 	}

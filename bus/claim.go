@@ -136,7 +136,7 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 
 // claimFree claims for an endpoint that has neither an order nor a limit. The transaction is over when handlers run.
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := &batch{Endpoint: c.ep, begun: time.Now()}
+	b := newDecoder(c.ep, time.Now())
 	var all []*claimed
 	pipeline := &pgx.Batch{}
 	c.queueOpen(pipeline)
@@ -154,7 +154,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 }
 
 // queueClaim queues the statement that claims, and reads the claims into all.
-func (t *terms) queueClaim(pipeline *pgx.Batch, b *batch, want int, all *[]*claimed) {
+func (t *terms) queueClaim(pipeline *pgx.Batch, b *decoder, want int, all *[]*claimed) {
 	o := &t.ep.options
 	pipeline.Queue(t.ep.queue.SQL("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
 		t.ep.bus.session.trusts()).Query(readClaims(b, all))
@@ -162,15 +162,15 @@ func (t *terms) queueClaim(pipeline *pgx.Batch, b *batch, want int, all *[]*clai
 
 // got says what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
 // got all it wanted.
-func (b *batch) got(all []*claimed, want int) got {
-	if len(all) < b.found {
+func (d *decoder) got(all []*claimed, want int) got {
+	if len(all) < d.found {
 		return got{messages: want}
 	}
 	return got{messages: len(all)}
 }
 
 // beginAll decodes what was claimed, and starts the handlers.
-func (c *claimer) beginAll(b *batch, all []*claimed) {
+func (c *claimer) beginAll(b *decoder, all []*claimed) {
 	c.claims.clock.note(b.now, b.begun)
 	c.claims.hold(all)
 	b.prepareTurn(c.runner.work)
@@ -179,7 +179,7 @@ func (c *claimer) beginAll(b *batch, all []*claimed) {
 }
 
 // readClaims reads claimed rows into all.
-func readClaims(b *batch, all *[]*claimed) func(pgx.Rows) error {
+func readClaims(b *decoder, all *[]*claimed) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		reader := queue.Reader{Arena: &b.arena}
 		for rows.Next() {
@@ -191,7 +191,7 @@ func readClaims(b *batch, all *[]*claimed) func(pgx.Rows) error {
 	}
 }
 
-func readClaim(r pg.Row, b *batch, reader *queue.Reader) *claimed {
+func readClaim(r pg.Row, b *decoder, reader *queue.Reader) *claimed {
 	m := &claimed{batch: b, renewed: b.begun}
 	reader.Read(r, &m.Row)
 	b.now = r.Time(queue.ColumnNow)

@@ -328,7 +328,7 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 // claimed is a message that this process has claimed.
 type claimed struct {
 	message
-	batch *batch // what it was claimed with
+	batch *decoder // what it was claimed with
 
 	number  int         // of the claim: the row counts them
 	rows    []time.Time // the due of its row: the end of the lease; several after an extension of unknown outcome

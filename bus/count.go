@@ -116,7 +116,7 @@ func (b *batch) count(err error) {
 	if len(b.messages) == 0 {
 		return
 	}
-	c := b.counts
+	c := b.ep.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := &b.turned; w.def != nil {

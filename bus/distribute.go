@@ -57,13 +57,23 @@ func (s *spread) move(r route) string {
 	return sql
 }
 
+// decide moves messages to their partitions, in place of handlers.
+func (s *spread) decide(ctx context.Context, b *batch) error {
+	if err := s.distribute(ctx, b); err != nil {
+		return err
+	}
+	return b.checkRuns(ctx)
+}
+
+func (s *spread) handles() bool { return false }
+
 // distribute decides the partition of every message that its kind and body are understood of. The others met their fate
 // in decode, as in any endpoint: what cannot be read is dead here, and a kind that nobody knows yet waits here, so that
 // it is moved by its key in the end.
-func (b *batch) distribute(ctx context.Context) error {
+func (s *spread) distribute(ctx context.Context, b *batch) error {
 	var byID []*message
 	now := time.Now()
-	deadline := now.Add(min(b.options.Budget, b.options.StepTimeout))
+	deadline := now.Add(min(b.ep.options.Budget, b.ep.options.StepTimeout))
 	for n, m := range b.messages {
 		if m.fate != left || m.consumer == nil {
 			continue
@@ -72,7 +82,7 @@ func (b *batch) distribute(ctx context.Context) error {
 			b.messages, b.cut = b.messages[:n], true
 			break
 		}
-		key, err := b.keyFor(m)
+		key, err := s.keyFor(b, m)
 		if now = b.readBy(m, now); m.fate != left {
 			continue
 		}
@@ -82,31 +92,31 @@ func (b *batch) distribute(ctx context.Context) error {
 		case key == "":
 			byID = append(byID, m)
 		default:
-			b.moveTo(m, key)
+			s.moveTo(m, key)
 		}
 	}
-	return b.distributeByInstance(ctx, byID)
+	return s.distributeByInstance(ctx, b, byID)
 }
 
 // keyFor is the key of a message, or "" when it names an instance.
-func (b *batch) keyFor(m *message) (string, error) {
+func (s *spread) keyFor(b *batch, m *message) (string, error) {
 	switch {
 	case m.undecided():
 		return "", nil
 	case m.call == nil:
-		return m.keyOf(b.bus.codec)
+		return m.keyOf(b.ep.bus.codec)
 	}
 	return m.call.Key(), nil
 }
 
-func (b *batch) moveTo(m *message, key string) {
-	m.fate, m.partition = moved, PartitionOf(key, len(b.partitions.names))
+func (s *spread) moveTo(m *message, key string) {
+	m.fate, m.partition = moved, PartitionOf(key, len(s.names))
 }
 
 // distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
 // instance was started before the endpoint had partitions, or had another number of them. An instance that is gone has
 // no order to keep.
-func (b *batch) distributeByInstance(ctx context.Context, messages []*message) error {
+func (s *spread) distributeByInstance(ctx context.Context, b *batch, messages []*message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -114,7 +124,7 @@ func (b *batch) distributeByInstance(ctx context.Context, messages []*message) e
 	for i, m := range messages {
 		refs[i].ID = m.delivery.Info.Instance
 	}
-	found, err := b.bus.sagas.Load(ctx, b.conn, refs)
+	found, err := b.ep.bus.sagas.Load(ctx, b.conn, refs)
 	if err != nil {
 		return err
 	}
@@ -123,19 +133,16 @@ func (b *batch) distributeByInstance(ctx context.Context, messages []*message) e
 		if found[i].Status != persistence.Absent {
 			key = found[i].Instance.Key
 		}
-		b.moveTo(m, key)
+		s.moveTo(m, key)
 	}
 	return nil
 }
 
 var errNoPartition = errors.New("the queue of a partition is not installed")
 
-// queueMoves queues the moves, one statement for each partition.
-func (b *batch) queueMoves(pipeline *pgx.Batch, known *queue.Routes) error {
-	if b.partitions == nil {
-		return nil
-	}
-	tids := make([]*pg.Array, len(b.partitions.names))
+// queue queues the moves, one statement for each partition.
+func (s *spread) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
+	tids := make([]*pg.Array, len(s.names))
 	for _, m := range b.messages {
 		if m.fate != moved {
 			continue
@@ -149,11 +156,11 @@ func (b *batch) queueMoves(pipeline *pgx.Batch, known *queue.Routes) error {
 		if of == nil {
 			continue
 		}
-		target := known.Endpoints[b.partitions.names[n]]
+		target := known.Endpoints[s.names[n]]
 		if target == nil {
-			return fmt.Errorf("move messages to %s: %w: %w", b.partitions.names[n], errNoPartition, ErrNotInstalled)
+			return fmt.Errorf("move messages to %s: %w: %w", s.names[n], errNoPartition, ErrNotInstalled)
 		}
-		pipeline.Queue(b.partitions.move(route{b.queue, target}), of, of.Len())
+		pipeline.Queue(s.move(route{b.ep.queue, target}), of, of.Len())
 		b.noteWake(target, b.now)
 	}
 	return nil

@@ -142,15 +142,15 @@
 // manifest emitted it.
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is saga.Session.
-// Then take.go (with seat.go where there is a limit), load.go, step.go, write.go in the order a batch passes them;
-// send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types; queues.go, peek.go
-// and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction, and watch.go
-// for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint while
-// it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while nothing
-// succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for messages that
-// manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go with
-// finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it is
-// limited, leasedquarantine.go for messages that kill the process. A partitioned endpoint is partition.go, then
+// Then take.go (with seat.go where there is a limit), decode.go, load.go, step.go, save.go, effects.go in the order a
+// batch passes them; send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types;
+// queues.go, peek.go and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction,
+// and watch.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint
+// while it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while
+// nothing succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for
+// messages that manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go
+// with finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it
+// is limited, leasedquarantine.go for messages that kill the process. A partitioned endpoint is partition.go, then
 // distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go, then relayloop.go (one turn),
 // relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with
 // relayunsettled.go, and relaytell.go; border.go is what crosses with a message, and arrive.go, arrival.go, arriving.go

@@ -92,10 +92,10 @@ type Endpoint struct {
 	options  EndpointOptions
 	handlers *handlers
 
-	running    sync.Mutex       // held by Run
-	fence      func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
-	partitions *spread          // of the queue in front of partitions: its batches move messages to them
-	relay      bool             // it has no handlers: a Relay consumes its queue
+	running  sync.Mutex       // held by Run
+	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
+	strategy strategy         // what becomes of decoded messages
+	relay    bool             // it has no handlers: a Relay consumes its queue
 
 	ground
 	alarm   *wake.Alarm // of Run
@@ -128,8 +128,10 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 }
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers) *Endpoint {
-	return &Endpoint{bus: b, name: name, options: o, handlers: h, memory: newMemory(), counts: newCounts(),
-		permits: permits{changed: run.NewNudge()}}
+	return &Endpoint{
+		bus: b, name: name, options: o, handlers: h, strategy: handling{}, memory: newMemory(), counts: newCounts(),
+		permits: permits{changed: run.NewNudge()},
+	}
 }
 
 // unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.

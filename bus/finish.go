@@ -175,7 +175,7 @@ func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, e
 	defer conn.Release()
 	t := newFinishing(f, conn.Conn(), claims)
 	if err := t.commit(ctx); err != nil {
-		t.batch.abandon(ctx)
+		rollback(ctx, t.ep, t.batch.in.conn)
 		for _, m := range claims {
 			m.trouble.sent = m.trouble.sent || t.sent
 		}
@@ -196,8 +196,8 @@ func (f *finisher) conclude(t *finishing) {
 		f.claims.lose(m)
 	}
 	t.concludeLanes()
-	if !t.batch.now.IsZero() {
-		f.claims.clock.note(t.batch.now, t.batch.begun)
+	if !t.batch.in.now.IsZero() {
+		f.claims.clock.note(t.batch.in.now, t.batch.in.begun)
 	}
 	t.wakeReleased()
 }

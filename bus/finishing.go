@@ -18,10 +18,10 @@ type finishing struct {
 	held   *claims
 	lanes  *lanes
 	claims []*claimed
-	won    []bool // by place in claims: the claim stood
-	batch  *batch // of those that won
-	writes bool   // more than deletions is to be written
-	sent   bool   // the COMMIT was, so that an error leaves its outcome unknown
+	won    []bool   // by place in claims: the claim stood
+	batch  *effects // of those that won
+	writes bool     // more than deletions is to be written
+	sent   bool     // the COMMIT was, so that an error leaves its outcome unknown
 	plan   lanePlan
 	slots  map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
 	freed  *limit.Released
@@ -29,18 +29,19 @@ type finishing struct {
 
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{terms: f.terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
-	t.batch = &batch{Endpoint: f.ep, conn: conn, ended: true}
+	t.batch = &effects{in: newDecoder(f.ep, time.Time{}), ended: true}
+	t.batch.in.conn = conn
 	t.writes = t.guarded()
-	t.batch.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
+	t.batch.in.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
 	for _, m := range claims {
-		t.batch.failures += m.failed.failures
+		t.batch.in.failures += m.failed.failures
 		if m.failed.last != nil {
-			t.batch.failure = m.failed.last
+			t.batch.in.failure = m.failed.last
 		}
 		if m.failed.pauses {
-			t.batch.pausing = &m.message
+			t.batch.in.pausing = &m.message
 		}
-		t.batch.fired = t.batch.fired || m.fired
+		t.batch.in.fired = t.batch.in.fired || m.fired
 		t.writes = t.writes || m.fired || !m.release && (m.fate != done || len(m.out) > 0)
 	}
 	return t
@@ -63,17 +64,21 @@ func (t *finishing) commit(ctx context.Context) error {
 		return errLaneLost // this process has lost the lane since end looked, and the next try knows
 	}
 	t.batch.also = t.queueRights
-	t.sent = !t.batch.rehearses
-	if err := t.batch.saveInstances(ctx); err != nil { // there are none; but handlers may have given ids
+	t.sent = !t.batch.in.rehearses
+	if err := t.batch.claimIDs(ctx); err != nil {
 		return err
 	}
-	return t.batch.write(ctx)
+	known, err := t.ep.bus.routes.Get(ctx, t.batch.in.conn)
+	if err != nil {
+		return err
+	}
+	return t.batch.commit(ctx, &pgx.Batch{}, known)
 }
 
 // recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
 // any more, because a queue was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
-	known, err := t.ep.bus.routes.Get(ctx, t.batch.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.batch.in.conn)
 	if err != nil {
 		return err
 	}
@@ -108,11 +113,11 @@ func (t *finishing) lockRights(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	t.batch.begun = time.Now()
+	t.batch.in.begun = time.Now()
 	t.queueOpen(pipeline)
 	held := t.lockSlots(pipeline)
 	t.lockLanes(pipeline)
-	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.batch.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
 	}
 	t.slots = held()
@@ -123,7 +128,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
-		t.batch.begun = time.Now()
+		t.batch.in.begun = time.Now()
 		t.queueOpen(pipeline)
 	}
 	t.queueEnds(pipeline)
@@ -134,13 +139,13 @@ func (t *finishing) end(ctx context.Context) error {
 	if pipeline.Len() == 0 {
 		return nil
 	}
-	if err := t.batch.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.batch.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("finish: %w", pg.Explain(err))
 	}
 	settleRuns()
 	for n, m := range t.claims {
 		if t.won[n] && !m.release {
-			t.batch.messages = append(t.batch.messages, &m.message)
+			t.batch.in.messages = append(t.batch.in.messages, &m.message)
 		}
 	}
 	return nil
@@ -181,7 +186,7 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 			r := pg.CurrentRow(rows)
 			n := at[r.Int(0)]
 			t.won[n] = true
-			t.batch.now = r.Time(1)
+			t.batch.in.now = r.Time(1)
 			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == again || m.fate == dead) {
 				m.callOff(cancelReason(r.Text(2)))
 			}
@@ -194,7 +199,7 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 // of them stand. One that does not stand decides nothing: another claim of the same message may stand in the same
 // finish.
 func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
-	if !t.batch.fired {
+	if !t.batch.in.fired {
 		return func() {}
 	}
 	messages := make([]*message, len(t.claims))

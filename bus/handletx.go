@@ -43,7 +43,7 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 	case b.conn.IsClosed() || tx.lost != nil:
 		return nil, b.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case b.conn.PgConn().TxStatus() == 'I':
-		b.memory.condemn(m.ID, saga.Permanent(errEndedTx))
+		b.ep.memory.condemn(m.ID, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
 	case saga.Succeeded(err) && b.conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
@@ -70,7 +70,7 @@ func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error)
 func (b *batch) lostIn(step context.Context, m *message, err error) error {
 	m.charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.memory.condemn(m.ID, err)
+		b.ep.memory.condemn(m.ID, err)
 	} else {
 		b.chargeTrouble(m, err)
 	}
@@ -82,9 +82,9 @@ func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) 
 	defer c.closed.Store(true)
 	call := func(ctx context.Context, d *saga.Delivery) error {
 		c.ctx = ctx
-		return m.consumer.tx(c, tx, d.Body, b.bus.codec)
+		return m.consumer.tx(c, tx, d.Body, b.ep.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &m.delivery, call)))
+	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call)))
 }
 
 // openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while
@@ -96,8 +96,8 @@ func (b *batch) openToUser(ctx context.Context) error {
 	b.userReady = true
 	pipeline := &pgx.Batch{}
 	b.queueLending(pipeline)
-	p := b.planner
-	pipeline.Queue(b.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
+	p := b.ep.planner
+	pipeline.Queue(b.ep.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
 	if len(b.messages) > 1 {
 		b.hurried = true
 		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
@@ -129,13 +129,13 @@ func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Out
 
 // chargeTrouble counts trouble against m, and tells whether the free ones are used up.
 func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
-	if b.memory.charge(m.ID) <= freeTroubles {
+	if b.ep.memory.charge(m.ID) <= freeTroubles {
 		return false
 	}
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.ep.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
 	b.convicts = true
 	return true
 }

@@ -116,7 +116,7 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 	p, q, owner := &t.plan, t.ep.queue, [16]byte(t.owner)
 	t.queueWaits(pipeline)
 	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
-	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.batch.begun); len(p.adopt) > 0 {
+	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.batch.in.begun); len(p.adopt) > 0 {
 		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
@@ -132,7 +132,7 @@ func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 		rows.Add(&m.Row, m.delay)
 		due.Time(m.Due)
 		key.Text(m.key)
-		t.batch.noteWake(t.ep.queue, t.batch.clock().Add(m.delay))
+		t.batch.noteWake(t.ep.queue, t.batch.in.clock().Add(m.delay))
 	}
 	if rows.Len() > 0 {
 		args := append([]any{t.ep.queue.ID}, rows.Args()...)

@@ -88,7 +88,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l := c.lanes
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
-	b := &batch{Endpoint: c.ep, begun: time.Now()}
+	b := newDecoder(c.ep, time.Now())
 	defer rollback(ctx, c.ep, conn.Conn())
 	var all []*claimed
 	pipeline := &pgx.Batch{}
@@ -129,7 +129,7 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 
 // decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
 // order.
-func (l *lanes) decode(b *batch, all []*claimed) {
+func (l *lanes) decode(b *decoder, all []*claimed) {
 	b.prepareTurn(l.runner.work)
 	b.decodeClaimed()
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
@@ -139,7 +139,7 @@ func (l *lanes) decode(b *batch, all []*claimed) {
 }
 
 // readKey reads the key of a message that is to be handled.
-func (l *lanes) readKey(b *batch, m *claimed) {
+func (l *lanes) readKey(b *decoder, m *claimed) {
 	if m.fate != left || m.consumer == nil {
 		return
 	}
@@ -264,14 +264,14 @@ func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 
 // adoption is what is parked in lanes that are ours now, and comes back.
 type adoption struct {
-	batch  *batch
+	batch  *decoder
 	claims []*claimed
 }
 
 // queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
 // The adoption has the messages when the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
-	a := &adoption{batch: &batch{Endpoint: l.ep, begun: begun}}
+	a := &adoption{batch: newDecoder(l.ep, begun)}
 	if o := &l.ep.options; len(keys) > 0 {
 		pipeline.Queue(l.ep.queue.SQL("next_parked"), l.ep.queue.ID, texts(keys), adoptAtOnce, [16]byte(l.session()),
 			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.batch, &a.claims))

@@ -138,9 +138,9 @@ func (m *claimed) callHandler(ctx context.Context, own *Context) (err error) {
 	b := m.batch
 	call := func(ctx context.Context, d *saga.Delivery) error {
 		own.ctx = ctx
-		return m.consumer.leased(own, d.Body, b.bus.codec)
+		return m.consumer.leased(own, d.Body, b.ep.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &m.delivery, call)))
+	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call)))
 }
 
 // judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
@@ -156,7 +156,7 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		m.release = true
 	default:
-		own := batch{Endpoint: r.ep, now: m.batch.now, begun: m.batch.begun} // others of the claim are judged meanwhile
+		own := tally{ep: r.ep, dbTime: m.batch.dbTime} // others of the claim are judged meanwhile
 		own.decide(&m.message, out)
 		m.failed = attemptsMade{failures: own.failures, last: own.failure, pauses: own.pausing != nil}
 	}

@@ -39,16 +39,16 @@ func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, e
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(b.bus.sql.Get("lazily"))
+	pipeline.Queue(b.ep.bus.sql.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(b.bus.sql.Get("charge_batches"), uuidsOf(charged))
+		pipeline.Queue(b.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(b.bus.sql.Get("suspects"), b.queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(b.ep.bus.sql.Get("suspects"), b.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
 	due, id := ledgerKeys(b.messages)
 	b.entered = newID()
-	pipeline.Queue(b.bus.sql.Get("enter_batch"), b.entered, b.queue.ID, b.bus.session.id, alone, due, id)
+	pipeline.Queue(b.ep.bus.sql.Get("enter_batch"), b.entered, b.ep.queue.ID, b.ep.bus.session.id, alone, due, id)
 	pipeline.Queue("commit")
 	return found, b.takeAgain(ctx, pipeline)
 }
@@ -87,7 +87,7 @@ func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := b.conn.Query(ctx, b.bus.sql.Get("old_batches"), b.queue.ID, b.bus.session.id, ids)
+	rows, err := b.conn.Query(ctx, b.ep.bus.sql.Get("old_batches"), b.ep.queue.ID, b.ep.bus.session.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (b *batch) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		dead, err = b.bus.session.dead(ctx, b.conn, owners)
+		dead, err = b.ep.bus.session.dead(ctx, b.conn, owners)
 		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
@@ -140,9 +140,9 @@ func (b *batch) queueLedger(pipeline *pgx.Batch) {
 	if b.entered.IsZero() {
 		return
 	}
-	pipeline.Queue(b.bus.sql.Get("leave_batch"), b.entered)
+	pipeline.Queue(b.ep.bus.sql.Get("leave_batch"), b.entered)
 	if m := b.messages[0]; m.suspected {
-		pipeline.Queue(b.bus.sql.Get("strike_out"), b.queue.ID, m.Due, m.ID)
+		pipeline.Queue(b.ep.bus.sql.Get("strike_out"), b.ep.queue.ID, m.Due, m.ID)
 	}
 }
 
@@ -155,18 +155,18 @@ func (b *batch) leaveLedger(ctx context.Context) {
 	left := b.entered
 	b.entered = saga.ID{}
 	if b.conn.IsClosed() {
-		b.bus.session.leaveLater(left)
+		b.ep.bus.session.leaveLater(left)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
 	pipeline.Queue(queue.Open())
-	pipeline.Queue(b.bus.sql.Get("lazily"))
-	pipeline.Queue(b.bus.sql.Get("leave_batch"), left)
+	pipeline.Queue(b.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(b.ep.bus.sql.Get("leave_batch"), left)
 	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		b.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.name, "error", err)
-		b.bus.session.leaveLater(left)
+		b.ep.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.ep.name, "error", err)
+		b.ep.bus.session.leaveLater(left)
 	}
 }
 

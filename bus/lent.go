@@ -39,13 +39,13 @@ func lendingOf(conn *pgx.Conn) *lending {
 // each transaction may have another session of the server, so they are read for each.
 func (b *batch) queueLending(pipeline *pgx.Batch) {
 	// one that waited for an instance has set its lock_timeout
-	if b.waited.def != nil || lendingOf(b.conn) != nil && b.bus.wakeup != PollOnly {
+	if b.waited.def != nil || lendingOf(b.conn) != nil && b.ep.bus.wakeup != PollOnly {
 		return
 	}
 	l := &lending{}
 	b.conn.PgConn().CustomData()[lendingKey] = l
 	read := func(row pgx.Row) error { return row.Scan(&l.names, &l.values) }
-	pipeline.Queue(b.bus.sql.Get("lent_settings"), lentSettings).QueryRow(read)
+	pipeline.Queue(b.ep.bus.sql.Get("lent_settings"), lentSettings).QueryRow(read)
 }
 
 // takeBack ends what the step before left: its savepoint, and with it that it made the transaction read-only, and the
@@ -75,6 +75,11 @@ func (b *batch) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
 	return nil
 }
 
+// takeBackSettings is takeBackNow without the savepoint: the step goes on.
+func (b *batch) takeBackSettings(ctx context.Context) error {
+	return b.takeBackNow(ctx, b.takeSettingsBack)
+}
+
 func (b *batch) takeSettingsBack(pipeline *pgx.Batch) {
 	l := lendingOf(b.conn)
 	if b.altered == altersNothing || l == nil || l.names == nil {
@@ -84,7 +89,7 @@ func (b *batch) takeSettingsBack(pipeline *pgx.Batch) {
 	if b.hurried {
 		ours = batchLockTimeout
 	}
-	pipeline.Queue(b.bus.sql.Get("take_back"), l.names, l.values, b.altered == altersTransaction, ours)
+	pipeline.Queue(b.ep.bus.sql.Get("take_back"), l.names, l.values, b.altered == altersTransaction, ours)
 	b.altered = altersNothing
 	if b.hurried {
 		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
@@ -113,7 +118,7 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if closeErr := b.conn.Close(ctx); closeErr != nil {
-		b.bus.log.Debug("edda: rollback", "endpoint", b.name, "error", closeErr)
+		b.ep.bus.log.Debug("edda: rollback", "endpoint", b.ep.name, "error", closeErr)
 	}
 	return fmt.Errorf("%w (%w)", err, errLent)
 }

@@ -32,7 +32,7 @@ func (b *batch) load(ctx context.Context) error {
 		if i == nil {
 			i = &instance{def: m.consumer.def, asked: h, write: -1}
 			b.find[h] = i
-			if b.memory.hold(b, h) {
+			if b.ep.memory.hold(b, h) {
 				b.asked = append(b.asked, i)
 			} else {
 				i.status = busyHere
@@ -79,11 +79,11 @@ func (b *batch) ask(ctx context.Context, asked []*instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.def.Store() == saga.Pessimistic || b.memory.mustLock(i.asked) || b.handlers.shared &&
+		lock := i.def.Store() == saga.Pessimistic || b.ep.memory.mustLock(i.asked) || b.ep.handlers.shared &&
 			!i.asked.id.IsZero()
 		b.refs = append(b.refs, persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock})
 	}
-	found, err := b.bus.sagas.Load(ctx, b.conn, b.refs)
+	found, err := b.ep.bus.sagas.Load(ctx, b.conn, b.refs)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (b *batch) settle(i *instance, f persistence.Found) {
 	case persistence.Busy:
 		i.status, i.id = busyThere, f.Instance.ID
 	case persistence.Loaded:
-		def := b.handlers.sagas[f.Instance.Saga]
+		def := b.ep.handlers.sagas[f.Instance.Saga]
 		if def == nil { // an id of another endpoint's saga: not ours to answer for
 			i.status = absent
 			return
@@ -129,7 +129,7 @@ func (b *batch) unify(i *instance, f persistence.Found) {
 			b.replace(i, other)
 			return
 		}
-		if !b.memory.hold(b, h) {
+		if !b.ep.memory.hold(b, h) {
 			i.status = busyHere
 			return
 		}
@@ -181,19 +181,19 @@ func (b *batch) awaitWorker(ctx context.Context) {
 			first = m.instance
 		}
 	}
-	done, ok := b.memory.waitFor(first.asked)
+	done, ok := b.ep.memory.waitFor(first.asked)
 	if !ok {
 		return
 	}
 	defer done()
 	begun := time.Now()
-	ready := b.pump.untilEnded(ctx, mostHolderWait, func() bool { return b.memory.hold(b, first.asked) })
+	ready := b.ep.pump.untilEnded(ctx, mostHolderWait, func() bool { return b.ep.memory.hold(b, first.asked) })
 	b.turned = holderWait{def: first.def, took: time.Since(begun), failed: !ready}
 	if !ready {
 		return
 	}
 	for _, m := range b.messages {
-		if i := m.instance; i.status == busyHere && b.memory.hold(b, i.asked) {
+		if i := m.instance; i.status == busyHere && b.ep.memory.hold(b, i.asked) {
 			i.status = unknown
 			b.asked = append(b.asked, i)
 		}
@@ -218,7 +218,7 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 	if first == nil {
 		return nil
 	}
-	done, ok := b.memory.waitFor(handle{id: first.id})
+	done, ok := b.ep.memory.waitFor(handle{id: first.id})
 	if !ok {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 		return fmt.Errorf("wait for a saga instance: %w", err)
 	}
 	begun := time.Now()
-	err := b.bus.sagas.Wait(ctx, b.conn, first.id)
+	err := b.ep.bus.sagas.Wait(ctx, b.conn, first.id)
 	b.waited = holderWait{def: first.def, took: time.Since(begun), failed: err != nil}
 	if err != nil {
 		return b.stillBusy(ctx, err)
@@ -248,7 +248,7 @@ func (b *batch) stillBusy(ctx context.Context, err error) error {
 // askAgain loads the one instance that was waited for, now with its lock held by us.
 func (b *batch) askAgain(ctx context.Context, i *instance) error {
 	ref := persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: true}
-	found, err := b.bus.sagas.Load(ctx, b.conn, []persistence.Ref{ref})
+	found, err := b.ep.bus.sagas.Load(ctx, b.conn, []persistence.Ref{ref})
 	if err != nil {
 		return err
 	}

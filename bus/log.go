@@ -13,53 +13,53 @@ import (
 
 // logEnds tells the log what an operator may have to act on: messages that will not be tried again, or not now. It is
 // called after the commit.
-func (b *batch) logEnds(ctx context.Context) {
-	for _, a := range b.retried {
+func (e *effects) logEnds(ctx context.Context) {
+	for _, a := range e.retried {
 		if a.of.fate != left { // what was lost to a conflict has not happened
-			b.logRetry(ctx, a, 0)
+			e.logRetry(ctx, a, 0)
 		}
 	}
-	for _, m := range b.messages {
+	for _, m := range e.in.messages {
 		switch m.fate {
 		case dead:
 			m.delivery.Info.Attempt = m.Attempt // as the letter has it: a message that was not run had no attempt
 			if m.run != nil {
-				b.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
+				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
 					"error", m.err)
 				break
 			}
-			b.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
+			e.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
 		case dropped:
-			b.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
+			e.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
 		case again:
-			b.logRetry(ctx, failedAttempt{of: m, info: m.delivery.Info, err: m.err}, m.delay)
+			e.logRetry(ctx, failedAttempt{of: m, info: m.delivery.Info, err: m.err}, m.delay)
 		}
 		if m.conflicted {
-			b.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
+			e.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
 		}
 	}
 }
 
 // logRetry tells of an attempt after which another follows. The first failure of a message is news; the others repeat
 // it, and waiting for an instance or for another program is none.
-func (b *batch) logRetry(ctx context.Context, a failedAttempt, delay time.Duration) {
+func (e *effects) logRetry(ctx context.Context, a failedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
 	if a.info.Attempt == 1 && a.of.Attempt > 0 {
 		level = slog.LevelInfo
 	}
-	b.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.err)
+	e.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.err)
 }
 
-func (b *batch) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
-	b.logAttempt(ctx, level, text, failedAttempt{of: m, info: m.delivery.Info}, more...)
+func (e *effects) logMessage(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
+	e.logAttempt(ctx, level, text, failedAttempt{of: m, info: m.delivery.Info}, more...)
 }
 
-func (b *batch) logAttempt(ctx context.Context, level slog.Level, text string, a failedAttempt, more ...any) {
+func (e *effects) logAttempt(ctx context.Context, level slog.Level, text string, a failedAttempt, more ...any) {
 	info := a.info
-	if !b.bus.log.Enabled(ctx, level) {
+	if !e.in.ep.bus.log.Enabled(ctx, level) {
 		return
 	}
-	about := []any{"endpoint", b.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt",
+	about := []any{"endpoint", e.in.ep.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt",
 		info.Attempt}
 	if f := info.Fire; f != nil {
 		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
@@ -67,7 +67,7 @@ func (b *batch) logAttempt(ctx context.Context, level slog.Level, text string, a
 	if name, key := a.of.instance.name(); name != "" {
 		about = append(about, "saga", name, "key", key)
 	}
-	b.bus.log.Log(ctx, level, text, append(about, more...)...)
+	e.in.ep.bus.log.Log(ctx, level, text, append(about, more...)...)
 }
 
 const (

@@ -89,7 +89,7 @@ func (p *Partitioned) makePosts(h *handlers) (err error) {
 	o := p.options.Endpoint
 	o.BatchMax = standardRows
 	front := p.bus.newEndpoint(p.name, o, &distributing)
-	front.partitions = &spread{names: names, moves: map[route]string{}}
+	front.strategy = &spread{names: names, moves: map[route]string{}}
 	p.front, err = p.newPost(front)
 	return err
 }
@@ -274,7 +274,7 @@ func (p *Partitioned) work(ctx context.Context, e *Endpoint, t lease.Term) error
 }
 
 func (p *Partitioned) runPost(ctx context.Context, e *Endpoint, t lease.Term) error {
-	if e.partitions == nil {
+	if e.strategy.handles() {
 		return e.Run(ctx)
 	}
 	side := run.NewGroup(ctx)

@@ -8,71 +8,48 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is the messages that one worker handles in one transaction. It belongs to the worker's goroutine, which
-// uses its memory again for the next one.
+// batch is one transaction of a worker: it takes messages, and ends them with everything that follows from them. It
+// belongs to the worker's goroutine, which uses its memory again for the next one.
 type batch struct {
-	*Endpoint
+	decoder
+	effects
 	scratch
-	conn *pgx.Conn
-
-	begun time.Time // this process's clock, just before the transaction began
-	now   time.Time // the database's clock when it had begun
-	xact  string    // the transaction that took, when handlers may end it
 
 	bytes int         // of the rows that the take has locked
 	large queue.Large // among them
 
-	found     int            // rows that the take has locked, with those for which there was no memory
-	foundLast queue.Position // the last of them
+	foundLast queue.Position // the last row that the take has locked
 
-	byID       bool       // a message names its instance by id
-	forget     []saga.ID  // ids that were claimed for messages which are not sent after all
-	userReady  bool       // the transaction is as a user's handler expects it
-	hurried    bool       // its lock_timeout is that of handlers who share it
-	savepoint  int        // savepoints of this transaction; 0 while no handler has run a statement in it
-	stepOpen   bool       // that of the last step is there
-	inHand     *message   // that a function of the user is called for
-	altered    alteration // of settings, by a handler, that is not taken back yet
-	wakes      []wakeAfter
-	retried    []failedAttempt // each repeated in this batch
-	lent       saga.Runtime
+	byID       bool            // a message names its instance by id
+	userReady  bool            // the transaction is as a user's handler expects it
+	hurried    bool            // its lock_timeout is that of handlers who share it
+	savepoint  int             // savepoints of this transaction; 0 while no handler has run a statement in it
+	stepOpen   bool            // that of the last step is there
+	altered    alteration      // of settings, by a handler, that is not taken back yet
 	stepCtx    context.Context // of the steps that run now, see stepContext
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
-	save       *persistence.Save // still to be queued by write
-	turned     holderWait        // for a worker of this process
-	waited     holderWait        // for another process
-	trouble    bool              // a smaller batch may go better
-	convicts   bool              // trouble has condemned one of its messages
-	rehearses  bool              // it writes a failure and takes it back, see errRehearsed
-	ended      bool              // its messages are deleted already, see finish.go
-	also       func(*pgx.Batch)  // queues what becomes of lanes and slots, before the COMMIT
-	seat       *limit.Seat       // under the endpoint's limit; nil when it has none
-	late       bool              // it begins no more steps
-	cut        bool              // the last messages that it took were left before any step began
-	slow       bool              // one message at a time: none is tried twice in this batch
-	failures   int               // failed attempts, but for conflicts
-	failure    error             // the last of them
-	pausing    *message          // whose policy pauses the endpoint
-	paused     bool              // it did: nobody else held the row
-	touched    bool              // somebody had one of its messages in hand before
-	fired      bool              // messages of it have runs, see runs.go
-	ending     []*instance       // that complete, and began with a run
-	entered    saga.ID           // its row in the crash ledger, see careful.go
-	suspects   []queue.Position  // that were taken out of it
-	outrun     bool              // others took its messages while it was entered into the ledger
+	turned     holderWait       // for a worker of this process
+	waited     holderWait       // for another process
+	trouble    bool             // a smaller batch may go better
+	convicts   bool             // trouble has condemned one of its messages
+	seat       *limit.Seat      // under the endpoint's limit; nil when it has none
+	slow       bool             // one message at a time: none is tried twice in this batch
+	touched    bool             // somebody had one of its messages in hand before
+	entered    saga.ID          // its row in the crash ledger, see careful.go
+	suspects   []queue.Position // that were taken out of it
+	outrun     bool             // others took its messages while it was entered into the ledger
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
 // returns without an error, met its fate in one committed transaction; after an error the transaction is gone
 // and every message is where it was.
 func (b *batch) process(ctx context.Context, o order) (report, error) {
-	defer b.memory.release(b)
+	defer b.ep.memory.release(b)
 	err := b.run(ctx, o)
 	switch {
 	case errors.Is(err, errRehearsed):
@@ -83,7 +60,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 		b.blame(err)
 		err = b.refuseLent(ctx, err)
 		if len(b.messages) > 0 {
-			b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: err})
+			b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.messages), Err: err})
 		}
 	}
 	b.count(err)
@@ -103,9 +80,9 @@ func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.trouble = true
 	if b.inHand != nil {
-		b.memory.condemn(b.inHand.ID, errExited)
+		b.ep.memory.condemn(b.inHand.ID, errExited)
 	}
-	b.bus.emit(BatchFailed{Endpoint: b.name, Taken: len(b.messages), Err: errExited})
+	b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.messages), Err: errExited})
 	b.count(errExited)
 	return b.report(errExited)
 }
@@ -119,26 +96,35 @@ func (b *batch) run(ctx context.Context, o order) error {
 	}
 	b.prepareTurn(ctx)
 	b.decode()
-	if b.partitions != nil { // its messages are for other queues, see distribute.go
-		if err := b.distribute(ctx); err != nil {
-			return err
-		}
-		if err := b.checkRuns(ctx); err != nil {
-			return err
-		}
-		return b.commit(ctx)
+	if err := b.ep.strategy.decide(ctx, b); err != nil {
+		return err
 	}
+	return b.commit(ctx)
+}
+
+// strategy is what an endpoint does with the decoded messages of a batch. It is chosen when the endpoint is built.
+type strategy interface {
+	decide(ctx context.Context, b *batch) error                     // the fate of each message
+	queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error // what only this strategy writes
+	// handlers run, so that a message may kill its process
+	handles() bool
+}
+
+// handling has each message handled.
+type handling struct{}
+
+func (handling) decide(ctx context.Context, b *batch) error {
 	if err := b.checkRuns(ctx); err != nil {
 		return err
 	}
 	if err := b.load(ctx); err != nil {
 		return err
 	}
-	if err := b.step(ctx); err != nil {
-		return err
-	}
-	return b.commit(ctx)
+	return b.step(ctx)
 }
+
+func (handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
+func (handling) handles() bool                                 { return true }
 
 // commit writes what was decided, and ends the transaction.
 func (b *batch) commit(ctx context.Context) error {
@@ -171,10 +157,10 @@ func (b *batch) nothingToWrite() bool {
 	return true
 }
 
-// abandon ends the transaction without effect. A connection that is gone has done that by itself.
+// abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.leaveLedger(ctx)
-	rollback(ctx, b.Endpoint, b.conn)
+	rollback(ctx, b.ep, b.conn)
 }
 
 // rollback ends the transaction of conn, if it has one open.
@@ -196,7 +182,7 @@ func (b *batch) blame(err error) {
 	class := pg.ClassOf(err)
 	// somebody subscribed, or a queue was dropped: our routes are old
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		b.bus.routes.Forget()
+		b.ep.bus.routes.Forget()
 	}
 	if class == pg.GuardFailed || class == pg.Lost && len(b.messages) == 0 {
 		return
@@ -213,10 +199,10 @@ func (b *batch) blame(err error) {
 func (b *batch) blameOne(m *message, class pg.Class, err error) {
 	switch {
 	case m.judged:
-		b.memory.acquit(m.ID)
+		b.ep.memory.acquit(m.ID)
 	case m.charged:
 	case guilty(class, err), b.savepoint > 0 && tampered(class):
-		b.memory.condemn(m.ID, err)
+		b.ep.memory.condemn(m.ID, err)
 	case doubtful(class, err):
 		b.chargeTrouble(m, err)
 	}
@@ -239,36 +225,7 @@ func doubtful(class pg.Class, err error) bool {
 }
 
 func (b *batch) report(err error) report {
-	r := report{taken: len(b.messages), late: b.late ||
-		b.cut, failed: b.trouble, seat: b.seat, failures: b.failures, failure: b.failure, outrun: b.outrun}
-	for _, m := range b.messages {
-		switch {
-		case err != nil:
-		case m.fate != left:
-			r.handled++
-			if m.fate == done || m.fate == dropped && m.err == nil {
-				r.done++
-			}
-		case m.instance != nil && (m.instance.status == busyHere || m.instance.status == busyThere):
-			r.busy++
-		}
-	}
+	r := b.effects.report(err)
+	r.late, r.failed, r.seat, r.outrun = b.late || b.cut, b.trouble, b.seat, b.outrun
 	return r
-}
-
-// clock is an upper bound of the database's clock: what counts from it is never early.
-func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.begun)) }
-
-// turn is what a step of m is lent. There is one for the whole batch, since steps run one after another.
-func (b *batch) turn(m *message) *saga.Runtime {
-	b.lent.In = m.delivery
-	return &b.lent
-}
-
-// prepareTurn sets what is the same for all steps of the batch.
-func (b *batch) prepareTurn(ctx context.Context) {
-	b.lent = saga.Runtime{
-		Now: b.now, Clock: b.clock, NewID: newID, Codec: b.bus.codec, Endpoint: b.name,
-		Admit: func(out *saga.Outgoing) error { return b.admit(ctx, out) },
-	}
 }

@@ -64,5 +64,5 @@ func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error)
 	}
 	own := m.delivery
 	own.Body = b.copyOf(own.Body)
-	return saga.Examined(inTime(ctx, b.handlers.around(ctx, &own, call)))
+	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &own, call)))
 }

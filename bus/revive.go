@@ -170,7 +170,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 		since.Time(first.Add(-s.ep.options.Lease))
 	}
 	pipeline := &pgx.Batch{}
-	b := &batch{Endpoint: s.ep}
+	b := newDecoder(s.ep, time.Time{})
 	var claims []*claimed
 	parked := map[string]time.Time{}
 	pipeline.Queue(s.ep.queue.SQL("parked_in"), s.ep.queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).

@@ -90,16 +90,16 @@ func (b *Bus) queueCheck(pipeline *pgx.Batch, a attempts, worker *string) *[]int
 
 // checkRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
 // current. What moves on to a partition is checked there.
-func (b *batch) checkRuns(ctx context.Context) error {
-	if !b.fired {
+func (e *effects) checkRuns(ctx context.Context) error {
+	if !e.in.fired {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	settle := b.bus.queueRunCheck(pipeline, b.messages, nil)
+	settle := e.in.ep.bus.queueRunCheck(pipeline, e.in.messages, nil)
 	if pipeline.Len() == 0 {
 		return nil
 	}
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := e.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("check runs: %w", pg.Explain(err))
 	}
 	settle()
@@ -165,7 +165,7 @@ func (b *batch) queueRunLocks(pipeline *pgx.Batch) {
 		}
 	}
 	if a.len() > 0 {
-		b.bus.queueCheck(pipeline, a, nil)
+		b.ep.bus.queueCheck(pipeline, a, nil)
 	}
 }
 
@@ -207,27 +207,27 @@ func (b *Bus) queueRunEnd(pipeline *pgx.Batch, e *runEnds) {
 
 // queueRunEnds reports the runs that end in this transaction. It waits for their manifests, so nothing that waits
 // stands behind it.
-func (b *batch) queueRunEnds(pipeline *pgx.Batch) {
-	if !b.fired && len(b.ending) == 0 {
+func (e *effects) queueRunEnds(pipeline *pgx.Batch) {
+	if !e.in.fired && len(e.ending) == 0 {
 		return
 	}
 	ends := &runEnds{held: []int32{}}
-	for _, m := range b.messages {
+	for _, m := range e.in.messages {
 		if m.run != nil {
 			m.reportRun(ends)
 		}
 	}
-	for _, i := range b.ending {
+	for _, i := range e.ending {
 		f := i.firing()
 		switch {
-		case f == nil || !i.won && b.save == nil: // a save that goes with the second trip is sure
+		case f == nil || !i.won && e.save == nil: // a save that goes with the second trip is sure
 		case i.version == 0: // started by a message of this batch
 			ends.addHeld(f, runSucceeded, "")
 		default:
 			ends.add(f, runSucceeded, "")
 		}
 	}
-	b.bus.queueRunEnd(pipeline, ends)
+	e.in.ep.bus.queueRunEnd(pipeline, ends)
 }
 
 // reportRun adds how m's run ended. A message that is written back or left ends nothing, and one that started an

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -22,13 +19,13 @@ import (
 // Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
 func (b *batch) saveInstances(ctx context.Context) error {
-	save := b.bus.sagas.NewSave(b.collectWrites())
+	save := b.ep.bus.sagas.NewSave(b.collectWrites())
 	ids, senders := b.givenIDs()
 	if len(ids) == 0 && save.Sure() {
 		b.save = save
 		return nil
 	}
-	claim := b.bus.ids.NewClaim(ids)
+	claim := b.ep.bus.ids.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	b.ownPlanner(pipeline)
 	b.queueRunLocks(pipeline)
@@ -99,7 +96,7 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		if i.won = save.Won(i.write); !i.won {
-			b.memory.loseInstance(i.asked, handle{id: i.id})
+			b.ep.memory.loseInstance(i.asked, handle{id: i.id})
 		}
 	}
 	for _, m := range b.messages {
@@ -109,61 +106,15 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 		m.conflicted = true
 		m.Attempt, m.FirstFailed = m.taken.attempt, m.taken.firstFailed // what it decided on was not so
 		m.leave()
-		losses := b.memory.loseMessage(m.ID)
+		losses := b.ep.memory.loseMessage(m.ID)
 		if losses < lockAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
-		if m.Conflict <= b.options.Conflicts {
+		if m.Conflict <= b.ep.options.Conflicts {
 			m.putBack(0, ErrConflict)
 		} else {
 			b.lose(m)
 		}
 	}
-}
-
-// givenIDs lists the messages to be sent whose ids a handler chose.
-func (b *batch) givenIDs() (ids []outbox.Given, senders []*message) {
-	for _, m := range b.messages {
-		for n := range m.out {
-			if out := &m.out[n]; out.GivenID {
-				ids = append(ids, outbox.Given{ID: out.Info.ID, Sum: outbox.Sum(out.Info.Kind, out.To, out.Body)})
-				senders = append(senders, m)
-			}
-		}
-	}
-	return ids, senders
-}
-
-// sortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its
-// effects are already part of this transaction, so the batch starts over and the step then fails.
-//
-// When several messages of the batch give one id, the first that has not lost its instance sends it. An id that is
-// sent by none is given back.
-func (b *batch) sortOutIDs(ids []outbox.Given, senders []*message, claim *outbox.Claim) error {
-	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
-	for n, m := range senders {
-		switch claim.Outcome(n) {
-		case outbox.Fresh:
-			claimed[ids[n].ID] = true
-		case outbox.Conflict:
-			if m.out == nil {
-				continue // it lost its instance, and sends nothing
-			}
-			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
-			b.memory.condemn(m.ID, saga.Permanent(err))
-			return err
-		}
-	}
-	for _, m := range b.messages {
-		m.out = slices.DeleteFunc(m.out, func(out saga.Outgoing) bool {
-			send := !out.GivenID || claimed[out.Info.ID]
-			delete(claimed, out.Info.ID)
-			return !send
-		})
-	}
-	for id := range claimed {
-		b.forget = append(b.forget, id)
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package bus
 import (
 	"bytes"
 
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -13,15 +12,12 @@ import (
 type scratch struct {
 	slabs     [][]message // of slabSize each
 	used      int         // messages handed out
-	arena     queue.Arena
 	asked     []*instance
 	refs      []persistence.Ref
 	find      map[handle]*instance
 	holds     []handle // instances that memory says are this batch's
 	instances []*instance
-	messages  []*message
 	writes    []persistence.Write
-	only      [1]*queue.Queue
 	lentBody  []byte // a copy of the body in hand, for a raw handler
 }
 
@@ -32,23 +28,26 @@ const (
 
 // newBatch begins a batch on conn in the memory of the last one. Nothing of the last one may be used any more.
 func (w *worker) newBatch(conn *pgx.Conn) *batch {
-	s := w.last.scratch
+	s, arena, messages := w.last.scratch, w.last.arena, w.last.messages
 	for n := range s.used {
 		s.slabs[n/slabSize][n%slabSize] = message{}
 	}
 	clear(s.asked)
 	clear(s.instances)
-	clear(s.messages)
+	clear(messages)
 	clear(s.find)
 	clear(s.writes)
 	if s.find == nil {
 		s.find = map[handle]*instance{}
 	}
-	s.arena.Reset()
+	arena.Reset()
 	s.used, s.asked, s.refs = 0, s.asked[:0], s.refs[:0]
-	s.holds, s.instances, s.messages = s.holds[:0], s.instances[:0], s.messages[:0]
-	w.last = batch{Endpoint: w.Endpoint, conn: conn, scratch: s}
-	return &w.last
+	s.holds, s.instances = s.holds[:0], s.instances[:0]
+	b := &w.last
+	*b = batch{scratch: s}
+	b.ep, b.conn, b.arena, b.messages, b.in = w.Endpoint, conn, arena, messages[:0], &b.decoder
+	b.reclaim = b.takeBackSettings
+	return b
 }
 
 // newMessage hands out the next message, empty.

@@ -24,11 +24,11 @@ type permits struct {
 
 // queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
 func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
-	if !b.permits.limited.Load() {
-		return b.queue.SQL("take")
+	if !b.ep.permits.limited.Load() {
+		return b.ep.queue.SQL("take")
 	}
-	b.seat = b.bus.limits.QueueSeat(pipeline, b.name)
-	return b.queue.SQL("take_seated")
+	b.seat = b.ep.bus.limits.QueueSeat(pipeline, b.ep.name)
+	return b.ep.queue.SQL("take_seated")
 }
 
 // unseated tells of a take that was not allowed.

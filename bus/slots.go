@@ -28,7 +28,7 @@ func (c *Context) Slot() (no int, epoch int64) {
 
 // claimSlotted claims as many messages as there are slots for.
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := &batch{Endpoint: c.ep, begun: time.Now()}
+	b := newDecoder(c.ep, time.Now())
 	defer rollback(ctx, c.ep, conn.Conn())
 	pipeline := &pgx.Batch{}
 	c.queueOpen(pipeline)

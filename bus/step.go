@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"time"
 
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -18,7 +15,7 @@ import (
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
 func (b *batch) step(ctx context.Context) error {
 	defer b.endStepContext()
-	deadline := time.Now().Add(b.options.Budget)
+	deadline := time.Now().Add(b.ep.options.Budget)
 	queue := b.messages
 	var again []*message
 	written := 0
@@ -151,7 +148,7 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
-		b.memory.condemn(m.ID, out.Err)
+		b.ep.memory.condemn(m.ID, out.Err)
 	}
 	b.decide(m, out)
 	return nil
@@ -171,10 +168,10 @@ var errOverran = errors.New("the handler took longer than StepTimeout")
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
 // long as that holds, since most of them are over in microseconds.
 func (b *batch) stepContext(ctx context.Context, now time.Time) context.Context {
-	if b.stepCtx == nil || now.Sub(b.stepSince) > b.options.StepTimeout/10 {
+	if b.stepCtx == nil || now.Sub(b.stepSince) > b.ep.options.StepTimeout/10 {
 		b.endStepContext()
 		b.stepSince = now
-		b.stepCtx, b.endStepCtx = context.WithDeadline(ctx, now.Add(b.options.StepTimeout))
+		b.stepCtx, b.endStepCtx = context.WithDeadline(ctx, now.Add(b.ep.options.StepTimeout))
 	}
 	return b.stepCtx
 }
@@ -189,7 +186,7 @@ func (b *batch) endStepContext() {
 func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
 	turn := b.turn(m)
 	turn.Around = timed
-	if len(b.handlers.middleware) > 0 {
+	if len(b.ep.handlers.middleware) > 0 {
 		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
 			call := func(ctx context.Context, d *saga.Delivery) error {
 				if !bytes.Equal(d.Body, turn.In.Body) {
@@ -197,7 +194,7 @@ func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outc
 				}
 				return handler(ctx)
 			}
-			return inTime(ctx, b.handlers.around(ctx, &m.delivery, call))
+			return inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call))
 		}
 	}
 	return i.session.Step(ctx, turn, m.call)
@@ -205,18 +202,6 @@ func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outc
 
 func timed(ctx context.Context, handler func(context.Context) error) error {
 	return inTime(ctx, handler(ctx))
-}
-
-// decide turns an outcome into a fate.
-func (b *batch) decide(m *message, out saga.Outcome) {
-	switch {
-	case out.Err != nil:
-		b.fail(m, out.Err)
-	case out.Discard != "":
-		m.drop(out.Discard)
-	default:
-		m.fate, m.out, m.gone = done, out.Out, out.Cancelled
-	}
 }
 
 const (
@@ -247,98 +232,6 @@ func (b *batch) missing(ctx context.Context, m *message) {
 	default:
 		m.drop("no instance")
 	}
-}
-
-// route makes sure, while the step can still be undone, that everything it sends has somewhere to go.
-func (b *batch) route(ctx context.Context, out []saga.Outgoing) error {
-	for n := range out {
-		if err := b.admit(ctx, &out[n]); err != nil {
-			return saga.Permanent(err)
-		}
-	}
-	return nil
-}
-
-// admit looks for the queue of one message, and once more in the newest routes.
-func (b *batch) admit(ctx context.Context, out *saga.Outgoing) error {
-	if out.Info.Intent == saga.Timer || out.Info.Intent == saga.Event && out.To == "" {
-		return nil
-	}
-	if _, err := b.destination(out); err == nil {
-		return nil
-	}
-	if err := b.takeBackNow(ctx, b.takeSettingsBack); err != nil {
-		return err
-	}
-	if _, err := b.bus.routes.Reload(ctx, b.reader()); err != nil {
-		return err
-	}
-	_, err := b.destination(out)
-	return err
-}
-
-// reader is where a step may read the routes: handlers of a leased endpoint have no connection.
-func (b *batch) reader() queue.Queryer {
-	if b.conn == nil {
-		return b.bus.pool
-	}
-	return b.conn
-}
-
-// destination is the queue of a message that goes to exactly one.
-func (b *batch) destination(out *saga.Outgoing) (*queue.Queue, error) {
-	if out.Info.Intent == saga.Timer && out.To == "" {
-		return b.queue, nil
-	}
-	known := b.bus.routes.Current()
-	if known == nil {
-		return nil, ErrNoRoute
-	}
-	return known.Command(out.Info.Kind, out.To)
-}
-
-// fail asks the policy about a failed attempt.
-func (b *batch) fail(m *message, err error) {
-	if m.FirstFailed.IsZero() {
-		m.FirstFailed = b.clock()
-	}
-	m.delivery.Info.Attempt = m.Attempt + 1
-	verdict := recoverability.Resolve(b.options.Policy, b.failureOf(m, err))
-	m.Attempt = min(m.Attempt+1, math.MaxInt32) // the column is an int4
-	if !errors.Is(err, ErrConflict) {
-		b.failures, b.failure = b.failures+1, err
-	}
-	b.carryOut(m, err, verdict)
-}
-
-// carryOut makes a verdict the fate of m.
-func (b *batch) carryOut(m *message, err error, verdict recoverability.Verdict) {
-	switch verdict.Action {
-	case recoverability.ActionRetryNow:
-		m.putBack(0, err)
-	case recoverability.ActionRetryIn:
-		m.putBack(verdict.Delay, err)
-	case recoverability.ActionDiscard:
-		m.err = err
-		m.drop(verdict.Reason)
-	case recoverability.ActionPause:
-		b.pauseAfter(m, verdict.Reason, err)
-	default:
-		m.die(deathReason(err, verdict), errors.Join(err, verdict.Err))
-	}
-}
-
-func deathReason(err error, verdict recoverability.Verdict) string {
-	var permanent *saga.PermanentError
-	switch {
-	case verdict.Err != nil:
-		return "the policy failed"
-	case errors.As(err, &permanent):
-		return "permanent"
-	case errors.Is(err, ErrConflict):
-		return "conflicts"
-	}
-	return "given up by the policy"
 }
 
 // retryNow reports whether a message is to be tried again in this batch.
