@@ -48,7 +48,7 @@ func (s *slot) heard(worker, line string) {
 		s.arena.Violate("deadlocks", worker, "%s: %s", worker, line)
 	}
 	if s.arena.Verbose {
-		s.arena.Say("%s %s", worker, line)
+		s.arena.Printf("%s %s", worker, line)
 	}
 }
 

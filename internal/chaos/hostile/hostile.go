@@ -176,7 +176,7 @@ func (r *race) progress(ctx context.Context) error {
 	if time.Now().After(r.under.begin) {
 		phase = "under attack"
 	}
-	r.Say("%s: good=%d attacks=%d dead=%d discarded=%d", phase, good, attacks, dead, discarded)
+	r.Printf("%s: good=%d attacks=%d dead=%d discarded=%d", phase, good, attacks, dead, discarded)
 	return nil
 }
 
@@ -254,7 +254,7 @@ func (r *race) judgeRoute(ctx context.Context, route string) error {
 	)
 	gap := time.Duration(seconds * float64(time.Second))
 	r.Expect(gap <= longestGap, "gap", "route %s: no effect for %v", route, gap)
-	r.Say("route %s: sent=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs", route, r.sent[route], normal, attacked, seconds)
+	r.Printf("route %s: sent=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs", route, r.sent[route], normal, attacked, seconds)
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (r *race) printLetters(ctx context.Context) error {
 	}
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, line := range lines {
-		r.Say("dead and not hostile: %q", line)
+		r.Printf("dead and not hostile: %q", line)
 	}
 	return err
 }

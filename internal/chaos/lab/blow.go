@@ -25,7 +25,7 @@ func (l *Lab) Note(ctx context.Context, kind, what string) error {
 	l.notes.mu.Lock()
 	l.notes.blows[kind]++
 	l.notes.mu.Unlock()
-	l.Say("%s %s", kind, what)
+	l.Printf("%s %s", kind, what)
 	return err
 }
 

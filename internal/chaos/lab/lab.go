@@ -151,8 +151,8 @@ func During(ctx context.Context, workers *procs.Workers, do func(ctx context.Con
 	return errors.Join(all.Wait(), ctx.Err())
 }
 
-// Say prints a line of progress, with the time since the lab was opened.
-func (l *Lab) Say(format string, args ...any) {
+// Printf prints a line of progress, with the time since the lab was opened.
+func (l *Lab) Printf(format string, args ...any) {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
 	_, _ = fmt.Fprintf(l.Out, "%6.1f s  %s\n", time.Since(l.begun).Seconds(), fmt.Sprintf(format, args...))

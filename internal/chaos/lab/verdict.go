@@ -95,8 +95,8 @@ func (l *Lab) Forget() {
 	l.notes.facts, l.notes.found, l.notes.blows = nil, nil, map[string]int{}
 }
 
-// mostTold is how many violations are printed.
-const mostTold = 10
+// mostPrinted is how many violations are printed.
+const mostPrinted = 10
 
 // Conclude prints the figures, the blows, and how often each rule was violated, those named here in any case; then the
 // first violations, each with what the statement story knows of it. It returns ErrBroken when there are any.
@@ -131,8 +131,8 @@ func (l *Lab) Conclude(ctx context.Context, title string, sql pg.Statements, rul
 		return nil
 	}
 	for n, v := range found {
-		if n == mostTold {
-			_, _ = fmt.Fprintf(l.Out, "  … and %d more\n", len(found)-mostTold)
+		if n == mostPrinted {
+			_, _ = fmt.Fprintf(l.Out, "  … and %d more\n", len(found)-mostPrinted)
 			break
 		}
 		_, _ = fmt.Fprintf(l.Out, "  %s: %s\n", v.Rule, v.What)

@@ -217,7 +217,7 @@ func (p *play) judge(ctx context.Context, binary, log string) error {
 	verify := exec.CommandContext(ctx, binary, "-verify", "-log", log)
 	verify.Env = append(os.Environ(), "DATABASE_URL="+p.Server.DSN())
 	out, err := verify.CombinedOutput()
-	p.Say("%s", out)
+	p.Printf("%s", out)
 	p.Expect(err == nil, "different", "examples/permits -verify: %v", err)
 	n := p.Blows("aborted kill")
 	p.Expect(n >= p.Kills, "too few", "%d kills in flight, want %d: a longer -for gives more chances", n, p.Kills)
