@@ -405,7 +405,7 @@ const mayDie = 1
 func (m *claimed) judge(maxCrashes int) suspicion {
 	f := m.death.crashes
 	switch {
-	case m.fate != left:
+	case m.fate != fateLeft:
 		return decided
 	case f.deaths <= mayDie:
 		return unsuspected

@@ -150,22 +150,22 @@ func (b *batch) countMessages(c *counts) {
 		s[countTaken]++
 		s[timeBatch] += share
 		switch m.fate {
-		case done:
+		case fateDone:
 			s[countSteps]++
 			s[timeHandler] += int64(m.took)
 			s[timeCritical] += int64(now.Sub(m.since()))
-		case again:
+		case fateAgain:
 			if !m.conflicted {
 				s[countRetries]++
 			}
-		case dead:
+		case fateDead:
 			s[countDead]++
 			if m.conflicted {
 				s[countDeadConflicts]++
 			}
-		case dropped:
+		case fateDropped:
 			s[countDiscarded]++
-		case left:
+		case fateLeft:
 			b.countLeft(s, m)
 		}
 		if m.conflicted {
@@ -173,7 +173,7 @@ func (b *batch) countMessages(c *counts) {
 		}
 	}
 	for _, a := range b.retried {
-		if a.of.fate != left { // what was lost to a conflict has not happened
+		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			c.of(a.of.sagaOf())[countRetries]++
 		}
 	}

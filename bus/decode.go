@@ -72,7 +72,7 @@ func (d *decoder) readBy(m *message, begun time.Time) time.Time {
 		most = min(most, d.ep.options.Lease/2)
 	}
 	if took := now.Sub(begun); took > most {
-		if m.fate == left {
+		if m.fate == fateLeft {
 			d.fail(m, fmt.Errorf("%w: decoding it took %v", errOverran, took.Round(time.Millisecond)))
 		}
 		m.unread = true

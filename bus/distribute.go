@@ -75,7 +75,7 @@ func (s *spread) distribute(ctx context.Context, b *batch) error {
 	now := time.Now()
 	deadline := now.Add(min(b.ep.options.Budget, b.ep.options.StepTimeout))
 	for n, m := range b.messages {
-		if m.fate != left || m.consumer == nil {
+		if m.fate != fateLeft || m.consumer == nil {
 			continue
 		}
 		if n > 0 && now.After(deadline) {
@@ -83,7 +83,7 @@ func (s *spread) distribute(ctx context.Context, b *batch) error {
 			break
 		}
 		key, err := s.keyFor(b, m)
-		if now = b.readBy(m, now); m.fate != left {
+		if now = b.readBy(m, now); m.fate != fateLeft {
 			continue
 		}
 		switch {
@@ -110,7 +110,7 @@ func (s *spread) keyFor(b *batch, m *message) (string, error) {
 }
 
 func (s *spread) moveTo(m *message, key string) {
-	m.fate, m.partition = moved, PartitionOf(key, len(s.names))
+	m.fate, m.partition = fateMoved, PartitionOf(key, len(s.names))
 }
 
 // distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
@@ -144,7 +144,7 @@ var errNoPartition = errors.New("the queue of a partition is not installed")
 func (s *spread) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
 	tids := make([]*pg.Array, len(s.names))
 	for _, m := range b.messages {
-		if m.fate != moved {
+		if m.fate != fateMoved {
 			continue
 		}
 		if tids[m.partition] == nil {

@@ -86,9 +86,9 @@ func (e *effects) report(err error) report {
 	for _, m := range e.in.messages {
 		switch {
 		case err != nil:
-		case m.fate != left:
+		case m.fate != fateLeft:
 			r.handled++
-			if m.fate == done || m.fate == dropped && m.err == nil {
+			if m.fate == fateDone || m.fate == fateDropped && m.err == nil {
 				r.done++
 			}
 		case m.instance != nil && (m.instance.status == busyHere || m.instance.status == busyThere):
@@ -212,7 +212,7 @@ func (e *effects) cancelledTimeouts() map[saga.ID]bool {
 func (e *effects) queueAgain(pipeline *pgx.Batch) {
 	rows := queue.NewReturns()
 	for _, m := range e.in.messages {
-		if m.fate != again || m.inLane {
+		if m.fate != fateAgain || m.inLane {
 			continue
 		}
 		rows.Add(&m.Row, m.delay)
@@ -233,7 +233,7 @@ func (e *effects) queueRecords(pipeline *pgx.Batch) {
 	var discarded []deadletter.Discarded
 	for _, m := range e.in.messages {
 		switch m.fate {
-		case dead:
+		case fateDead:
 			if m.run != nil {
 				continue // its run has the error, see runs.go
 			}
@@ -242,7 +242,7 @@ func (e *effects) queueRecords(pipeline *pgx.Batch) {
 				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.reason, Error: errorText(m.err),
 				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
-		case dropped:
+		case fateDropped:
 			name, key := m.instance.name()
 			discarded = append(discarded, deadletter.Discarded{
 				Endpoint: e.in.ep.name, MessageID: m.ID, Kind: m.Kind, Saga: name, Key: key, Reason: m.reason,
@@ -261,7 +261,7 @@ func (e *effects) queueRemoval(pipeline *pgx.Batch) {
 	tids := pg.TIDs()
 	due, id := pg.Timestamps(), pg.UUIDs()
 	for _, m := range e.in.messages {
-		if m.fate == left || m.fate == moved {
+		if m.fate == fateLeft || m.fate == fateMoved {
 			continue
 		}
 		tids.TID(m.tid)
@@ -324,7 +324,7 @@ func (e *effects) localTime(t time.Time) time.Time {
 
 func (e *effects) emitEvents() {
 	for _, a := range e.retried {
-		if a.of.fate != left { // what was lost to a conflict has not happened
+		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: shownInfo(a.info), Err: a.err})
 		}
 	}
@@ -333,7 +333,7 @@ func (e *effects) emitEvents() {
 		name, key := m.instance.name()
 		info := shownInfo(m.delivery.Info)
 		switch m.fate {
-		case done:
+		case fateDone:
 			handled++
 			from := m.Due
 			if m.Sent.After(from) {
@@ -341,15 +341,15 @@ func (e *effects) emitEvents() {
 			}
 			e.in.ep.bus.emit(Handled{Endpoint: e.in.ep.name, Info: info, Saga: name, Key: key, Step: m.took,
 				Critical: e.in.clock().Sub(from)})
-		case again:
+		case fateAgain:
 			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: info, Err: m.err, Delay: m.delay})
-		case dead:
+		case fateDead:
 			if m.run != nil {
 				e.in.ep.bus.emit(RunFailed{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason, Final: m.hopeless()})
 				continue
 			}
 			e.in.ep.bus.emit(DeadLettered{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason})
-		case dropped:
+		case fateDropped:
 			e.in.ep.bus.emit(Discarded{Endpoint: e.in.ep.name, Info: info, Reason: m.reason})
 		}
 		if m.conflicted {

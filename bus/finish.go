@@ -132,7 +132,7 @@ func (m *claimed) blame(class pg.Class, err error) {
 		m.message, t.success, t.count = *t.success, nil, 0
 	case guilty(class, err):
 		m.batch.fail(&m.message, err)
-	case m.fate == done && doubtful(class, err) && class != pg.Lost &&
+	case m.fate == fateDone && doubtful(class, err) && class != pg.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
 		if t.count++; t.count > freeTroubles {
 			success := m.message

@@ -42,7 +42,7 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 			t.batch.in.pausing = &m.message
 		}
 		t.batch.in.fired = t.batch.in.fired || m.fired
-		t.writes = t.writes || m.fired || !m.release && (m.fate != done || len(m.out) > 0)
+		t.writes = t.writes || m.fired || !m.release && (m.fate != fateDone || len(m.out) > 0)
 	}
 	return t
 }
@@ -83,7 +83,7 @@ func (t *finishing) recheck(ctx context.Context) error {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.verdict(m.ID); err != nil && m.fate == done {
+		if err := t.ep.memory.verdict(m.ID); err != nil && m.fate == fateDone {
 			m.batch.fail(&m.message, err)
 			t.writes = true
 		}
@@ -187,7 +187,7 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 			n := at[r.Int(0)]
 			t.won[n] = true
 			t.batch.in.now = r.Time(1)
-			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == again || m.fate == dead) {
+			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == fateAgain || m.fate == fateDead) {
 				m.callOff(cancelReason(r.Text(2)))
 			}
 		}
@@ -221,7 +221,7 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
 	var a attempts
 	for n, m := range t.claims {
-		if t.won[n] && m.run != nil && (m.release || m.fate == again) {
+		if t.won[n] && m.run != nil && (m.release || m.fate == fateAgain) {
 			a.add(m.run)
 		}
 	}

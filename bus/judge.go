@@ -68,7 +68,7 @@ func (t *tally) pauseAfter(m *message, reason string, err error) {
 }
 
 // pauses tells whether this batch pauses its endpoint: not when the message that asked for it was lost to a conflict.
-func (t *tally) pauses() bool { return t.pausing != nil && t.pausing.fate == again }
+func (t *tally) pauses() bool { return t.pausing != nil && t.pausing.fate == fateAgain }
 
 // decide turns an outcome into a fate.
 func (t *tally) decide(m *message, out saga.Outcome) {
@@ -78,7 +78,7 @@ func (t *tally) decide(m *message, out saga.Outcome) {
 	case out.Discard != "":
 		m.drop(out.Discard)
 	default:
-		m.fate, m.out, m.gone = done, out.Out, out.Cancelled
+		m.fate, m.out, m.gone = fateDone, out.Out, out.Cancelled
 	}
 }
 

@@ -72,7 +72,7 @@ func (t *finishing) planLanes() {
 // until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
 // stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
-	return t.ep.options.Ordered == Strict && m.key != "" && m.fate == again && !m.release && !t.lanes.has(m.key)
+	return t.ep.options.Ordered == Strict && m.key != "" && m.fate == fateAgain && !m.release && !t.lanes.has(m.key)
 }
 
 // strayed reports whether a stray message is to be written.
@@ -104,7 +104,7 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 		case m.key != key || !t.won[i]:
 		case m.release:
 			t.plan.parks = append(t.plan.parks, m)
-		case m.fate == again && t.ep.options.Ordered == Strict:
+		case m.fate == fateAgain && t.ep.options.Ordered == Strict:
 			failed = m
 		}
 	}

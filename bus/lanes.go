@@ -140,12 +140,12 @@ func (l *lanes) decode(b *decoder, all []*claimed) {
 
 // readKey reads the key of a message that is to be handled.
 func (l *lanes) readKey(b *decoder, m *claimed) {
-	if m.fate != left || m.consumer == nil {
+	if m.fate != fateLeft || m.consumer == nil {
 		return
 	}
 	begun := time.Now()
 	key, err := m.keyOf(l.ep.bus.codec)
-	if b.readBy(&m.message, begun); m.fate != left {
+	if b.readBy(&m.message, begun); m.fate != fateLeft {
 		return
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (r *runner) dispatch(all []*claimed) {
 	start := make([]*claimed, 0, len(all))
 	for _, m := range all {
 		switch {
-		case m.fate != left || m.consumer == nil:
+		case m.fate != fateLeft || m.consumer == nil:
 			r.claims.end(m)
 		case r.taking.Err() != nil:
 			r.claims.release(m)

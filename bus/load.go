@@ -16,7 +16,7 @@ import (
 // of another worker of this process are not even asked for.
 func (b *batch) load(ctx context.Context) error {
 	for _, m := range b.messages {
-		if m.fate != left || m.call == nil && (m.consumer == nil || !m.undecided()) {
+		if m.fate != fateLeft || m.call == nil && (m.consumer == nil || !m.undecided()) {
 			continue
 		}
 		h := handle{id: m.delivery.Info.Instance}
@@ -175,7 +175,7 @@ func (b *batch) awaitWorker(ctx context.Context) {
 	var first *instance
 	for _, m := range b.messages {
 		switch {
-		case m.fate != left || m.instance == nil:
+		case m.fate != fateLeft || m.instance == nil:
 			return
 		case first == nil:
 			first = m.instance
@@ -207,7 +207,7 @@ func (b *batch) waitForHolder(ctx context.Context) error {
 	var first *instance
 	for _, m := range b.messages {
 		switch {
-		case m.fate != left || m.instance == nil:
+		case m.fate != fateLeft || m.instance == nil:
 			return nil
 		case m.instance.status != busyHere && m.instance.status != busyThere:
 			return nil

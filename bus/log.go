@@ -15,13 +15,13 @@ import (
 // called after the commit.
 func (e *effects) logEnds(ctx context.Context) {
 	for _, a := range e.retried {
-		if a.of.fate != left { // what was lost to a conflict has not happened
+		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			e.logRetry(ctx, a, 0)
 		}
 	}
 	for _, m := range e.in.messages {
 		switch m.fate {
-		case dead:
+		case fateDead:
 			m.delivery.Info.Attempt = m.Attempt // as the letter has it: a message that was not run had no attempt
 			if m.run != nil {
 				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
@@ -29,9 +29,9 @@ func (e *effects) logEnds(ctx context.Context) {
 				break
 			}
 			e.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
-		case dropped:
+		case fateDropped:
 			e.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
-		case again:
+		case fateAgain:
 			e.logRetry(ctx, failedAttempt{of: m, info: m.delivery.Info, err: m.err}, m.delay)
 		}
 		if m.conflicted {

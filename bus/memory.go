@@ -160,7 +160,7 @@ func (m *memory) forget(messages []*message) {
 		return
 	}
 	for _, msg := range messages {
-		if msg.fate != left {
+		if msg.fate != fateLeft {
 			delete(m.lost, msg.ID)
 			delete(m.trouble, msg.ID)
 			delete(m.condemned, msg.ID)

@@ -13,12 +13,12 @@ import (
 type fate uint8
 
 const (
-	left    fate = iota // stays in the queue as it is
-	done                // consumed with its effects
-	again               // written back, to be due later
-	dead                // moved to the dead letters
-	dropped             // consumed without effect, with a reason
-	moved               // in another queue, as it was
+	fateLeft    fate = iota // stays in the queue as it is
+	fateDone                // consumed with its effects
+	fateAgain               // written back, to be due later
+	fateDead                // moved to the dead letters
+	fateDropped             // consumed without effect, with a reason
+	fateMoved               // in another queue, as it was
 )
 
 // message is one taken row on its way through a batch.
@@ -61,20 +61,20 @@ type message struct {
 
 // leave makes m stay in the queue, with nothing of it.
 func (m *message) leave() {
-	m.fate, m.out, m.gone = left, nil, nil
+	m.fate, m.out, m.gone = fateLeft, nil, nil
 }
 
 // putBack writes m back, due after d.
 func (m *message) putBack(d time.Duration, err error) {
-	m.fate, m.delay, m.err, m.out, m.gone = again, d, err, nil, nil
+	m.fate, m.delay, m.err, m.out, m.gone = fateAgain, d, err, nil, nil
 }
 
 func (m *message) drop(reason string) {
-	m.fate, m.reason, m.out, m.gone = dropped, reason, nil, nil
+	m.fate, m.reason, m.out, m.gone = fateDropped, reason, nil, nil
 }
 
 func (m *message) die(reason string, err error) {
-	m.fate, m.reason, m.err, m.out, m.gone = dead, reason, err, nil, nil
+	m.fate, m.reason, m.err, m.out, m.gone = fateDead, reason, err, nil, nil
 }
 
 // failedAttempt is one that left no trace in its message, because another followed in the same batch.

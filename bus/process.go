@@ -150,7 +150,7 @@ func (b *batch) commit(ctx context.Context) error {
 
 func (b *batch) nothingToWrite() bool {
 	for _, m := range b.messages {
-		if m.fate != left {
+		if m.fate != fateLeft {
 			return false
 		}
 	}

@@ -56,7 +56,7 @@ func (r *relaying) pass(life, ctx context.Context, b *relayed, messages []*messa
 		went, whole := r.try(ctx, b, some)
 		through = through || went
 		if !whole {
-			if slices.ContainsFunc(some, func(m *message) bool { return m.fate == left }) {
+			if slices.ContainsFunc(some, func(m *message) bool { return m.fate == fateLeft }) {
 				return through
 			}
 			messages = messages[len(some):]
@@ -96,13 +96,13 @@ func (r *relaying) decide(ctx context.Context, b *relayed, messages []*message, 
 		m := messages[n]
 		switch {
 		case err == nil:
-			m.fate, through = done, true
+			m.fate, through = fateDone, true
 			delete(r.failing, m.ID)
 		case ctx.Err() != nil: // a shutdown is no failure of anybody
 		default:
 			failed = r.fail(b, m, err) || failed
 		}
-		ended = ended || m.fate != left
+		ended = ended || m.fate != fateLeft
 	}
 	if through {
 		r.patience.Reset()

@@ -46,13 +46,13 @@ func (b *relayed) clock() time.Time { return b.now.Add(time.Since(b.read)) }
 
 // undecided are the messages that are to be forwarded.
 func (b *relayed) undecided() []*message {
-	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != left })
+	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != fateLeft })
 }
 
 // gone is the last message before which nothing is left; zero when the first is.
 func (b *relayed) gone() (last queue.Position) {
 	for _, m := range b.messages[:len(b.messages)-b.beyond] {
-		if m.fate == left {
+		if m.fate == fateLeft {
 			break
 		}
 		last = m.Position()

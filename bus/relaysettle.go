@@ -18,7 +18,7 @@ import (
 func (r *relaying) settle(ctx context.Context, b *relayed) error {
 	var settled []*message
 	for _, m := range b.messages {
-		if m.fate != left {
+		if m.fate != fateLeft {
 			settled = append(settled, m)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *relaying) write(ctx context.Context, settled []*message) (ended []*mess
 // back.
 func (r *relaying) recordsNothing(settled []*message) bool {
 	return r.options.Keep == 0 && !slices.ContainsFunc(settled, func(m *message) bool {
-		return m.fate != done ||
+		return m.fate != fateDone ||
 			m.run != nil
 	})
 }
@@ -111,10 +111,10 @@ func (r *relaying) queueRecords(pipeline *pgx.Batch, ended []*message) {
 		case r.copies(m):
 			kept = append(kept, outbox.Kept{Endpoint: r.name, ID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
 				Sent: m.Sent})
-		case m.fate == dropped:
+		case m.fate == fateDropped:
 			discarded = append(discarded, deadletter.Discarded{Endpoint: r.name, MessageID: m.ID, Kind: m.Kind,
 				Reason: m.reason})
-		case m.fate == dead && m.run == nil:
+		case m.fate == fateDead && m.run == nil:
 			letters = append(letters, deadletter.Letter{
 				Endpoint: r.name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
 				Attempts: m.Attempt, Reason: m.reason, Error: errorText(m.err), Sent: m.Sent,

@@ -46,7 +46,7 @@ type probing struct {
 func (r *relaying) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
 		f := r.failing[m.ID]
-		if m.fate != left || m.err == nil || f == nil || f.attempts < r.options.Stuck {
+		if m.fate != fateLeft || m.err == nil || f == nil || f.attempts < r.options.Stuck {
 			continue
 		}
 		if !through && f.refused == 0 && f.attempts%r.options.Stuck != 0 {
@@ -84,7 +84,7 @@ func (r *relaying) tellStuck(life, ctx context.Context, b *relayed, m *message, 
 			if r.confirm(ctx, b, m) {
 				return
 			}
-		case other.fate == left && !suspected:
+		case other.fate == fateLeft && !suspected:
 			doubt = true
 			if len(r.probing.failed) < mostRemember {
 				r.probing.failed = append(r.probing.failed, other.Position())
@@ -130,7 +130,7 @@ func (r *relaying) confirm(ctx context.Context, b *relayed, m *message) (over bo
 
 // suspect tries a message that has failed and is not suspected yet.
 func (r *relaying) suspect(ctx context.Context, b *relayed, m *message) {
-	if m.fate == left && !r.suspects(m) {
+	if m.fate == fateLeft && !r.suspects(m) {
 		r.refuses(ctx, b, m)
 	}
 }
@@ -142,18 +142,18 @@ func (r *relaying) suspectAt(ctx context.Context, b *relayed, at queue.Position)
 		return
 	}
 	other := found.messages[0]
-	if r.suspect(ctx, b, other); other.fate != left {
+	if r.suspect(ctx, b, other); other.fate != fateLeft {
 		b.messages, b.beyond = append(b.messages, other), b.beyond+1
 	}
 }
 
 // refuses tries m, and notes when it fails.
 func (r *relaying) refuses(ctx context.Context, b *relayed, m *message) bool {
-	if m.fate != left {
+	if m.fate != fateLeft {
 		return false
 	}
 	_, _ = r.try(ctx, b, []*message{m})
-	if m.fate != left || ctx.Err() != nil {
+	if m.fate != fateLeft || ctx.Err() != nil {
 		return false
 	}
 	if f := r.failing[m.ID]; f != nil {
@@ -190,7 +190,7 @@ func (r *relaying) behind(ctx context.Context, b *relayed, m *message) []*messag
 // leftBehind is what is left of the turn behind a position, or else the next messages of the queue.
 func (r *relaying) leftBehind(ctx context.Context, b *relayed, from queue.Position) (found []*message) {
 	for _, m := range b.messages {
-		if m.Position().After(from) && len(found) < stuckProbes && m.fate == left {
+		if m.Position().After(from) && len(found) < stuckProbes && m.fate == fateLeft {
 			found = append(found, m)
 		}
 	}

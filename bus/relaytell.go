@@ -16,7 +16,7 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 		delete(r.failing, m.ID)
 		info := shownInfo(m.delivery.Info)
 		switch m.fate {
-		case dead:
+		case fateDead:
 			event, text := Event(DeadLettered{Endpoint: r.name, Info: info, Err: m.err, Reason: m.reason}),
 				"edda: message dead-lettered"
 			if m.run != nil {
@@ -25,7 +25,7 @@ func (r *relaying) tell(ctx context.Context, b *relayed, ended []*message) {
 			}
 			r.logMessage(ctx, slog.LevelWarn, text, m, "reason", m.reason, "error", m.err)
 			r.bus.emit(event)
-		case dropped:
+		case fateDropped:
 			r.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
 			r.bus.emit(Discarded{Endpoint: r.name, Info: info, Reason: m.reason})
 		default:
@@ -47,7 +47,7 @@ func (r *relaying) tellFailures(ctx context.Context, b *relayed, through bool) {
 		r.options.Logger.Info("edda: relay goes on", "endpoint", r.name)
 	}
 	for _, m := range b.messages {
-		if m.fate != left || m.err == nil {
+		if m.fate != fateLeft || m.err == nil {
 			continue
 		}
 		r.bus.emit(Retried{Endpoint: r.name, Info: shownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})

@@ -45,7 +45,7 @@ func (r *relaying) shrink(messages int) {
 // unsettled remembers what was decided in a turn whose settle failed with err.
 func (r *relaying) unsettled(b *relayed, err error) {
 	for _, m := range b.messages {
-		if m.fate != left {
+		if m.fate != fateLeft {
 			bounded(r.decided)
 			r.decided[m.Position()] = verdict{fate: m.fate, err: m.err, reason: m.reason, attempt: m.Attempt,
 				firstFailed: m.FirstFailed}
@@ -64,7 +64,7 @@ func (r *relaying) recall(b *relayed) {
 		return
 	}
 	for _, m := range b.messages {
-		if v, known := r.decided[m.Position()]; known && m.fate == left {
+		if v, known := r.decided[m.Position()]; known && m.fate == fateLeft {
 			m.fate, m.err, m.reason, m.Attempt, m.FirstFailed = v.fate, v.err, v.reason, v.attempt, v.firstFailed
 		}
 	}
@@ -83,7 +83,7 @@ func (r *relaying) forgetDecided(settled []*message) {
 // copies tells whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it
 // would hold up all that is behind it, and the other side has the message.
 func (r *relaying) copies(m *message) bool {
-	return m.fate == done && r.options.Keep > 0 && r.alone < uncopiedAfter
+	return m.fate == fateDone && r.options.Keep > 0 && r.alone < uncopiedAfter
 }
 
 // tellUncopied says that a message went without a copy.
@@ -92,7 +92,7 @@ func (r *relaying) tellUncopied(ctx context.Context, settled []*message) {
 		return
 	}
 	for _, m := range settled {
-		if m.fate == done {
+		if m.fate == fateDone {
 			r.logMessage(ctx, slog.LevelWarn, "edda: no copy of a relayed message is kept", m)
 		}
 	}

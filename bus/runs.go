@@ -113,7 +113,7 @@ func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message, lost func(
 	var fired []*message
 	var a attempts
 	for _, m := range messages {
-		if m.fired && m.fate != moved {
+		if m.fired && m.fate != fateMoved {
 			fired = append(fired, m)
 			a.add(m.delivery.Info.Fire)
 		}
@@ -234,18 +234,18 @@ func (e *effects) queueRunEnds(pipeline *pgx.Batch) {
 // instance leaves the run open for as long as that lives.
 func (m *message) reportRun(ends *runEnds) {
 	switch m.fate {
-	case done:
+	case fateDone:
 		if f := m.instance.firing(); f != nil && f.Run == m.run.Run && f.Attempt == m.run.Attempt {
 			return
 		}
 		ends.addHeld(m.run, runSucceeded, "")
-	case dead:
+	case fateDead:
 		outcome := runFailed
 		if m.hopeless() {
 			outcome = runDead
 		}
 		ends.addHeld(m.run, outcome, errorText(m.err))
-	case dropped:
+	case fateDropped:
 		outcome := runDiscarded
 		if m.cancelled {
 			outcome = runCancelled

@@ -100,7 +100,7 @@ func (b *batch) sortOutConflicts(save *persistence.Save) {
 		}
 	}
 	for _, m := range b.messages {
-		if m.fate == left || m.instance == nil || m.instance.write < 0 || m.instance.won {
+		if m.fate == fateLeft || m.instance == nil || m.instance.write < 0 || m.instance.won {
 			continue
 		}
 		m.conflicted = true

@@ -65,7 +65,7 @@ func (m *message) written(fresh bool) (bytes int) {
 
 // ready tells whether m is to be handled now, and decides the fate of those that need no handler.
 func (b *batch) ready(m *message) bool {
-	if m.consumer == nil || m.fate != left && !m.retryNow() {
+	if m.consumer == nil || m.fate != fateLeft && !m.retryNow() {
 		return false
 	}
 	i := m.instance
@@ -236,7 +236,7 @@ func (b *batch) missing(ctx context.Context, m *message) {
 
 // retryNow reports whether a message is to be tried again in this batch.
 func (m *message) retryNow() bool {
-	return m.fate == again && m.delay == 0 && m.consumer != nil && !m.unread
+	return m.fate == fateAgain && m.delay == 0 && m.consumer != nil && !m.unread
 }
 
 // recovered turns a panic of user code into an error with its stack.

@@ -149,7 +149,7 @@ func noteChanges(watches *watch.Set, messages []*message) {
 	}
 	var last *instance
 	for _, m := range messages {
-		if m.fate == done && m.instance != nil && m.instance != last {
+		if m.fate == fateDone && m.instance != nil && m.instance != last {
 			last = m.instance
 			watches.Changed(last.name())
 		}
