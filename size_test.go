@@ -39,7 +39,7 @@ var (
 	tooManyMethods = map[string]int{
 		"bus Bus":             106,
 		"bus Endpoint":        37,
-		"bus batch":           70,
+		"bus batch":           62,
 		"bus relaying":        50,
 		"cmd/edda tool":       98,
 		"scheduler Scheduler": 48,
@@ -48,7 +48,7 @@ var (
 	tooManyFields = map[string]int{
 		"bus Bus":                27,
 		"bus SagaCounters":       31,
-		"bus batch":              59,
+		"bus batch":              57,
 		"bus claimed":            58,
 		"bus message":            34,
 		"bus relaying":           27,

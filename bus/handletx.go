@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,14 +25,14 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
 // transaction is gone.
 func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error) {
-	if b.savepoint >= mostTxBatch {
+	if b.shared.savepoint >= mostTxBatch {
 		b.late = true
 		return nil, nil
 	}
-	if err := b.openToUser(ctx); err != nil {
+	if err := b.shared.openToUser(ctx, len(b.messages) > 1, b.waited.def != nil); err != nil {
 		return nil, err
 	}
-	tx := &stepTx{batch: b}
+	tx := &stepTx{shared: &b.shared}
 	c := &Context{ctx: ctx, rt: *b.turn(m)}
 	err := b.callTx(ctx, m, c, tx)
 	tx.leave()
@@ -87,27 +86,6 @@ func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) 
 	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call)))
 }
 
-// openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while
-// other messages share the transaction.
-func (b *batch) openToUser(ctx context.Context) error {
-	if b.userReady {
-		return nil
-	}
-	b.userReady = true
-	pipeline := &pgx.Batch{}
-	b.queueLending(pipeline)
-	p := b.ep.planner
-	pipeline.Queue(b.ep.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
-	if len(b.messages) > 1 {
-		b.hurried = true
-		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
-	}
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("prepare the transaction for a handler: %w", err)
-	}
-	return nil
-}
-
 // judgeTrouble: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
 // as long as that does not go on for ever.
 func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
@@ -142,7 +120,7 @@ func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
 
 // stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.
 type stepTx struct {
-	batch   *batch
+	shared  *sharedTx
 	open    bool // the savepoint of this step exists
 	closed  bool
 	unready error  // the savepoint could not be opened
@@ -169,20 +147,20 @@ func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 	case slices.ContainsFunc(statements, endsStatements):
 		return errNotYourStatements
 	}
-	b := t.batch
+	s := t.shared
 	if !t.open {
 		pipeline := &pgx.Batch{}
-		b.takeBack(pipeline)
+		s.takeBack(pipeline)
 		pipeline.Queue("savepoint edda_step")
-		if err := t.note(b.conn.SendBatch(ctx, pipeline).Close()); err != nil {
+		if err := t.note(s.conn.SendBatch(ctx, pipeline).Close()); err != nil {
 			t.unready = err
 			return err
 		}
-		b.savepoint++
-		b.stepOpen, t.open = true, true
+		s.savepoint++
+		s.stepOpen, t.open = true, true
 	}
 	for _, sql := range statements {
-		b.altered = max(b.altered, altersSettings(sql))
+		s.altered = max(s.altered, altersSettings(sql))
 	}
 	return nil
 }
@@ -199,7 +177,7 @@ func (t *stepTx) leave() {
 func (t *stepTx) note(err error) error {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.failed = err
-		if t.batch.conn.IsClosed() {
+		if t.shared.conn.IsClosed() {
 			t.lost = err
 		}
 	}
@@ -213,7 +191,7 @@ func (t *stepTx) undo(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := t.batch.conn.Exec(ctx, "rollback to savepoint edda_step"); err != nil {
+	if _, err := t.shared.conn.Exec(ctx, "rollback to savepoint edda_step"); err != nil {
 		return fmt.Errorf("undo a handler's writes: %w", err)
 	}
 	return nil
@@ -223,7 +201,7 @@ func (t *stepTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.enter(ctx); err != nil {
 		return nil, err
 	}
-	return t.batch.nested(ctx, t)
+	return t.shared.nested(ctx, t)
 }
 
 func (t *stepTx) Commit(context.Context) error   { return errNotYours }
@@ -238,7 +216,7 @@ func (t *stepTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 	if err := t.enter(ctx, sql); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	tag, err := t.batch.conn.Exec(ctx, sql, args...)
+	tag, err := t.shared.conn.Exec(ctx, sql, args...)
 	return tag, t.note(err)
 }
 
@@ -246,7 +224,7 @@ func (t *stepTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	if err := t.enter(ctx, sql); err != nil {
 		return failedRows{err: err}, err
 	}
-	rows, err := t.batch.conn.Query(ctx, sql, args...)
+	rows, err := t.shared.conn.Query(ctx, sql, args...)
 	t.end = func() { notedRows{Rows: rows, tx: t}.Close() }
 	return notedRows{Rows: rows, tx: t}, t.note(err)
 }
@@ -260,7 +238,7 @@ func (t *stepTx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResul
 	if err := t.enter(ctx, queued(batch)...); err != nil {
 		return pgx.FailedBatchResults(batch, err)
 	}
-	results := t.batch.conn.SendBatch(ctx, batch)
+	results := t.shared.conn.SendBatch(ctx, batch)
 	t.end = func() { _ = t.note(results.Close()) } // kept for the verdict on the step
 	return notedBatch{BatchResults: results, tx: t}
 }
@@ -270,7 +248,7 @@ func (t *stepTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []s
 	if err := t.enter(ctx); err != nil {
 		return 0, err
 	}
-	n, err := t.batch.conn.CopyFrom(ctx, table, columns, source)
+	n, err := t.shared.conn.CopyFrom(ctx, table, columns, source)
 	return n, t.note(err)
 }
 
@@ -278,6 +256,6 @@ func (t *stepTx) Prepare(ctx context.Context, name, sql string) (*pgconn.Stateme
 	if err := t.enter(ctx, sql); err != nil {
 		return nil, err
 	}
-	d, err := t.batch.conn.Prepare(ctx, name, sql)
+	d, err := t.shared.conn.Prepare(ctx, name, sql)
 	return d, t.note(err)
 }

@@ -102,10 +102,10 @@ type nestedTx struct {
 }
 
 // nested opens the handler's own savepoint inside the step's.
-func (b *batch) nested(ctx context.Context, t *stepTx) (pgx.Tx, error) {
-	b.savepoint++
-	name := fmt.Sprintf("edda_user_%d", b.savepoint)
-	if _, err := b.conn.Exec(ctx, "savepoint "+name); err != nil {
+func (s *sharedTx) nested(ctx context.Context, t *stepTx) (pgx.Tx, error) {
+	s.savepoint++
+	name := fmt.Sprintf("edda_user_%d", s.savepoint)
+	if _, err := s.conn.Exec(ctx, "savepoint "+name); err != nil {
 		return nil, t.note(err)
 	}
 	return &nestedTx{stepTx: t, name: name}, nil
@@ -125,6 +125,6 @@ func (n *nestedTx) end(ctx context.Context, how string) error {
 		return pgx.ErrTxClosed
 	}
 	n.closed = true
-	_, err := n.batch.conn.Exec(ctx, how+n.name)
+	_, err := n.shared.conn.Exec(ctx, how+n.name)
 	return n.note(err)
 }

@@ -35,63 +35,96 @@ func lendingOf(conn *pgx.Conn) *lending {
 	return l
 }
 
+// sharedTx is a transaction that a batch shares with its handlers.
+type sharedTx struct {
+	ep   *Endpoint
+	conn *pgx.Conn
+
+	userReady bool       // it is as a user's handler expects it
+	hurried   bool       // its lock_timeout is that of handlers that share it
+	savepoint int        // how many it has had; 0 while no handler has run a statement in it
+	stepOpen  bool       // that of the last step is there
+	altered   alteration // of settings, by a handler, that is not taken back yet
+}
+
+// openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while
+// other messages share the transaction.
+func (s *sharedTx) openToUser(ctx context.Context, several, waited bool) error {
+	if s.userReady {
+		return nil
+	}
+	s.userReady = true
+	pipeline := &pgx.Batch{}
+	s.queueLending(pipeline, waited)
+	p := s.ep.planner
+	pipeline.Queue(s.ep.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
+	if several {
+		s.hurried = true
+		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
+	}
+	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("prepare the transaction for a handler: %w", err)
+	}
+	return nil
+}
+
 // queueLending reads the settings of a connection before it is lent for the first time, and marks it. Behind a pooler
 // each transaction may have another session of the server, so they are read for each.
-func (b *batch) queueLending(pipeline *pgx.Batch) {
+func (s *sharedTx) queueLending(pipeline *pgx.Batch, waited bool) {
 	// one that waited for an instance has set its lock_timeout
-	if b.waited.def != nil || lendingOf(b.conn) != nil && b.ep.bus.wakeup != PollOnly {
+	if waited || lendingOf(s.conn) != nil && s.ep.bus.wakeup != PollOnly {
 		return
 	}
 	l := &lending{}
-	b.conn.PgConn().CustomData()[lendingKey] = l
+	s.conn.PgConn().CustomData()[lendingKey] = l
 	read := func(row pgx.Row) error { return row.Scan(&l.names, &l.values) }
-	pipeline.Queue(b.ep.bus.sql.Get("lent_settings"), lentSettings).QueryRow(read)
+	pipeline.Queue(s.ep.bus.sql.Get("lent_settings"), lentSettings).QueryRow(read)
 }
 
 // takeBack ends what the step before left: its savepoint, and with it that it made the transaction read-only, and the
 // settings that it may have changed.
-func (b *batch) takeBack(pipeline *pgx.Batch) {
-	if b.stepOpen {
-		b.stepOpen = false
+func (s *sharedTx) takeBack(pipeline *pgx.Batch) {
+	if s.stepOpen {
+		s.stepOpen = false
 		pipeline.Queue("release savepoint edda_step")
 	}
-	b.takeSettingsBack(pipeline)
+	s.takeSettingsBack(pipeline)
 }
 
 // takeBackNow is takeBack in a trip of its own, where there are settings to take back: statements of ours that the
 // connection does not know yet are prepared before any of them runs, and the role that a handler has set may not do
 // that.
-func (b *batch) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
-	if b.altered == altersNothing {
+func (s *sharedTx) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
+	if s.altered == altersNothing {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
 	if queue(pipeline); pipeline.Len() == 0 {
 		return nil
 	}
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("take a handler's settings back: %w", err)
 	}
 	return nil
 }
 
 // takeBackSettings is takeBackNow without the savepoint: the step goes on.
-func (b *batch) takeBackSettings(ctx context.Context) error {
-	return b.takeBackNow(ctx, b.takeSettingsBack)
+func (s *sharedTx) takeBackSettings(ctx context.Context) error {
+	return s.takeBackNow(ctx, s.takeSettingsBack)
 }
 
-func (b *batch) takeSettingsBack(pipeline *pgx.Batch) {
-	l := lendingOf(b.conn)
-	if b.altered == altersNothing || l == nil || l.names == nil {
+func (s *sharedTx) takeSettingsBack(pipeline *pgx.Batch) {
+	l := lendingOf(s.conn)
+	if s.altered == altersNothing || l == nil || l.names == nil {
 		return
 	}
 	ours := ""
-	if b.hurried {
+	if s.hurried {
 		ours = batchLockTimeout
 	}
-	pipeline.Queue(b.ep.bus.sql.Get("take_back"), l.names, l.values, b.altered == altersTransaction, ours)
-	b.altered = altersNothing
-	if b.hurried {
+	pipeline.Queue(s.ep.bus.sql.Get("take_back"), l.names, l.values, s.altered == altersTransaction, ours)
+	s.altered = altersNothing
+	if s.hurried {
 		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
 	}
 }
@@ -121,4 +154,13 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 		b.ep.bus.log.Debug("edda: rollback", "endpoint", b.ep.name, "error", closeErr)
 	}
 	return fmt.Errorf("%w (%w)", err, errLent)
+}
+
+// ownPlanner takes the settings back from the handlers.
+func (s *sharedTx) ownPlanner(pipeline *pgx.Batch) {
+	if s.userReady {
+		s.userReady = false
+		s.takeBack(pipeline)
+		pipeline.Queue(queue.Open())
+	}
 }

@@ -25,20 +25,16 @@ type batch struct {
 	foundLast queue.Position // the last row that the take has locked
 
 	byID       bool            // a message names its instance by id
-	userReady  bool            // the transaction is as a user's handler expects it
-	hurried    bool            // its lock_timeout is that of handlers who share it
-	savepoint  int             // savepoints of this transaction; 0 while no handler has run a statement in it
-	stepOpen   bool            // that of the last step is there
-	altered    alteration      // of settings, by a handler, that is not taken back yet
 	stepCtx    context.Context // of the steps that run now, see stepContext
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
-	turned     holderWait       // for a worker of this process
-	waited     holderWait       // for another process
-	trouble    bool             // a smaller batch may go better
-	convicts   bool             // trouble has condemned one of its messages
-	seat       *limit.Seat      // under the endpoint's limit; nil when it has none
-	slow       bool             // one message at a time: none is tried twice in this batch
+	turned     holderWait  // for a worker of this process
+	waited     holderWait  // for another process
+	trouble    bool        // a smaller batch may go better
+	convicts   bool        // trouble has condemned one of its messages
+	seat       *limit.Seat // under the endpoint's limit; nil when it has none
+	slow       bool        // one message at a time: none is tried twice in this batch
+	shared     sharedTx
 	touched    bool             // somebody had one of its messages in hand before
 	entered    saga.ID          // its row in the crash ledger, see careful.go
 	suspects   []queue.Position // that were taken out of it
@@ -135,7 +131,7 @@ func (b *batch) commit(ctx context.Context) error {
 	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	if err := b.takeBackNow(ctx, b.takeBack); err != nil {
+	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
 		return err
 	}
 	if err := b.saveInstances(ctx); err != nil {
@@ -201,7 +197,7 @@ func (b *batch) blameOne(m *message, class pg.Class, err error) {
 	case m.judged:
 		b.ep.memory.acquit(m.ID)
 	case m.charged:
-	case guilty(class, err), b.savepoint > 0 && tampered(class):
+	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
 		b.ep.memory.condemn(m.ID, err)
 	case doubtful(class, err):
 		b.chargeTrouble(m, err)

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -27,7 +26,7 @@ func (b *batch) saveInstances(ctx context.Context) error {
 	}
 	claim := b.ep.bus.ids.NewClaim(ids)
 	pipeline := &pgx.Batch{}
-	b.ownPlanner(pipeline)
+	b.shared.ownPlanner(pipeline)
 	b.queueRunLocks(pipeline)
 	save.QueueStarts(pipeline)
 	claim.Queue(pipeline)
@@ -40,15 +39,6 @@ func (b *batch) saveInstances(ctx context.Context) error {
 	}
 	b.sortOutConflicts(save)
 	return b.sortOutIDs(ids, senders, claim)
-}
-
-// ownPlanner takes the settings back from the handlers.
-func (b *batch) ownPlanner(pipeline *pgx.Batch) {
-	if b.userReady {
-		b.userReady = false
-		b.takeBack(pipeline)
-		pipeline.Queue(queue.Open())
-	}
 }
 
 // collectWrites lists what is to be saved. An instance that did not change is checked all the same: its

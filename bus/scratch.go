@@ -46,7 +46,8 @@ func (w *worker) newBatch(conn *pgx.Conn) *batch {
 	b := &w.last
 	*b = batch{scratch: s}
 	b.ep, b.conn, b.arena, b.messages, b.in = w.Endpoint, conn, arena, messages[:0], &b.decoder
-	b.reclaim = b.takeBackSettings
+	b.shared = sharedTx{ep: w.Endpoint, conn: conn}
+	b.reclaim = b.shared.takeBackSettings
 	return b
 }
 

@@ -15,8 +15,8 @@ func (b *batch) write(ctx context.Context) error {
 		return err
 	}
 	pipeline := &pgx.Batch{}
-	b.ownPlanner(pipeline)
-	if b.hurried {
+	b.shared.ownPlanner(pipeline)
+	if b.shared.hurried {
 		pipeline.Queue(ownLockTimeout)
 	}
 	if b.save != nil {
