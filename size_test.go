@@ -47,7 +47,6 @@ var (
 	}
 	tooManyFields = map[string]int{
 		"bus Bus":                27,
-		"bus SagaCounters":       31,
 		"bus batch":              57,
 		"bus claimed":            58,
 		"bus message":            34,

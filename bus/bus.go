@@ -9,10 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 
 	"github.com/edda-go/edda/internal/watch"
@@ -37,8 +40,9 @@ type Bus struct {
 	pool     *pg.Pool
 	schema   pg.Schema
 	sql      pg.Statements
-	counters pg.Statements
-	knobs    pg.Statements
+	counters *counters.Store
+	pins     *pin.Look
+	settings *settings.Store
 	runs     pg.Statements
 	codec    saga.Codec
 	log      *slog.Logger
@@ -106,16 +110,6 @@ func Route[M saga.Message](endpoint string) Routing {
 	return Routing{kind: zero.Kind(), endpoint: endpoint}
 }
 
-// DeadLetters are the messages that were given up, to list, show, retry and discard. Retry wants a
-// deadletter.Resender: that is the Bus.
-//
-//	err := b.DeadLetters().Retry(ctx, pool, b, number)
-func (b *Bus) DeadLetters() *deadletter.Store { return b.letters }
-
-// Outbox has what is kept of the border: the copies of relayed messages, and for how long they and the ids of the inbox
-// stay.
-func (b *Bus) Outbox() *outbox.Store { return b.ids }
-
 // New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
 // the pool speaks the simple protocol or describes nothing.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
@@ -154,14 +148,17 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	text := strings.Join([]string{statements, crashStatements, relaySQL, queueStatements}, "\n")
+	text := strings.Join([]string{statements, crashStatements, relaySQL}, "\n")
 	if b.sql, err = pg.Load(text, b.schema); err != nil {
 		return err
 	}
-	if b.counters, err = pg.Load(counterStatements, b.schema); err != nil {
+	if b.pins, err = pin.New(b.schema); err != nil {
 		return err
 	}
-	if b.knobs, err = pg.Load(knobStatements, b.schema); err != nil {
+	if b.counters, err = counters.New(b.schema); err != nil {
+		return err
+	}
+	if b.settings, err = settings.New(b.schema); err != nil {
 		return err
 	}
 	if b.runs, err = pg.Load(runStatements, b.schema); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,7 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 			sent := w.send(job{N: 7})
 			<-g.came
 			tx := w.begin()
-			// as Bus.Cancel does
+			// as Operator.Cancel does
 			w.execTx(tx, "UPDATE "+w.queue("workers")+" SET cancelled = 'late' WHERE id = $1", [16]byte(sent.ID))
 			g.open()
 			w.untilWaiting(c.statement)
@@ -90,7 +91,7 @@ func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
 func (w *world) cancelBeside(endpoint string, id saga.ID) <-chan string {
 	did := make(chan string, 1)
 	go func() {
-		what, err := w.bus.Cancel(context.Background(), endpoint, id, "by a test")
+		what, err := w.operator().Cancel(context.Background(), endpoint, id, "by a test")
 		did <- fmt.Sprint(int(what), " ", err)
 	}()
 	return did
@@ -105,15 +106,15 @@ func TestCancelInAPartition(t *testing.T) {
 	w.exec(`INSERT INTO edda.settings (name, value) VALUES ('partitions/parts', '2')`)
 	for _, queue := range []string{"parts", "parts.p0", "parts.p1"} {
 		sent := w.send(job{N: 1}, saga.To(queue))
-		if did, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil ||
-			did != bus.CancelledWaiting {
+		if did, err := w.operator().Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil ||
+			did != operate.CancelledWaiting {
 			t.Errorf("in %s: %v, %v", queue, did, err)
 		}
 		w.want(1, "SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND endpoint = $2", [16]byte(sent.ID),
 			queue)
 	}
 	sent := w.send(job{N: 1}, saga.To("parts.px"))
-	if _, err := w.bus.Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := w.operator().Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err, operate.ErrNotFound) {
 		t.Errorf("a message of another endpoint: %v, want ErrNotFound", err)
 	}
 }

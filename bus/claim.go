@@ -198,7 +198,7 @@ func readClaim(r pg.Row, b *decoder, reader *queue.Reader) *claimed {
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {
-		m.callOff(cancelReason(r.Text(2)))
+		m.callOff(queue.CancelReason(r.Text(2)))
 	}
 	died := r.Int(7)
 	m.death = death{

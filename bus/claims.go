@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -274,16 +275,16 @@ func (c *claims) cancel(m *claimed, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.cancel != nil {
-		m.cancel(cancelledError(cancelReason(reason)))
+		m.cancel(cancelledError(queue.CancelReason(reason)))
 		return
 	}
 	if n := c.lanes[m.key]; n != nil && slices.Contains(n.waiting, m) {
-		m.callOff(cancelReason(reason))
+		m.callOff(queue.CancelReason(reason))
 		return
 	}
 	if n := slices.Index(c.waiting, m); n >= 0 {
 		c.waiting = slices.Delete(c.waiting, n, n+1)
-		m.callOff(cancelReason(reason))
+		m.callOff(queue.CancelReason(reason))
 		c.ended = append(c.ended, m)
 		c.over.Send()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5"
@@ -34,12 +35,12 @@ type cleaner struct {
 
 	// What follows belongs to the endpoint that has the token.
 	due    time.Time // of the next clean-up
-	pin    Pin       // that the last look found, if it did harm
+	pin    pin.Pin   // that the last look found, if it did harm
 	pinned time.Time // when that was found first
 }
 
 func newCleaner() *cleaner {
-	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1), look: PinFor}
+	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1), look: pin.Long}
 }
 
 // Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
@@ -119,7 +120,7 @@ func (b *Bus) chores(ctx context.Context) []chore {
 		{"sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
 		{"ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) }},
 		{"discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) }},
-		{"saga_counter", func() (int64, error) { return b.pruneCounters(ctx) }},
+		{"saga_counter", func() (int64, error) { return b.counters.Prune(ctx, b.pool, countersKept, cleanRows) }},
 		{"dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) }},
 		{"session", execute(b.sql.Get("prune_sessions"), kept, cleanRows)},
 		{"in_flight", execute(b.sql.Get("prune_batches"), kept, cleanRows)},

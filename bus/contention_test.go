@@ -119,8 +119,14 @@ func TestLockWaitIsSetForASaga(t *testing.T) {
 	w.commit(holder)
 	w.untilEmpty("tallies")
 	stop()
-	if c := w.counters("tallies", "patient"); c.Waits != 1 || c.WaitTimeouts != 0 || c.Wait < 300*time.Millisecond {
-		t.Errorf("%d waits of %v together, %d of them in vain; want one that lasts", c.Waits, c.Wait, c.WaitTimeouts)
+	if c := w.counters("tallies", "patient"); c.Waiting.Waits != 1 || c.Waiting.Timeouts != 0 ||
+		c.Waiting.Wait < 300*time.Millisecond {
+		t.Errorf(
+			"%d waits of %v together, %d of them in vain; want one that lasts",
+			c.Waiting.Waits,
+			c.Waiting.Wait,
+			c.Waiting.Timeouts,
+		)
 	}
 	w.want(3, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
 }

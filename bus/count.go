@@ -5,92 +5,47 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
-
-// count is one number of SagaCounters, in the order of the table's columns.
-type count int
-
-const (
-	countTaken count = iota
-	countSteps
-	countRetries
-	countDiscarded
-	countDead
-	countDeadConflicts
-	countConflicts
-	countBusy
-	countQueued
-	countBatches
-	countInstances
-	countWrites
-	countStarts
-	countLost
-	countLostStarts
-	countStateBytes
-	countWaits
-	countWaitTimeouts
-	countTurns
-	timeHandler // from here on nanoseconds, stored as microseconds
-	timeCritical
-	timeBatch
-	timeWait
-	timeTurn
-	countsOfSaga
-)
-
-// sums are the numbers of one saga.
-type sums [countsOfSaga]int64
-
-// stored is a number as the table has it.
-func (s *sums) stored(n count) int64 {
-	if n >= timeHandler {
-		return s[n] / int64(time.Microsecond)
-	}
-	return s[n]
-}
 
 // counts adds up what the batches of an endpoint did since that was last written to the database. A batch adds all it
 // has at once, from what it has in hand anyway. Safe for concurrent use.
 type counts struct {
 	mu    sync.Mutex
-	sagas map[*saga.Definition]*sums // nil is for handlers that are no saga
+	sagas map[*saga.Definition]*counters.Sums // nil is for handlers that are no saga
 	since time.Time
 }
 
-func newCounts() *counts { return &counts{sagas: map[*saga.Definition]*sums{}, since: time.Now()} }
+func newCounts() *counts {
+	return &counts{sagas: map[*saga.Definition]*counters.Sums{}, since: time.Now()}
+}
 
 // of finds the numbers of a saga. The caller holds mu.
-func (c *counts) of(d *saga.Definition) *sums {
+func (c *counts) of(d *saga.Definition) *counters.Sums {
 	s := c.sagas[d]
 	if s == nil {
-		s = &sums{}
+		s = &counters.Sums{}
 		c.sagas[d] = s
 	}
 	return s
 }
 
-// sagaSums are the numbers of one saga, on their way to the database.
-type sagaSums struct {
-	saga, store string
-	sums
-}
-
 // collect returns what was counted since the last time, and how long ago that was, and begins anew.
-func (c *counts) collect() (counted []sagaSums, since time.Duration) {
+func (c *counts) collect() (counted []counters.Saga, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for d, s := range c.sagas {
-		if *s == (sums{}) {
+		if *s == (counters.Sums{}) {
 			continue
 		}
-		one := sagaSums{sums: *s}
+		one := counters.Saga{Sums: *s}
 		if d != nil {
-			one.saga, one.store = d.Name(), storeName(d.Store())
+			one.Saga, one.Store = d.Name(), storeName(d.Store())
 		}
 		counted = append(counted, one)
-		*s = sums{}
+		*s = counters.Sums{}
 	}
 	since, c.since = time.Since(c.since), time.Now()
 	return counted, since
@@ -121,15 +76,15 @@ func (b *batch) count(err error) {
 	defer c.mu.Unlock()
 	if w := &b.turned; w.def != nil {
 		s := c.of(w.def)
-		s[countTurns]++
-		s[timeTurn] += int64(w.took)
+		s[counters.Turns]++
+		s[counters.Turn] += int64(w.took)
 	}
 	if w := &b.waited; w.def != nil {
 		s := c.of(w.def)
-		s[countWaits]++
-		s[timeWait] += int64(w.took)
+		s[counters.Waits]++
+		s[counters.Wait] += int64(w.took)
 		if w.failed {
-			s[countWaitTimeouts]++
+			s[counters.WaitTimeouts]++
 		}
 	}
 	if err == nil {
@@ -147,51 +102,51 @@ func (b *batch) countMessages(c *counts) {
 		if d := m.sagaOf(); d != last {
 			s, last = c.of(d), d
 		}
-		s[countTaken]++
-		s[timeBatch] += share
+		s[counters.Taken]++
+		s[counters.Batch] += share
 		switch m.fate {
 		case fateDone:
-			s[countSteps]++
-			s[timeHandler] += int64(m.took)
-			s[timeCritical] += int64(now.Sub(m.since()))
+			s[counters.Steps]++
+			s[counters.Handler] += int64(m.took)
+			s[counters.Critical] += int64(now.Sub(m.since()))
 		case fateAgain:
 			if !m.conflicted {
-				s[countRetries]++
+				s[counters.Retries]++
 			}
 		case fateDead:
-			s[countDead]++
+			s[counters.Dead]++
 			if m.conflicted {
-				s[countDeadConflicts]++
+				s[counters.DeadConflicts]++
 			}
 		case fateDropped:
-			s[countDiscarded]++
+			s[counters.Discarded]++
 		case fateLeft:
 			b.countLeft(s, m)
 		}
 		if m.conflicted {
-			s[countConflicts]++
+			s[counters.Conflicts]++
 		}
 	}
 	for _, a := range b.retried {
 		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
-			c.of(a.of.sagaOf())[countRetries]++
+			c.of(a.of.sagaOf())[counters.Retries]++
 		}
 	}
 }
 
-func (b *batch) countLeft(s *sums, m *message) {
+func (b *batch) countLeft(s *counters.Sums, m *message) {
 	switch {
 	case m.instance == nil:
 	case m.instance.status == busyThere:
-		s[countBusy]++
+		s[counters.Busy]++
 	case m.instance.status == busyHere:
-		s[countQueued]++
+		s[counters.Queued]++
 	}
 }
 
 // countInstances: the caller holds mu.
 func (b *batch) countInstances(c *counts) {
-	var few [4]*sums
+	var few [4]*counters.Sums
 	seen := few[:0]
 	for _, i := range b.instances {
 		if i.write < 0 {
@@ -200,23 +155,23 @@ func (b *batch) countInstances(c *counts) {
 		s := c.of(i.def)
 		if !slices.Contains(seen, s) {
 			seen = append(seen, s)
-			s[countBatches]++
+			s[counters.Batches]++
 		}
-		s[countInstances]++
+		s[counters.Instances]++
 		w := &b.writes[i.write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
 		won := i.won || b.save != nil // a save that goes with the second trip is sure
 		switch {
 		case !won:
-			s[countLost]++
+			s[counters.Lost]++
 			if start {
-				s[countLostStarts]++
+				s[counters.LostStarts]++
 			}
 		case w.Op != persistence.Check:
-			s[countWrites]++
-			s[countStateBytes] += int64(len(w.Instance.State))
+			s[counters.Writes]++
+			s[counters.StateBytes] += int64(len(w.Instance.State))
 			if start {
-				s[countStarts]++
+				s[counters.Starts]++
 			}
 		}
 	}

@@ -8,20 +8,20 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
 // counters are those of one saga of an endpoint.
-func (w *world) counters(endpoint, name string) bus.SagaCounters {
+func (w *world) counters(endpoint, name string) operate.SagaCounters {
 	w.t.Helper()
-	all, err := w.bus.SagaCounters(w.t.Context(), 0)
+	all, err := w.operator().SagaCounters(w.t.Context(), 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	at := slices.IndexFunc(all, func(c bus.SagaCounters) bool { return c.Endpoint == endpoint && c.Saga == name })
+	at := slices.IndexFunc(all, func(c operate.SagaCounters) bool { return c.Endpoint == endpoint && c.Saga == name })
 	if at < 0 {
 		w.t.Fatalf("no counters of saga %q in endpoint %s: %+v", name, endpoint, all)
 	}
@@ -35,71 +35,6 @@ func (w *world) parsed() pg.Schema {
 		w.t.Fatal(err)
 	}
 	return schema
-}
-
-func TestCounterStatements(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	pgtest.Statements(t, w.owner, w.parsed(), "counters.sql")
-	add := append([]string{"e7", "s7", "optimistic", "3", "500", "10000000"}, slices.Repeat([]string{"1"}, 24)...)
-	pgtest.Probes{
-		File: "counters.sql", MaxRows: 1000, PlannedAnew: true,
-		Statements: map[string][]string{"add_counters": add, "prune_counters": {"1209600", "1000"}},
-		Fill: `INSERT INTO :schema.saga_counter
-			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500,
-			now(), now(),
-			       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
-			FROM generate_series(0, 400) h, generate_series(1, 100) s`,
-	}.Check(t, w.owner, w.parsed())
-}
-
-// What every column means is a matter of order in three places. A number that is in the wrong one is found here.
-func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	for range 2 {
-		if _, err := w.owner.Exec(t.Context(), bus.CounterStatement(w.bus, "add_counters"),
-			"e", "s", "optimistic", 3, 500, time.Minute.Microseconds(),
-			1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := w.counters("e", "s")
-	if period := got.Last.Sub(got.Since); period < time.Minute || period > time.Hour {
-		t.Errorf("counted from %v to %v, want a minute or little more", got.Since, got.Last)
-	}
-	got.Since, got.Last = time.Time{}, time.Time{}
-	const us = 2 * time.Microsecond
-	want := bus.SagaCounters{
-		Endpoint: "e", Saga: "s", Store: "optimistic", Concurrency: 3, BatchMax: 500,
-		Taken: 2, Steps: 4, Retries: 6, Discarded: 8, Dead: 10, DeadConflicts: 12, Conflicts: 14, Busy: 16, Queued: 18,
-		Batches: 20, Instances: 22, Writes: 24, Starts: 26, Lost: 28, LostStarts: 30, StateBytes: 32, Waits: 34,
-		WaitTimeouts: 36,
-		Turns:        38, Handler: 20 * us, Critical: 21 * us, Batch: 22 * us, Wait: 23 * us, Turn: 24 * us,
-	}
-	if got != want {
-		t.Errorf("read\n%+v\nwant\n%+v", got, want)
-	}
-}
-
-// The table must have for each number the name that the program has for it.
-func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	sql := bus.CounterStatement(w.bus, "add_counters")
-	_, list, _ := strings.Cut(sql, "first, last,")
-	list, _, _ = strings.Cut(list, ")")
-	_, read, _ := strings.Cut(bus.CounterStatement(w.bus, "read_counters"), "ARRAY[")
-	read, _, _ = strings.Cut(read, "]")
-	read = strings.NewReplacer("sum(", "", ")", "").Replace(read)
-	fields := func(s string) []string {
-		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
-	}
-	if !slices.Equal(fields(list), fields(read)) {
-		t.Errorf("written as %v\nand read as %v", fields(list), fields(read))
-	}
-	for _, name := range fields(list) {
-		if !strings.Contains(sql, name+" = c."+name+" + excluded."+name) {
-			t.Errorf("%s is not added to itself", name)
-		}
-	}
 }
 
 // The counters tell three times apart: what handlers take, what their batches take, and what messages take from their
@@ -123,12 +58,19 @@ func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w.untilEmpty("tallies")
 	stop()
 	c := w.counters("tallies", "tally")
-	if c.Steps != 2 || c.Handler < 2*slow || c.Batch < c.Handler+write*9/10 || c.Batch > time.Minute {
-		t.Errorf("%d handlers took %v, and their batches %v; want %v or more, and a write of %v besides", c.Steps,
-			c.Handler, c.Batch, 2*slow, write)
+	if c.Messages.Steps != 2 || c.Times.Handler < 2*slow || c.Times.Batch < c.Times.Handler+write*9/10 ||
+		c.Times.Batch > time.Minute {
+		t.Errorf(
+			"%d handlers took %v, and their batches %v; want %v or more, and a write of %v besides",
+			c.Messages.Steps,
+			c.Times.Handler,
+			c.Times.Batch,
+			2*slow,
+			write,
+		)
 	}
-	if c.Critical < 2*time.Hour || c.Critical > 2*time.Hour+time.Minute {
-		t.Errorf("the critical time of both is %v, want an hour each", c.Critical)
+	if c.Times.Critical < 2*time.Hour || c.Times.Critical > 2*time.Hour+time.Minute {
+		t.Errorf("the critical time of both is %v, want an hour each", c.Times.Critical)
 	}
 }
 
@@ -168,19 +110,20 @@ func TestCountersTellWhatASagaDid(t *testing.T) {
 		w.untilEmpty("tallies")
 		stop()
 		got := w.counters("tallies", "tally")
-		if got.Handler <= 0 || got.Critical <= 0 || got.Batch <= 0 || got.StateBytes <= 0 ||
-			got.Critical < got.Handler {
+		if got.Times.Handler <= 0 || got.Times.Critical <= 0 || got.Times.Batch <= 0 || got.Saves.StateBytes <= 0 ||
+			got.Times.Critical < got.Times.Handler {
 			t.Errorf("times and sizes: %+v", got)
 		}
-		got.Handler, got.Critical, got.Batch, got.StateBytes, got.Since, got.Last = 0, 0, 0, 0, time.Time{}, time.Time{}
-		want := bus.SagaCounters{
+		got.Times, got.Saves.StateBytes, got.Since, got.Last = operate.TimeCounters{}, 0, time.Time{}, time.Time{}
+		want := operate.SagaCounters{
 			Endpoint: "tallies", Saga: "tally", Store: bus.StoreName(store), Concurrency: 1, BatchMax: 32,
-			Taken: 6, Steps: 5, Retries: 2, Dead: 1, Batches: 1, Instances: 2, Writes: 2, Starts: 2,
+			Messages: operate.MessageCounters{Taken: 6, Steps: 5, Retries: 2, Dead: 1},
+			Saves:    operate.SaveCounters{Batches: 1, Instances: 2, Writes: 2, Starts: 2},
 		}
 		if got != want {
 			t.Errorf("counted\n%+v\nwant\n%+v", got, want)
 		}
-		if p := w.counters("tallies", ""); p.Steps != 1 || p.Taken != 1 || p.Store != "" {
+		if p := w.counters("tallies", ""); p.Messages.Steps != 1 || p.Messages.Taken != 1 || p.Store != "" {
 			t.Errorf("plain handlers: %+v", p)
 		}
 	})
@@ -199,8 +142,9 @@ func TestCountersTellOfConflicts(t *testing.T) {
 	g.open()
 	w.untilEmpty("tallies")
 	stop()
-	if c := w.counters("tallies", "tally"); c.Conflicts != 1 || c.Lost != 1 || c.LostStarts != 0 || c.Steps != 2 ||
-		c.Writes != 2 || c.Instances != 3 {
+	if c := w.counters("tallies", "tally"); c.Messages.Conflicts != 1 || c.Saves.Lost != 1 || c.Saves.LostStarts != 0 || c.Messages.Steps != 2 ||
+		c.Saves.Writes != 2 ||
+		c.Saves.Instances != 3 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -215,7 +159,7 @@ func TestCountersTellOfWaits(t *testing.T) {
 	w.send(add{Key: "a", N: 1})
 	w.untilEmpty("tallies")
 	stop()
-	var c bus.SagaCounters
+	var c operate.SagaCounters
 	rounds := 0
 	w.until("a wait has ended with the instance", func() bool { // on a busy machine each may end before the commit
 		rounds++
@@ -233,9 +177,10 @@ func TestCountersTellOfWaits(t *testing.T) {
 		w.untilEmpty("tallies")
 		stop()
 		c = w.counters("tallies", "tally")
-		return c.WaitTimeouts < c.Waits
+		return c.Waiting.Timeouts < c.Waiting.Waits
 	})
-	if c.Waits < 2 || c.WaitTimeouts < 1 || c.Busy < 1 || c.Wait < 50*time.Millisecond || c.Steps != int64(1+rounds) {
+	if c.Waiting.Waits < 2 || c.Waiting.Timeouts < 1 || c.Messages.Busy < 1 || c.Waiting.Wait < 50*time.Millisecond ||
+		c.Messages.Steps != int64(1+rounds) {
 		t.Errorf("%+v after %d rounds", c, rounds)
 	}
 }
@@ -281,12 +226,12 @@ func TestOldCountersAreDeleted(t *testing.T) {
 	w.want(14, `SELECT count(*) FROM edda.saga_counter`)
 	for period, want := range map[time.Duration]int64{0: 2, time.Minute: 1, 60 * time.Hour: 3,
 		365 * 24 * time.Hour: 14} {
-		all, err := w.bus.SagaCounters(t.Context(), period)
-		if err != nil || len(all) != 1 || all[0].Steps != want {
+		all, err := w.operator().SagaCounters(t.Context(), period)
+		if err != nil || len(all) != 1 || all[0].Messages.Steps != want {
 			t.Errorf("of the last %v: %+v %v, want %d steps", period, all, err, want)
 		}
 	}
-	if _, err := w.bus.SagaCounters(t.Context(), -1); err == nil ||
+	if _, err := w.operator().SagaCounters(t.Context(), -1); err == nil ||
 		!strings.Contains(err.Error(), "want 0 (a day) or more") {
 		t.Errorf("a negative period: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
 )
 
 // crew keeps as many workers at work as the knobs say: none while the endpoint is paused. It belongs to the goroutine
@@ -13,7 +14,7 @@ type crew struct {
 	group *run.Group
 	work  func(taking context.Context) error // one worker, until taking ends and its batch is over
 	pump  *pump
-	say   func(now Knob) // what is set holds from now on
+	say   func(now settings.Settings) // what is set holds from now on
 
 	leave []context.CancelFunc // of the workers, in the order in which they came
 }

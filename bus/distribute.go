@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -34,9 +33,6 @@ func PartitionOf(key string, partitions int) int {
 	place, _ := bits.Mul64(hash, uint64(partitions)) // as hash / 2^64 of the way, without the bias of a remainder
 	return int(place)
 }
-
-// partitionName is the endpoint of one partition.
-func partitionName(endpoint string, n int) string { return endpoint + ".p" + strconv.Itoa(n) }
 
 // spread is where a distributor moves messages to. It belongs to the one worker of its endpoint.
 type spread struct {

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // effects are what one transaction writes about messages that met their fate: sends, retries, dead letters, discards,
@@ -215,7 +214,7 @@ func (e *effects) queueAgain(pipeline *pgx.Batch) {
 		if m.fate != fateAgain || m.inLane {
 			continue
 		}
-		rows.Add(&m.Row, m.delay)
+		rows.Add(&m.Row, m.delay, m.err)
 		if m.delay > 0 {
 			e.noteWake(e.in.ep.queue, e.in.clock().Add(m.delay))
 		} else {
@@ -377,11 +376,8 @@ type wakeAfter struct {
 
 // queuePause queues the pause. It stands in the transaction that puts the message back.
 func (e *effects) queuePause(pipeline *pgx.Batch) {
-	pipeline.Queue(e.in.ep.bus.knobs.Get("pause_in_batch"), e.in.ep.name, deadletter.Storable(e.in.pausing.reason)).Exec(
-		func(tag pgconn.CommandTag) error {
-			e.paused = tag.RowsAffected() == 1
-			return nil
-		})
+	e.in.ep.bus.settings.QueuePause(pipeline, e.in.ep.name, deadletter.Storable(e.in.pausing.reason),
+		func(paused bool) { e.paused = paused })
 }
 
 // haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.

@@ -305,7 +305,7 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	if err != nil {
 		return ground{}, err
 	}
-	if err := e.checkRelay(ctx); err != nil {
+	if err := b.routes.CheckRelay(ctx, e.name, e.relay); err != nil {
 		return ground{}, err
 	}
 	if err := e.subscribe(ctx, id); err != nil {

@@ -20,15 +20,13 @@ var (
 	ErrOtherDatabase = queue.ErrOtherDatabase
 	// ErrNotInstalled: the endpoint's queue does not exist and may not be created here.
 	ErrNotInstalled = queue.ErrNotInstalled
-	// ErrNoLimit: the endpoint has no limit. SetLimit makes one.
-	ErrNoLimit = errors.New("the endpoint has no limit")
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = errors.New("handlers did not end in time and were cancelled")
 	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the
 	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
 	ErrClaimLost = errors.New("the claim on the message was lost")
-	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by Bus.Cancel, or
-	// whose run is over.
+	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by
+	// operate.Operator.Cancel, or whose run is over.
 	ErrCancelled = errors.New("cancelled")
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = errors.New("the endpoint is already running")

@@ -10,9 +10,6 @@ import (
 // CleanNow does at once what endpoints do now and then.
 func CleanNow(ctx context.Context, b *Bus) { b.cleanOnce(ctx) }
 
-// CounterStatement is a statement of counters.sql as it is sent.
-func CounterStatement(b *Bus, name string) string { return b.counters.Get(name) }
-
 // StoreName is how the counters name a store.
 var StoreName = storeName
 
@@ -72,8 +69,3 @@ func LookForPinsEvery(b *Bus, d time.Duration) { b.cleaner.look = d }
 
 // PinLease is how the lease is called that says which process warns of a pin.
 const PinLease = pinLease
-
-// SamePin compares what two pins say of their holder, and not how old it is or whom it harms.
-func SamePin(got, want Pin) bool {
-	return got.Kind == want.Kind && got.Name == want.Name && got.Holder() == want.Holder()
-}

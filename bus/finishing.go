@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -188,7 +189,7 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 			t.won[n] = true
 			t.batch.in.now = r.Time(1)
 			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == fateAgain || m.fate == fateDead) {
-				m.callOff(cancelReason(r.Text(2)))
+				m.callOff(queue.CancelReason(r.Text(2)))
 			}
 		}
 		return rows.Err()

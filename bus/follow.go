@@ -2,13 +2,12 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/jackc/pgx/v5"
+	"github.com/edda-go/edda/internal/settings"
 )
 
 // knobs is what is set for an endpoint, as this process knows it. Whoever runs workers asks it how many, and again when
@@ -21,11 +20,11 @@ type knobs struct {
 	look      run.Nudge // somebody says that the row has changed
 
 	mu      sync.Mutex
-	set     Knob // guarded by mu, as is what follows
+	set     settings.Settings // guarded by mu, as is what follows
 	change  chan struct{}
-	pauses  int  // that this process has made itself
-	said    Knob // what the log was told last
-	failing bool // the last look failed
+	pauses  int               // that this process has made itself
+	said    settings.Settings // what the log was told last
+	failing bool              // the last look failed
 }
 
 func newKnobs(own, most int) *knobs {
@@ -33,7 +32,7 @@ func newKnobs(own, most int) *knobs {
 }
 
 // now is what is set. A loop asks once and makes its workers as it says: the next moment it may be something else.
-func (k *knobs) now() Knob {
+func (k *knobs) now() settings.Settings {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.set
@@ -42,7 +41,7 @@ func (k *knobs) now() Knob {
 // concurrency is how many workers the endpoint has in this process while it is not paused: at least 1.
 func (k *knobs) concurrency() int { return k.count(k.now()) }
 
-func (k *knobs) count(set Knob) int {
+func (k *knobs) count(set settings.Settings) int {
 	if set.Concurrency == 0 {
 		return k.own
 	}
@@ -50,7 +49,7 @@ func (k *knobs) count(set Knob) int {
 }
 
 // workers is how many there are to be: 0 while the endpoint is paused.
-func (k *knobs) workers(set Knob) int {
+func (k *knobs) workers(set settings.Settings) int {
 	if set.Paused {
 		return 0
 	}
@@ -73,7 +72,7 @@ func (k *knobs) ownPauses() int {
 
 // turn takes over what was read after mark. What was read before a pause of our own does not know of it: then somebody
 // looks again.
-func (k *knobs) turn(now Knob, mark int) {
+func (k *knobs) turn(now settings.Settings, mark int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if mark == k.pauses {
@@ -83,7 +82,7 @@ func (k *knobs) turn(now Knob, mark int) {
 	}
 }
 
-func (k *knobs) become(now Knob) {
+func (k *knobs) become(now settings.Settings) {
 	changed := k.set.Paused != now.Paused || k.set.Concurrency != now.Concurrency
 	k.set = now
 	if changed {
@@ -104,7 +103,7 @@ func (k *knobs) pause(reason string, at time.Time) {
 }
 
 // says takes over what the log is told, and returns what it was told last.
-func (k *knobs) says(now Knob) (before Knob) {
+func (k *knobs) says(now settings.Settings) (before settings.Settings) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before, k.said = k.said, now
@@ -137,33 +136,17 @@ const lookTimeout = 5 * time.Second
 func (e *Endpoint) lookAtKnob(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	var (
-		paused      *time.Time
-		reason      string
-		concurrency *int
-	)
 	mark := e.knobs.ownPauses()
-	sql := e.bus.knobs // of the statements; e.knobs is what they read
-	err := e.bus.pool.QueryRow(ctx, sql.Get("knob"), e.name).Scan(&paused, &reason, &concurrency)
-	if errors.Is(err, pgx.ErrNoRows) {
-		_, err = e.bus.pool.Exec(ctx, sql.Get("knob_row"), e.name)
-	}
+	now, err := e.bus.settings.Get(ctx, e.bus.pool, e.name)
 	if err != nil {
 		return pg.Explain(err)
-	}
-	now := Knob{Endpoint: e.name}
-	if paused != nil {
-		now.Paused, now.PausedAt, now.Reason = true, paused.UTC(), reason
-	}
-	if concurrency != nil {
-		now.Concurrency = *concurrency
 	}
 	e.knobs.turn(now, mark)
 	return nil
 }
 
 // sayKnob tells what has changed, once the workers are as now says.
-func (e *Endpoint) sayKnob(now Knob) {
+func (e *Endpoint) sayKnob(now settings.Settings) {
 	before := e.knobs.says(now)
 	switch log := e.bus.log; {
 	case now.Paused && !before.Paused:

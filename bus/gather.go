@@ -3,8 +3,6 @@ package bus
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
@@ -42,7 +40,7 @@ func (p *Partitioned) gather(ctx context.Context) (messages int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, q := range p.partitionsFrom(known, 0) {
+	for _, q := range known.Partitions(p.name, 0) {
 		for n := gatherRows; n == gatherRows; messages += n {
 			if n, err = p.gatherSome(ctx, b.pool, route{from: q, to: known.Endpoints[p.name]}); err != nil {
 				return messages, err
@@ -52,7 +50,7 @@ func (p *Partitioned) gather(ctx context.Context) (messages int, err error) {
 	if err := p.checkAlone(ctx); err != nil { // one that started meanwhile found the old number
 		return messages, err
 	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("forget_partitions"), p.settingName()); err != nil {
+	if _, err := b.pool.Exec(ctx, b.sql.Get("forget_partitions"), queue.PartitionSetting(p.name)); err != nil {
 		return messages, fmt.Errorf("forget the number of partitions: %w", pg.Explain(err))
 	}
 	return messages, nil
@@ -73,20 +71,6 @@ func (p *Partitioned) checkAlone(ctx context.Context) error {
 	return nil
 }
 
-// partitionsFrom are the queues that are partitions by their names, from a number on.
-func (p *Partitioned) partitionsFrom(known *queue.Routes, first int) (found []*queue.Queue) {
-	for name, q := range known.Endpoints {
-		text, ok := strings.CutPrefix(name, p.name+".p")
-		if n, err := strconv.Atoi(text); ok && err == nil && n >= first && name == partitionName(p.name, n) {
-			found = append(found, q)
-		}
-	}
-	if known.Endpoints[p.name] == nil {
-		return nil
-	}
-	return found
-}
-
 func (p *Partitioned) gatherSome(ctx context.Context, db lease.DB, r route) (n int, err error) {
 	if err := db.QueryRow(ctx, r.from.To(r.to, "gather"), gatherRows).Scan(&n); err != nil {
 		return 0, fmt.Errorf("move messages from %s to %s: %w", r.from.Endpoint, r.to.Endpoint, pg.Explain(err))
@@ -101,7 +85,7 @@ func (p *Partitioned) gatherLate(ctx context.Context, t lease.Term) error {
 	for run.Sleep(ctx, run.Jitter(gatherEvery)) == nil {
 		known, err := b.routes.Get(ctx, b.pool)
 		if err == nil {
-			for _, q := range p.partitionsFrom(known, len(p.posts)) {
+			for _, q := range known.Partitions(p.name, len(p.posts)) {
 				err = pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 					if err := b.leases.Guard(ctx, tx, t); err != nil {
 						return err

@@ -15,7 +15,7 @@ import (
 // is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other system as an
 // idempotency key.
 //
-// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Bus.Cancel cancels
+// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Operator.Cancel cancels
 // the message or its run is over (ErrCancelled), and when the time to drain has ended (ErrDrain).
 //
 // Handlers of one endpoint are either leased or in transactions: NewEndpoint refuses Handle beside Saga, HandleTx or

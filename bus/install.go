@@ -11,15 +11,8 @@ import (
 // Install creates the endpoint's queue and subscribes it to its kinds. It needs the right to create tables, and
 // does nothing when that was done before. When it returns, every event published from then on reaches the queue.
 func (e *Endpoint) Install(ctx context.Context) error {
-	id, err := e.bus.routes.Create(ctx, e.name)
-	if err != nil {
+	if err := e.bus.routes.Install(ctx, e.name, e.relay, e.handlers.subscribed); err != nil {
 		return fmt.Errorf("install endpoint %s: %w", e.name, err)
-	}
-	if err := e.settleRelay(ctx); err != nil {
-		return fmt.Errorf("install endpoint %s: %w", e.name, err)
-	}
-	if err := e.subscribe(ctx, id); err != nil {
-		return err
 	}
 	return e.findLimit(ctx)
 }

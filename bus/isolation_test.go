@@ -139,14 +139,14 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 func (w *world) operate() {
 	w.t.Helper()
 	ctx := w.t.Context()
-	w.must(w.bus.SetConcurrency(ctx, "calls", 3))
-	w.must(w.bus.PauseEndpoint(ctx, "calls", "because"))
-	w.must(w.bus.ResumeEndpoint(ctx, "calls"))
-	w.must(w.bus.SetLimit(ctx, "failing", 2))
-	w.must(w.bus.PauseLimit(ctx, "failing", "because"))
-	w.must(w.bus.ResumeLimit(ctx, "failing"))
+	w.must(w.operator().SetConcurrency(ctx, "calls", 3))
+	w.must(w.operator().PauseEndpoint(ctx, "calls", "because"))
+	w.must(w.operator().ResumeEndpoint(ctx, "calls"))
+	w.must(w.operator().SetLimit(ctx, "failing", 2))
+	w.must(w.operator().PauseLimit(ctx, "failing", "because"))
+	w.must(w.operator().ResumeLimit(ctx, "failing"))
 	sent := w.send(told{Key: "nobody runs the listener"})
-	if _, err := w.bus.Cancel(ctx, "listener", sent.ID, "because"); err != nil {
+	if _, err := w.operator().Cancel(ctx, "listener", sent.ID, "because"); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -154,16 +154,16 @@ func (w *world) operate() {
 // operateLetters retries the one dead letter there is, and discards it when it is one again.
 func (w *world) operateLetters() {
 	w.t.Helper()
-	ctx, letters := w.t.Context(), w.bus.DeadLetters()
+	ctx, letters := w.t.Context(), w.operator().DeadLetters()
 	list, err := letters.List(ctx, w.pool, deadletter.Filter{})
 	if err != nil || len(list) != 1 {
 		w.t.Fatalf("%d dead letters, want 1: %v", len(list), err)
 	}
-	w.must(letters.Retry(ctx, w.pool, w.bus, list[0].Number))
+	w.must(letters.Retry(ctx, w.pool, w.operator(), list[0].Number))
 	w.untilEmpty("failing")
 	number, err := letters.NewJob(ctx, w.pool, deadletter.Job{Action: deadletter.ActionDiscard, Reason: "because"})
 	if err == nil {
-		_, err = letters.RunJob(ctx, w.pool, w.bus, number, nil)
+		_, err = letters.RunJob(ctx, w.pool, w.operator(), number, nil)
 	}
 	w.must(err)
 }

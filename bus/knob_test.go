@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -21,9 +21,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func (w *world) knobs() []bus.Knob {
+func (w *world) knobs() []operate.EndpointSettings {
 	w.t.Helper()
-	knobs, err := w.bus.Knobs(w.t.Context())
+	knobs, err := w.operator().Endpoints(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -37,37 +37,31 @@ func (w *world) must(err error) {
 	}
 }
 
-func TestKnobStatementsPrepareAndAreUsed(t *testing.T) {
-	t.Parallel()
-	pool, schema := pgtest.Database(t)
-	pgtest.Statements(t, pool, schema, "knobs.sql")
-}
-
 func TestKnobsAreRows(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("a", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.install("b", bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }))
 	steps := []struct {
 		do   func(ctx context.Context) error
-		want bus.Knob // of a
+		want operate.EndpointSettings // of a
 	}{
-		{func(context.Context) error { return nil }, bus.Knob{}},
-		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
-		{func(ctx context.Context) error { return w.bus.SetConcurrency(ctx, "a", 7) }, bus.Knob{Concurrency: 7}},
-		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "deploy\x00") },
-			bus.Knob{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
-		{func(ctx context.Context) error { return w.bus.PauseEndpoint(ctx, "a", "still") },
-			bus.Knob{Concurrency: 7, Paused: true, Reason: "still"}},
-		{func(ctx context.Context) error { return w.bus.ResetConcurrency(ctx, "a") },
-			bus.Knob{Paused: true, Reason: "still"}},
-		{func(ctx context.Context) error { return w.bus.ResumeEndpoint(ctx, "a") }, bus.Knob{}},
+		{func(context.Context) error { return nil }, operate.EndpointSettings{}},
+		{func(ctx context.Context) error { return w.operator().ResumeEndpoint(ctx, "a") }, operate.EndpointSettings{}},
+		{func(ctx context.Context) error { return w.operator().SetConcurrency(ctx, "a", 7) }, operate.EndpointSettings{Concurrency: 7}},
+		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "deploy\x00") },
+			operate.EndpointSettings{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
+		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "still") },
+			operate.EndpointSettings{Concurrency: 7, Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.operator().ResetConcurrency(ctx, "a") },
+			operate.EndpointSettings{Paused: true, Reason: "still"}},
+		{func(ctx context.Context) error { return w.operator().ResumeEndpoint(ctx, "a") }, operate.EndpointSettings{}},
 	}
 	for n, step := range steps {
 		w.must(step.do(t.Context()))
 		step.want.Endpoint = "a"
 		got := w.knobs()
-		if diff := cmp.Diff([]bus.Knob{step.want, {Endpoint: "b"}}, got,
-			cmpopts.IgnoreFields(bus.Knob{}, "PausedAt")); diff != "" {
+		if diff := cmp.Diff([]operate.EndpointSettings{step.want, {Endpoint: "b"}}, got,
+			cmpopts.IgnoreFields(operate.EndpointSettings{}, "PausedAt")); diff != "" {
 			t.Errorf("after step %d (-want +got):\n%s", n, diff)
 		}
 		if got[0].Paused == got[0].PausedAt.IsZero() {
@@ -75,15 +69,15 @@ func TestKnobsAreRows(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		w.bus.PauseEndpoint(t.Context(), "nowhere", ""), w.bus.ResumeEndpoint(t.Context(), "nowhere"),
-		w.bus.SetConcurrency(t.Context(), "nowhere", 1), w.bus.ResetConcurrency(t.Context(), "nowhere"),
+		w.operator().PauseEndpoint(t.Context(), "nowhere", ""), w.operator().ResumeEndpoint(t.Context(), "nowhere"),
+		w.operator().SetConcurrency(t.Context(), "nowhere", 1), w.operator().ResetConcurrency(t.Context(), "nowhere"),
 	} {
 		if !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("%v, want ErrNotInstalled of nowhere", err)
 		}
 	}
 	for _, n := range []int{0, -1, 10_001} {
-		if err := w.bus.SetConcurrency(t.Context(), "a", n); err == nil ||
+		if err := w.operator().SetConcurrency(t.Context(), "a", n); err == nil ||
 			!strings.Contains(err.Error(), "want 1 to 10000") {
 			t.Errorf("concurrency %d: %v", n, err)
 		}
@@ -110,7 +104,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 			if !poll {
 				w.untilListening(2)
 			}
-			w.must(w.bus.PauseEndpoint(t.Context(), "stops", "the shop is closed"))
+			w.must(w.operator().PauseEndpoint(t.Context(), "stops", "the shop is closed"))
 			w.until("two processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
 			for n := range 20 {
 				w.send(add{N: n})
@@ -121,7 +115,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 			if len(done) > 0 || len(eventsOf[bus.BatchDone](w)) > 0 {
 				t.Errorf("a paused endpoint took messages%s", w.story())
 			}
-			w.must(w.bus.ResumeEndpoint(t.Context(), "stops"))
+			w.must(w.operator().ResumeEndpoint(t.Context(), "stops"))
 			w.untilEmpty("stops")
 		})
 	}
@@ -143,13 +137,13 @@ func TestPauseLetsABatchFinish(t *testing.T) {
 		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { g.pass(); return nil }))
 	w.send(add{N: 1})
 	await(w, "the handler", g.came)
-	w.must(w.bus.PauseEndpoint(t.Context(), "stops", ""))
+	w.must(w.operator().PauseEndpoint(t.Context(), "stops", ""))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	w.send(add{N: 2})
 	g.open()
 	w.until("the batch is done", func() bool { return len(eventsOf[bus.Handled](w)) == 1 })
 	w.want(1, `SELECT count(*) FROM `+w.queue("stops"))
-	w.must(w.bus.ResumeEndpoint(t.Context(), "stops"))
+	w.must(w.operator().ResumeEndpoint(t.Context(), "stops"))
 	w.untilEmpty("stops")
 }
 
@@ -190,7 +184,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		seen++
 		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
 	}
-	set := func(n int) { t.Helper(); heard(w.bus.SetConcurrency(t.Context(), "crew", n)) }
+	set := func(n int) { t.Helper(); heard(w.operator().SetConcurrency(t.Context(), "crew", n)) }
 	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new
 	// number.
 	leave := func(n int) {
@@ -210,14 +204,14 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		return len(eventsOf[bus.Handled](w)) == 16 &&
 			a.now.Load() == 2
 	})
-	w.must(w.bus.PauseEndpoint(t.Context(), "crew", "and a pause"))
+	w.must(w.operator().PauseEndpoint(t.Context(), "crew", "and a pause"))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	set(4)
 	leave(2)
 	is(0)
-	w.must(w.bus.ResumeEndpoint(t.Context(), "crew"))
+	w.must(w.operator().ResumeEndpoint(t.Context(), "crew"))
 	is(4)
-	heard(w.bus.ResetConcurrency(t.Context(), "crew"))
+	heard(w.operator().ResetConcurrency(t.Context(), "crew"))
 	leave(4)
 	is(1)
 	set(500) // the pool of a test has ten connections
@@ -237,8 +231,8 @@ func TestWhoLeavesHandsOver(t *testing.T) {
 		for range 5 {
 			w.send(add{})
 		}
-		w.must(w.bus.SetConcurrency(t.Context(), "crew", 1))
-		w.must(w.bus.SetConcurrency(t.Context(), "crew", 4))
+		w.must(w.operator().SetConcurrency(t.Context(), "crew", 1))
+		w.must(w.operator().SetConcurrency(t.Context(), "crew", 4))
 	}
 	w.untilEmpty("crew")
 }
@@ -255,11 +249,11 @@ func TestLogOfKnobs(t *testing.T) {
 		},
 	}))})
 	e := w.install("logs", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
-	w.must(w.bus.PauseEndpoint(t.Context(), "logs", "no stock"))
-	w.must(w.bus.SetConcurrency(t.Context(), "logs", 500))
+	w.must(w.operator().PauseEndpoint(t.Context(), "logs", "no stock"))
+	w.must(w.operator().SetConcurrency(t.Context(), "logs", 500))
 	stop := w.run(e)
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
-	w.must(w.bus.ResumeEndpoint(t.Context(), "logs"))
+	w.must(w.operator().ResumeEndpoint(t.Context(), "logs"))
 	w.until("it runs", func() bool { return len(eventsOf[bus.Resumed](w)) == 1 })
 	stop()
 	want := `
@@ -309,7 +303,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	// the batch that the other process had in hand may fail yet, and pause anew
 	w.until("all are handled", func() bool {
 		if w.knobs()[0].Paused {
-			w.must(w.bus.ResumeEndpoint(t.Context(), "calls"))
+			w.must(w.operator().ResumeEndpoint(t.Context(), "calls"))
 		}
 		w.hurry("calls")
 		return w.count(`SELECT count(*) FROM `+w.queue("calls")) == 0
@@ -404,24 +398,4 @@ func (w *world) conflicting(name string, o bus.EndpointOptions) {
 		}
 	})
 	w.start(name, o, bus.Saga(def), changing)
-}
-
-// A schema that grew: one probe a poll, whatever number of endpoints there are.
-func TestKnobsAreProbed(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	schema := pgtest.Migrated(t, pool)
-	fill := `WITH q AS (INSERT INTO :schema.queue (endpoint) SELECT 'e' || n FROM generate_series(1, 5000) n
-		RETURNING endpoint)
-		SELECT count(*) FROM q`
-	pgtest.Probes{
-		File:     "knobs.sql",
-		Fill:     fill + `; INSERT INTO :schema.endpoint_setting (endpoint) SELECT endpoint FROM :schema.queue`,
-		MaxRows:  2,
-		Settings: []string{"SET LOCAL enable_seqscan = off"},
-		Statements: map[string][]string{
-			"knob": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x"}, "resume": {"e7"},
-			"set_concurrency": {"e7", "3"},
-		},
-	}.Check(t, pool, schema)
 }

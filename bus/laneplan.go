@@ -129,7 +129,7 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 	rows, due, key := queue.NewReturns(), pg.Timestamps(), pg.Texts()
 	for _, m := range t.plan.waits {
-		rows.Add(&m.Row, m.delay)
+		rows.Add(&m.Row, m.delay, m.err)
 		due.Time(m.Due)
 		key.Text(m.key)
 		t.batch.noteWake(t.ep.queue, t.batch.in.clock().Add(m.delay))

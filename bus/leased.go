@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
 )
@@ -45,7 +46,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	e.alarm, e.brake = wake.NewAlarm(e.options.Poll), newBrake(e.options)
 	l := newLeased(work, e, pool)
 	defer attach(e, e.alarm)()
-	defer e.bus.hub.Listen(cancelMark, wake.OfQueue(e.queue.ID, l.extender.heartbeat.Send))()
+	defer e.bus.hub.Listen(queue.CancelPrefix, wake.OfQueue(e.queue.ID, l.extender.heartbeat.Send))()
 
 	side := run.NewGroup(ctx)
 	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, e.alarm.Wake) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -285,18 +286,18 @@ func TestCancel(t *testing.T) {
 	waits, later := w.send(call{N: 2}), w.send(call{N: 3}, saga.Delay(time.Hour))
 	for _, c := range []struct {
 		id   saga.ID
-		want bus.Cancelled
-	}{{waits.ID, bus.CancelledWaiting}, {later.ID, bus.CancelledWaiting}, {runs.ID, bus.CancelledRunning}} {
-		if did, err := w.bus.Cancel(t.Context(), "callers", c.id, "by a test"); did != c.want || err != nil {
+		want operate.Cancelled
+	}{{waits.ID, operate.CancelledWaiting}, {later.ID, operate.CancelledWaiting}, {runs.ID, operate.CancelledRunning}} {
+		if did, err := w.operator().Cancel(t.Context(), "callers", c.id, "by a test"); did != c.want || err != nil {
 			t.Errorf("cancel: %v %v, want %v", did, err, c.want)
 		}
 	}
 	w.untilEmpty("callers")
 	w.want(3, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test'")
-	if _, err := w.bus.Cancel(t.Context(), "callers", runs.ID, "again"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := w.operator().Cancel(t.Context(), "callers", runs.ID, "again"); !errors.Is(err, operate.ErrNotFound) {
 		t.Errorf("a second cancel: %v, want ErrNotFound", err)
 	}
-	if _, err := w.bus.Cancel(t.Context(), "nobody", runs.ID, ""); !errors.Is(err, bus.ErrNotInstalled) {
+	if _, err := w.operator().Cancel(t.Context(), "nobody", runs.ID, ""); !errors.Is(err, bus.ErrNotInstalled) {
 		t.Errorf("cancel in an endpoint that is not there: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -88,8 +89,12 @@ func TestManyQueuesCostLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	o, err := operate.New(pool, operate.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := heapInUse()
-	if _, err := b.Peek(t.Context(), "first", bus.PeekOptions{}); err != nil {
+	if _, err := o.Peek(t.Context(), "first", operate.PeekOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if grown := heapInUse() - before; grown > 10<<20 {
@@ -107,11 +112,11 @@ func TestManyQueuesCostLittle(t *testing.T) {
 	var left int
 	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM "`+schema+`".suspect`).Scan(&left); err != nil ||
 		left > 0 {
-		t.Errorf("%d entries of messages that are gone are left in the crash ledger, %v", left, err)
+		t.Errorf("%d entries of messages that are gone are left of the suspects, %v", left, err)
 	}
 
 	sent := counter.in(func() {
-		infos, err := b.Queues(t.Context())
+		infos, err := o.Queues(t.Context())
 		if err != nil || len(infos) != manyQueues {
 			t.Errorf("%d queues are counted, want %d; %v", len(infos), manyQueues, err)
 		}

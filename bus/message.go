@@ -56,7 +56,7 @@ type message struct {
 
 	fired     bool       // a manifest emitted it, see runs.go
 	run       *saga.Fire // its run, which this transaction holds
-	cancelled bool       // with dropped: by Bus.Cancel
+	cancelled bool       // with dropped: by Operator.Cancel
 }
 
 // leave makes m stay in the queue, with nothing of it.

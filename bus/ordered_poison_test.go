@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/operate"
 )
 
 // preloadKeyed puts n innocents of a key into the queue, each due a millisecond after what is there.
@@ -276,8 +277,8 @@ func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 		return w.count(`SELECT count(*) FROM `+w.queue("turns")+
 			` WHERE owner IS NOT NULL`) == 2
 	})
-	if did, err := w.bus.Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil ||
-		did != bus.CancelledRunning {
+	if did, err := w.operator().Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil ||
+		did != operate.CancelledRunning {
 		t.Errorf("Cancel: %v, %v", did, err)
 	}
 	g.open()

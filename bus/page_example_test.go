@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,12 +41,12 @@ func Example_recoverability() {
 func Example_deadLetters() {
 	var (
 		ctx  context.Context
-		b    *bus.Bus
+		o    *operate.Operator
 		pool *pgxpool.Pool
 	)
 	use := func() error {
 		// page letters
-		letters := b.DeadLetters()
+		letters := o.DeadLetters()
 		groups, _, err := letters.Groups(ctx, pool, deadletter.GroupFilter{Endpoint: "orders"})
 		if err != nil || len(groups) == 0 {
 			return err
@@ -55,7 +56,7 @@ func Example_deadLetters() {
 		if err != nil {
 			return err
 		}
-		job, err := letters.RunJob(ctx, pool, b, number, nil) // after a crash: once more, with the same number
+		job, err := letters.RunJob(ctx, pool, o, number, nil) // after a crash: once more, with the same number
 		// end
 		fmt.Println(job.Ended)
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
@@ -57,7 +58,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	}
 	h, err := collect(parts, Unordered)
 	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
-	nameErr := saga.CheckName(partitionName(name, max(0, o.Partitions-1)))
+	nameErr := saga.CheckName(queue.PartitionName(name, max(0, o.Partitions-1)))
 	if err = errors.Join(nameErr, err, h.checkPartitioned(), optionErr); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
@@ -76,7 +77,7 @@ func (p *Partitioned) makePosts(h *handlers) (err error) {
 	names := make([]string, p.options.Partitions)
 	p.posts = make([]*post, len(names))
 	for n := range names {
-		names[n] = partitionName(p.name, n)
+		names[n] = queue.PartitionName(p.name, n)
 		if p.posts[n], err = p.newPost(p.bus.newEndpoint(names[n], p.options.Endpoint, h.unsubscribed())); err != nil {
 			return err
 		}

@@ -7,21 +7,18 @@ import (
 	"strconv"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/jackc/pgx/v5"
+	"github.com/edda-go/edda/internal/queue"
 )
 
 // The number of partitions is stored when the endpoint is installed, since messages wait in the partition that it gave
 // their key.
-
-// settingName is where the number of partitions is stored.
-func (p *Partitioned) settingName() string { return "partitions/" + p.name }
 
 func (p *Partitioned) storeNumber(ctx context.Context) error {
 	b := p.bus
 	if err := p.checkNumber(ctx); !errors.Is(err, ErrNotInstalled) {
 		return err
 	}
-	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), p.settingName(),
+	if _, err := b.pool.Exec(ctx, b.sql.Get("set_partitions"), queue.PartitionSetting(p.name),
 		strconv.Itoa(len(p.posts))); err != nil {
 		return fmt.Errorf("store the number of partitions: %w", pg.Explain(err))
 	}
@@ -31,17 +28,8 @@ func (p *Partitioned) storeNumber(ctx context.Context) error {
 // errOtherNumber: the keys of messages that wait in the partitions would move away from them.
 var errOtherNumber = errors.New("another number of partitions is stored")
 
-// storedNumber is the number of partitions, "" when the endpoint is not installed as a partitioned one.
-func (p *Partitioned) storedNumber(ctx context.Context) (stored string, err error) {
-	err = p.bus.pool.QueryRow(ctx, p.bus.sql.Get("partitions"), p.settingName()).Scan(&stored)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("read the number of partitions: %w", pg.Explain(err))
-	}
-	return stored, nil
-}
-
 func (p *Partitioned) checkNumber(ctx context.Context) error {
-	stored, err := p.storedNumber(ctx)
+	stored, err := p.bus.routes.PartitionNumber(ctx, p.name)
 	switch {
 	case err != nil:
 		return err

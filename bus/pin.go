@@ -2,120 +2,14 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/jackc/pgx/v5"
 )
 
-const (
-	// PinFor is how long a transaction or a snapshot keeps dead rows before a log warns of it. No transaction of
-	// Edda's own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
-	PinFor = time.Minute
-	// PinDeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so
-	// many dead messages reads several hundred buffers in place of ten; a queue without a pin has fewer, since
-	// autovacuum comes after 1,000.
-	PinDeadRows = 10_000
-
-	pinTransactions = 1000 // stands for PinFor where the time is not known
-	pinWithin       = 5 * time.Second
-	pinLease        = "pin"
-	endQuery        = "end the long query on the standby, or set hot_standby_feedback = off there"
-	pinPage         = "docs/operate/scaling.md#a-pinned-snapshot"
-)
-
-// Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared
-// transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Takes walk over dead
-// messages until it has ended.
-type Pin struct {
-	Kind         string        // "session", "prepared transaction", "replication slot" or "standby"
-	Name         string        // the process id of a session or a standby's walsender, the gid, or the slot's name
-	Database     string        // "" of a slot or a standby, which keep the rows of all databases
-	Role         string        // "" of a slot
-	Application  string        // the application_name of a session or a standby
-	State        string        // of a session or a slot; "" when the bus's role may not see it
-	Held         time.Duration // since the transaction began; 0 where nobody knows, or the bus's role may not see it
-	Transactions int64         // how many have begun since
-	Table        string        // of the schema: the one with most dead rows
-	Endpoint     string        // whose queue that is, or ""
-	DeadRows     int64         // of the table, as Postgres' statistics estimate them
-
-	xid  string // two pins with one name and one xid are the same
-	role string // of the bus
-}
-
-// Pin finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
-// whether one of them has PinDeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
-// views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
-// pg_read_all_stats learns more.
-func (b *Bus) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pinWithin)
-	defer cancel()
-	var held *int64
-	err = b.pool.QueryRow(ctx, b.sql.Get("pin")).Scan(&p.Kind, &p.Name, &p.Database, &p.Role, &p.Application, &p.State,
-		&p.xid, &p.Transactions, &held, &p.role, &p.Endpoint, &p.Table, &p.DeadRows)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return Pin{}, false, nil
-	case err != nil:
-		return Pin{}, false, fmt.Errorf("look for what keeps dead rows: %w", pg.Explain(err))
-	}
-	if held != nil {
-		p.Held = time.Duration(*held) * time.Microsecond
-	}
-	return p, p.DeadRows >= PinDeadRows, nil
-}
-
-// Old reports whether the pin has been held for PinFor, as far as one look can tell: where the time is not known, it
-// asks whether a thousand transactions have begun since.
-func (p Pin) Old() bool { return p.Held >= PinFor || p.Held == 0 && p.Transactions >= pinTransactions }
-
-// Holder says what the pin is, as far as the bus's role may see it.
-func (p Pin) Holder() string {
-	var details []string
-	add := func(format, value string) {
-		if value != "" {
-			details = append(details, fmt.Sprintf(format, value))
-		}
-	}
-	add("application %q", p.Application)
-	add("role %q", p.Role)
-	add("database %q", p.Database)
-	add("%s", p.State)
-	name := p.Name
-	if p.Kind == "prepared transaction" {
-		name = fmt.Sprintf("%q", name)
-	}
-	return fmt.Sprintf("%s %s (%s)", p.Kind, name, strings.Join(details, ", "))
-}
-
-// Remedy says what ends the pin.
-func (p Pin) Remedy() string {
-	var do string
-	switch p.Kind {
-	case "prepared transaction":
-		do = fmt.Sprintf("in database %q, if no coordinator will end it: ROLLBACK PREPARED %s",
-			p.Database, pg.Literal(p.Name))
-	case "replication slot":
-		do = fmt.Sprintf("if nobody needs the slot: SELECT pg_drop_replication_slot(%s); else %s",
-			pg.Literal(p.Name), endQuery)
-	case "standby":
-		do = endQuery
-	default:
-		do = "SELECT pg_terminate_backend(" + p.Name + "); " +
-			"idle_in_transaction_session_timeout ends such sessions by itself"
-		if p.State == "" {
-			role := pgx.Identifier{p.role}.Sanitize()
-			do += fmt.Sprintf("; GRANT pg_read_all_stats TO %s shows what it does and since when", role)
-		}
-	}
-	return do + "; see " + pinPage
-}
+const pinLease = "pin"
 
 // watchPin looks once a minute, and warns of a pin that it finds for the second time.
 func (b *Bus) watchPin(ctx context.Context) error {
@@ -130,19 +24,19 @@ func (b *Bus) watchPin(ctx context.Context) error {
 // nothing.
 func (b *Bus) lookForPin(ctx context.Context) {
 	c := b.cleaner
-	p, suffers, err := b.Pin(ctx)
+	p, suffers, err := b.pins.Find(ctx, b.pool)
 	if err != nil && ctx.Err() == nil {
 		b.calm.Warn("edda: what keeps dead rows was not looked for", "error", err)
 	}
 	if !suffers {
-		c.pin = Pin{}
+		c.pin = pin.Pin{}
 		return
 	}
-	if p.Kind != c.pin.Kind || p.Name != c.pin.Name || p.xid != c.pin.xid {
+	if p.Kind != c.pin.Kind || p.Name != c.pin.Name || p.XID != c.pin.XID {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	bid := lease.Bid{Name: pinLease, Holder: c.holder, TTL: PinFor}
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, TTL: pin.Long}
 	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), bid)
 	if ours || err != nil {
 		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)

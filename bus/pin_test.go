@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -83,9 +84,9 @@ func (w *world) dieInQueue(n int) {
 	})
 }
 
-func (w *world) pin() (p bus.Pin, suffers bool) {
+func (w *world) pin() (p operate.Pin, suffers bool) {
 	w.t.Helper()
-	p, suffers, err := w.bus.Pin(w.t.Context())
+	p, suffers, err := w.operator().Pin(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func (w *world) replicate(slot string) *pgx.Conn {
 
 // pinned is something that keeps dead rows, what Pin shall say of it, and the part of the remedy that is SQL.
 type pinned struct {
-	want   bus.Pin
+	want   operate.Pin
 	remedy string
 	end    func() // where the remedy has no SQL, or none that ends it alone
 }
@@ -141,7 +142,7 @@ func (w *world) pinnedBySession() pinned {
 	conn := w.session("report")
 	w.do(conn, `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	pid := fmt.Sprint(conn.PgConn().PID())
-	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "edda",
+	return pinned{want: operate.Pin{Kind: "session", Name: pid, Database: "edda",
 		Role: "edda", Application: "report", State: "idle in transaction"},
 		remedy: `SELECT pg_terminate_backend(` + pid + `)`}
 }
@@ -151,27 +152,27 @@ func (w *world) pinnedByWriter() pinned {
 	w.do(conn, `BEGIN`, `SELECT pg_current_xact_id()`)
 	pid := fmt.Sprint(conn.PgConn().PID())
 	w.do(w.session("beside"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`) // as old as what it sees unfinished
-	return pinned{want: bus.Pin{Kind: "session", Name: pid, Database: "postgres",
+	return pinned{want: operate.Pin{Kind: "session", Name: pid, Database: "postgres",
 		Role: "edda", Application: "writer", State: "idle in transaction"},
 		remedy: `SELECT pg_terminate_backend(` + pid + `)`}
 }
 
 func (w *world) pinnedByPrepared() pinned {
 	w.do(w.session("coordinator"), `BEGIN`, `SELECT pg_current_xact_id()`, `PREPARE TRANSACTION 'it''s two'`)
-	return pinned{want: bus.Pin{Kind: "prepared transaction", Name: "it's two", Database: "edda", Role: "edda"},
+	return pinned{want: operate.Pin{Kind: "prepared transaction", Name: "it's two", Database: "edda", Role: "edda"},
 		remedy: `ROLLBACK PREPARED 'it''s two'`}
 }
 
 func (w *world) pinnedBySlot() pinned {
 	conn := w.replicate("away")
 	w.do(w.session("end"), fmt.Sprintf(`SELECT pg_terminate_backend(%d, 10000)`, conn.PgConn().PID()))
-	return pinned{want: bus.Pin{Kind: "replication slot", Name: "away", State: "inactive"},
+	return pinned{want: operate.Pin{Kind: "replication slot", Name: "away", State: "inactive"},
 		remedy: `SELECT pg_drop_replication_slot('away')`}
 }
 
 func (w *world) pinnedByStandby() pinned {
 	conn := w.replicate("")
-	return pinned{want: bus.Pin{Kind: "standby", Name: fmt.Sprint(conn.PgConn().PID()),
+	return pinned{want: operate.Pin{Kind: "standby", Name: fmt.Sprint(conn.PgConn().PID()),
 		Role: "edda", Application: "replica", State: "active"},
 		remedy: `hot_standby_feedback = off`, end: func() { w.feedback(conn.PgConn(), 0) }}
 }
@@ -186,13 +187,13 @@ func TestPinIsNamedWithItsRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newPinWorld(t)
 			made := pin(w)
-			w.dieInQueue(bus.PinDeadRows)
+			w.dieInQueue(10_000)
 			got, suffers := w.pin()
-			if !suffers || got.Transactions < 20 || got.DeadRows < bus.PinDeadRows || got.Endpoint != "orders" {
+			if !suffers || got.Transactions < 20 || got.DeadRows < 10_000 || got.Endpoint != "orders" {
 				t.Errorf("%+v, suffers %v: want the dead rows of orders, and twenty transactions", got, suffers)
 			}
 			want := made.want
-			if !bus.SamePin(got, want) {
+			if !samePin(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			if remedy := got.Remedy(); !strings.Contains(remedy, made.remedy) {
@@ -227,11 +228,11 @@ func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 		return "runner"
 	})
 	made := w.pinnedBySession()
-	w.dieInQueue(bus.PinDeadRows)
+	w.dieInQueue(10_000)
 	got, suffers := w.pin()
 	want := made.want
 	want.State = ""
-	if !suffers || !bus.SamePin(got, want) || got.Held != 0 {
+	if !suffers || !samePin(got, want) || got.Held != 0 {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if remedy := got.Remedy(); !strings.Contains(remedy, `GRANT pg_read_all_stats TO "runner"`) {
@@ -248,12 +249,12 @@ func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	w := newPinWorld(t)
 	made := w.pinnedBySession()
-	w.dieInQueue(bus.PinDeadRows / 2)
-	if p, suffers := w.pin(); suffers || !bus.SamePin(p, made.want) {
+	w.dieInQueue(10_000 / 2)
+	if p, suffers := w.pin(); suffers || !samePin(p, made.want) {
 		t.Errorf("with few dead rows: %+v, suffers %v", p, suffers)
 	}
 	w.do(w.session("end"), made.remedy)
-	w.dieInQueue(bus.PinDeadRows)
+	w.dieInQueue(10_000)
 	w.until("it is over", func() bool { p, _ := w.pin(); return p.Name != made.want.Name })
 
 	w.exec(`SELECT pg_create_logical_replication_slot('changes', 'test_decoding')`) // keeps rows of catalogs
@@ -294,7 +295,7 @@ func TestOneProcessWarnsOfAPin(t *testing.T) {
 		}
 	}
 	first := w.pinnedBySession()
-	w.dieInQueue(bus.PinDeadRows)
+	w.dieInQueue(10_000)
 	look(0, "first look")
 	second := w.pinnedBySession()
 	w.do(w.session("end"), first.remedy)
@@ -316,7 +317,7 @@ func TestOneProcessWarnsOfAPin(t *testing.T) {
 func TestEndpointsLookForPins(t *testing.T) {
 	w := newPinWorld(t)
 	made := w.pinnedBySession()
-	w.dieInQueue(bus.PinDeadRows)
+	w.dieInQueue(10_000)
 	log := &kept{}
 	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger()})
 	bus.LookForPinsEvery(b, 20*time.Millisecond)
@@ -334,11 +335,16 @@ func TestEndpointsLookForPins(t *testing.T) {
 func TestAPinIsOld(t *testing.T) {
 	t.Parallel()
 	var got []bool
-	for _, p := range []bus.Pin{{Held: time.Minute}, {Held: time.Second, Transactions: 1e6},
+	for _, p := range []operate.Pin{{Held: time.Minute}, {Held: time.Second, Transactions: 1e6},
 		{Transactions: 1000}, {Transactions: 999}} {
 		got = append(got, p.Old())
 	}
 	if want := []bool{true, false, true, false}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+}
+
+// samePin compares what two pins say of their holder, and not how old it is or whom it harms.
+func samePin(got, want operate.Pin) bool {
+	return got.Kind == want.Kind && got.Name == want.Name && got.Holder() == want.Holder()
 }

@@ -35,7 +35,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var files []string
-	for _, pattern := range []string{"*.go", "../internal/queue/*.go"} {
+	for _, pattern := range []string{"*.go", "../internal/queue/*.go", "../operate/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	}
 	conn := w.begin().Conn()
 	all := w.statements("listener")
-	maps.Copy(all, w.statementsOf("queues.sql", "listener"))
+	maps.Copy(all, w.statementsOf("../operate/operate.sql", "listener"))
 	for name, sql := range all {
 		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
 			t.Errorf("prepare %s: %v", name, err)

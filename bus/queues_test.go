@@ -12,13 +12,14 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
 
-func (w *world) queues() []bus.QueueInfo {
+func (w *world) queues() []operate.QueueInfo {
 	w.t.Helper()
-	infos, err := w.bus.Queues(w.t.Context())
+	infos, err := w.operator().Queues(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 		begin := time.Now()
 		info := w.queues()[0]
 		t.Logf("%s: counted in %v: %+v", state, time.Since(begin), info)
-		if !info.Capped || info.Ready < bus.CountLimit || info.Delayed < bus.CountLimit ||
+		if !info.Capped || info.Ready < operate.CountLimit || info.Delayed < operate.CountLimit ||
 			info.Lag < 690_000*time.Second {
 			t.Errorf("%s: %+v", state, info)
 		}
@@ -98,7 +99,7 @@ func (w *world) probeTools(state, name string, most int, args ...string) {
 	w.t.Helper()
 	tx := w.begin()
 	defer func() { _ = tx.Rollback(w.t.Context()) }()
-	statements := w.statementsOf("queues.sql", "listener")
+	statements := w.statementsOf("../operate/operate.sql", "listener")
 	maps.Copy(statements, w.statementsOf("../internal/queue/look.sql", "listener"))
 	w.execTx(tx, statements.Get("look"))
 	if _, err := tx.Prepare(w.t.Context(), name, statements.Get(name)); err != nil {
@@ -121,8 +122,8 @@ func (w *world) probeCount(state, table string) {
 	w.t.Helper()
 	tx := w.begin()
 	defer func() { _ = tx.Rollback(w.t.Context()) }()
-	w.execTx(tx, w.statementsOf("queues.sql", "listener").Get("look"))
-	w.execTx(tx, `SELECT FROM edda.queue_depths(ARRAY[1], $1)`, bus.CountLimit)
+	w.execTx(tx, w.statementsOf("../operate/operate.sql", "listener").Get("look"))
+	w.execTx(tx, `SELECT FROM edda.queue_depths(ARRAY[1], $1)`, operate.CountLimit)
 	var byTable, byIndex int64
 	err := tx.QueryRow(w.t.Context(), `SELECT pg_stat_get_xact_tuples_returned($1::regclass),
 		sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) FROM pg_index i WHERE i.indrelid = $1::regclass`,
@@ -130,7 +131,7 @@ func (w *world) probeCount(state, table string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if most := int64(2*bus.CountLimit + 10_000 + 1); byTable > 0 || byIndex == 0 || byIndex > most {
+	if most := int64(2*operate.CountLimit + 10_000 + 1); byTable > 0 || byIndex == 0 || byIndex > most {
 		w.t.Errorf("%s: a count reads %d rows of the table and %d of its index, want 0 and at most %d", state, byTable,
 			byIndex, most)
 	}
@@ -155,9 +156,9 @@ func (w *world) statementsOf(file, endpoint string) pg.Statements {
 	return statements
 }
 
-func (w *world) peek(endpoint string, o bus.PeekOptions) []bus.QueuedMessage {
+func (w *world) peek(endpoint string, o operate.PeekOptions) []operate.QueuedMessage {
 	w.t.Helper()
-	messages, err := w.bus.Peek(w.t.Context(), endpoint, o)
+	messages, err := w.operator().Peek(w.t.Context(), endpoint, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestPeekReadsTheHead(t *testing.T) {
 	holder := w.begin()
 	w.execTx(holder, `SELECT FROM `+w.queue("notes")+` FOR UPDATE`)
 
-	all := w.peek("notes", bus.PeekOptions{})
+	all := w.peek("notes", operate.PeekOptions{})
 	if len(all) != 3 {
 		t.Fatalf("%d messages: %+v", len(all), all)
 	}
@@ -193,11 +194,11 @@ func TestPeekReadsTheHead(t *testing.T) {
 		t.Errorf("a large body: %d of %d bytes", len(m.Body), m.Size)
 	}
 
-	page := w.peek("notes", bus.PeekOptions{Limit: 1, BodyBytes: 3})
+	page := w.peek("notes", operate.PeekOptions{Limit: 1, BodyBytes: 3})
 	if len(page) != 1 || string(page[0].Body) != `{"K` {
 		t.Fatalf("a page of one: %+v", page)
 	}
-	rest := w.peek("notes", bus.PeekOptions{AfterDue: page[0].Info.Due, AfterID: page[0].Info.ID})
+	rest := w.peek("notes", operate.PeekOptions{AfterDue: page[0].Info.Due, AfterID: page[0].Info.ID})
 	if len(rest) != 2 || rest[0].Info.ID != second.ID {
 		t.Errorf("behind it: %+v", rest)
 	}
@@ -211,7 +212,7 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 	w.install("hears", bus.HandleTx(hears))
 	w.exec(`INSERT INTO ` + w.queue("hears") + ` (due, id, kind, header, body, attempt, first_failed)
 		VALUES (now(), gen_random_uuid(), 'order.shipped', E'\\xff00', '', 3, now())`)
-	all := w.peek("hears", bus.PeekOptions{})
+	all := w.peek("hears", operate.PeekOptions{})
 	if len(all) != 1 || all[0].Faulty == nil || all[0].Info.Attempt != 4 || all[0].FirstFailed.IsZero() {
 		t.Errorf("%+v", all)
 	}
@@ -219,11 +220,11 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 
 func TestPeekRefuses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) ||
+	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) ||
 		!strings.Contains(err.Error(), "edda migrate install") {
 		t.Errorf("an endpoint that is not there: %v", err)
 	}
-	if _, err := w.bus.Peek(t.Context(), "nobody", bus.PeekOptions{Limit: -1}); err == nil {
+	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{Limit: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
 }
@@ -261,17 +262,17 @@ func TestInstancesAreListedAndShown(t *testing.T) {
 		w.send(remind{Key: key, In: time.Hour})
 	}
 	w.until("they are there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 2 })
-	all, err := w.bus.Instances(t.Context(), persistence.ListOptions{})
+	all, err := w.operator().Instances(t.Context(), persistence.ListOptions{})
 	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil ||
 		len(all[1].Instance.Pending) != 1 {
 		t.Errorf("%+v %v", all, err)
 	}
-	shown, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "a")
+	shown, ok, err := w.operator().ShowInstance(t.Context(), all[0].Instance.Saga, "a")
 	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 ||
 		shown.Started.IsZero() {
 		t.Errorf("%+v %v %v", shown, ok, err)
 	}
-	if _, ok, err := w.bus.ShowInstance(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
+	if _, ok, err := w.operator().ShowInstance(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
 		t.Errorf("one that is not there: %v %v", ok, err)
 	}
 }

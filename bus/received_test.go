@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -132,7 +133,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 			Header: bus.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
 		}
-		messages, err := w.bus.Peek(t.Context(), "notes", bus.PeekOptions{Limit: 1})
+		messages, err := w.operator().Peek(t.Context(), "notes", operate.PeekOptions{Limit: 1})
 		if err != nil || len(messages) != 1 {
 			r.Fatalf("%d messages: %v", len(messages), err)
 		}

@@ -422,10 +422,10 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := int64(w.count(`SELECT id FROM edda.dead_letter`))
-	if err := store.Retry(t.Context(), w.pool, w.bus, number); err != nil {
+	if err := store.Retry(t.Context(), w.pool, w.operator(), number); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Retry(t.Context(), w.pool, w.bus, number); !errors.Is(err, deadletter.ErrNotFound) {
+	if err := store.Retry(t.Context(), w.pool, w.operator(), number); !errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("%v, want ErrNotFound", err)
 	}
 	info := await(w, "the message", got)
@@ -435,7 +435,7 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	w.untilEmpty("fails")
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 	err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
-		return w.bus.Resend(t.Context(), tx,
+		return w.operator().Resend(t.Context(), tx,
 			deadletter.Letter{Endpoint: "nowhere"})
 	})
 	if !errors.Is(err, bus.ErrNoRoute) {

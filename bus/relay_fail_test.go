@@ -73,7 +73,7 @@ func TestPoisonIsDeadLettered(t *testing.T) {
 		AND reason = 'stuck' AND error = 'a field is missing'
 		AND first_failed IS NOT NULL AND convert_from(body, 'UTF8') = '{"Key":"","N":7}'`, ids[7])
 	a.set(nil)
-	if err := w.bus.DeadLetters().Retry(t.Context(), w.owner, w.bus,
+	if err := w.operator().DeadLetters().Retry(t.Context(), w.owner, w.operator(),
 		int64(w.count(`SELECT id FROM edda.dead_letter`))); err != nil {
 		t.Fatal(err)
 	}
@@ -282,13 +282,13 @@ func TestRelayPausesAndResumes(t *testing.T) {
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
 	w.sendCrossed(1)
 	w.untilEmpty("border")
-	if err := w.bus.PauseEndpoint(t.Context(), "border", "the broker moves"); err != nil {
+	if err := w.operator().PauseEndpoint(t.Context(), "border", "the broker moves"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	w.sendCrossed(3)
 	w.want(3, `SELECT count(*) FROM `+w.queue("border"))
-	if err := w.bus.ResumeEndpoint(t.Context(), "border"); err != nil {
+	if err := w.operator().ResumeEndpoint(t.Context(), "border"); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("border")

@@ -220,8 +220,8 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 		"the relay's Run": {r.Run(t.Context()), "run relay orders: "},
 		"the relay's Install": {owner.Install(t.Context()), "an endpoint of this name has run here: give the " +
 			"relay another name"},
-		"SetConcurrency":          {w.bus.SetConcurrency(t.Context(), "border", 2), "it is a relay"},
-		"SetLimit":                {w.bus.SetLimit(t.Context(), "border", 2), "it is a relay"},
+		"SetConcurrency":          {w.operator().SetConcurrency(t.Context(), "border", 2), "it is a relay"},
+		"SetLimit":                {w.operator().SetLimit(t.Context(), "border", 2), "it is a relay"},
 		"InstallRelay of no name": {w.ownersBus().InstallRelay(t.Context(), "No Name"), "beginning with a letter"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -231,7 +231,7 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 	if err := w.ownersBus().InstallRelay(t.Context(), "border", "a.b"); err != nil {
 		t.Errorf("a second install: %v", err)
 	}
-	infos, err := w.bus.Queues(t.Context())
+	infos, err := w.operator().Queues(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 )
 
@@ -19,7 +20,7 @@ func TestReplayedHeaderSaysWhatItSaid(t *testing.T) {
 		SELECT r.slot, 'border', now() - interval '1 minute', gen_random_uuid(), now(), $1, $2, '{}' FROM edda.ring r
 		WHERE r.name = 'outbox'`,
 		crossed{}.Kind(), []byte(`{"edda-from":"a\",\"edda-intent\":\"timeout","mine":"\"",`+fire+`}`))
-	done, err := w.bus.Replay(t.Context(), bus.ReplayOptions{Filter: outbox.KeptFilter{Endpoint: "border",
+	done, err := w.operator().Replay(t.Context(), operate.ReplayOptions{Filter: outbox.KeptFilter{Endpoint: "border",
 		Until: time.Now()}})
 	if err != nil || done.Messages != 1 {
 		t.Fatalf("%+v: %v", done, err)

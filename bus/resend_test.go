@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -17,18 +18,18 @@ import (
 // A program that retries, and ends a moment later, has told the workers of others: they would not look for an hour.
 func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 	t.Parallel()
-	ways := map[string]func(ctx context.Context, w *world, b *bus.Bus) error{
+	ways := map[string]func(ctx context.Context, w *world, o *operate.Operator) error{
 		"one": func(ctx context.Context, w *world,
-			b *bus.Bus) error {
-			return b.DeadLetters().Retry(ctx, w.pool, b, 1)
+			o *operate.Operator) error {
+			return o.DeadLetters().Retry(ctx, w.pool, o, 1)
 		},
-		"edited": func(ctx context.Context, w *world, b *bus.Bus) error {
-			return b.DeadLetters().Edit(ctx, w.pool, b, 1, deadletter.Edit{Body: []byte(`{"N":2}`)})
+		"edited": func(ctx context.Context, w *world, o *operate.Operator) error {
+			return o.DeadLetters().Edit(ctx, w.pool, o, 1, deadletter.Edit{Body: []byte(`{"N":2}`)})
 		},
-		"a job": func(ctx context.Context, w *world, b *bus.Bus) error {
-			number, err := b.DeadLetters().NewJob(ctx, w.pool, deadletter.Job{Action: deadletter.ActionRetry})
+		"a job": func(ctx context.Context, w *world, o *operate.Operator) error {
+			number, err := o.DeadLetters().NewJob(ctx, w.pool, deadletter.Job{Action: deadletter.ActionRetry})
 			if err == nil {
-				_, err = b.DeadLetters().RunJob(ctx, w.pool, b, number, nil)
+				_, err = o.DeadLetters().RunJob(ctx, w.pool, o, number, nil)
 			}
 			return err
 		},
@@ -52,8 +53,7 @@ func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 			fixed.Store(true)
 			// A process of its own, which is over as soon as the call has returned: what it does later does not count.
 			ctx, over := context.WithCancel(t.Context())
-			dying, err := bus.New(w.openPool(pgdev.DSN(t)), bus.Options{Schema: w.schema, Wakeup: bus.PollOnly})
-			w.must(err)
+			dying := w.operatorOf(w.openPool(pgdev.DSN(t)))
 			heard := w.listen()
 			w.must(retry(ctx, w, dying))
 			over()
@@ -79,14 +79,14 @@ func TestResendIsAllOrNothing(t *testing.T) {
 			Kind: "tally.add", Header: []byte("{}")})
 	}
 	err := w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
-		err := w.bus.Resend(t.Context(), tx, append(letters, deadletter.Letter{Endpoint: "nowhere"})...)
+		err := w.operator().Resend(t.Context(), tx, append(letters, deadletter.Letter{Endpoint: "nowhere"})...)
 		if !errors.Is(err, deadletter.ErrUndeliverable) || !errors.Is(err, bus.ErrNoRoute) {
 			t.Errorf("%v, want ErrUndeliverable and ErrNoRoute", err)
 		}
 		if n := w.rows("a") + w.rows("b"); n != 0 {
 			t.Errorf("%d letters were sent", n)
 		}
-		return w.bus.Resend(t.Context(), tx, letters...)
+		return w.operator().Resend(t.Context(), tx, letters...)
 	})
 	w.must(err)
 	w.want(3, `SELECT count(*) FROM `+w.queue("a")+` WHERE due <= clock_timestamp()`)

@@ -260,21 +260,8 @@ func (m *message) hopeless() bool {
 	return errors.As(m.err, &permanent) || errors.Is(m.err, ErrUnknownKind) || errors.Is(m.err, ErrProcessDied)
 }
 
-// callOff is drop for a message that Bus.Cancel has ended.
+// callOff is drop for a message that Operator.Cancel has ended.
 func (m *message) callOff(reason string) {
 	m.drop(reason)
 	m.cancelled = true
-}
-
-// cancelRun ends the run of a message that Bus.Cancel has taken out of its queue, if it was one of a manifest.
-func (b *Bus) cancelRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
-	m := message{}
-	if _ = m.readFiring(wire.ReadHeader(header, &m.delivery.Info)); !m.fired {
-		return nil
-	}
-	ends := &runEnds{held: []int32{}}
-	ends.add(m.delivery.Info.Fire, runCancelled, reason)
-	pipeline := &pgx.Batch{}
-	b.queueRunEnd(pipeline, ends)
-	return tx.SendBatch(ctx, pipeline).Close()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -119,7 +120,7 @@ func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
 	}
 }
 
-// Bus.Cancel of a running handler ends its run as cancelled.
+// Operator.Cancel of a running handler ends its run as cancelled.
 func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	began := make(chan struct{}, 1)
@@ -130,7 +131,7 @@ func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 	}))
 	f := w.manifestedID()
 	await(w, "the handler", began)
-	if did, err := w.bus.Cancel(t.Context(), "workers", f.id, "too long"); err != nil || did != bus.CancelledRunning {
+	if did, err := w.operator().Cancel(t.Context(), "workers", f.id, "too long"); err != nil || did != operate.CancelledRunning {
 		t.Fatalf("%v, %v", did, err)
 	}
 	w.untilRun(f.Fire, "cancelled/cancelled")

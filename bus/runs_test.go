@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -301,13 +302,13 @@ func TestRetryOfTheBusLeavesTheRunOpen(t *testing.T) {
 	})
 }
 
-// Bus.Cancel of a waiting message cancels its run.
+// Operator.Cancel of a waiting message cancels its run.
 func TestCancelOfAMessageEndsItsRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("workers", jobs["batch"](func(job) error { return nil }))
 	f := w.manifestedID()
-	did, err := w.bus.Cancel(t.Context(), "workers", f.id, "not needed")
-	if err != nil || did != bus.CancelledWaiting {
+	did, err := w.operator().Cancel(t.Context(), "workers", f.id, "not needed")
+	if err != nil || did != operate.CancelledWaiting {
 		t.Fatalf("%v, %v", did, err)
 	}
 	w.wantRun(f.Fire, "cancelled/cancelled")

@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -64,7 +65,7 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	bus.CleanNow(t.Context(), w.bus)
 	w.want(6, `SELECT count(*) FROM edda.sent_id`)
 	w.want(7, `SELECT count(*) FROM edda.discarded`)
-	if n, err := w.bus.DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil || n != 7 {
+	if n, err := w.operator().DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil || n != 7 {
 		t.Errorf("%d pruned, %v", n, err)
 	}
 }
@@ -112,7 +113,7 @@ func TestSenderRoleSends(t *testing.T) {
 		sent += 4
 	}
 	w.want(sent, `SELECT count(*) FROM edda.queue_1`)
-	if _, err := w.bus.Peek(t.Context(), "listener", bus.PeekOptions{}); pg.ClassOf(err) != pg.Denied ||
+	if _, err := w.operator().Peek(t.Context(), "listener", operate.PeekOptions{}); pg.ClassOf(err) != pg.Denied ||
 		!strings.Contains(err.Error(), "edda migrate grants") {
 		t.Errorf("a sender looked into a queue: %v", err)
 	}

@@ -25,9 +25,6 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
 -- name: xact
 SELECT pg_current_xact_id_if_assigned()::text;
 
--- name: partitions
-SELECT value FROM :schema.settings WHERE name = $1;
-
 -- name: set_partitions
 INSERT INTO :schema.settings (name, value) VALUES ($1, $2) ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
 

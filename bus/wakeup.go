@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ func attach(e *Endpoint, w wake.Waker) (detach func()) {
 	hub := e.bus.hub
 	stops := []func(){
 		hub.Attach(e.queue.ID, w),
-		hub.Listen(knobMark, wake.OfQueue(e.queue.ID, e.knobs.look.Send)),
+		hub.Listen(settings.Prefix, wake.OfQueue(e.queue.ID, e.knobs.look.Send)),
 		hub.Listen(limit.CallPrefix, func(name string) {
 			if name == "" || name == e.name {
 				e.permits.changed.Send()

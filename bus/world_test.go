@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -94,6 +95,18 @@ func newWorldIn(t *testing.T, dsn string, o bus.Options,
 	}
 	w.bus = w.newBus(o)
 	return w
+}
+
+// operator does what an operator does, with the pool of the engine.
+func (w *world) operator() *operate.Operator { return w.operatorOf(w.pool) }
+
+func (w *world) operatorOf(pool *pgxpool.Pool) *operate.Operator {
+	w.t.Helper()
+	o, err := operate.New(pool, operate.Options{Schema: w.schema})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
 }
 
 func (w *world) newBus(o bus.Options) *bus.Bus {

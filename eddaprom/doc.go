@@ -3,7 +3,7 @@
 //	metrics := eddaprom.New(eddaprom.Options{})
 //	b, err := bus.New(pool, bus.Options{Events: metrics.Observe})
 //	…
-//	metrics.Watch(b)               // the depth of the queues, read at a scrape
+//	metrics.Watch(operator)        // the depth of the queues, read at a scrape
 //	metrics.WatchScheduler(s)      // what waits for schedulers, and the leases of s
 //	metrics.WatchLeases(singleton) // a Singleton without a Scheduler
 //	prometheus.MustRegister(metrics)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -262,8 +263,9 @@ func (m *Metrics) handledKind(kind string) string {
 
 const other = "other"
 
-// Watch adds the queues of b to the collected metrics. Each process that watches reads them from the database.
-func (m *Metrics) Watch(b *bus.Bus) { m.queues.watch(b) }
+// Watch adds the queues of a schema to what is collected. Of several processes that watch the same queues each reads
+// them.
+func (m *Metrics) Watch(o *operate.Operator) { m.queues.watch(o) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
 	s, b, r := &m.messages, &m.batch, &m.relay

@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/eddaprom"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -51,10 +52,11 @@ func deliver(ctx *bus.Context, _ pgx.Tx, m parcel) error {
 
 // lab is a bus that is measured, in a schema of its own.
 type lab struct {
-	bus     *bus.Bus
-	metrics *eddaprom.Metrics
-	all     *prometheus.Registry
-	done    chan struct{} // told of every batch that committed
+	operator *operate.Operator
+	bus      *bus.Bus
+	metrics  *eddaprom.Metrics
+	all      *prometheus.Registry
+	done     chan struct{} // told of every batch that committed
 }
 
 func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
@@ -73,7 +75,10 @@ func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
 		t.Fatal(err)
 	}
 	l.bus = b
-	l.metrics.Watch(b)
+	if l.operator, err = operate.New(pool, operate.Options{Schema: schema}); err != nil {
+		t.Fatal(err)
+	}
+	l.metrics.Watch(l.operator)
 	l.all.MustRegister(l.metrics)
 	return l
 }
@@ -160,7 +165,7 @@ edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
 
 func (l lab) ready(t *testing.T) int64 {
 	t.Helper()
-	infos, err := l.bus.Queues(t.Context())
+	infos, err := l.operator.Queues(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,21 +5,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// queues collects the depth of the queues, which it reads at a scrape.
+// queues collects how the queues of a schema stand. They are read at a scrape.
 type queues struct {
 	every, timeout         time.Duration
 	ready, delayed, oldest *prometheus.Desc
 	claimed, parked        *prometheus.Desc
 	errors                 prometheus.Counter
 
-	mu    sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
-	bus   *bus.Bus
-	found []bus.QueueInfo
-	read  time.Time
+	mu       sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
+	operator *operate.Operator
+	found    []operate.QueueInfo
+	read     time.Time
 }
 
 func newQueues(o Options) *queues {
@@ -41,10 +41,10 @@ func newQueues(o Options) *queues {
 	}
 }
 
-func (q *queues) watch(b *bus.Bus) {
+func (q *queues) watch(o *operate.Operator) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bus, q.read = b, time.Time{}
+	q.operator, q.read = o, time.Time{}
 }
 
 // Describe is part of prometheus.Collector.
@@ -74,16 +74,16 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 
 // now reads the queues if the last read is older than QueueEvery. After an error it returns none, because an old number
 // would look like a new one.
-func (q *queues) now() []bus.QueueInfo {
+func (q *queues) now() []operate.QueueInfo {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bus == nil || time.Since(q.read) < q.every {
+	if q.operator == nil || time.Since(q.read) < q.every {
 		return q.found
 	}
 	ctx, cancel := context.WithTimeout(context.Background(),
 		q.timeout) //nolint:forbidigo // a scrape has no context to hand on
 	defer cancel()
-	found, err := q.bus.Queues(ctx)
+	found, err := q.operator.Queues(ctx)
 	if err != nil {
 		q.errors.Inc()
 		found = nil

@@ -73,6 +73,8 @@ END $$;
 -- claimed. cancelled is the reason why its handler is to stop. deaths counts the processes that crashed with the
 -- message in hand, and deaths_alone those that had no other message of the endpoint in hand; alone says that this claim
 -- has no other.
+--
+-- last_error is the beginning of the error for which the message was last put back, for people.
 CREATE FUNCTION :schema.create_queue(name text) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -105,6 +107,7 @@ BEGIN
             deaths       int,
             deaths_alone int,
             alone        boolean,
+            last_error   text,
             CONSTRAINT queue_%2$s_pkey PRIMARY KEY (due, id)
         ) WITH (
             autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

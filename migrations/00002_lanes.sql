@@ -36,6 +36,7 @@ CREATE TABLE :schema.parked (
     cancelled    text,
     deaths       int,
     deaths_alone int,
+    last_error   text,
     CONSTRAINT parked_pkey PRIMARY KEY (queue, key, due, id)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -400,7 +401,11 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	if _, err := s.pass(t.Context()); err != nil || !slices.Equal(sender.levels, []string{"read committed"}) {
 		t.Errorf("transactions of the bus at the levels %q, want one that is read committed: %v", sender.levels, err)
 	}
-	if sent, err := real.Peek(t.Context(), "pings", bus.PeekOptions{}); err != nil || len(sent) != 3 ||
+	operator, err := operate.New(w.pool, operate.Options{Schema: w.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent, err := operator.Peek(t.Context(), "pings", operate.PeekOptions{}); err != nil || len(sent) != 3 ||
 		sent[0].Info.Kind != "ping" {
 		t.Errorf("the queue has %d messages, want 3: %v", len(sent), err)
 	}

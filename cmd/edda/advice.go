@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 )
 
 // The thresholds at which advice begins. Each sentence names the number that it was made from and the threshold that
@@ -33,7 +33,7 @@ const (
 // advised is one saga of an endpoint and what is to be said about it. Saga "" are the endpoint's plain handlers, and
 // messages that reached no handler.
 type advised struct {
-	counters  bus.SagaCounters
+	counters  operate.SagaCounters
 	enough    bool // there are numbers to go by
 	contended bool
 	findings  []finding
@@ -50,10 +50,10 @@ type finding struct {
 
 // subject is what the rules look at.
 type subject struct {
-	bus.SagaCounters
-	queue      bus.QueueInfo
-	neighbours []bus.SagaCounters // the other sagas of the endpoint, and its plain handlers
-	contended  bool               // a rule before has found so
+	operate.SagaCounters
+	queue      operate.QueueInfo
+	neighbours []operate.SagaCounters // the other sagas of the endpoint, and its plain handlers
+	contended  bool                   // a rule before has found so
 }
 
 // rule is one thing that can be wrong. says is asked when the value has reached the threshold.
@@ -67,12 +67,12 @@ type rule struct {
 }
 
 // advise says what the numbers of sagas mean. It decides and does nothing else.
-func advise(all []bus.SagaCounters, queues []bus.QueueInfo) []advised {
+func advise(all []operate.SagaCounters, queues []operate.QueueInfo) []advised {
 	var result []advised
 	for n, c := range all {
 		s := subject{SagaCounters: c}
 		for m, other := range all {
-			if m != n && other.Endpoint == c.Endpoint && other.Steps > 0 {
+			if m != n && other.Endpoint == c.Endpoint && other.Messages.Steps > 0 {
 				s.neighbours = append(s.neighbours, other)
 			}
 		}
@@ -87,7 +87,7 @@ func advise(all []bus.SagaCounters, queues []bus.QueueInfo) []advised {
 }
 
 func (s subject) advise() advised {
-	a := advised{counters: s.SagaCounters, enough: s.Taken >= enoughMessages}
+	a := advised{counters: s.SagaCounters, enough: s.Messages.Taken >= enoughMessages}
 	if !a.enough {
 		return a
 	}
@@ -112,9 +112,13 @@ func share[N int64 | time.Duration](part, whole N) float64 {
 	return float64(part) / float64(whole)
 }
 
-func (s subject) conflictShare() float64 { return share(s.Conflicts, s.Steps+s.Conflicts) }
-func (s subject) waitShare() float64     { return share(s.Wait+s.Turn, s.Batch) }
-func (s subject) putDownShare() float64  { return share(s.Busy+s.Queued, s.Taken) }
+func (s subject) conflictShare() float64 {
+	return share(s.Messages.Conflicts, s.Messages.Steps+s.Messages.Conflicts)
+}
+func (s subject) waitShare() float64 { return share(s.Waiting.Wait+s.Waiting.Turn, s.Times.Batch) }
+func (s subject) putDownShare() float64 {
+	return share(s.Messages.Busy+s.Messages.Queued, s.Messages.Taken)
+}
 
 // contention is the part of the work that contention costs: of the attempts, of the batches' time or of the messages
 // taken.
@@ -129,19 +133,19 @@ func mean(sum time.Duration, n int64) time.Duration {
 	return sum / time.Duration(n)
 }
 
-func (s subject) critical() time.Duration { return mean(s.Critical, s.Steps) }
-func (s subject) handler() time.Duration  { return mean(s.Handler, s.Steps) }
+func (s subject) critical() time.Duration { return mean(s.Times.Critical, s.Messages.Steps) }
+func (s subject) handler() time.Duration  { return mean(s.Times.Handler, s.Messages.Steps) }
 
 // perBatch is how long a batch takes of which the saga has a part.
-func (s subject) perBatch() time.Duration { return mean(s.Batch, s.Batches) }
+func (s subject) perBatch() time.Duration { return mean(s.Times.Batch, s.Saves.Batches) }
 
 // endpointShare is the saga's part of what the endpoint's batches take.
 func (s subject) endpointShare() float64 {
-	whole := s.Batch
+	whole := s.Times.Batch
 	for _, n := range s.neighbours {
-		whole += n.Batch
+		whole += n.Times.Batch
 	}
-	return share(s.Batch, whole)
+	return share(s.Times.Batch, whole)
 }
 
 // only is value where a condition holds.
@@ -157,12 +161,12 @@ func (s subject) names() string {
 	var names []string
 	for _, n := range s.neighbours {
 		if n.Saga == "" {
-			names = append(names, fmt.Sprintf("plain handlers (%d messages, critical time %s)", n.Steps,
-				shortSpan(mean(n.Critical, n.Steps))))
+			names = append(names, fmt.Sprintf("plain handlers (%d messages, critical time %s)", n.Messages.Steps,
+				shortSpan(mean(n.Times.Critical, n.Messages.Steps))))
 			continue
 		}
-		names = append(names, fmt.Sprintf("saga %s (%d messages, critical time %s)", n.Saga, n.Steps,
-			shortSpan(mean(n.Critical, n.Steps))))
+		names = append(names, fmt.Sprintf("saga %s (%d messages, critical time %s)", n.Saga, n.Messages.Steps,
+			shortSpan(mean(n.Times.Critical, n.Messages.Steps))))
 	}
 	return strings.Join(names, ", ")
 }

@@ -11,35 +11,35 @@ var rules = []rule{
 		value: subject.conflictShare, says: saysConflicts},
 	{symptom: "start-races", number: "share of starts that came second", threshold: manyStartRaces, contends: true,
 		value: func(s subject) float64 {
-			return only(s.LostStarts >= fewestRaces, share(s.LostStarts, s.Starts+s.LostStarts))
+			return only(s.Saves.LostStarts >= fewestRaces, share(s.Saves.LostStarts, s.Saves.Starts+s.Saves.LostStarts))
 		},
 		says: func(s subject, value float64) string {
 			return fmt.Sprintf("%s of its starts came second (%d of %d): several messages that may start an "+
 				"instance arrive at once. "+
 				"Let one earlier message start it, so that these find it and wait for its lock", percent(value),
-				s.LostStarts, s.Starts+s.LostStarts)
+				s.Saves.LostStarts, s.Saves.Starts+s.Saves.LostStarts)
 		}},
 	{symptom: "conflict-deaths", number: "messages that died of lost saves", threshold: 1, contends: true,
-		value: func(s subject) float64 { return float64(s.DeadConflicts) },
+		value: func(s subject) float64 { return float64(s.Messages.DeadConflicts) },
 		says: func(s subject, _ float64) string {
 			return fmt.Sprintf("%d messages are dead letters for no other reason than lost saves. Put them back "+
 				"with edda dead retry, take the "+
 				"Pessimistic store or raise EndpointOptions.Conflicts, and look at what else writes the table of "+
-				"instances", s.DeadConflicts)
+				"instances", s.Messages.DeadConflicts)
 		}},
 	{symptom: "lock-timeouts", number: "share of waits for an instance that ended without it",
 		threshold: manyLockTimeouts, contends: true,
 		value: func(s subject) float64 {
-			return only(s.WaitTimeouts >= fewestTimeouts,
-				share(s.WaitTimeouts, s.Waits))
+			return only(s.Waiting.Timeouts >= fewestTimeouts,
+				share(s.Waiting.Timeouts, s.Waiting.Waits))
 		},
 		says: func(s subject, value float64) string {
 			return fmt.Sprintf("%s of its waits for an instance of another server ended without it (%d of %d, %s "+
 				"on average): somebody holds "+
 				"instances for long. Its handlers take %s on average; look in pg_stat_activity for transactions "+
 				"that are open and idle, "+
-				"and raise saga.Options.LockWait only when they are meant to be", percent(value), s.WaitTimeouts,
-				s.Waits, shortSpan(mean(s.Wait, s.Waits)), shortSpan(s.handler()))
+				"and raise saga.Options.LockWait only when they are meant to be", percent(value), s.Waiting.Timeouts,
+				s.Waiting.Waits, shortSpan(mean(s.Waiting.Wait, s.Waiting.Waits)), shortSpan(s.handler()))
 		}},
 	{symptom: "waiting", number: "share of the batches' time spent waiting for instances", threshold: muchWaiting,
 		contends: true,
@@ -61,7 +61,7 @@ var rules = []rule{
 				"that answers", shortSpan(s.handler()))
 		}},
 	{symptom: "large-state", number: "KiB of a state, mean", threshold: largeState,
-		value: func(s subject) float64 { return share(s.StateBytes, s.Writes) / 1024 },
+		value: func(s subject) float64 { return share(s.Saves.StateBytes, s.Saves.Writes) / 1024 },
 		says: func(s subject, value float64) string {
 			return fmt.Sprintf("its states have %.0f KiB on average, and are read and written with every batch. "+
 				"Keep what decisions need, store "+
@@ -70,16 +70,16 @@ var rules = []rule{
 	{symptom: "full-batches", number: "share of BatchMax that its batches handle, mean", threshold: fullBatches,
 		value: func(s subject) float64 {
 			return only(s.queue.Lag.Seconds() >= longLag &&
-				s.BatchMax > 0, share(s.Steps, s.Batches)/float64(max(1, s.BatchMax)))
+				s.BatchMax > 0, share(s.Messages.Steps, s.Saves.Batches)/float64(max(1, s.BatchMax)))
 		},
 		says: func(s subject, _ float64) string {
 			return fmt.Sprintf("its batches are full (%.0f messages of %d) and its queue is %s behind: with "+
 				"EndpointOptions.BatchMax at %d a commit serves more messages",
-				share(s.Steps, s.Batches), s.BatchMax, shortSpan(s.queue.Lag), min(2*s.BatchMax, 5000))
+				share(s.Messages.Steps, s.Saves.Batches), s.BatchMax, shortSpan(s.queue.Lag), min(2*s.BatchMax, 5000))
 		}},
 	{symptom: "hot-instance", number: "messages of a batch for one instance, mean", threshold: hotInstance,
 		value: func(s subject) float64 {
-			return only(s.contended || s.queue.Lag.Seconds() >= longLag, share(s.Steps, s.Instances))
+			return only(s.contended || s.queue.Lag.Seconds() >= longLag, share(s.Messages.Steps, s.Saves.Instances))
 		},
 		says: func(_ subject, value float64) string {
 			return fmt.Sprintf("a batch has %.0f messages for one instance on average, so few instances have most "+
@@ -96,8 +96,12 @@ var rules = []rule{
 }
 
 func saysConflicts(s subject, value float64) string {
-	text := fmt.Sprintf("%s of its attempts lost the save to another server (%d of %d). ", percent(value), s.Conflicts,
-		s.Steps+s.Conflicts)
+	text := fmt.Sprintf(
+		"%s of its attempts lost the save to another server (%d of %d). ",
+		percent(value),
+		s.Messages.Conflicts,
+		s.Messages.Steps+s.Messages.Conflicts,
+	)
 	if s.Store == "optimistic" {
 		return text + "With saga.Pessimistic a batch holds the instance before it steps, and none are lost"
 	}
@@ -111,15 +115,15 @@ func saysWaiting(s subject, value float64) string {
 		"first: where they are busy, waits are long because "+
 		"everything is. Where they are idle, more processors, connections or servers do not help; messages of one "+
 		"instance in one place do: one server, or "+
-		"an endpoint whose messages are kept in order or partitioned by key", percent(value), shortSpan(s.Wait),
-		shortSpan(s.Turn), shortSpan(s.critical()))
+		"an endpoint whose messages are kept in order or partitioned by key", percent(value), shortSpan(s.Waiting.Wait),
+		shortSpan(s.Waiting.Turn), shortSpan(s.critical()))
 }
 
 func saysPutDown(s subject, value float64) string {
 	text := fmt.Sprintf("%s of the messages that were taken for it were put down, because their instance was in "+
 		"other hands (%d of %d). ",
-		percent(value), s.Busy+s.Queued, s.Taken)
-	if s.Busy > s.Queued {
+		percent(value), s.Messages.Busy+s.Messages.Queued, s.Messages.Taken)
+	if s.Messages.Busy > s.Messages.Queued {
 		return text + "Most of these hands are other servers': run its endpoint in fewer servers, or keep its " +
 			"messages in order or partitioned by key"
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +23,7 @@ func (t *tool) adviseCommand() *cobra.Command {
 	var period time.Duration
 	c := &cobra.Command{
 		Use: "advise", Short: "Say which sagas are contended and what would help",
-		Long: fmt.Sprintf(adviseHelp, enoughMessages, bus.PinDeadRows),
+		Long: fmt.Sprintf(adviseHelp, enoughMessages, operate.PinDeadRows),
 		Example: `  edda advise
   edda advise --period 2h
   edda advise --json | jq '.sagas[] | select(.contended)'`,
@@ -32,29 +32,29 @@ func (t *tool) adviseCommand() *cobra.Command {
 			if period < 0 {
 				return usage(c, fmt.Errorf("--period %v: want 0 (a day) or more", period))
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			counters, err := b.SagaCounters(ctx, period)
+			counters, err := op.SagaCounters(ctx, period)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			queues, err := b.Queues(ctx)
+			queues, err := op.Queues(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			pin, suffers, err := b.Pin(ctx)
+			pin, suffers, err := op.Pin(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
 			if !suffers || !pin.Old() {
-				pin = bus.Pin{}
+				pin = operate.Pin{}
 			}
 			return t.print(advisedResult(advise(counters, queues), pin, t.schemaName()))
 		},
 	}
-	c.Flags().DurationVar(&period, "period", bus.CounterPeriod, "look at so much of the past, and up to an hour "+
+	c.Flags().DurationVar(&period, "period", operate.CounterPeriod, "look at so much of the past, and up to an hour "+
 		"more; at most fourteen days are kept")
 	return c
 }
@@ -95,10 +95,10 @@ func jsonOf(a advised) advisedJSON {
 	j := advisedJSON{
 		Endpoint: c.Endpoint, Saga: c.Saga, Store: c.Store, Since: c.Since, Last: c.Last, Judged: a.enough,
 		Contended: a.contended,
-		Messages:  c.Steps, Retries: c.Retries, Dead: c.Dead, Conflicts: c.Conflicts, PutDown: c.Busy + c.Queued,
-		Waits:        c.Waits,
-		WaitTimeouts: c.WaitTimeouts, Writes: c.Writes, Handler: c.Handler.Seconds(), Critical: c.Critical.Seconds(),
-		Batch: c.Batch.Seconds(), Wait: (c.Wait + c.Turn).Seconds(), Findings: []findingJSON{},
+		Messages:  c.Messages.Steps, Retries: c.Messages.Retries, Dead: c.Messages.Dead, Conflicts: c.Messages.Conflicts, PutDown: c.Messages.Busy + c.Messages.Queued,
+		Waits:        c.Waiting.Waits,
+		WaitTimeouts: c.Waiting.Timeouts, Writes: c.Saves.Writes, Handler: c.Times.Handler.Seconds(), Critical: c.Times.Critical.Seconds(),
+		Batch: c.Times.Batch.Seconds(), Wait: (c.Waiting.Wait + c.Waiting.Turn).Seconds(), Findings: []findingJSON{},
 	}
 	for _, f := range a.findings {
 		j.Findings = append(j.Findings, findingJSON{f.symptom, f.number, f.value, f.threshold, f.says})
@@ -117,7 +117,7 @@ type pinJSON struct {
 }
 
 // pinOf is nil without a pin.
-func pinOf(p bus.Pin) *pinJSON {
+func pinOf(p operate.Pin) *pinJSON {
 	if p.Kind == "" {
 		return nil
 	}
@@ -125,7 +125,7 @@ func pinOf(p bus.Pin) *pinJSON {
 }
 
 // printPin says what keeps dead rows.
-func printPin(p *page, pin bus.Pin) {
+func printPin(p *page, pin operate.Pin) {
 	if pin.Kind == "" {
 		return
 	}
@@ -142,7 +142,7 @@ func printPin(p *page, pin bus.Pin) {
 	p.line("  %s.", pin.Remedy())
 }
 
-func advisedResult(all []advised, pin bus.Pin, schema string) result {
+func advisedResult(all []advised, pin operate.Pin, schema string) result {
 	values := []advisedJSON{}
 	for _, a := range all {
 		values = append(values, jsonOf(a))
@@ -166,24 +166,36 @@ func (a advised) print(p *page) {
 		name = fmt.Sprintf("plain handlers of endpoint %s", s.Endpoint)
 	}
 	switch {
-	case s.Saga == "" && s.Steps == 0: // there may be no plain handler at all
+	case s.Saga == "" && s.Messages.Steps == 0: // there may be no plain handler at all
 		p.line("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d "+
-			"dead letters.", s.Endpoint, s.Taken, s.Retries, s.Dead)
+			"dead letters.", s.Endpoint, s.Messages.Taken, s.Messages.Retries, s.Messages.Dead)
 		return
 	case !a.enough:
-		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Taken, enoughMessages)
+		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Messages.Taken, enoughMessages)
 		return
 	case a.contended:
 		p.line("%s: contended.", name)
 	case len(a.findings) > 0:
 		p.line("%s: not contended.", name)
 	case s.Saga == "":
-		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name, s.Steps,
-			shortSpan(s.critical()), longCritical)
+		p.line(
+			"%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).",
+			name,
+			s.Messages.Steps,
+			shortSpan(s.critical()),
+			longCritical,
+		)
 	default:
-		p.line("%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+
-			"critical time %s (at %.0f s).",
-			name, s.Steps, percent(s.conflictShare()), percent(manyConflicts), shortSpan(s.critical()), longCritical)
+		p.line(
+			"%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+
+				"critical time %s (at %.0f s).",
+			name,
+			s.Messages.Steps,
+			percent(s.conflictShare()),
+			percent(manyConflicts),
+			shortSpan(s.critical()),
+			longCritical,
+		)
 	}
 	for _, f := range a.findings {
 		p.line("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number, digits(f.value),

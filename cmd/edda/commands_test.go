@@ -97,9 +97,9 @@ func TestQueues(t *testing.T) {
 	}
 
 	w.prints(w.want(exitDone, "queue", "peek", "orders").out, `
-		| DUE ID KIND ATTEMPT CONFLICTS FIRST FAILED BYTES HEADERS
-		| TIME ID order.place 1 0 - 11 a=b tenant=acme\x1b[2J
-		| TIME ID order.place 1 0 - 2 -`)
+		| DUE ID KIND ATTEMPT CONFLICTS FIRST FAILED LAST ERROR BYTES HEADERS
+		| TIME ID order.place 1 0 - - 11 a=b tenant=acme\x1b[2J
+		| TIME ID order.place 1 0 - - 2 -`)
 	w.prints(w.want(exitDone, "queue", "peek", "orders", "--body", "--body-bytes", "4", "--limit", "1").out, `
 		| TIME ID order.place 1 0 11 a=b tenant=acme\x1b[2J
 		|  {"ID… (4 of 11 bytes)
@@ -116,6 +116,18 @@ func TestQueues(t *testing.T) {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
 	w.exec(`SELECT edda.send('order.place', '', '{}', 'billing', id => '00000000-0000-0000-0000-000000000007')`)
+	w.exec(`UPDATE edda.queue_1 SET attempt = 2, last_error = 'the card service said 503'`)
+	says(t, w.want(exitDone, "queue", "peek", "billing").out, "the card service said 503")
+	says(t, w.want(exitDone, "queue", "show", "00000000-0000-0000-0000-000000000007").out,
+		"endpoint", "billing", "next attempt", "3", "last error", "the card service said 503")
+	var shown struct{ Messages []foundJSON }
+	w.decode(&shown, "queue", "show", "00000000-0000-0000-0000-000000000007", "--json")
+	if len(shown.Messages) != 1 || shown.Messages[0].Endpoint != "billing" || shown.Messages[0].Attempt != 3 ||
+		shown.Messages[0].LastError != "the card service said 503" {
+		t.Errorf("%+v", shown)
+	}
+	says(t, w.want(exitNotFound, "queue", "show", "00000000-0000-0000-0000-000000000008").err, "no such message")
+	says(t, w.want(exitUsage, "queue", "show", "seven").err, "want a UUID")
 	cancel := []string{"queue", "cancel", "billing", "00000000-0000-0000-0000-000000000007", "--reason",
 		"ordered twice"}
 	says(t, w.want(exitDone, cancel...).out, "was taken out of the queue")

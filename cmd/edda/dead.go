@@ -16,9 +16,9 @@ import (
 func (t *tool) deadCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "Show, retry, edit and discard dead letters",
-		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a number of its own,
-and ends exactly once, however many people try at the same time. What a manifest emitted is not among them: its run is dead in the
-place of its message, see edda run list --state dead.`,
+		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a
+number of its own, and ends exactly once, however many people try at the same time. What a manifest emitted is not among
+them: its run is dead in the place of its message, see edda run list --state dead.`,
 		Example: `  edda dead group
   edda dead list --endpoint orders
   edda dead retry 17 18
@@ -79,7 +79,7 @@ func (t *tool) deadList() *cobra.Command {
 			if err := flags.check(c); err != nil {
 				return err
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (t *tool) deadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			letters, err := b.DeadLetters().List(ctx, t.pool, f)
+			letters, err := op.DeadLetters().List(ctx, t.pool, f)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -130,8 +130,8 @@ func (t *tool) deadShow() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show NUMBER", Short: "Show one dead letter: its error, its headers, and its body with --body",
-		Long: `Show one dead letter: its error, its headers, and its body with --body. Exit code 3: there is none with this number, or it was
-retried or discarded.`,
+		Long: `Show one dead letter: its error, its headers, and its body with --body. Exit code 3: there is none with
+this number, or it was retried or discarded.`,
 		Example: `  edda dead show 17
   edda dead show 17 --body --json | jq -r .body`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -140,11 +140,11 @@ retried or discarded.`,
 			if err != nil {
 				return err
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			l, err := b.DeadLetters().Show(ctx, t.pool, numbers[0])
+			l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -206,12 +206,12 @@ func (t *tool) deadRetry() *cobra.Command {
 	m := &many{action: deadletter.ActionRetry}
 	c := &cobra.Command{
 		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with all attempts before them",
-		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with no attempts
-counted. Workers are woken when that is committed.
+		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with
+no attempts counted. Workers are woken when that is committed.
 
-With numbers each letter is a transaction of its own: when one fails the others are retried all the same, and the exit code
-tells. With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A job that is
-interrupted, or killed, goes on with --resume, and retries no letter twice.`,
+With numbers each letter is a transaction of its own: when one fails the others are retried all the same, and the exit
+code tells. With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A
+job that is interrupted, or killed, goes on with --resume, and retries no letter twice.`,
 		Example: `  edda dead retry 17 18 19
   edda dead retry --group 373371abe806 --rate 10 --yes
   edda dead retry --endpoint orders --since 2h --yes
@@ -237,8 +237,9 @@ func (t *tool) deadDiscard() *cobra.Command {
 	m := &many{action: deadletter.ActionDiscard}
 	c := &cobra.Command{
 		Use: "discard [NUMBER...] --reason TEXT", Short: "End dead letters without an effect, and keep the reason",
-		Long: `End dead letters without an effect. The reason is kept in the table discarded for 30 days; the body is gone at once, and
-nothing brings it back. With numbers each is a transaction of its own; with a filter, or --all, it is a job as with retry.`,
+		Long: `End dead letters without an effect. The reason is kept in the table discarded for 30 days; the body is
+gone at once, and nothing brings it back. With numbers each is a transaction of its own; with a filter, or --all, it is
+a job as with retry.`,
 		Example: `  edda dead discard 17 18 --reason "sent twice by the import of May"
   edda dead discard --group 373371abe806 --reason "the load test" --yes`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -33,11 +33,12 @@ func (t *tool) deadEdit() *cobra.Command {
 	e := &editing{}
 	c := &cobra.Command{
 		Use: "edit NUMBER", Short: "Change a dead letter's body or headers, and retry it",
-		Long: `Change a dead letter's body or headers, and retry it, in one transaction. What it was before is kept in the table
-dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
+		Long: `Change a dead letter's body or headers, and retry it, in one transaction. What it was before is kept in
+the table dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
 
-Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is set in
-for that and packed again; an editor that changes nothing leaves the letter as it was. A body must be JSON unless --raw is given.`,
+Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is
+set in for that and packed again; an editor that changes nothing leaves the letter as it was. A body must be JSON unless
+--raw is given.`,
 		Example: `  edda dead edit 17
   edda dead edit 17 --body fixed.json --reason "the total was a text"
   edda dead edit 17 --set tenant=acme --remove trace`,
@@ -68,11 +69,11 @@ func (t *tool) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if byHand {
 		timeout = t.unbounded(c) // a person edits
 	}
-	ctx, b, err := t.openWithin(c.Context(), timeout)
+	ctx, op, err := t.openWithin(c.Context(), timeout)
 	if err != nil {
 		return err
 	}
-	l, err := b.DeadLetters().Show(ctx, t.pool, numbers[0])
+	l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -85,7 +86,7 @@ func (t *tool) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.DeadLetters().Edit(ctx, t.pool, b, l.Number, e.edit); err != nil {
+	if err := op.DeadLetters().Edit(ctx, t.pool, op, l.Number, e.edit); err != nil {
 		return causeOf(ctx, err)
 	}
 	id := l.MessageID

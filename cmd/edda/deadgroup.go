@@ -27,19 +27,20 @@ func (t *tool) deadGroup() *cobra.Command {
 	var f deadletter.GroupFilter
 	c := &cobra.Command{
 		Use: "group", Short: "Show the groups of dead letters: those whose errors are alike",
-		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of one kind, and have
-errors that differ in numbers, ids and quoted texts only. EXAMPLE is the number of the newest. Letters are counted up to 100,000;
-a larger group is marked with "+". At most 1,000 groups are looked at; --after goes on behind them.`,
+		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of
+one kind, and have errors that differ in numbers, ids and quoted texts only. EXAMPLE is the number of the newest.
+Letters are counted up to 100,000; a larger group is marked with "+". At most 1,000 groups are looked at; --after goes
+on behind them.`,
 		Example: `  edda dead group
   edda dead group --endpoint orders
   edda dead retry --group 373371abe806 --rate 10 --yes`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			groups, next, err := b.DeadLetters().Groups(ctx, t.pool, f)
+			groups, next, err := op.DeadLetters().Groups(ctx, t.pool, f)
 			if err != nil {
 				return causeOf(ctx, err)
 			}

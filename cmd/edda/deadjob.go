@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/spf13/cobra"
 )
@@ -95,18 +95,18 @@ func filterText(f deadletter.Filter) string {
 
 // endMany makes a job of the filter, or takes one up again, and runs it to its end. reason is of a job that discards.
 func (t *tool) endMany(c *cobra.Command, m *many, reason string) error {
-	ctx, b, err := t.openWithin(c.Context(), t.unbounded(c))
+	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 	if err != nil {
 		return err
 	}
 	number := m.resume
 	if number == 0 {
-		if number, err = t.newJob(ctx, c, m, b.DeadLetters(),
+		if number, err = t.newJob(ctx, c, m, op.DeadLetters(),
 			deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason}); err != nil {
 			return err
 		}
 	}
-	return t.runJob(ctx, b, number, m.action)
+	return t.runJob(ctx, op, number, m.action)
 }
 
 func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
@@ -133,8 +133,8 @@ func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *d
 const tellEvery = 2 * time.Second
 
 // runJob runs a job to its end and prints how it ended. While it runs it says how far it is, and how to go on with it.
-func (t *tool) runJob(ctx context.Context, b *bus.Bus, number int64, action deadletter.Action) error {
-	letters, said := b.DeadLetters(), time.Now()
+func (t *tool) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
+	letters, said := op.DeadLetters(), time.Now()
 	before, err := letters.Job(ctx, t.pool, number)
 	if err != nil {
 		return causeOf(ctx, err)
@@ -143,7 +143,7 @@ func (t *tool) runJob(ctx context.Context, b *bus.Bus, number int64, action dead
 	if before.Action != action {
 		return fmt.Errorf("job %d does not %s its letters: %s", number, action, goOn)
 	}
-	j, err := letters.RunJob(ctx, t.pool, b, number, func(j deadletter.Job) {
+	j, err := letters.RunJob(ctx, t.pool, op, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
 			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended,
@@ -170,22 +170,22 @@ func (t *tool) deadJobs() *cobra.Command {
 	cancel, limit := int64(0), 0
 	c := &cobra.Command{
 		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters, the newest first; --cancel ends one",
-		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that nobody runs goes on with
-"edda dead retry --resume N", or discard for retry. Jobs that have ended are kept for 30 days.`,
+		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that
+nobody runs goes on with "edda dead retry --resume N", or discard for retry. Jobs that have ended are kept for 30 days.`,
 		Example: `  edda dead jobs
   edda dead jobs --cancel 7`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
 			if cancel != 0 {
-				if err := b.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
+				if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
 					return causeOf(ctx, err)
 				}
 			}
-			jobs, err := b.DeadLetters().Jobs(ctx, t.pool, limit)
+			jobs, err := op.DeadLetters().Jobs(ctx, t.pool, limit)
 			if err != nil {
 				return causeOf(ctx, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/spf13/cobra"
 )
@@ -13,7 +13,7 @@ import (
 // ending is the end of one dead letter.
 type ending struct {
 	ctx    context.Context
-	bus    *bus.Bus
+	bus    *operate.Operator
 	store  *deadletter.Store
 	number int64
 }
@@ -29,14 +29,14 @@ func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func
 	if err != nil {
 		return err
 	}
-	ctx, b, err := t.open(c.Context())
+	ctx, op, err := t.open(c.Context())
 	if err != nil {
 		return err
 	}
 	ended, gone, failed := []int64{}, []int64{}, []failedJSON{}
 	var worst error // a failure that is worth its exit code more than a number that is not there
 	for _, number := range numbers {
-		err := end(ending{ctx, b, b.DeadLetters(), number})
+		err := end(ending{ctx, op, op.DeadLetters(), number})
 		switch {
 		case err == nil:
 			ended = append(ended, number)

@@ -7,15 +7,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
 
 func (t *tool) endpointCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "endpoint", Short: "Pause and resume endpoints, and set their workers, while they run",
-		Long: `Pause and resume endpoints, and set their workers, while they run. What is set is a row of the database: it holds for every
-process of the endpoint, and for those that start later. They follow at once when they listen, else within their poll interval.`,
+		Long: `Pause and resume endpoints, and set their workers, while they run. What is set is a row of the database:
+it holds for every process of the endpoint, and for those that start later. They follow at once when they listen, else
+within their poll interval.`,
 		Example: `  edda endpoint list
   edda endpoint pause orders --reason "the card service is down until 14:00"
   edda endpoint resume orders
@@ -38,17 +39,18 @@ type endpointJSON struct {
 func (t *tool) endpointList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
-		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes has where that was
-set: "program" is the number of each program. BY tells whether an endpoint consumes it or a relay, which has no workers, carries it to a broker. The list does not tell which endpoints run.`,
+		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes
+has where that was set: "program" is the number of each program. BY tells whether an endpoint consumes it or a relay,
+which has no workers, carries it to a broker. The list does not tell which endpoints run.`,
 		Example: `  edda endpoint list
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			knobs, err := b.Knobs(ctx)
+			knobs, err := op.Endpoints(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -57,7 +59,7 @@ set: "program" is the number of each program. BY tells whether an endpoint consu
 	}
 }
 
-func (t *tool) endpointPage(knobs []bus.Knob) result {
+func (t *tool) endpointPage(knobs []operate.EndpointSettings) result {
 	all := []endpointJSON{}
 	rows := [][]string{{"ENDPOINT", "STATE", "SINCE", "REASON", "CONCURRENCY", "BY"}}
 	for _, k := range knobs {
@@ -90,14 +92,14 @@ func (t *tool) endpointPause() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use: "pause ENDPOINT", Short: "Stop an endpoint in all processes until it is resumed",
-		Long: `Stop an endpoint in all processes until it is resumed. Batches in hand finish, no other begins, and messages go on arriving.
-The pause holds for programs that start later too.`,
+		Long: `Stop an endpoint in all processes until it is resumed. Batches in hand finish, no other begins, and
+messages go on arriving. The pause holds for programs that start later too.`,
 		Example: `  edda endpoint pause orders --reason "the card service is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.turn(c, map[string]any{"paused": args[0], "reason": reason},
 				fmt.Sprintf("Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
-				func(ctx context.Context, b *bus.Bus) error { return b.PauseEndpoint(ctx, args[0], reason) })
+				func(ctx context.Context, op *operate.Operator) error { return op.PauseEndpoint(ctx, args[0], reason) })
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the log of the programs and for whoever looks")
@@ -111,7 +113,7 @@ func (t *tool) endpointResume() *cobra.Command {
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.turn(c, map[string]any{"resumed": args[0]}, fmt.Sprintf("Endpoint %s is not paused.", args[0]),
-				func(ctx context.Context, b *bus.Bus) error { return b.ResumeEndpoint(ctx, args[0]) })
+				func(ctx context.Context, op *operate.Operator) error { return op.ResumeEndpoint(ctx, args[0]) })
 		},
 	}
 }
@@ -120,10 +122,10 @@ func (t *tool) endpointConcurrency() *cobra.Command {
 	reset := false
 	c := &cobra.Command{
 		Use: "concurrency ENDPOINT (N | --reset)", Short: "Set how many workers each process of an endpoint has",
-		Long: `Set how many workers each process of an endpoint has, from 1 on, or with --reset give every program its own number back. More
-workers start at once; those that are too many end after the batch in their hands. A worker needs a connection while it works:
-no process has more workers than the MaxConns of its pool, and the server must allow them all. Nothing is stopped by a zero:
-"edda endpoint pause" does that.`,
+		Long: `Set how many workers each process of an endpoint has, from 1 on, or with --reset give every program its
+own number back. More workers start at once; those that are too many end after the batch in their hands. A worker needs
+a connection while it works: no process has more workers than the MaxConns of its pool, and the server must allow them
+all. Nothing is stopped by a zero: "edda endpoint pause" does that.`,
 		Example: `  edda endpoint concurrency orders 2
   edda endpoint concurrency orders --reset`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -134,7 +136,7 @@ no process has more workers than the MaxConns of its pool, and the server must a
 			if reset {
 				return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": nil},
 					fmt.Sprintf("Each program of endpoint %s has its own number of workers.", args[0]),
-					func(ctx context.Context, b *bus.Bus) error { return b.ResetConcurrency(ctx, args[0]) })
+					func(ctx context.Context, op *operate.Operator) error { return op.ResetConcurrency(ctx, args[0]) })
 			}
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 {
@@ -143,7 +145,7 @@ no process has more workers than the MaxConns of its pool, and the server must a
 			}
 			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n},
 				fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
-				func(ctx context.Context, b *bus.Bus) error { return b.SetConcurrency(ctx, args[0], n) })
+				func(ctx context.Context, op *operate.Operator) error { return op.SetConcurrency(ctx, args[0], n) })
 		},
 	}
 	c.Flags().BoolVar(&reset, "reset", false, "give every program its own number back")
@@ -159,12 +161,12 @@ func workers(n int) string {
 
 // turn does what a command sets, and says so.
 func (t *tool) turn(c *cobra.Command, value map[string]any, done string,
-	do func(ctx context.Context, b *bus.Bus) error) error {
-	ctx, b, err := t.open(c.Context())
+	do func(ctx context.Context, op *operate.Operator) error) error {
+	ctx, op, err := t.open(c.Context())
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, b); err != nil {
+	if err := do(ctx, op); err != nil {
 		return causeOf(ctx, err)
 	}
 	return t.print(result{value: value, page: func(p *page) { p.line("%s", done) }})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,7 +68,7 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
 		errors.Is(err, deadletter.ErrNoJob) ||
-		errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrNotInstalled) || errors.Is(err, bus.ErrNoLimit) ||
+		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) || errors.Is(err, operate.ErrNoLimit) ||
 		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) ||
 		errors.Is(err, scheduler.ErrNoRun) ||
 		errors.Is(err, scheduler.ErrNotHeld)
@@ -93,9 +94,9 @@ func (t *tool) remedy(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
 		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. "+
 			"--timeout sets another limit.", t.timeout)
-	case errors.Is(err, bus.ErrNotInstalled):
+	case errors.Is(err, operate.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
-	case errors.Is(err, bus.ErrNoLimit):
+	case errors.Is(err, operate.ErrNoLimit):
 		return `"edda limit list" shows those that are there, and "edda limit set ENDPOINT NUMBER" makes one.`
 	case errors.Is(err, scheduler.ErrNoManifest):
 		return `"edda manifest list" shows those that are there.`

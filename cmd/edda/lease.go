@@ -12,8 +12,9 @@ import (
 func (t *tool) leaseCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "lease", Short: "Show which replica does what only one may do, and have it give that up",
-		Long: `A lease lets one process at a time do something: a loop of yours (singleton/NAME), the evaluation of manifests (scheduler), a partition
-(partition/ENDPOINT/QUEUE). It is renewed while that goes on, given back at the end of it, and expires when its holder died.`,
+		Long: `A lease lets one process at a time do something: a loop of yours (singleton/NAME), the evaluation of
+manifests (scheduler), a partition (partition/ENDPOINT/QUEUE). It is renewed while that goes on, given back at the end
+of it, and expires when its holder died.`,
 		Example: `  edda lease list
   edda lease resign singleton/rates`,
 		RunE: group,
@@ -37,9 +38,10 @@ type leaseJSON struct {
 func (t *tool) leaseList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every lease: who has it, in which term, and when that would end",
-		Long: `Show every lease that was ever held. HELD is "yes", "resigning" when its holder was asked to give it up, and "no" when it was given
-back or has expired: HOLDER is then who had it, where it was not given back. EXPIRES is when the term would end were it not renewed. EPOCH grows
-by one with each term: one that grows all the time is a lease that nobody can keep. Nothing is locked.`,
+		Long: `Show every lease that was ever held. HELD is "yes", "resigning" when its holder was asked to give it up,
+and "no" when it was given back or has expired: HOLDER is then who had it, where it was not given back. EXPIRES is when
+the term would end were it not renewed. EPOCH grows by one with each term: one that grows all the time is a lease that
+nobody can keep. Nothing is locked.`,
 		Example: `  edda lease list
   edda lease list --json | jq '.leases[] | select(.held | not)'`,
 		Args: arguments(cobra.NoArgs),
@@ -88,9 +90,10 @@ func (t *tool) leasePage(infos []scheduler.LeaseInfo) result {
 func (t *tool) leaseResign() *cobra.Command {
 	return &cobra.Command{
 		Use: "resign NAME", Short: "Ask the holder of a lease to give it up to another replica",
-		Long: `Ask the holder of a lease to end its term. It learns of that at once when it listens, else with its next renewal; it stops what it does, gives
-the lease back, and leaves it to the others for a while. Where there is no other replica it then takes it again. The command does not wait for that.
-One that is dead is not asked: its term expires. Exit code 3: nobody holds a lease of that name.`,
+		Long: `Ask the holder of a lease to end its term. It learns of that at once when it listens, else with its next
+renewal; it stops what it does, gives the lease back, and leaves it to the others for a while. Where there is no other
+replica it then takes it again. The command does not wait for that. One that is dead is not asked: its term expires.
+Exit code 3: nobody holds a lease of that name.`,
 		Example: `  edda lease resign singleton/rates`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

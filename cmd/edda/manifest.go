@@ -16,7 +16,8 @@ import (
 func (t *tool) manifestCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "manifest", Short: "Show, trigger, pause and backfill the manifests of the scheduler",
-		Long: `Show and change the manifests of the scheduler: what says when which message is sent. One firing of a manifest is a run.`,
+		Long: `Show and change the manifests of the scheduler: what says when which message is sent. One firing of a
+manifest is a run.`,
 		Example: `  edda manifest list --state held
   edda manifest show night/settle
   edda manifest trigger night/settle --body '{"day": "2026-11-20"}'
@@ -106,8 +107,9 @@ func (t *tool) manifestList() *cobra.Command {
 	f, state := scheduler.ManifestFilter{}, ""
 	c := &cobra.Command{
 		Use: "list", Short: "Show manifests: when they are due, and whether they fire",
-		Long: `Show manifests in the order of their names. STATE is "live"; "paused", by its declaration, an operator or with its group; "held"
-by a run that is dead; or "orphan", which nobody declares any more. DUE is the next firing, with none where no clock decides it.`,
+		Long: `Show manifests in the order of their names. STATE is "live"; "paused", by its declaration, an operator or
+with its group; "held" by a run that is dead; or "orphan", which nobody declares any more. DUE is the next firing, with
+none where no clock decides it.`,
 		Example: `  edda manifest list
   edda manifest list --state held
   edda manifest list --owner shop --prefix night/ --json | jq '.manifests[].due'`,
@@ -168,8 +170,9 @@ func (t *tool) manifestShow() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
 		Use: "show MANIFEST", Short: "Show one manifest, and why it does not fire at this moment",
-		Long: `Show one manifest, and say what it waits for: what paused it and why, its group, the run that is open or that holds it, or
-the moment until which nothing is due. Its message is shown with --body only. Exit code 3: there is none.`,
+		Long: `Show one manifest, and say what it waits for: what paused it and why, its group, the run that is open or
+that holds it, or the moment until which nothing is due. Its message is shown with --body only. Exit code 3: there is
+none.`,
 		Example: `  edda manifest show night/settle
   edda manifest show night/settle --json | jq -r '.waits[]'`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -222,8 +225,8 @@ func idText(id saga.ID) string {
 func (t *tool) manifestNext() *cobra.Command {
 	return &cobra.Command{
 		Use: "next MANIFEST [NUMBER]", Short: "Show the next due times of a manifest; nothing is written",
-		Long: `Show the next due times of a manifest, 10 unless a number is given, in its own time zone: as if it were live, and no run were late.
-A manifest that no clock decides has none. Nothing is written.`,
+		Long: `Show the next due times of a manifest, 10 unless a number is given, in its own time zone: as if it were
+live, and no run were late. A manifest that no clock decides has none. Nothing is written.`,
 		Example: `  edda manifest next night/settle 30`,
 		Args:    arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) (err error) {

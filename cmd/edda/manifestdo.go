@@ -19,9 +19,9 @@ func (t *tool) manifestTrigger() *cobra.Command {
 	body, o := "", scheduler.TriggerOptions{}
 	c := &cobra.Command{
 		Use: "trigger MANIFEST", Short: "Queue a run of a manifest now, whatever its schedule says",
-		Long: `Queue a run of a manifest, whatever its schedule says and whether it is paused or not. Each call is a run of its own. It sends
-the manifest's message, or the JSON of --body as one of the same kind. The number that is printed is the run's. Exit code 3: there is no
-such manifest, or nobody declares it any more.`,
+		Long: `Queue a run of a manifest, whatever its schedule says and whether it is paused or not. Each call is a run
+of its own. It sends the manifest's message, or the JSON of --body as one of the same kind. The number that is printed
+is the run's. Exit code 3: there is no such manifest, or nobody declares it any more.`,
 		Example: `  edda manifest trigger night/settle
   edda manifest trigger night/settle --body '{"day": "2026-11-20"}' --delay 10m`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -71,8 +71,9 @@ func (t *tool) manifestPause() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use: "pause MANIFEST --reason TEXT", Short: "Let a manifest fire no more until it is resumed",
-		Long: `Let a manifest fire no more until "edda manifest resume". A deploy does not undo it. Runs that are queued or active go on:
-"edda run cancel" ends them. What falls due meanwhile is judged by the misfire policy of the manifest when it is resumed.`,
+		Long: `Let a manifest fire no more until "edda manifest resume". A deploy does not undo it. Runs that are queued
+or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the misfire policy of the manifest
+when it is resumed.`,
 		Example: `  edda manifest pause night/settle --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -90,8 +91,8 @@ func (t *tool) manifestPause() *cobra.Command {
 func (t *tool) manifestResume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume MANIFEST", Short: "End a pause",
-		Long: `End the pause of a manifest, and show what it waits for now: its declaration may stop it too, or its group, or a dead run.
-That is not changed.`,
+		Long: `End the pause of a manifest, and show what it waits for now: its declaration may stop it too, or its
+group, or a dead run. That is not changed.`,
 		Example: `  edda manifest resume night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -104,8 +105,9 @@ That is not changed.`,
 func (t *tool) manifestRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove MANIFEST", Short: "Give up a manifest that nobody should declare any more",
-		Long: `Make a manifest an orphan: it fires no more, its runs that were not sent yet are cancelled, and after some minutes a server
-deletes it with the record of its runs. A program that still declares it brings it back when it starts the next time.`,
+		Long: `Make a manifest an orphan: it fires no more, its runs that were not sent yet are cancelled, and after
+some minutes a server deletes it with the record of its runs. A program that still declares it brings it back when it
+starts the next time.`,
 		Example: `  edda manifest remove night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -132,9 +134,9 @@ func (t *tool) manifestBackfill() *cobra.Command {
 	from, until, p := "", "", scheduler.Period{}
 	c := &cobra.Command{
 		Use: "backfill MANIFEST --from TIME --until TIME", Short: "Queue runs for due times of the past that have none",
-		Long: `Queue a run for each due time in a period of the past that has none. A due time has one run, however often this is asked for,
-as long as the record of it is kept. The runs do not wait for each other: a group with a cap bounds how many are active. When there are more
-due times than --max, the output says where to go on.`,
+		Long: `Queue a run for each due time in a period of the past that has none. A due time has one run, however
+often this is asked for, as long as the record of it is kept. The runs do not wait for each other: a group with a cap
+bounds how many are active. When there are more due times than --max, the output says where to go on.`,
 		Example: `  edda manifest backfill night/settle --from 2026-11-01T00:00:00Z --until 2026-11-20T00:00:00Z
   edda manifest backfill poll/rates --from 6h --until 1h --max 5000`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -190,8 +192,9 @@ var errDiffers = errors.New("the declaration differs from what is stored")
 func (t *tool) manifestDiff() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff FILE", Short: "Show what a declaration would change; nothing is written",
-		Long: `Compare a declaration that a program wrote with scheduler.MarshalDeclaration with what is stored, and show what the program would
-change when it starts. "-" reads the standard input. Nothing is written. Exit code 1: it would change something.`,
+		Long: `Compare a declaration that a program wrote with scheduler.MarshalDeclaration with what is stored, and
+show what the program would change when it starts. "-" reads the standard input. Nothing is written. Exit code 1: it
+would change something.`,
 		Example: `  edda manifest diff manifests.json
   shop-worker -print-manifests | edda manifest diff - --json`,
 		Args: arguments(cobra.ExactArgs(1)),

@@ -91,8 +91,9 @@ func (t *tool) groupSet() *cobra.Command {
 	to := scheduler.Group{}
 	c := &cobra.Command{
 		Use: "set GROUP", Short: "Set the cap and the priority of a group, or make one",
-		Long: `Set the cap and the priority of a group, or make one. What no flag names stays as it is. It stays so through deploys, until the
-program that declares the group declares something else than before. A lower cap ends nothing that is active.`,
+		Long: `Set the cap and the priority of a group, or make one. What no flag names stays as it is. It stays so
+through deploys, until the program that declares the group declares something else than before. A lower cap ends nothing
+that is active.`,
 		Example: `  edda group set settlement --max 2 --strict
   edda group set reports --max 0 --priority 9`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -129,8 +130,8 @@ func (t *tool) groupPause() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use: "pause GROUP --reason TEXT", Short: "Let nothing of a group fire or be sent until it is resumed",
-		Long: `Let nothing of a group fire, and nothing of it that is queued be sent, until "edda group resume". Runs that are active go on:
-"edda group cancel" ends them.`,
+		Long: `Let nothing of a group fire, and nothing of it that is queued be sent, until "edda group resume". Runs
+that are active go on: "edda group cancel" ends them.`,
 		Example: `  edda group pause settlement --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -187,8 +188,8 @@ func (t *tool) groupCancel() *cobra.Command {
 	note := ""
 	c := &cobra.Command{
 		Use: "cancel GROUP --note TEXT", Short: "Cancel the runs of a group that are queued or active",
-		Long: `Cancel the runs of a group that wait, are queued or active. Dead ones stay, since their manifests would fire again. So that no new
-ones come, pause the group first.`,
+		Long: `Cancel the runs of a group that wait, are queued or active. Dead ones stay, since their manifests would
+fire again. So that no new ones come, pause the group first.`,
 		Example: `  edda group pause settlement --reason "wrong rates" && edda group cancel settlement --note "wrong rates"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -34,8 +34,8 @@ func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.sche
 func (t *tool) migrateUp() *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Create the schema if it is not there, and apply what is missing",
-		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at once. On a schema
-that is up to date nothing is written, and no right to create anything is needed.`,
+		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at
+once. On a schema that is up to date nothing is written, and no right to create anything is needed.`,
 		Example: `  edda migrate up
   DATABASE_URL=postgres://owner@db/shop edda migrate up --schema shop_edda`,
 		Args: arguments(cobra.NoArgs),
@@ -121,9 +121,9 @@ type migrationJSON struct {
 func (t *tool) migrateStatus() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show which migrations were applied; exit code 1 when some are missing",
-		Long: `Show which migrations were applied. The exit code is 0 when this program can work with the schema, and 1 when
-migrations are missing or a newer program has changed the schema so that this one must not touch it: fit for a check
-before a deploy.`,
+		Long: `Show which migrations were applied. The exit code is 0 when this program can work with the schema, and 1
+when migrations are missing or a newer program has changed the schema so that this one must not touch it: fit for a
+check before a deploy.`,
 		Example: `  edda migrate status
   edda migrate status --json | jq '.up_to_date'`,
 		Args: arguments(cobra.NoArgs),
@@ -167,8 +167,8 @@ func remark(m migrate.Migration) string {
 func (t *tool) migrateSQL() *cobra.Command {
 	return &cobra.Command{
 		Use: "sql", Short: "Print what up does as a script for psql",
-		Long: `Print what up does as a script for psql, in one transaction. It may be run again, and on an older schema: it applies
-what is missing. No database is needed to print it.`,
+		Long: `Print what up does as a script for psql, in one transaction. It may be run again, and on an older schema:
+it applies what is missing. No database is needed to print it.`,
 		Example: `  edda migrate sql > edda.sql
   edda migrate sql --schema shop_edda | psql -X "$DATABASE_URL"`,
 		Args: arguments(cobra.NoArgs),
@@ -186,9 +186,9 @@ func (t *tool) migrateGrants() *cobra.Command {
 	var roles migrate.Roles
 	c := &cobra.Command{
 		Use: "grants", Short: "Print the rights that programs need, as a script for psql",
-		Long: `Print a script that gives existing roles their rights in the schema and takes back what is too much: for the tables that
-are there, and for queues that are installed later. Run it as the schema's owner, after "edda migrate up", and again after
-each migration. No database is needed to print it.
+		Long: `Print a script that gives existing roles their rights in the schema and takes back what is too much: for
+the tables that are there, and for queues that are installed later. Run it as the schema's owner, after "edda migrate
+up", and again after each migration. No database is needed to print it.
 
   --runtime  runs endpoints: reads and writes messages and instances, and creates nothing
   --sender   sends messages, and reads none
@@ -224,10 +224,11 @@ func (t *tool) migrateInstall() *cobra.Command {
 	var relay bool
 	c := &cobra.Command{
 		Use: "install ENDPOINT...", Short: "Create the queues of endpoints, without their programs",
-		Long: `Create the queues of endpoints, so that their programs can run under a role that may not create tables. With --kinds each
-endpoint is also subscribed to these kinds, on top of those it has: messages of a kind reach the queue from then on. A
-program subscribes its endpoint to the kinds it handles when it runs, so --kinds is needed only for messages that are to
-wait for it before its first start. With --relay they are the queues of relays, which carry messages to a broker.
+		Long: `Create the queues of endpoints, so that their programs can run under a role that may not create tables.
+With --kinds each endpoint is also subscribed to these kinds, on top of those it has: messages of a kind reach the queue
+from then on. A program subscribes its endpoint to the kinds it handles when it runs, so --kinds is needed only for
+messages that are to wait for it before its first start. With --relay they are the queues of relays, which carry
+messages to a broker.
 
 What is there already stays as it is. While somebody publishes in a long transaction, a new subscription waits for it.`,
 		Example: `  edda migrate install orders billing
@@ -236,13 +237,13 @@ What is there already stays as it is. While somebody publishes in a long transac
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, endpoints []string) error {
 			t.timeout = t.unbounded(c)
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			install, what := b.InstallQueue, "Endpoint"
+			install, what := op.InstallQueue, "Endpoint"
 			if relay {
-				install, what = b.InstallRelay, "Relay"
+				install, what = op.InstallRelay, "Relay"
 			}
 			installed := []string{}
 			for _, endpoint := range endpoints {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
@@ -17,8 +17,8 @@ import (
 func (t *tool) outboxCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "outbox", Short: "Show what relays gave to other systems, and give it to them again",
-		Long: `A relay that keeps copies (bus.RelayOptions.Keep) leaves one of each message that it gave to the other side. Copies stay
-for the time that "edda outbox keep" shows, and a third longer at most.`,
+		Long: `A relay that keeps copies (bus.RelayOptions.Keep) leaves one of each message that it gave to the other
+side. Copies stay for the time that "edda outbox keep" shows, and a third longer at most.`,
 		Example: `  edda outbox list shop.events --since 2h
   edda outbox show 0198c0de-0000-7000-8000-000000000001 --body
   edda outbox replay shop.events --since 2h`,
@@ -119,7 +119,7 @@ func (t *tool) outboxList() *cobra.Command {
 			if limit < 1 || limit > outbox.MostKept {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", limit, outbox.MostKept))
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (t *tool) outboxList() *cobra.Command {
 				return err
 			}
 			filter, after := flags.read(now, args[0])
-			page, err := b.Outbox().ListKept(ctx, t.pool, filter, after, limit)
+			page, err := op.Outbox().ListKept(ctx, t.pool, filter, after, limit)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -165,8 +165,8 @@ func (t *tool) outboxShow() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show ID", Short: "Show the copies of one relayed message, with its body with --body",
-		Long: `Show the copies of one message by its id: more than one when it was relayed more than once, or by several relays. Exit code 3:
-there is none.`,
+		Long: `Show the copies of one message by its id: more than one when it was relayed more than once, or by several
+relays. Exit code 3: there is none.`,
 		Example: `  edda outbox show 0198c0de-0000-7000-8000-000000000001 --body`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -174,11 +174,11 @@ there is none.`,
 			if err != nil {
 				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			found, err := b.Outbox().ShowKept(ctx, t.pool, id)
+			found, err := op.Outbox().ShowKept(ctx, t.pool, id)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -218,9 +218,10 @@ func (t *tool) outboxReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RELAY --since TIME", Short: "Put relayed messages back into the queue of their relay, which " +
 			"gives them to the other side again",
-		Long: `Put copies of relayed messages back into the queue of their relay, in the order in which they were relayed, with their ids, headers and
-bytes: for another side that has lost what it had. A receiver that still knows the ids takes none of them twice; one that does not
-handles them again. It goes in transactions of at most 500 messages. When it is interrupted it says how to go on.`,
+		Long: `Put copies of relayed messages back into the queue of their relay, in the order in which they were
+relayed, with their ids, headers and bytes: for another side that has lost what it had. A receiver that still knows the
+ids takes none of them twice; one that does not handles them again. It goes in transactions of at most 500 messages.
+When it is interrupted it says how to go on.`,
 		Example: `  edda outbox replay shop.events --since 2026-11-21T10:00:00Z --until 2026-11-21T11:00:00Z
   edda outbox replay shop.events --since 2h --kind order.paid`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -231,7 +232,7 @@ handles them again. It goes in transactions of at most 500 messages. When it is 
 			if flags.since == "" && flags.after == "" {
 				return usage(c, errors.New("--since is missing: say from when on the other side is to be told again"))
 			}
-			ctx, b, err := t.openWithin(c.Context(), t.unbounded(c))
+			ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 			if err != nil {
 				return err
 			}
@@ -239,11 +240,11 @@ handles them again. It goes in transactions of at most 500 messages. When it is 
 			if err != nil {
 				return err
 			}
-			o := bus.ReplayOptions{}
+			o := operate.ReplayOptions{}
 			o.Filter, o.After = flags.read(now, args[0])
 			sum := 0
 			for more := true; more; {
-				done, err := b.Replay(ctx, o)
+				done, err := op.Replay(ctx, o)
 				if err != nil {
 					if sum > 0 {
 						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s "+
@@ -268,8 +269,8 @@ handles them again. It goes in transactions of at most 500 messages. When it is 
 func (t *tool) keepCommand(ring outbox.Ring, what string) *cobra.Command {
 	return &cobra.Command{
 		Use: "keep [DURATION]", Short: "Show, or set, for how long " + what + " are kept",
-		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: so long at least, and a third longer at most, since they are forgotten a
-third at a time.`, what),
+		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: so long at least, and a third longer at most, since
+they are forgotten a third at a time.`, what),
 		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", ring, ring),
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -280,16 +281,16 @@ third at a time.`, what),
 					return usage(c, fmt.Errorf("%s: want a duration like 168h", escape(args[0])))
 				}
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
 			if len(args) > 0 {
-				if err := b.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
+				if err := op.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
 					return causeOf(ctx, err)
 				}
 			}
-			rings, err := b.Outbox().Rings(ctx, t.pool)
+			rings, err := op.Outbox().Rings(ctx, t.pool)
 			if err != nil {
 				return causeOf(ctx, err)
 			}

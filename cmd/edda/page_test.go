@@ -53,6 +53,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `migrate status` | `schema`":   reflect.TypeFor[migrationJSON](),
 		"| `queue list` | `queues`":       reflect.TypeFor[queueJSON](),
 		"| `queue peek` | `next`":         reflect.TypeFor[messageJSON](),
+		"| `queue show` | `messages`":     reflect.TypeFor[foundJSON](),
 		"| `saga show` | `saga`":          reflect.TypeFor[instanceJSON](),
 		"| `dead group` | `next`":         reflect.TypeFor[groupJSON](),
 		"| `dead jobs` | `jobs`":          reflect.TypeFor[jobJSON](),

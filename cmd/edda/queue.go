@@ -8,20 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
 )
 
 func (t *tool) queueCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "queue", Short: "Show what waits for endpoints, and cancel it",
+		Use: "queue", Short: "Show the messages that wait for endpoints, and cancel them",
 		Example: `  edda queue list
   edda queue peek orders --limit 5 --body
+  edda queue show 0198c0de-0000-7000-8000-000000000001
   edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
 		RunE: group,
 	}
-	c.AddCommand(t.queueList(), t.queuePeek(), t.queueCancel())
+	c.AddCommand(t.queueList(), t.queuePeek(), t.queueShow(), t.queueCancel())
 	return c
 }
 
@@ -41,21 +42,22 @@ type queueJSON struct {
 func (t *tool) queueList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every queue: how many messages wait, and for how long",
-		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY), how many are due later (DELAYED: delays, timeouts, retries), how
-many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED, in ordered endpoints), how long the first of the ready ones has been due (LAG), whether an
-endpoint consumes it or a relay carries it to a broker (BY), and the kinds that are sent or published to it.
+		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY), how many are due later (DELAYED: delays,
+timeouts, retries), how many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED,
+in ordered endpoints), how long the first of the ready messages has been due (LAG), whether an endpoint consumes the
+queue or a relay carries it to a broker (BY), and the kinds that are sent or published to it.
 
 Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`,
-			bus.CountLimit),
+			operate.CountLimit),
 		Example: `  edda queue list
   edda queue list --json | jq '.queues[] | select(.lag_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			infos, err := b.Queues(ctx)
+			infos, err := op.Queues(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -86,7 +88,7 @@ func consumer(relay bool) string {
 }
 
 func count(n int64) string {
-	if n >= bus.CountLimit {
+	if n >= operate.CountLimit {
 		return "~" + strconv.FormatInt(n, 10)
 	}
 	return strconv.FormatInt(n, 10)
@@ -101,6 +103,7 @@ type messageJSON struct {
 	Attempt      int               `json:"attempt"`
 	Conflicts    int               `json:"conflicts"`
 	FirstFailed  *time.Time        `json:"first_failed"`
+	LastError    string            `json:"last_error"`
 	Intent       string            `json:"intent"`
 	From         string            `json:"from"`
 	Conversation saga.ID           `json:"conversation"`
@@ -116,9 +119,10 @@ func (t *tool) queueCancel() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "cancel ENDPOINT ID", Short: "Cancel one message, waiting or running",
-		Long: `Cancel one message by its id. One that waits, also one that is due later, is taken out of the queue and recorded as discarded. One whose
-handler runs in a leased endpoint has that handler's context ended: it is discarded when the handler returns an error, and
-handled when it returns none. The queue is read from one end to the other, for it has no index of ids.`,
+		Long: `Cancel one message by its id. A message that waits, also one that is due later, is taken out of the queue
+and recorded as discarded. When the handler of a leased endpoint runs with the message, the handler's context ends: the
+message is discarded when the handler returns an error, and handled when it returns none. The queue is read from one end
+to the other, because it has no index of ids.`,
 		Example: `  edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -126,15 +130,15 @@ handled when it returns none. The queue is read from one end to the other, for i
 			if err != nil {
 				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[1])))
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			did, err := b.Cancel(ctx, args[0], id, reason)
+			did, err := op.Cancel(ctx, args[0], id, reason)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			running := did == bus.CancelledRunning
+			running := did == operate.CancelledRunning
 			return t.print(result{value: map[string]any{"id": id, "running": running}, page: func(p *page) {
 				if running {
 					p.line("The handler of message %s is told to stop.", id)
@@ -150,15 +154,15 @@ handled when it returns none. The queue is read from one end to the other, for i
 
 func (t *tool) queuePeek() *cobra.Command {
 	var (
-		o      bus.PeekOptions
+		o      operate.PeekOptions
 		after  string
 		bodies bool
 	)
 	c := &cobra.Command{
 		Use: "peek ENDPOINT", Short: "Show the messages at the head of a queue",
-		Long: `Show messages of a queue in the order in which they are due, those in a worker's hands included, and leave them as they
-are. ATTEMPT is the number of the next attempt. Bodies are shown with --body only: they may hold what is not everybody's
-business.`,
+		Long: `Show messages of a queue in the order in which they are due, those in a worker's hands included, and
+leave them as they are. ATTEMPT is the number of the next attempt, LAST ERROR the error for which the message was last
+put back. Bodies are shown with --body only: they may hold what is not meant for everybody.`,
 		Example: `  edda queue peek orders
   edda queue peek orders --limit 200 --after 2026-11-21T10:00:00.000001Z/0198c0de-0000-7000-8000-000000000001
   edda queue peek orders --body --json`,
@@ -171,11 +175,11 @@ business.`,
 			if o.Limit < 0 || o.BodyBytes < 0 {
 				return usage(c, fmt.Errorf("--limit and --body-bytes must not be negative"))
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			messages, err := b.Peek(ctx, args[0], o)
+			messages, err := op.Peek(ctx, args[0], o)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -210,7 +214,7 @@ func place(text string) (due time.Time, id saga.ID, err error) {
 	return due, id, err
 }
 
-func peeked(messages []bus.QueuedMessage, next string, bodies bool) result {
+func peeked(messages []operate.QueuedMessage, next string, bodies bool) result {
 	all := []messageJSON{}
 	for _, m := range messages {
 		all = append(all, messageOf(m, bodies))
@@ -221,10 +225,11 @@ func peeked(messages []bus.QueuedMessage, next string, bodies bool) result {
 			p.line("No message waits here.")
 			return
 		}
-		rows := [][]string{{"DUE", "ID", "KIND", "ATTEMPT", "CONFLICTS", "FIRST FAILED", "BYTES", "HEADERS"}}
+		rows := [][]string{{"DUE", "ID", "KIND", "ATTEMPT", "CONFLICTS", "FIRST FAILED", "LAST ERROR", "BYTES", "HEADERS"}}
 		for n, m := range messages {
 			row := []string{moment(m.Info.Due), m.Info.ID.String(), m.Info.Kind, strconv.Itoa(m.Info.Attempt),
-				strconv.Itoa(m.Conflicts), moment(m.FirstFailed), strconv.Itoa(m.Size), headersOf(all[n])}
+				strconv.Itoa(m.Conflicts), moment(m.FirstFailed), shortened(m.LastError, 80),
+				strconv.Itoa(m.Size), headersOf(all[n])}
 			if bodies {
 				p.line("%s", strings.Join(slices.DeleteFunc(row, func(s string) bool { return s == "" }), "  "))
 				p.block(shownBody(m))
@@ -241,12 +246,12 @@ func peeked(messages []bus.QueuedMessage, next string, bodies bool) result {
 	}}
 }
 
-func messageOf(m bus.QueuedMessage, bodies bool) messageJSON {
+func messageOf(m operate.QueuedMessage, bodies bool) messageJSON {
 	i := m.Info
 	j := messageJSON{
 		ID: i.ID, Kind: i.Kind, Due: i.Due, Ready: m.Ready, Sent: jsonTime(i.Sent), Attempt: i.Attempt,
 		Conflicts:   m.Conflicts,
-		FirstFailed: jsonTime(m.FirstFailed), Intent: i.Intent.String(), From: i.From, Conversation: i.ConversationID,
+		FirstFailed: jsonTime(m.FirstFailed), LastError: m.LastError, Intent: i.Intent.String(), From: i.From, Conversation: i.ConversationID,
 		Headers: map[string]string{}, Size: m.Size,
 	}
 	if !i.Instance.IsZero() {
@@ -280,7 +285,7 @@ func headersOf(j messageJSON) string {
 	return shortened(strings.Join(all, " "), 80)
 }
 
-func shownBody(m bus.QueuedMessage) string {
+func shownBody(m operate.QueuedMessage) string {
 	if len(m.Body) < m.Size {
 		return string(m.Body) + fmt.Sprintf("… (%d of %d bytes)", len(m.Body), m.Size)
 	}

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -127,12 +125,12 @@ func (t *tool) close() {
 	}
 }
 
-// open connects and makes a bus on a schema that is up to date.
-func (t *tool) open(ctx context.Context) (context.Context, *bus.Bus, error) {
+// open connects and makes an operator of a schema that is up to date.
+func (t *tool) open(ctx context.Context) (context.Context, *operate.Operator, error) {
 	return t.openWithin(ctx, t.timeout)
 }
 
-func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.Context, *bus.Bus, error) {
+func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.Context, *operate.Operator, error) {
 	ctx, err := t.connect(ctx, timeout)
 	if err != nil {
 		return ctx, nil, err
@@ -144,9 +142,8 @@ func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.C
 	if err := t.fits(status); err != nil {
 		return ctx, nil, err
 	}
-	b, err := bus.New(t.pool, bus.Options{Schema: t.schemaName(), Wakeup: bus.PollOnly,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	return ctx, b, err
+	op, err := operate.New(t.pool, operate.Options{Schema: t.schemaName()})
+	return ctx, op, err
 }
 
 // unbounded is the timeout of commands that may have to wait for others: none, unless it was asked for.

@@ -16,8 +16,9 @@ import (
 func (t *tool) runCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Short: "Show, cancel and retry runs of manifests",
-		Long: `A run is one firing of a manifest. It waits for its moment, is queued, then active while its message is handled, and ends as
-succeeded, cancelled or timed_out; one that failed for good is dead, and holds its manifest until somebody retries or cancels it.`,
+		Long: `A run is one firing of a manifest. It waits for its moment, is queued, then active while its message is
+handled, and ends as succeeded, cancelled or timed_out; one that failed for good is dead, and holds its manifest until
+somebody retries or cancels it.`,
 		Example: `  edda run list --state dead
   edda run show 0198c0de-0000-7000-8000-000000000001
   edda run retry 0198c0de-0000-7000-8000-000000000001 --note "the disk is free again"`,
@@ -163,7 +164,8 @@ func (t *tool) runShow() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
 		Use: "show RUN", Short: "Show one run with its attempts",
-		Long:    `Show one run with its attempts, the newest first. Its message is shown with --body only. Exit code 3: there is none.`,
+		Long: `Show one run with its attempts, the newest first. Its message is shown with --body only. Exit code 3:
+there is none.`,
 		Example: `  edda run show 0198c0de-0000-7000-8000-000000000001`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -239,8 +241,9 @@ func (t *tool) runCancel() *cobra.Command {
 	note := ""
 	c := &cobra.Command{
 		Use: "cancel RUN... --note TEXT", Short: "End runs that have not ended",
-		Long: `End runs that wait, are queued, active or dead. A handler that has a run's message in hand cannot commit any more, and a message on
-its way is dropped. The manifest may fire again: pause it first if it must not. Each run is a transaction of its own.`,
+		Long: `End runs that wait, are queued, active or dead. A handler that has a run's message in hand cannot commit
+any more, and a message on its way is dropped. The manifest may fire again: pause it first if it must not. Each run is a
+transaction of its own.`,
 		Example: `  edda run cancel 0198c0de-0000-7000-8000-000000000001 --note "wrong rates"`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -255,8 +258,8 @@ func (t *tool) runRetry() *cobra.Command {
 	note := ""
 	c := &cobra.Command{
 		Use: "retry RUN... --note TEXT", Short: "Queue runs again that are dead, timed out or cancelled",
-		Long: `Queue runs again that are dead, timed out or cancelled, with the message that they have, and one that waits for its next attempt
-at once. A dead run holds its manifest no longer. Each run is a transaction of its own.`,
+		Long: `Queue runs again that are dead, timed out or cancelled, with the message that they have, and one that
+waits for its next attempt at once. A dead run holds its manifest no longer. Each run is a transaction of its own.`,
 		Example: `  edda run retry 0198c0de-0000-7000-8000-000000000001 --note "the disk is free again"`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -72,8 +72,8 @@ func (t *tool) sagaList() *cobra.Command {
 	after := ""
 	c := &cobra.Command{
 		Use: "list [SAGA]", Short: "Show living instances in the order of saga and key",
-		Long: `Show living instances in the order of saga and key, of one saga or of all, a page at a time. TIMEOUTS is how many an instance
-waits for, NEXT the earliest of them. Completed instances are gone, and not shown.`,
+		Long: `Show living instances in the order of saga and key, of one saga or of all, a page at a time. TIMEOUTS is
+how many an instance waits for, NEXT the earliest of them. Completed instances are gone, and not shown.`,
 		Example: `  edda saga list
   edda saga list order --prefix 2026- --limit 200
   edda saga list order --after order/2026-0007`,
@@ -92,11 +92,11 @@ waits for, NEXT the earliest of them. Completed instances are gone, and not show
 					return usage(c, fmt.Errorf("--after %s: want SAGA/KEY, the end of the page before", escape(after)))
 				}
 			}
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			all, err := b.Instances(ctx, o)
+			all, err := op.Instances(ctx, o)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -155,17 +155,17 @@ func firstDue(pending []saga.Pending) (first time.Time) {
 func (t *tool) sagaShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SAGA KEY", Short: "Show one instance with its state",
-		Long: `Show one living instance with its state as it is stored, its pending timeouts and who started it. Exit code 3: no instance
-of this key is alive; it may have completed, or never started.`,
+		Long: `Show one living instance with its state as it is stored, its pending timeouts and who started it. Exit
+code 3: no instance of this key is alive; it may have completed, or never started.`,
 		Example: `  edda saga show order 2026-0007
   edda saga show order 2026-0007 --json | jq '.state'`,
 		Args: arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, b, err := t.open(c.Context())
+			ctx, op, err := t.open(c.Context())
 			if err != nil {
 				return err
 			}
-			l, ok, err := b.ShowInstance(ctx, args[0], args[1])
+			l, ok, err := op.ShowInstance(ctx, args[0], args[1])
 			if err != nil {
 				return causeOf(ctx, err)
 			}

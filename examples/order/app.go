@@ -17,6 +17,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -85,6 +86,10 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 		fmt.Errorf("the orders did not end within %v (-within)", s.within))
 	defer cancel()
 	counts := newTally()
+	o, err := operate.New(pool, operate.Options{Schema: schema})
+	if err != nil {
+		return err
+	}
 	var b *bus.Bus
 	app := wire(s, pool, bus.Options{Schema: schema, AutoInstall: true, Events: counts.observe,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
@@ -92,7 +97,7 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	err := placeAndWatch(ctx, s, b, counts, out)
+	err = placeAndWatch(ctx, s, b, o, counts, out)
 	stopping, end := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
 	defer end()
 	if err = errors.Join(err, app.Stop(stopping)); err != nil {
@@ -101,7 +106,7 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 	if err := counts.print(out); err != nil {
 		return err
 	}
-	if err := showDead(ctx, pool, b, out); err != nil {
+	if err := showDead(ctx, pool, o, out); err != nil {
 		return err
 	}
 	return check(ctx, pool, s.orders, out)
@@ -126,25 +131,27 @@ func wire(s settings, pool *pgxpool.Pool, o bus.Options, more ...fx.Option) *fx.
 }
 
 // placeAndWatch places the orders and tells once a second how they are doing, until every queue is empty.
-func placeAndWatch(ctx context.Context, s settings, b *bus.Bus, counts *tally, out io.Writer) error {
+func placeAndWatch(
+	ctx context.Context, s settings, b *bus.Bus, o *operate.Operator, counts *tally, out io.Writer,
+) error {
 	group := run.NewGroup(ctx)
 	placed := make(chan struct{})
 	group.Go(func(ctx context.Context) error {
 		defer close(placed)
 		return place(ctx, b, s.orders, s.rate)
 	})
-	group.Go(func(ctx context.Context) error { return watch(ctx, b, counts, placed, out) })
+	group.Go(func(ctx context.Context) error { return watch(ctx, o, counts, placed, out) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
 }
 
-func watch(ctx context.Context, b *bus.Bus, counts *tally, placed <-chan struct{}, out io.Writer) error {
+func watch(ctx context.Context, o *operate.Operator, counts *tally, placed <-chan struct{}, out io.Writer) error {
 	begun := time.Now()
 	for {
 		all := isClosed(placed) // asked before the queues are read: what is placed in between is seen next time
-		waiting, err := depth(ctx, b)
+		waiting, err := depth(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -170,8 +177,8 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // depth is how many messages wait in all queues, timeouts included.
-func depth(ctx context.Context, b *bus.Bus) (waiting int64, err error) {
-	queues, err := b.Queues(ctx)
+func depth(ctx context.Context, o *operate.Operator) (waiting int64, err error) {
+	queues, err := o.Queues(ctx)
 	for _, q := range queues {
 		waiting += q.Ready + q.Delayed
 	}
@@ -179,8 +186,8 @@ func depth(ctx context.Context, b *bus.Bus) (waiting int64, err error) {
 }
 
 // showDead prints the first dead letter, as an operator would look at it.
-func showDead(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, out io.Writer) error {
-	letters, err := b.DeadLetters().List(ctx, pool, deadletter.Filter{Limit: 1})
+func showDead(ctx context.Context, pool *pgxpool.Pool, o *operate.Operator, out io.Writer) error {
+	letters, err := o.DeadLetters().List(ctx, pool, deadletter.Filter{Limit: 1})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (i *Inserts) Queue(pipeline *pgx.Batch, q *Queue) {
 
 // Returns collects messages that are written back to their queue: everything about them is kept.
 type Returns struct {
-	delay, id, sent, first, attempt, conflict, kind, header, body *pg.Array
+	delay, id, sent, first, attempt, conflict, kind, header, body, lastError *pg.Array
 }
 
 // NewReturns returns an empty collection.
@@ -47,11 +47,12 @@ func NewReturns() *Returns {
 	return &Returns{
 		delay: pg.BigInts(), id: pg.UUIDs(), sent: pg.Timestamps(), first: pg.Timestamps(),
 		attempt: pg.Ints(), conflict: pg.Ints(), kind: pg.Texts(), header: pg.Byteas(), body: pg.Byteas(),
+		lastError: pg.Texts(),
 	}
 }
 
-// Add adds a message that is due after delay.
-func (b *Returns) Add(r *Row, delay time.Duration) {
+// Add adds a message that is due after delay, with the error that it goes back for.
+func (b *Returns) Add(r *Row, delay time.Duration, why error) {
 	b.delay.BigInt(Micros(delay))
 	b.id.UUID(r.ID)
 	b.sent.Time(r.Sent)
@@ -61,6 +62,18 @@ func (b *Returns) Add(r *Row, delay time.Duration) {
 	b.kind.Text(r.Kind)
 	b.header.Bytes(r.Header)
 	b.body.Bytes(r.Body)
+	b.lastError.Text(errorText(why))
+}
+
+// MostError is how many bytes of an error a queue keeps.
+const MostError = 500
+
+// errorText is an error as a queue keeps it: its beginning, as a text that Postgres can store.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return pg.Storable(err.Error(), MostError)
 }
 
 // Len is the number of messages.
@@ -68,7 +81,7 @@ func (b *Returns) Len() int { return b.id.Len() }
 
 // Args are the parameters of insert_again, and those of wait_in_lanes between its first and its last.
 func (b *Returns) Args() []any {
-	return []any{b.delay, b.id, b.sent, b.first, b.attempt, b.conflict, b.kind, b.header, b.body}
+	return []any{b.delay, b.id, b.sent, b.first, b.attempt, b.conflict, b.kind, b.header, b.body, b.lastError}
 }
 
 // InOrder writes messages to one queue, due now in the order in which they are added. Its parameters are of types that

@@ -8,12 +8,12 @@ FROM unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[])
 
 -- name: insert_again
 -- A message that goes back: everything about it is kept, and a retry is due counted from now.
-INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body)
+INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
 SELECT clock_timestamp() + o.delay * interval '1 microsecond', o.id, o.sent, o.first_failed, o.attempt, o.conflict,
-    o.kind, o.header, o.body
+    o.kind, o.header, o.body, nullif(o.last_error, '')
 FROM unnest($1::bigint[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::int[], $7::text[],
-    $8::bytea[], $9::bytea[])
-     o(delay, id, sent, first_failed, attempt, conflict, kind, header, body);
+    $8::bytea[], $9::bytea[], $10::text[])
+     o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, last_error);
 
 -- name: insert_one
 INSERT INTO :queue (due, id, kind, header, body) VALUES (coalesce($1,

@@ -37,12 +37,12 @@ WITH gone AS (
         $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
     WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
     RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.cancelled,
-              nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone),
+              nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone, q.last_error),
 there AS (
     INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body,
-        cancelled, deaths, deaths_alone)
+        cancelled, deaths, deaths_alone, last_error)
     SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body,
-        g.cancelled, g.deaths, g.deaths_alone FROM gone g
+        g.cancelled, g.deaths, g.deaths_alone, g.last_error FROM gone g
     RETURNING 1)
 SELECT :schema.expect($7::bigint < 0 OR (SELECT count(*) FROM there) = $7, 'a claimed message has moved');
 
@@ -73,13 +73,13 @@ WITH next AS MATERIALIZED (
 gone AS (
     DELETE FROM :schema.parked p USING next n WHERE p.ctid = n.tid
     RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body,
-        p.cancelled, p.deaths, p.deaths_alone),
+        p.cancelled, p.deaths, p.deaths_alone, p.last_error),
 back AS (
     INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, turn,
-        cancelled, deaths, deaths_alone)
+        cancelled, deaths, deaths_alone, last_error)
     SELECT clock_timestamp() + ($5::bigint + g.place) * interval '1 microsecond', g.id, g.sent, g.first_failed,
         g.attempt, g.conflict, g.kind, g.header,
-           g.body, 1, $4::uuid, g.due, g.cancelled, g.deaths, g.deaths_alone FROM gone g
+           g.body, 1, $4::uuid, g.due, g.cancelled, g.deaths, g.deaths_alone, g.last_error FROM gone g
     RETURNING due, id, turn)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body,
        octet_length(g.kind) + octet_length(g.header) + octet_length(g.body), now(),
@@ -106,12 +106,12 @@ WITH first AS MATERIALIZED (
 gone AS (
     DELETE FROM :schema.parked p USING first f WHERE p.ctid = f.tid
     RETURNING f.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.cancelled,
-        p.deaths, p.deaths_alone),
+        p.deaths, p.deaths_alone, p.last_error),
 back AS (
     INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, cancelled, deaths,
-        deaths_alone)
+        deaths_alone, last_error)
     SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.cancelled, g.deaths,
-        g.deaths_alone FROM gone g),
+        g.deaths_alone, g.last_error FROM gone g),
 left_over AS (DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.key NOT IN (SELECT f.key
     FROM first f))
 UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits_id = g.id FROM gone g
@@ -120,15 +120,16 @@ UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits
 -- name: wait_in_lanes
 -- A message that failed goes back with its turn, and its lane waits for it.
 WITH again AS (
-    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, turn)
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error,
+        turn)
     SELECT clock_timestamp() + o.delay * interval '1 microsecond', o.id, o.sent, o.first_failed, o.attempt, o.conflict,
-        o.kind, o.header, o.body, o.turn
+        o.kind, o.header, o.body, nullif(o.last_error, ''), o.turn
     FROM unnest($2::bigint[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::text[],
-        $9::bytea[], $10::bytea[], $11::timestamptz[])
-         o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, turn)
+        $9::bytea[], $10::bytea[], $11::text[], $12::timestamptz[])
+         o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, last_error, turn)
     RETURNING due, id)
 UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = a.due, waits_id = a.id
-FROM unnest($3::uuid[], $12::text[]) u(id, key) JOIN again a ON a.id = u.id
+FROM unnest($3::uuid[], $13::text[]) u(id, key) JOIN again a ON a.id = u.id
 WHERE l.queue = $1 AND l.key = u.key;
 
 -- name: extend_lanes
@@ -158,12 +159,12 @@ WITH lost AS MATERIALIZED (
 gone AS (
     DELETE FROM :schema.parked p USING lost x WHERE p.ctid = x.tid
     RETURNING p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.cancelled,
-        p.deaths, p.deaths_alone),
+        p.deaths, p.deaths_alone, p.last_error),
 there AS (
     INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, cancelled, deaths,
-        deaths_alone)
+        deaths_alone, last_error)
     SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.cancelled, g.deaths,
-        g.deaths_alone FROM gone g RETURNING 1)
+        g.deaths_alone, g.last_error FROM gone g RETURNING 1)
 SELECT count(*) FROM there;
 
 -- name: stale_lanes

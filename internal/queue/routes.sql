@@ -51,3 +51,16 @@ UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXI
 -- name: unsubscribe
 WITH gone AS (DELETE FROM :schema.subscription WHERE queue = $1 AND kind = ANY ($2::text[]) RETURNING 1)
 UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXISTS (SELECT FROM gone);
+
+-- name: partition_number
+SELECT value FROM :schema.settings WHERE name = $1;
+
+-- name: relay_mark
+-- An endpoint that has run has a setting. Its queue does not become a relay's, since its program would come back.
+INSERT INTO :schema.settings (name, value)
+SELECT 'relay/' || q.endpoint, 'yes' FROM :schema.queue q
+WHERE q.endpoint = $1 AND NOT EXISTS (SELECT FROM :schema.endpoint_setting k WHERE k.endpoint = q.endpoint)
+ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
+
+-- name: relay_marked
+SELECT EXISTS (SELECT FROM :schema.settings WHERE name = 'relay/' || $1);

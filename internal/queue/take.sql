@@ -52,10 +52,11 @@ SELECT :schema.expect((SELECT count(*) FROM d) = $2, 'a taken message was gone')
 -- nothing, as in delete.
 WITH gone AS (
     DELETE FROM :queue q WHERE q.ctid = ANY ($1::tid[])
-    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
+        q.last_error),
 there AS (
-    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error FROM gone g
     RETURNING 1)
 SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was gone');
 
@@ -64,10 +65,11 @@ SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was go
 WITH gone AS (
     DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(SELECT x.ctid FROM :queue x ORDER BY x.due,
         x.id LIMIT $1 FOR UPDATE))
-    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body),
+    RETURNING q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
+        q.last_error),
 there AS (
-    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body FROM gone g
+    INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error FROM gone g
     RETURNING 1)
 SELECT count(*) FROM there;
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/examples/two-databases/payments"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -166,7 +167,11 @@ func (s *Site) leftOver(ctx context.Context) ([]string, error) {
 
 // queued lists the queues that are not empty.
 func (s *Site) queued(ctx context.Context) (left []string, err error) {
-	queues, err := s.Bus().Queues(ctx)
+	operator, err := operate.New(s.pool, operate.Options{})
+	if err != nil {
+		return nil, err
+	}
+	queues, err := operator.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/eddaprom"
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -109,7 +110,11 @@ func work(ctx context.Context, lw *lab.Worker) error {
 	if err != nil {
 		return err
 	}
-	metrics.Watch(b)
+	operator, err := operate.New(pool, operate.Options{})
+	if err != nil {
+		return err
+	}
+	metrics.Watch(operator)
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(metrics); err != nil {
 		return err

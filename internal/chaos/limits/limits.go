@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/operate"
 )
 
 //go:embed limits.sql
@@ -116,7 +117,11 @@ func setLimit(ctx context.Context, l *lab.Lab, n int) error {
 	if err := l.Row(ctx, `SELECT clock_timestamp()`, nil, &asked); err != nil {
 		return err
 	}
-	if err := l.Bus.SetLimit(ctx, working, n); err != nil {
+	operator, err := operate.New(l.Pool, operate.Options{})
+	if err != nil {
+		return err
+	}
+	if err := operator.SetLimit(ctx, working, n); err != nil {
 		return err
 	}
 	return l.Exec(ctx, `INSERT INTO chaos.change VALUES ($1, $2, clock_timestamp())`, n, asked)

@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -43,7 +44,8 @@ type crossing struct {
 	*testing.T
 	pool        *pgxpool.Pool
 	here, there *bus.Bus
-	schema      string // there
+	operator    *operate.Operator // of here
+	schema      string            // there
 	repeats     atomic.Int64
 	refusals    atomic.Int64
 }
@@ -62,7 +64,13 @@ func newCrossing(t *testing.T) *crossing {
 		return b
 	}
 	x.schema = pgdev.Schema(t)
-	x.here, x.there = side(pgdev.Schema(t)), side(x.schema)
+	here := pgdev.Schema(t)
+	x.here, x.there = side(here), side(x.schema)
+	operator, err := operate.New(x.pool, operate.Options{Schema: here})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.operator = operator
 	return x
 }
 
@@ -195,7 +203,7 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	defer cancel()
 	for looks := 0; looks < 5; looks++ { // in a row: a double would come a moment later
 		left, err := quiet()
-		if queues, queueErr := x.here.Queues(ctx); err != nil || queueErr != nil ||
+		if queues, queueErr := x.operator.Queues(ctx); err != nil || queueErr != nil ||
 			queues[0].Ready+queues[0].Delayed > 0 || left > 0 {
 			looks = -1
 		}
@@ -224,8 +232,8 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	}
 }
 
-func (x *crossing) queuesHere() []bus.QueueInfo {
-	queues, err := x.here.Queues(x.Context())
+func (x *crossing) queuesHere() []operate.QueueInfo {
+	queues, err := x.operator.Queues(x.Context())
 	if err != nil {
 		x.Error(err)
 	}

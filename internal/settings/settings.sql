@@ -1,24 +1,23 @@
--- What is set for endpoints while they run. A row is found by its primary key; nobody holds one for longer than a
--- statement, or than the write of a batch.
+-- What is set for endpoints while they run. Each statement finds its row by the primary key.
 
--- name: knob
+-- name: get
 -- Read by each process of the endpoint at each poll.
-SELECT k.paused_at, k.reason, k.concurrency FROM :schema.endpoint_setting k WHERE k.endpoint = $1;
+SELECT k.paused_at, k.reason, coalesce(k.concurrency, 0) FROM :schema.endpoint_setting k WHERE k.endpoint = $1;
 
--- name: knob_row
+-- name: add
 -- Made when an endpoint runs for the first time, so that a batch which pauses it has a row to change.
 INSERT INTO :schema.endpoint_setting (endpoint) VALUES ($1) ON CONFLICT (endpoint) DO NOTHING;
 
 -- name: pause_in_batch
--- Inside a batch, which must not wait: whoever is changing the row at this moment decides instead. The first reason
--- stays.
+-- Inside a batch, which must not wait: a transaction that is changing the row at this moment decides instead. The first
+-- reason stays.
 UPDATE :schema.endpoint_setting k
 SET paused_at = coalesce(k.paused_at, clock_timestamp()), reason = CASE WHEN k.paused_at IS NULL THEN $2
     ELSE k.reason END
 WHERE k.endpoint = (SELECT x.endpoint FROM :schema.endpoint_setting x WHERE x.endpoint = $1
                     FOR NO KEY UPDATE SKIP LOCKED);
 
--- name: knobs
+-- name: list
 -- LIMIT keeps a planner that knows nothing of the tables from expecting thousands of endpoints.
 SELECT q.endpoint, k.paused_at, coalesce(k.reason, ''), coalesce(k.concurrency, 0),
        EXISTS (SELECT FROM :schema.settings s WHERE s.name = 'relay/' || q.endpoint)

@@ -1,6 +1,7 @@
-package bus
+package operate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -32,42 +33,42 @@ type QueuedMessage struct {
 	Ready       bool      // it is due, by the database's clock
 	Conflicts   int       // saves that it has lost since it last failed
 	FirstFailed time.Time // zero: it has not failed
+	LastError   string    // the beginning of the error for which it was last put back; "" when it was not
 	Body        []byte    // its beginning, see PeekOptions.BodyBytes
 	Size        int       // bytes of the whole body
 	Faulty      error     // its header cannot be read, and Info has what could be
 }
 
 // Peek reads messages of a queue in the order in which they are due, and leaves them as they are. It locks nothing and
-// waits for nobody; the answer may be old when it arrives. Texts and bodies are as their senders gave them, control
-// characters included: whoever shows them escapes them.
+// waits for nothing; the answer may be old when it arrives. Texts and bodies are as their senders gave them, control
+// characters included: escape them before you show them.
 //
 // Errors: ErrNotInstalled for an endpoint that has no queue.
-func (b *Bus) Peek(ctx context.Context, endpoint string, o PeekOptions) ([]QueuedMessage, error) {
-	messages, err := b.peek(ctx, endpoint, o)
+func (o *Operator) Peek(ctx context.Context, endpoint string, options PeekOptions) ([]QueuedMessage, error) {
+	messages, err := o.peek(ctx, endpoint, options)
 	if err != nil {
 		return nil, fmt.Errorf("peek into the queue of endpoint %.80q: %w", endpoint, err)
 	}
 	return messages, nil
 }
 
-func (b *Bus) peek(ctx context.Context, endpoint string, o PeekOptions) (messages []QueuedMessage, err error) {
-	if o.Limit < 0 || o.BodyBytes < 0 {
-		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want 0 (the default) or more", o.Limit, o.BodyBytes)
+func (o *Operator) peek(ctx context.Context, endpoint string, p PeekOptions) (messages []QueuedMessage, err error) {
+	if p.Limit < 0 || p.BodyBytes < 0 {
+		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want 0 (the default) or more", p.Limit, p.BodyBytes)
 	}
-	setDefault(&o.Limit, peekRows)
-	setDefault(&o.BodyBytes, peekBytes)
-	q, err := b.findForTools(ctx, endpoint)
+	limit, bytes := min(cmp.Or(p.Limit, peekRows), mostPeekRows), min(cmp.Or(p.BodyBytes, peekBytes), mostPeekBytes)
+	q, err := o.find(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(b.sql.Get("look"))
-	pipeline.Queue(q.SQL("peek"), min(o.Limit, mostPeekRows), queue.Position{Due: o.AfterDue, ID: o.AfterID}.DueParam(),
-		[16]byte(o.AfterID), min(o.BodyBytes, mostPeekBytes)).Query(func(rows pgx.Rows) (err error) {
+	o.queueLook(pipeline)
+	pipeline.Queue(q.SQL("peek"), limit, queue.Position{Due: p.AfterDue, ID: p.AfterID}.DueParam(),
+		[16]byte(p.AfterID), bytes).Query(func(rows pgx.Rows) (err error) {
 		messages, err = readQueued(rows)
 		return err
 	})
-	if err := b.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, pg.Explain(err)
 	}
 	return messages, nil
@@ -76,16 +77,22 @@ func (b *Bus) peek(ctx context.Context, endpoint string, o PeekOptions) (message
 func readQueued(rows pgx.Rows) (messages []QueuedMessage, err error) {
 	reader := queue.Reader{Arena: new(queue.Arena)}
 	for rows.Next() {
-		row := pg.CurrentRow(rows)
-		var r queue.Row
-		reader.Read(row, &r)
-		m := QueuedMessage{
-			Info:      saga.Info{ID: r.ID, Kind: r.Kind, Sent: r.Sent, Due: r.Due, Attempt: r.Attempt + 1},
-			Ready:     !r.Due.After(row.Time(queue.ColumnNow)),
-			Conflicts: r.Conflict, FirstFailed: r.FirstFailed, Body: r.Body, Size: int(row.Int(queue.ColumnMore)),
-		}
-		m.Faulty = wire.ReadHeader(r.Header, &m.Info)
-		messages = append(messages, m)
+		messages = append(messages, queuedOf(&reader, pg.CurrentRow(rows)))
 	}
 	return messages, rows.Err()
+}
+
+const columnLastError = queue.ColumnMore + 1
+
+func queuedOf(reader *queue.Reader, row pg.Row) QueuedMessage {
+	var r queue.Row
+	reader.Read(row, &r)
+	m := QueuedMessage{
+		Info:      saga.Info{ID: r.ID, Kind: r.Kind, Sent: r.Sent, Due: r.Due, Attempt: r.Attempt + 1},
+		Ready:     !r.Due.After(row.Time(queue.ColumnNow)),
+		Conflicts: r.Conflict, FirstFailed: r.FirstFailed, LastError: row.Text(columnLastError),
+		Body: r.Body, Size: int(row.Int(queue.ColumnMore)),
+	}
+	m.Faulty = wire.ReadHeader(r.Header, &m.Info)
+	return m
 }

@@ -1,4 +1,4 @@
-package bus
+package operate
 
 import (
 	"context"
@@ -6,16 +6,26 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
+// DeadLetters are the messages that were given up, to list, show, retry and discard. Its methods that send messages want
+// a deadletter.Resender, which the Operator is:
+//
+//	err := o.DeadLetters().Retry(ctx, pool, o, number)
+func (o *Operator) DeadLetters() *deadletter.Store { return o.letters }
+
+// Outbox has the copies of relayed messages, and for how long they and the ids of the inbox are kept. Replay sends
+// copies again.
+func (o *Operator) Outbox() *outbox.Store { return o.outbox }
+
 // Resend writes dead letters back into the queues they came from, in tx, due now in the order given. It serves
-// deadletter.Store, which calls Wake after the commit. A letter whose endpoint has no queue is ErrNoRoute and
+// deadletter.Store, which calls Wake after the commit. A letter whose endpoint has no queue is
 // deadletter.ErrUndeliverable; nothing has been written then.
-func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Letter) error {
-	known, err := b.routes.SeenBy(ctx, tx)
+func (o *Operator) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Letter) error {
+	known, err := o.routes.SeenBy(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -24,7 +34,7 @@ func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Lette
 	for _, l := range letters {
 		q := known.Endpoints[l.Endpoint]
 		if q == nil {
-			return fmt.Errorf("resend message %s to endpoint %q: %w: %w", l.MessageID, l.Endpoint, ErrNoRoute,
+			return fmt.Errorf("resend message %s to endpoint %q: %w: %w", l.MessageID, l.Endpoint, queue.ErrNoRoute,
 				deadletter.ErrUndeliverable)
 		}
 		if byQueue[q] == nil {
@@ -36,9 +46,6 @@ func (b *Bus) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Lette
 		if err := tx.SendBatch(ctx, resends(q, byQueue[q])).Close(); err != nil {
 			return fmt.Errorf("resend %d messages to endpoint %s: %w", len(byQueue[q]), q.Endpoint, pg.Explain(err))
 		}
-	}
-	if len(order) > 0 {
-		b.nudgeLater(ctx, tx.Conn(), order, saga.Outgoing{})
 	}
 	return nil
 }
@@ -52,24 +59,4 @@ func resends(q *queue.Queue, letters []deadletter.Letter) *pgx.Batch {
 	}
 	in.Flush()
 	return pipeline
-}
-
-// Wake tells the workers of endpoints, in all processes, that messages are there for them, and returns when it has: for
-// programs that end soon after they have committed, and for messages that others have written. Names that no endpoint
-// has are left out. Workers that do not hear of it find the messages at their next poll.
-func (b *Bus) Wake(ctx context.Context, endpoints ...string) {
-	known, err := b.routes.Get(ctx, b.pool)
-	if err != nil {
-		b.log.Debug("edda: notify", "error", err) // the poll finds the messages
-		return
-	}
-	var to []int
-	for _, name := range endpoints {
-		if q := known.Endpoints[name]; q != nil {
-			to = append(to, q.ID)
-		}
-	}
-	if len(to) > 0 {
-		b.notifier.WakeAll(ctx, to)
-	}
 }

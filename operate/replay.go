@@ -1,4 +1,4 @@
-package bus
+package operate
 
 import (
 	"context"
@@ -41,35 +41,35 @@ const (
 //
 // Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the
 // database.
-func (b *Bus) Replay(ctx context.Context, o ReplayOptions) (Replayed, error) {
-	done, err := b.replay(ctx, o)
+func (o *Operator) Replay(ctx context.Context, options ReplayOptions) (Replayed, error) {
+	done, err := o.replay(ctx, options)
 	if err != nil {
-		return Replayed{Place: o.After, More: true},
-			fmt.Errorf("replay messages of relay %.80q: %w", o.Filter.Endpoint, err)
+		return Replayed{Place: options.After, More: true},
+			fmt.Errorf("replay messages of relay %.80q: %w", options.Filter.Endpoint, err)
 	}
 	if done.Messages > 0 {
-		b.Wake(ctx, o.Filter.Endpoint)
+		o.Wake(ctx, options.Filter.Endpoint)
 	}
 	return done, nil
 }
 
-func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err error) {
-	if o.Filter.Until.IsZero() {
+func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Replayed, err error) {
+	if options.Filter.Until.IsZero() {
 		return done, errors.New("Until is missing: what is put back is relayed again, and would be found again")
 	}
-	if o.Limit == 0 {
-		o.Limit = standardReplay
+	if options.Limit == 0 {
+		options.Limit = standardReplay
 	}
-	err = pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		known, err := b.routes.Reload(ctx, tx)
+	err = pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		known, err := o.routes.Reload(ctx, tx)
 		if err != nil {
 			return err
 		}
-		q := known.Endpoints[o.Filter.Endpoint]
+		q := known.Endpoints[options.Filter.Endpoint]
 		if q == nil {
 			return fmt.Errorf("it has no queue: %w", ErrNotInstalled)
 		}
-		page, err := b.ids.ListKept(ctx, tx, o.Filter, o.After, o.Limit)
+		page, err := o.outbox.ListKept(ctx, tx, options.Filter, options.After, options.Limit)
 		if err != nil {
 			return err
 		}
@@ -79,12 +79,12 @@ func (b *Bus) replay(ctx context.Context, o ReplayOptions) (done Replayed, err e
 			found, done.More = found[:n], true
 			done.Place = outbox.KeptPlace{Relayed: found[n-1].Relayed, ID: found[n-1].ID}
 		}
-		if err := b.ids.ReadBodies(ctx, tx, found); err != nil {
+		if err := o.outbox.ReadBodies(ctx, tx, found); err != nil {
 			return err
 		}
 		found = slices.DeleteFunc(found, func(k outbox.Kept) bool { return k.Body == nil })
 		done.Messages = len(found)
-		return b.putBack(ctx, tx, q, found)
+		return o.putBack(ctx, tx, q, found)
 	})
 	return done, pg.Explain(err)
 }
@@ -102,7 +102,7 @@ func affordable(found []outbox.Kept) int {
 
 // putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is
 // left out.
-func (b *Bus) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found []outbox.Kept) error {
+func (o *Operator) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found []outbox.Kept) error {
 	if len(found) == 0 {
 		return nil
 	}

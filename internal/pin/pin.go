@@ -1,0 +1,135 @@
+package pin
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed pin.sql
+var statements string
+
+const (
+	// Long is how long a transaction or a snapshot keeps dead rows before a log warns of it. No transaction of Edda's
+	// own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
+	Long = time.Minute
+	// DeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so
+	// many dead messages reads several hundred buffers in place of ten; a queue without a pin has fewer, since
+	// autovacuum comes after 1,000.
+	DeadRows = 10_000
+
+	manyTransactions = 1000 // stands for Long where the time is not known
+	within           = 5 * time.Second
+	endQuery         = "end the long query on the standby, or set hot_standby_feedback = off there"
+	page             = "docs/operate/scaling.md#a-pinned-snapshot"
+)
+
+// Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared
+// transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Takes walk over dead
+// messages until it has ended.
+type Pin struct {
+	Kind         string        // "session", "prepared transaction", "replication slot" or "standby"
+	Name         string        // the process id of a session or a standby's walsender, the gid, or the slot's name
+	Database     string        // "" of a slot or a standby, which keep the rows of all databases
+	Role         string        // "" of a slot
+	Application  string        // the application_name of a session or a standby
+	State        string        // of a session or a slot; "" when the asking role may not see it
+	Held         time.Duration // since the transaction began; 0 where nobody knows, or the asking role may not see it
+	Transactions int64         // how many have begun since
+	Table        string        // of the schema: the one with most dead rows
+	Endpoint     string        // whose queue that is, or ""
+	DeadRows     int64         // of the table, as Postgres' statistics estimate them
+	XID          string        // two pins with one name and one XID are the same
+	Asker        string        // the role that asked
+}
+
+// Look has the statement of one schema. Safe for concurrent use.
+type Look struct{ sql pg.Statements }
+
+// New returns a look at a schema.
+func New(schema pg.Schema) (*Look, error) {
+	sql, err := pg.Load(statements, schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Look{sql}, nil
+}
+
+// Queryer is met by pools, connections and transactions.
+type Queryer interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Find finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
+// whether one of them has DeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
+// views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
+// pg_read_all_stats learns more.
+func (l *Look) Find(ctx context.Context, db Queryer) (p Pin, suffers bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var held *int64
+	err = db.QueryRow(ctx, l.sql.Get("pin")).Scan(&p.Kind, &p.Name, &p.Database, &p.Role, &p.Application, &p.State,
+		&p.XID, &p.Transactions, &held, &p.Asker, &p.Endpoint, &p.Table, &p.DeadRows)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Pin{}, false, nil
+	case err != nil:
+		return Pin{}, false, fmt.Errorf("look for what keeps dead rows: %w", pg.Explain(err))
+	}
+	if held != nil {
+		p.Held = time.Duration(*held) * time.Microsecond
+	}
+	return p, p.DeadRows >= DeadRows, nil
+}
+
+// Old reports whether the pin has been held for Long, as far as one look can tell: where the time is not known, it
+// asks whether a thousand transactions have begun since.
+func (p Pin) Old() bool { return p.Held >= Long || p.Held == 0 && p.Transactions >= manyTransactions }
+
+// Holder says what the pin is, as far as the asking role may see it.
+func (p Pin) Holder() string {
+	var details []string
+	add := func(format, value string) {
+		if value != "" {
+			details = append(details, fmt.Sprintf(format, value))
+		}
+	}
+	add("application %q", p.Application)
+	add("role %q", p.Role)
+	add("database %q", p.Database)
+	add("%s", p.State)
+	name := p.Name
+	if p.Kind == "prepared transaction" {
+		name = fmt.Sprintf("%q", name)
+	}
+	return fmt.Sprintf("%s %s (%s)", p.Kind, name, strings.Join(details, ", "))
+}
+
+// Remedy says what ends the pin.
+func (p Pin) Remedy() string {
+	var do string
+	switch p.Kind {
+	case "prepared transaction":
+		do = fmt.Sprintf("in database %q, if no coordinator will end it: ROLLBACK PREPARED %s",
+			p.Database, pg.Literal(p.Name))
+	case "replication slot":
+		do = fmt.Sprintf("if nobody needs the slot: SELECT pg_drop_replication_slot(%s); else %s",
+			pg.Literal(p.Name), endQuery)
+	case "standby":
+		do = endQuery
+	default:
+		do = "SELECT pg_terminate_backend(" + p.Name + "); " +
+			"idle_in_transaction_session_timeout ends such sessions by itself"
+		if p.State == "" {
+			role := pgx.Identifier{p.Asker}.Sanitize()
+			do += fmt.Sprintf("; GRANT pg_read_all_stats TO %s shows what it does and since when", role)
+		}
+	}
+	return do + "; see " + page
+}

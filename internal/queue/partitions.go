@@ -1,0 +1,41 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// PartitionName is the name of the endpoint that handles one partition of an endpoint.
+func PartitionName(endpoint string, n int) string { return endpoint + ".p" + strconv.Itoa(n) }
+
+// PartitionSetting is the name of the setting that has the number of an endpoint's partitions.
+func PartitionSetting(endpoint string) string { return "partitions/" + endpoint }
+
+// PartitionNumber returns the number of partitions that is stored for an endpoint, "" when there is none.
+func (r *Router) PartitionNumber(ctx context.Context, endpoint string) (stored string, err error) {
+	err = r.pool.QueryRow(ctx, r.sql.Get("partition_number"), PartitionSetting(endpoint)).Scan(&stored)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("read the number of partitions: %w", pg.Explain(err))
+	}
+	return stored, nil
+}
+
+// Partitions returns the queues of an endpoint's partitions from a number on, in no order.
+func (t *Routes) Partitions(endpoint string, first int) (found []*Queue) {
+	if t.Endpoints[endpoint] == nil {
+		return nil
+	}
+	for name, q := range t.Endpoints {
+		text, ok := strings.CutPrefix(name, endpoint+".p")
+		if n, err := strconv.Atoi(text); ok && err == nil && n >= first && name == PartitionName(endpoint, n) {
+			found = append(found, q)
+		}
+	}
+	return found
+}

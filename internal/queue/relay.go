@@ -1,0 +1,66 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+)
+
+// A queue is consumed by an endpoint or by a relay, and not by both in turn: an endpoint that ran under a relay's name
+// would handle what is meant for the other side. So a setting marks the queue of a relay when it is installed.
+
+var (
+	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: " +
+		"give the endpoint another name")
+	errNoRelay = errors.New("an endpoint of this name has run here: give the relay another name")
+)
+
+// Install creates the queue of an endpoint, or of a relay, and subscribes it to kinds. It needs the right to create
+// tables, and does nothing when all of that was done before.
+func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds []string) error {
+	id, err := r.Create(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if relay {
+		if err := r.MarkRelay(ctx, endpoint); err != nil {
+			return err
+		}
+	}
+	if err := r.CheckRelay(ctx, endpoint, relay); err != nil {
+		return err
+	}
+	return r.Subscribe(ctx, id, kinds)
+}
+
+// MarkRelay makes a queue that no endpoint has used a relay's.
+func (r *Router) MarkRelay(ctx context.Context, name string) error {
+	if _, err := r.pool.Exec(ctx, r.sql.Get("relay_mark"), name); err != nil {
+		return fmt.Errorf("mark its queue as a relay's: %w", pg.Explain(err))
+	}
+	return nil
+}
+
+// IsRelay reports whether the queue of that name is a relay's.
+func (r *Router) IsRelay(ctx context.Context, name string) (is bool, err error) {
+	if err = r.pool.QueryRow(ctx, r.sql.Get("relay_marked"), name).Scan(&is); err != nil {
+		return false, fmt.Errorf("read whether it is a relay: %w", pg.Explain(err))
+	}
+	return is, nil
+}
+
+// CheckRelay compares what consumes the queue of that name with what is to consume it.
+func (r *Router) CheckRelay(ctx context.Context, name string, relay bool) error {
+	is, err := r.IsRelay(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case is && !relay:
+		return errIsRelay
+	case !is && relay:
+		return errNoRelay
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package settings
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed settings.sql
+var statements string
+
+// Prefix begins the payload of a notification that the setting of a queue was changed; the queue's number follows.
+const Prefix = "knob "
+
+// MostWorkers is the largest number of workers that can be set.
+const MostWorkers = 10_000
+
+// Settings are what is set for one endpoint.
+type Settings struct {
+	Endpoint    string
+	Paused      bool
+	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
+	Reason      string
+	Concurrency int  // workers of each process; 0 while the number of the program holds
+	Relay       bool // a relay consumes the queue, and has no workers
+}
+
+// Store has the statements of one schema. Safe for concurrent use.
+type Store struct{ sql pg.Statements }
+
+// New returns a store of a schema.
+func New(schema pg.Schema) (*Store, error) {
+	sql, err := pg.Load(statements, schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{sql}, nil
+}
+
+// Get returns the setting of an endpoint. It adds the row when there is none.
+func (s *Store) Get(ctx context.Context, pool *pg.Pool, endpoint string) (Settings, error) {
+	found := Settings{Endpoint: endpoint}
+	var paused *time.Time
+	err := pool.QueryRow(ctx, s.sql.Get("get"), endpoint).Scan(&paused, &found.Reason, &found.Concurrency)
+	if errors.Is(err, pgx.ErrNoRows) {
+		_, err = pool.Exec(ctx, s.sql.Get("add"), endpoint)
+	}
+	found.pausedAt(paused)
+	return found, err
+}
+
+func (s *Settings) pausedAt(paused *time.Time) {
+	if paused != nil {
+		s.Paused, s.PausedAt = true, paused.UTC()
+	}
+}
+
+// List returns the settings of every endpoint that is installed, in the order of their names.
+func (s *Store) List(ctx context.Context, pool *pg.Pool) ([]Settings, error) {
+	rows, err := pool.Query(ctx, s.sql.Get("list"))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found Settings, err error) {
+		var paused *time.Time
+		err = row.Scan(&found.Endpoint, &paused, &found.Reason, &found.Concurrency, &found.Relay)
+		found.pausedAt(paused)
+		return found, err
+	})
+}
+
+// Pause pauses an endpoint and returns the number of its queue. A second pause changes the reason alone.
+func (s *Store) Pause(ctx context.Context, pool *pg.Pool, endpoint, reason string) (queue int, err error) {
+	err = pool.Row(ctx, s.sql.Get("pause"), endpoint, reason).Scan(&queue)
+	return queue, err
+}
+
+// Resume ends the pause of an endpoint, if there is one, and returns the number of its queue.
+func (s *Store) Resume(ctx context.Context, pool *pg.Pool, endpoint string) (queue int, err error) {
+	err = pool.Row(ctx, s.sql.Get("resume"), endpoint).Scan(&queue)
+	return queue, err
+}
+
+// SetConcurrency sets the number of workers of each process, nil for that of the program, and returns the number of the
+// endpoint's queue.
+func (s *Store) SetConcurrency(ctx context.Context, pool *pg.Pool, endpoint string, n *int) (queue int, err error) {
+	err = pool.Row(ctx, s.sql.Get("set_concurrency"), endpoint, n).Scan(&queue)
+	return queue, err
+}
+
+// QueuePause queues a pause that waits for nobody: when another transaction is changing the row it changes nothing.
+// done learns whether the endpoint is paused by it.
+func (s *Store) QueuePause(pipeline *pgx.Batch, endpoint, reason string, done func(paused bool)) {
+	pipeline.Queue(s.sql.Get("pause_in_batch"), endpoint, reason).Exec(func(tag pgconn.CommandTag) error {
+		done(tag.RowsAffected() == 1)
+		return nil
+	})
+}

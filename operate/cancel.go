@@ -1,0 +1,149 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Cancelled is what Operator.Cancel did.
+type Cancelled uint8
+
+// What Cancel did.
+const (
+	CancelledWaiting Cancelled = iota + 1 // the message was taken out of the queue and recorded as discarded
+	CancelledRunning                      // its handler is told to stop, see Cancel
+)
+
+// Cancel ends a message by its id, wherever it waits or runs, and records reason.
+//
+// A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs
+// in a leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
+// handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there.
+// One that is part of a batch at this moment is waited for: ErrNotFound says that it was quicker, and that the message
+// is not there any more, also not for a retry. The run of a message that a manifest emitted ends with it, as cancelled.
+// A partitioned endpoint is looked for in its own queue first and then in those of its partitions.
+//
+// A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
+// Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
+func (o *Operator) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
+	did, err := o.cancel(ctx, endpoint, id, reason)
+	if err != nil {
+		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, pg.Explain(err))
+	}
+	return did, nil
+}
+
+// mostMoves is how often Cancel looks again for a message that was moved while it looked.
+const mostMoves = 10
+
+var errMoves = errors.New("it is there, and was moved each time it was found: try again")
+
+func (o *Operator) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
+	queues, err := o.queuesOf(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range queues {
+		if did, err = o.cancelIn(ctx, q, id, deadletter.Storable(reason)); !errors.Is(err, ErrNotFound) {
+			break
+		}
+	}
+	return did, err
+}
+
+// queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to
+// the others.
+func (o *Operator) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue, error) {
+	q, err := o.find(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if number, err := o.routes.PartitionNumber(ctx, endpoint); err != nil || number == "" {
+		return []*queue.Queue{q}, err
+	}
+	known, err := o.routes.Get(ctx, o.pool)
+	if err != nil {
+		return nil, err
+	}
+	return append([]*queue.Queue{q}, known.Partitions(endpoint, 0)...), nil
+}
+
+// cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in
+// hand may be a new row by now, which a statement that has waited for the batch does not see.
+func (o *Operator) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
+	for range mostMoves {
+		if did, err = o.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
+			return did, err
+		}
+		var there bool
+		if err := o.pool.QueryRow(ctx, q.SQL("is_there"), [16]byte(id), q.ID).Scan(&there); err != nil {
+			return 0, err
+		}
+		if !there {
+			return 0, ErrNotFound
+		}
+	}
+	return 0, errMoves
+}
+
+func (o *Operator) cancelOnce(
+	ctx context.Context, q *queue.Queue, id saga.ID, reason string,
+) (did Cancelled, err error) {
+	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
+		did, err = o.cancelWithin(ctx, tx, q, id, reason)
+		return err
+	})
+	if err == nil && did == CancelledRunning {
+		o.notify(ctx, queue.CancelPrefix+strconv.Itoa(q.ID))
+	}
+	return did, err
+}
+
+func (o *Operator) cancelWithin(
+	ctx context.Context, tx pgx.Tx, q *queue.Queue, id saga.ID, reason string,
+) (Cancelled, error) {
+	var (
+		kind   string
+		header []byte
+	)
+	err := tx.QueryRow(ctx, q.SQL("cancel_waiting"), [16]byte(id)).Scan(&kind, &header)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = tx.QueryRow(ctx, q.SQL("cancel_parked"), q.ID, [16]byte(id)).Scan(&kind, &header)
+	}
+	switch {
+	case err == nil:
+		if err := o.endRun(ctx, tx, header, reason); err != nil {
+			return 0, fmt.Errorf("end its run: %w", err)
+		}
+		return CancelledWaiting, o.letters.AddDiscarded(ctx, tx, deadletter.Discarded{
+			Endpoint: q.Endpoint, MessageID: id, Kind: kind, Reason: queue.CancelReason(reason),
+		})
+	case !errors.Is(err, pgx.ErrNoRows):
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, q.SQL("cancel_claimed"), [16]byte(id), reason)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrNotFound
+	}
+	return CancelledRunning, err
+}
+
+// endRun ends the run of a message that was taken out of its queue, if a manifest emitted it.
+func (o *Operator) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
+	var info saga.Info
+	_ = wire.ReadHeader(header, &info) // what can be read of a faulty header is enough
+	if info.Fire == nil {
+		return nil
+	}
+	_, err := tx.Exec(ctx, o.sql.Get("end_run"), [16]byte(info.Fire.Run), info.Fire.Attempt, reason)
+	return err
+}

@@ -1,0 +1,116 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/counters"
+	"github.com/edda-go/edda/internal/pg"
+)
+
+// SagaCounters are what one saga did in one endpoint, in all processes together, added up. They are for advice: they
+// are written every ten seconds or so and when an endpoint has drained, what a process had not written when it crashed
+// is lost, and a write that failed is not repeated.
+type SagaCounters struct {
+	Endpoint string
+	Saga     string // "" stands for the endpoint's handlers that are no saga
+	Store    string // "pessimistic", "optimistic", or "" without a saga; from the process that wrote last
+
+	Concurrency int // of the process that wrote last, as is BatchMax
+	BatchMax    int
+	Since, Last time.Time // of the numbers, by the database's clock
+
+	Messages MessageCounters
+	Saves    SaveCounters
+	Waiting  WaitCounters
+	Times    TimeCounters
+}
+
+// MessageCounters say what became of messages.
+type MessageCounters struct {
+	Taken         int64 // messages that batches had in hand, each as often as it was
+	Steps         int64 // messages that were handled
+	Retries       int64 // attempts that failed and were followed by another
+	Discarded     int64
+	Dead          int64 // dead letters
+	DeadConflicts int64 // of these, for lost saves alone
+	Conflicts     int64 // messages whose instance lost its save
+	Busy          int64 // messages that were put down because another process had their instance
+	Queued        int64 // messages that were put down because another worker of the process had it
+}
+
+// SaveCounters say what was written.
+type SaveCounters struct {
+	Batches    int64 // that stepped at least one instance
+	Instances  int64 // stepped by these batches
+	Writes     int64 // versions that were written, the ends included
+	Starts     int64 // of these, first versions
+	Lost       int64 // saves that lost
+	LostStarts int64 // of these, starts that came second
+	StateBytes int64 // of the states that were written
+}
+
+// WaitCounters say how batches waited for instances.
+type WaitCounters struct {
+	Waits    int64 // for an instance that another process had
+	Timeouts int64 // of these, those that ended without it
+	Wait     time.Duration
+	Turns    int64 // for an instance that another worker of the process had
+	Turn     time.Duration
+}
+
+// TimeCounters are how long messages took.
+type TimeCounters struct {
+	Handler  time.Duration // of Steps: the handlers' own time
+	Critical time.Duration // of Steps: from when a message was sent, or due, to its commit
+	Batch    time.Duration // from take to commit, a batch's time shared among its messages
+}
+
+// CounterPeriod is what SagaCounters reads when it is asked for 0.
+const CounterPeriod = 24 * time.Hour
+
+// SagaCounters returns what sagas did in the last period, in the order of endpoints and sagas; 0 is CounterPeriod. The
+// numbers are kept by the hour, so up to an hour more is in them, and for fourteen days. It reads at most a row for
+// each saga and hour, locks nothing and needs SELECT alone. Errors: period is negative; those of the database.
+func (o *Operator) SagaCounters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
+	if period < 0 {
+		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)
+	}
+	rows, err := o.counters.Read(ctx, o.pool, cmp.Or(period, CounterPeriod))
+	if err != nil {
+		return nil, fmt.Errorf("read the counters of sagas: %w", pg.Explain(err))
+	}
+	all := make([]SagaCounters, 0, len(rows))
+	for _, r := range rows {
+		all = append(all, countersOf(r))
+	}
+	return all, nil
+}
+
+func countersOf(r counters.Row) SagaCounters {
+	s := &r.Sums
+	return SagaCounters{
+		Endpoint: r.Endpoint, Saga: r.Saga.Saga, Store: r.Store,
+		Concurrency: r.Concurrency, BatchMax: r.BatchMax, Since: r.First, Last: r.Last,
+		Messages: MessageCounters{
+			Taken: s[counters.Taken], Steps: s[counters.Steps], Retries: s[counters.Retries],
+			Discarded: s[counters.Discarded], Dead: s[counters.Dead], DeadConflicts: s[counters.DeadConflicts],
+			Conflicts: s[counters.Conflicts], Busy: s[counters.Busy], Queued: s[counters.Queued],
+		},
+		Saves: SaveCounters{
+			Batches: s[counters.Batches], Instances: s[counters.Instances], Writes: s[counters.Writes],
+			Starts: s[counters.Starts], Lost: s[counters.Lost], LostStarts: s[counters.LostStarts],
+			StateBytes: s[counters.StateBytes],
+		},
+		Waiting: WaitCounters{
+			Waits: s[counters.Waits], Timeouts: s[counters.WaitTimeouts], Wait: time.Duration(s[counters.Wait]),
+			Turns: s[counters.Turns], Turn: time.Duration(s[counters.Turn]),
+		},
+		Times: TimeCounters{
+			Handler: time.Duration(s[counters.Handler]), Critical: time.Duration(s[counters.Critical]),
+			Batch: time.Duration(s[counters.Batch]),
+		},
+	}
+}

@@ -1,0 +1,100 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+)
+
+// EndpointSettings are what is set for an endpoint while its programs run. They are a row of the database: they hold
+// for every process of the endpoint, and for processes that start later, until they are set anew.
+type EndpointSettings struct {
+	Endpoint    string
+	Paused      bool
+	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
+	Reason      string
+	Concurrency int  // workers of each process; 0 while the number of the program holds
+	Relay       bool // a relay carries its messages over the border, and has no workers
+}
+
+// Endpoints returns the settings of every endpoint that is installed, in the order of their names. The pool's role needs
+// SELECT.
+func (o *Operator) Endpoints(ctx context.Context) ([]EndpointSettings, error) {
+	found, err := o.settings.List(ctx, o.pool)
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of endpoints: %w", pg.Explain(err))
+	}
+	all := make([]EndpointSettings, 0, len(found))
+	for _, s := range found {
+		all = append(all, EndpointSettings(s))
+	}
+	return all, nil
+}
+
+// PauseEndpoint stops an endpoint in all processes, whether they run now or start later: they take no message, and let
+// the batches in hand finish. Messages go on arriving. It lasts until ResumeEndpoint. The reason is for people.
+// Processes that listen follow at once, others within their Poll. Pausing a paused endpoint changes the reason alone.
+//
+// ErrNotInstalled: no endpoint has this name.
+func (o *Operator) PauseEndpoint(ctx context.Context, name, reason string) error {
+	queue, err := o.settings.Pause(ctx, o.pool, name, deadletter.Storable(reason))
+	return o.changed(ctx, "pause", name, queue, err)
+}
+
+// ResumeEndpoint ends the pause of an endpoint. It does nothing when there is none. ErrNotInstalled: no endpoint has
+// this name.
+func (o *Operator) ResumeEndpoint(ctx context.Context, name string) error {
+	queue, err := o.settings.Resume(ctx, o.pool, name)
+	return o.changed(ctx, "resume", name, queue, err)
+}
+
+// SetConcurrency makes n the number of workers that each process of an endpoint has, in place of
+// bus.EndpointOptions.Concurrency: 1 to 10,000. Workers start, or end after their batch, without a restart. No process
+// has more workers than the MaxConns of its bus's pool; one that is asked for more says so in its log. A worker has a
+// connection of its own while it works; SetConcurrency does not check that the server allows so many.
+//
+// ErrNotInstalled: no endpoint has this name.
+func (o *Operator) SetConcurrency(ctx context.Context, name string, n int) error {
+	if n < 1 || n > settings.MostWorkers {
+		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; PauseEndpoint stops an "+
+			"endpoint, and ResetConcurrency goes back to its program's number", name, n, settings.MostWorkers)
+	}
+	return o.setConcurrency(ctx, "set the concurrency of", name, &n)
+}
+
+// ResetConcurrency gives the processes of an endpoint back the numbers of their programs. ErrNotInstalled: no endpoint
+// has this name.
+func (o *Operator) ResetConcurrency(ctx context.Context, name string) error {
+	return o.setConcurrency(ctx, "reset the concurrency of", name, nil)
+}
+
+func (o *Operator) setConcurrency(ctx context.Context, doing, name string, n *int) error {
+	if q, err := o.find(ctx, name); err != nil {
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, err)
+	} else if q.Relay {
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, errRelay)
+	}
+	queue, err := o.settings.SetConcurrency(ctx, o.pool, name, n)
+	return o.changed(ctx, doing, name, queue, err)
+}
+
+var errRelay = errors.New("it is a relay, which keeps its order by relaying one batch at a time")
+
+// changed notifies the processes of an endpoint, unless the change has failed.
+func (o *Operator) changed(ctx context.Context, doing, name string, queue int, err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
+	}
+	if err != nil {
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pg.Explain(err))
+	}
+	o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
+	return nil
+}

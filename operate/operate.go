@@ -1,0 +1,147 @@
+package operate
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/internal/counters"
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed operate.sql
+var statements string
+
+// Errors that a caller can act on.
+var (
+	// ErrNotInstalled says that no endpoint has the name: it has never been installed here.
+	ErrNotInstalled = queue.ErrNotInstalled
+	// ErrNotFound says that the message is in no queue: it has been handled, or was never there.
+	ErrNotFound = errors.New("there is no such message in the queue")
+	// ErrNoLimit says that the endpoint has no limit. SetLimit makes one.
+	ErrNoLimit = errors.New("the endpoint has no limit")
+)
+
+// Operator looks at one schema, and changes what an operator may change. Safe for concurrent use.
+type Operator struct {
+	pool   *pg.Pool
+	schema pg.Schema
+	sql    pg.Statements
+	routes *queue.Router
+
+	settings *settings.Store
+	limits   *limit.Store
+	sagas    *persistence.Store
+	counters *counters.Store
+	letters  *deadletter.Store
+	outbox   *outbox.Store
+	pins     *pin.Look
+}
+
+// Options of an Operator. Every zero is a default.
+type Options struct {
+	Schema string // "" is "edda"
+}
+
+// New makes an Operator over pool. It does no I/O. It fails when the schema's name is no name.
+func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
+	if pool == nil {
+		return nil, errors.New("new operator: the pool is nil")
+	}
+	schema, err := pg.ParseSchema(options.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new operator: %w", err)
+	}
+	o := &Operator{pool: pg.Committed(pool), schema: schema}
+	if err := o.prepare(); err != nil {
+		return nil, fmt.Errorf("new operator: %w", err)
+	}
+	return o, nil
+}
+
+func (o *Operator) prepare() (err error) {
+	if o.sql, err = pg.Load(statements, o.schema); err != nil {
+		return err
+	}
+	if o.routes, err = queue.NewRouter(o.pool, o.schema, nil); err != nil {
+		return err
+	}
+	if o.settings, err = settings.New(o.schema); err != nil {
+		return err
+	}
+	if o.limits, err = limit.New(o.schema); err != nil {
+		return err
+	}
+	if o.sagas, err = persistence.New(o.schema); err != nil {
+		return err
+	}
+	if o.counters, err = counters.New(o.schema); err != nil {
+		return err
+	}
+	if o.letters, err = deadletter.New(o.schema); err != nil {
+		return err
+	}
+	if o.outbox, err = outbox.New(o.schema); err != nil {
+		return err
+	}
+	o.pins, err = pin.New(o.schema)
+	return err
+}
+
+// find reads the routes anew, because the endpoint may have been installed a moment ago.
+func (o *Operator) find(ctx context.Context, endpoint string) (*queue.Queue, error) {
+	known, err := o.routes.Reload(ctx, o.pool)
+	if err != nil {
+		return nil, err
+	}
+	if q := known.Endpoints[endpoint]; q != nil {
+		return q, nil
+	}
+	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", "+
+		"unless its name is misspelt", ErrNotInstalled)
+}
+
+// queueLook keeps the planner of a transaction to the index.
+func (o *Operator) queueLook(pipeline *pgx.Batch) { pipeline.Queue(o.sql.Get("look")) }
+
+// notify sends notifications. One that is not sent costs a poll interval, so its error is dropped.
+func (o *Operator) notify(ctx context.Context, payloads ...string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	pipeline := &pgx.Batch{}
+	notify := o.sql.Get("notify")
+	for _, payload := range payloads {
+		pipeline.Queue(notify, o.schema.Channel(), payload)
+	}
+	_ = o.pool.SendBatch(ctx, pipeline).Close()
+}
+
+// Wake tells the workers of endpoints, in all processes, that messages are there for them. It is for messages that were
+// written by other means, such as SQL. Names that no endpoint has are left out.
+func (o *Operator) Wake(ctx context.Context, endpoints ...string) {
+	known, err := o.routes.Get(ctx, o.pool)
+	if err != nil {
+		return // the poll finds the messages
+	}
+	var payloads []string
+	for _, name := range endpoints {
+		if q := known.Endpoints[name]; q != nil {
+			payloads = append(payloads, strconv.Itoa(q.ID))
+		}
+	}
+	if len(payloads) > 0 {
+		o.notify(ctx, payloads...)
+	}
+}

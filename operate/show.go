@@ -1,0 +1,86 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// FoundMessage is all that a queue knows of one message.
+type FoundMessage struct {
+	QueuedMessage
+	Endpoint     string
+	Lane         string    // it is parked behind another message of this key, in an ordered endpoint
+	Claims       int       // of leased workers; 0 in a transactional endpoint
+	Holder       saga.ID   // the session that has it, or had it last; zero without a claim
+	Turn         time.Time // the due before it was claimed; zero without a claim
+	Cancelled    string    // why its handler is to stop
+	Crashes      int       // processes of a leased endpoint that crashed with it in hand
+	CrashesAlone int       // of these, those that had nothing else in hand
+}
+
+// showQueues is how many queues are read in one round trip. It locks the table and the index of each until it has
+// ended.
+const showQueues = 100
+
+// Show finds a message in any queue, by its id: an event has a copy in each queue that it was published to. bodyBytes is
+// how much of the body it reads; 0 is 4 KiB, at most 64 KiB.
+//
+// Queues have no index of ids: the cost is that of reading them all, about a second for ten million messages. It locks
+// nothing and waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead letter,
+// or was never there.
+func (o *Operator) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
+	found, err := o.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("show message %s: %w", id, pg.Explain(err))
+	}
+	return found, nil
+}
+
+func (o *Operator) show(ctx context.Context, id saga.ID, bodyBytes int) (found []FoundMessage, err error) {
+	known, err := o.routes.Reload(ctx, o.pool)
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), showQueues) {
+		pipeline := &pgx.Batch{}
+		for _, number := range some {
+			q := known.ByID[number]
+			pipeline.Queue(q.SQL("find"), [16]byte(id), bodyBytes, number).Query(func(rows pgx.Rows) error {
+				reader := queue.Reader{Arena: new(queue.Arena)}
+				for rows.Next() {
+					found = append(found, foundOf(&reader, pg.CurrentRow(rows), q.Endpoint))
+				}
+				return rows.Err()
+			})
+		}
+		if err := o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func foundOf(reader *queue.Reader, row pg.Row, endpoint string) FoundMessage {
+	const more = columnLastError + 1
+	m := FoundMessage{
+		QueuedMessage: queuedOf(reader, row), Endpoint: endpoint, Lane: row.Text(more), Claims: int(row.Int(more + 1)),
+		Turn: row.Time(more + 3), Cancelled: row.Text(more + 4), Crashes: int(row.Int(more + 5)),
+		CrashesAlone: int(row.Int(more + 6)),
+	}
+	if !row.Null(more + 2) {
+		m.Holder = row.UUID(more + 2)
+	}
+	return m
+}
