@@ -43,7 +43,11 @@ func Channel(b *Bus) string { return b.schema.Channel() }
 
 // WakeAllNow sends one wake-up for all queues that the process knows, and returns when it is sent.
 func WakeAllNow(ctx context.Context, b *Bus) {
-	b.notifier.WakeAll(ctx, slices.Collect(maps.Keys(b.routes.Current().ByID)))
+	known, err := b.routes.Get(ctx, b.pool)
+	if err != nil {
+		panic(err)
+	}
+	b.notifier.WakeAll(ctx, slices.Collect(maps.Keys(known.ByID)))
 }
 
 // CleanInTurnNow cleans up unless another process did so a short while ago.
