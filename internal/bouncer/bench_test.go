@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -31,6 +32,10 @@ func benchmarkSteps(b *testing.B, dsn string) {
 	}
 	made, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true, Wakeup: bus.PollOnly,
 		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	operator, err := operate.New(pool, operate.Options{Schema: schema})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,7 +62,7 @@ func benchmarkSteps(b *testing.B, dsn string) {
 	b.ResetTimer()
 	go func() { ended <- e.Run(ctx) }()
 	for range look.C {
-		queues, err := made.Queues(b.Context())
+		queues, err := operator.Queues(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
