@@ -66,7 +66,7 @@ func benchmarkSteps(b *testing.B, dsn string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if i := slices.IndexFunc(queues, func(q bus.QueueInfo) bool { return q.Endpoint == "purses" }); queues[i].Ready == 0 {
+		if i := slices.IndexFunc(queues, func(q operate.QueueInfo) bool { return q.Endpoint == "purses" }); queues[i].Ready == 0 {
 			break
 		}
 	}
