@@ -14,6 +14,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -88,7 +89,11 @@ func TestMetrics(t *testing.T) {
 	w := newWorld(t)
 	metrics := eddaprom.New(eddaprom.Options{})
 	b := w.newBus(bus.Options{Events: metrics.Observe})
-	metrics.Watch(b)
+	operator, err := operate.New(w.pool, operate.Options{Schema: w.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics.Watch(operator)
 	w.startOn(b, "tasks", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error {
 		return w.effect(ctx, tx, m.Key, m.N)
 	}))
