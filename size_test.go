@@ -60,8 +60,9 @@ var (
 		"scheduler standing":     22,
 	}
 	tooManyNames = map[string]int{
-		"bus":         193,
-		"internal/pg": 92,
+		"bus":            193,
+		"internal/pg":    92,
+		"internal/queue": 81,
 	}
 )
 

@@ -26,14 +26,13 @@ type round struct {
 	design string
 	store  saga.Store
 
-	street   *bus.Bus          // sends from outside
-	operator *operate.Operator // reads what the engine counted
-	servers  []*bus.Endpoint   // that host the sagas
-	others   []*bus.Endpoint   // the work, and the end of it
-	ended    chan struct{}     // a run has ended
-	errands  stopwatch
-	line     line
-	runs     []string
+	street  *bus.Bus        // sends from outside
+	servers []*bus.Endpoint // that host the sagas
+	others  []*bus.Endpoint // the work, and the end of it
+	ended   chan struct{}   // a run has ended
+	errands stopwatch
+	line    line
+	runs    []string
 }
 
 // line is what the round measured.
@@ -70,12 +69,14 @@ func (r *round) newBus(events func(bus.Event)) (*bus.Bus, error) {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
 
+// operator reads what the engine counted.
+func (r *round) operator() (*operate.Operator, error) {
+	return operate.New(r.pool, operate.Options{Schema: r.schema})
+}
+
 // build makes the endpoints and their queues. Every server has a bus of its own, as a process would.
 func (r *round) build(ctx context.Context) (err error) {
 	if r.street, err = r.newBus(nil); err != nil {
-		return err
-	}
-	if r.operator, err = operate.New(r.pool, operate.Options{Schema: r.schema}); err != nil {
 		return err
 	}
 	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store, "errand"))}
@@ -276,7 +277,11 @@ func (r *round) measureFull(ctx context.Context) error {
 // untilWaiting waits until the messages of all requests are in a queue.
 func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 	for deadline := time.Now().Add(r.within); time.Now().Before(deadline); {
-		queues, err := r.operator.Queues(ctx)
+		operator, err := r.operator()
+		if err != nil {
+			return err
+		}
+		queues, err := operator.Queues(ctx)
 		if err != nil {
 			return err
 		}
@@ -294,7 +299,11 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 
 // settle reads what the engine counted. The endpoints have ended, so their counters are written.
 func (r *round) settle(ctx context.Context) error {
-	all, err := r.operator.SagaCounters(ctx, 0)
+	operator, err := r.operator()
+	if err != nil {
+		return err
+	}
+	all, err := operator.SagaCounters(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -303,7 +312,7 @@ func (r *round) settle(ctx context.Context) error {
 			r.line.saga = c
 		}
 	}
-	letters, err := r.operator.DeadLetters().List(ctx, r.pool, deadletter.Filter{Limit: 10})
+	letters, err := operator.DeadLetters().List(ctx, r.pool, deadletter.Filter{Limit: 10})
 	for _, l := range letters {
 		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", errWrong, l.Kind, l.Endpoint, l.Error))
 	}
