@@ -41,7 +41,8 @@ var (
 		"bus Endpoint":        37,
 		"bus batch":           62,
 		"bus relaying":        50,
-		"cmd/edda tool":       98,
+		"cmd/edda tool":       99,
+		"operate Operator":    46,
 		"scheduler Scheduler": 48,
 		"scheduler Store":     66,
 	}
@@ -53,6 +54,7 @@ var (
 		"bus relaying":           27,
 		"bus worker":             27,
 		"cmd/edda manifestJSON":  32,
+		"cmd/edda foundJSON":     27,
 		"cmd/edda runJSON":       22,
 		"scheduler ManifestInfo": 42,
 		"scheduler Scheduler":    25,
