@@ -138,7 +138,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		}
 	}
 	w.execTx(tx, statements.Get("open"))
-	if _, err := tx.Exec(t.Context(), `SET LOCAL edda.seat = '1'`); err != nil {
+	if _, err := tx.Exec(t.Context(), `SET LOCAL edda.permit = '1'`); err != nil {
 		t.Fatal(err)
 	}
 	w.execTx(tx, `SET LOCAL plan_cache_mode = force_generic_plan`)

@@ -28,12 +28,12 @@ type batch struct {
 	stepCtx    context.Context // of the steps that run now, see stepContext
 	endStepCtx context.CancelFunc
 	stepSince  time.Time
-	turned     holderWait  // for a worker of this process
-	waited     holderWait  // for another process
-	trouble    bool        // a smaller batch may go better
-	convicts   bool        // trouble has condemned one of its messages
-	seat       *limit.Seat // under the endpoint's limit; nil when it has none
-	slow       bool        // one message at a time: none is tried twice in this batch
+	turned     holderWait    // for a worker of this process
+	waited     holderWait    // for another process
+	trouble    bool          // a smaller batch may go better
+	convicts   bool          // trouble has condemned one of its messages
+	seat       *limit.Permit // under the endpoint's limit; nil when it has none
+	slow       bool          // one message at a time: none is tried twice in this batch
 	shared     sharedTx
 	touched    bool             // somebody had one of its messages in hand before
 	entered    saga.ID          // its row in the crash ledger, see careful.go

@@ -152,7 +152,7 @@ type report struct {
 	busy    int  // messages left because their instance was in other hands
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
-	seat    *limit.Seat
+	seat    *limit.Permit
 	outrun  bool // others took its messages before it could run them
 
 	done     int   // messages whose handlers have succeeded

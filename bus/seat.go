@@ -27,7 +27,7 @@ func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
 	if !b.ep.permits.limited.Load() {
 		return b.ep.queue.SQL("take")
 	}
-	b.seat = b.ep.bus.limits.QueueSeat(pipeline, b.ep.name)
+	b.seat = b.ep.bus.limits.QueuePermit(pipeline, b.ep.name)
 	return b.ep.queue.SQL("take_seated")
 }
 

@@ -122,13 +122,13 @@ func TestLimitIsSetWhileItRuns(t *testing.T) {
 		w.send(errand{n})
 	}
 	w.untilEmpty("errands")
-	if n := proxy.Seen()["seat"]; n > 0 {
-		t.Errorf("an endpoint without a limit asked %d times for a seat", n)
+	if n := proxy.Seen()["permit"]; n > 0 {
+		t.Errorf("an endpoint without a limit asked %d times for a permit", n)
 	}
 	w.exec("SELECT edda.set_limit('errands', 1)")
-	w.until("a seat is asked for", func() bool {
+	w.until("a permit is asked for", func() bool {
 		w.send(errand{})
-		return proxy.Seen()["seat"] > 0
+		return proxy.Seen()["permit"] > 0
 	})
 	w.untilEmpty("errands") // a batch that began before the limit was known may still run
 	c.most.Store(0)

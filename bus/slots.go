@@ -150,7 +150,7 @@ func (t *terms) releaseAll(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := t.ep.bus.limits.Farewell(ctx, t.pool, t.holder()); err != nil {
+	if err := t.ep.bus.limits.ReleaseAll(ctx, t.pool, t.holder()); err != nil {
 		t.ep.bus.log.Debug("edda: slots were not given back", "endpoint", t.ep.name, "error", err) // they expire
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // Request asks for slots.
 type Request struct {
-	Name   string        // of the limit; any text, for where there is no such limit the answer says so
-	Holder string        // a name that no other process has, nor an earlier life of this one: 1 to 300 bytes
+	Name   string        // of the limit; any text: if there is no such limit, the answer says so
+	Holder string        // 1 to 300 bytes; no other process has this name, and no earlier run of this one
 	Want   int           // slots, at least 1
 	TTL    time.Duration // of what is granted, until it is renewed
 
-	// Patience is for how long the holder's place in the line counts, from each asking; 0 is 3 s, or the TTL if that is
-	// shorter. Who dies while waiting holds up those behind him for that long, once.
+	// Patience is for how long the holder's place in the line counts, from each request; 0 is 3 s, or the TTL if that
+	// is shorter. A holder that dies while it waits holds up those behind it for that long, once.
 	Patience time.Duration
 }
 
@@ -29,12 +29,13 @@ type Granted struct {
 	Slots   []Slot // granted, from the commit of the transaction on
 }
 
-// Grant asks for slots, in the transaction that also begins the work: a slot is held from its commit on, and if it is
-// rolled back nothing has happened. It waits for no lock. The transaction should be short: until it ends, others take
-// its slots for granted. Slots that turn out not to be needed are given back by QueueRelease in the same transaction,
-// and a holder that has no more work withdraws its ticket. Where there is no limit this is one probe of an index.
+// Grant asks for slots, in the transaction that also begins the work. A slot is held from the commit on, and if the
+// transaction is rolled back, nothing has happened. Grant waits for no lock. The transaction should be short: until it
+// ends, its slots count as granted for everybody else. Give back slots that are not needed with QueueRelease in the
+// same transaction, and withdraw the ticket when there is no more work. If there is no limit, Grant is one probe of an
+// index.
 //
-// Who is Waiting asks again when called (see QueueRelease), and in any case within Patience.
+// A holder that is Waiting asks again when it is notified (see Call), and in any case within Patience.
 func (s *Store) Grant(ctx context.Context, tx Sender, r Request) (Granted, error) {
 	b := &pgx.Batch{}
 	g := s.QueueGrant(b, r)
@@ -44,7 +45,7 @@ func (s *Store) Grant(ctx context.Context, tx Sender, r Request) (Granted, error
 	return *g, nil
 }
 
-// QueueGrant is Grant for a pipeline of the caller's. The answer is there when the batch's results were read.
+// QueueGrant is Grant in a pipeline of the caller. The answer is there when the results of the batch were read.
 func (s *Store) QueueGrant(b *pgx.Batch, r Request) *Granted {
 	g := &Granted{}
 	patience := r.Patience
@@ -73,23 +74,23 @@ func (s *Store) QueueGrant(b *pgx.Batch, r Request) *Granted {
 	return g
 }
 
-// Seat is the answer to QueueSeat.
-type Seat struct {
+// Permit is the answer to QueuePermit.
+type Permit struct {
 	Taken  bool // the transaction holds a slot until it ends
 	Closed bool // no slot is enabled: the limit is paused
 }
 
-// QueueSeat takes a slot for the transaction alone, by a row lock: a crash frees it at once, nothing is written, and
-// nobody needs to be fenced. It waits for no lock, and nobody stands in a line for it: a seat lasts for milliseconds.
-// The answer is there when the batch's results were read; statements behind it in the pipeline may read it from the
-// setting edda.seat, "1" or "0". Without a limit of that name there is no seat.
-func (s *Store) QueueSeat(b *pgx.Batch, name string) *Seat {
-	seat := &Seat{}
-	b.Queue(s.sql.Get("seat"), name).QueryRow(func(row pgx.Row) error {
+// QueuePermit takes a slot for this transaction alone, by a row lock. A crash frees it at once, nothing is written, and
+// no fence is needed. It waits for no lock, and there is no line for it: a permit lasts for milliseconds. The answer is
+// there when the results of the batch were read. Later statements of the pipeline may read it from the setting
+// edda.permit, "1" or "0". If there is no limit of that name, there is no permit.
+func (s *Store) QueuePermit(b *pgx.Batch, name string) *Permit {
+	permit := &Permit{}
+	b.Queue(s.sql.Get("permit"), name).QueryRow(func(row pgx.Row) error {
 		setting, open := "", false
-		err := row.Scan(&setting, &seat.Taken, &open)
-		seat.Closed = !open
+		err := row.Scan(&setting, &permit.Taken, &open)
+		permit.Closed = !open
 		return err
 	})
-	return seat
+	return permit
 }

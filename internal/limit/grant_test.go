@@ -23,7 +23,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "statements.sql",
 		Statements: map[string][]string{
-			"grant": {"n7", "h9", "2", "1000000", "1000000"}, "seat": {"n7"}, "held": slots, "release": slots,
+			"grant": {"n7", "h9", "2", "1000000", "1000000"}, "permit": {"n7"}, "held": slots, "release": slots,
 			"renew": append(slots[:4:4], "1000000"), "withdraw": {"n7", "h1"}, "exists": {"n7"},
 		},
 		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off",
@@ -230,51 +230,51 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	}
 }
 
-func TestSeatsEndWithTheirTransactions(t *testing.T) {
+func TestPermitsEndWithTheirTransactions(t *testing.T) {
 	w := open(t)
-	if seat := w.seat(w.begin()); seat.Taken || !seat.Closed {
-		t.Errorf("there is no limit, and %+v", seat)
+	if permit := w.permit(w.begin()); permit.Taken || !permit.Closed {
+		t.Errorf("there is no limit, and %+v", permit)
 	}
 	w.set(2)
 	first, second, third := w.begin(), w.begin(), w.begin()
-	if a, b, c := w.seat(first), w.seat(second), w.seat(third); !a.Taken || !b.Taken || c.Taken || c.Closed {
-		t.Fatalf("of two seats: %+v, %+v, %+v", a, b, c)
+	if a, b, c := w.permit(first), w.permit(second), w.permit(third); !a.Taken || !b.Taken || c.Taken || c.Closed {
+		t.Fatalf("of two permits: %+v, %+v, %+v", a, b, c)
 	}
 	if i := w.info(); i.Held != 2 {
-		t.Errorf("two seats are taken, and it stands at %+v", i)
+		t.Errorf("two permits are taken, and it stands at %+v", i)
 	}
-	w.gets("a", 1, 0) // a seat is not free for a lease
+	w.gets("a", 1, 0) // a permit is not free for a lease
 	var setting string
-	if err := third.QueryRow(t.Context(), "SELECT current_setting('edda.seat')").Scan(&setting); err != nil ||
+	if err := third.QueryRow(t.Context(), "SELECT current_setting('edda.permit')").Scan(&setting); err != nil ||
 		setting != "0" {
-		t.Errorf("edda.seat is %q, %v", setting, err)
+		t.Errorf("edda.permit is %q, %v", setting, err)
 	}
 	if err := first.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if seat := w.seat(third); !seat.Taken {
-		t.Errorf("a seat was given back, and not found: %+v", seat)
+	if permit := w.permit(third); !permit.Taken {
+		t.Errorf("a permit was given back, and not found: %+v", permit)
 	}
-	// A connection that is lost gives its seat back.
+	// A connection that is lost gives its permit back.
 	_ = second.Conn().PgConn().Conn().Close()
-	for fourth := w.begin(); !w.seat(fourth).Taken; {
+	for fourth := w.begin(); !w.permit(fourth).Taken; {
 		if t.Context().Err() != nil {
-			t.Fatal("the seat of a lost connection stays taken")
+			t.Fatal("the permit of a lost connection stays taken")
 		}
 	}
 }
 
-func TestLeasedSlotIsNoSeat(t *testing.T) {
+func TestLeasedSlotIsNoPermit(t *testing.T) {
 	w := open(t)
 	w.set(1)
 	w.gets("a", 1, 1)
-	if seat := w.seat(w.begin()); seat.Taken || seat.Closed {
-		t.Errorf("the slot is held by a lease, and %+v", seat)
+	if permit := w.permit(w.begin()); permit.Taken || permit.Closed {
+		t.Errorf("the slot is held by a lease, and %+v", permit)
 	}
 	w.expire("a")
 	tx := w.begin()
-	if seat := w.seat(tx); !seat.Taken {
-		t.Errorf("the lease is over, and %+v", seat)
+	if permit := w.permit(tx); !permit.Taken {
+		t.Errorf("the lease is over, and %+v", permit)
 	}
 	w.gets("b", 1, 0)
 	if err := tx.Rollback(t.Context()); err != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Held tells which slots are still their holders', and locks those until the transaction ends: what it writes then is
-// written by the holder. It may wait for a heartbeat or a change of the limit, which are short, so it comes before
-// anything that locks rows for which others wait. A slot whose time is over is not held, whoever got it meanwhile.
+// Held reports for each slot whether its holder still has it, and locks those until the transaction ends: what the
+// transaction writes is then written by the holder. It may wait for a heartbeat or a change of the limit, which are
+// short, so call it before anything that locks rows for which others wait. A slot whose time is over is not held, also
+// if no other holder has got it.
 func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, error) {
 	if len(slots) == 0 {
 		return nil, nil
@@ -23,7 +24,7 @@ func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, erro
 	return held, nil
 }
 
-// QueueHeld is Held for a pipeline of the caller's. The answer, one for each slot, is there when the batch's results
+// QueueHeld is Held in a pipeline of the caller. The answer, one for each slot, is there when the results of the batch
 // were read.
 func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
 	held := make([]bool, len(slots))
@@ -44,12 +45,12 @@ func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
 
 // Released is what became of slots that were given back.
 type Released struct {
-	Slots   int      // that were still their holders', and are free now
-	Waiting []string // limits for whose slots somebody waits: give them to Call after the commit
+	Slots   int      // that their holders still had, and that are free now
+	Waiting []string // limits for whose slots holders wait: give them to Call after the commit
 }
 
-// QueueRelease gives slots back. Those that have another holder meanwhile are left as they are. The answer is there
-// when the batch's results were read.
+// QueueRelease gives slots back. It leaves those alone that have another holder meanwhile. The answer is there when the
+// results of the batch were read.
 func (s *Store) QueueRelease(b *pgx.Batch, slots []Slot) *Released {
 	r := &Released{}
 	if len(slots) == 0 {
@@ -74,8 +75,8 @@ func (s *Store) QueueRelease(b *pgx.Batch, slots []Slot) *Released {
 	return r
 }
 
-// Call tells those who wait for slots of the limits to ask now. It is a nudge, and a transaction of its own: one that
-// notifies is committed alone in the whole cluster.
+// Call notifies holders that wait for slots of the limits, so that they ask now. It is a transaction of its own,
+// because a transaction that notifies commits alone in the whole cluster.
 func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -86,10 +87,10 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 	return nil
 }
 
-// Renew is the heartbeat: the slots are their holders' for ttl from now. lost are those that expired or have another
-// holder: whatever is done under them has to end. busy are those that somebody has locked at this moment, and that were
-// not renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an
-// error nothing is known. It waits for no lock.
+// Renew is the heartbeat: the holders keep their slots for ttl from now. lost are those that have expired or have
+// another holder: whatever is done under them has to end. busy are those that are locked at this moment and were not
+// renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error
+// nothing is known. Renew waits for no lock.
 func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
 	if len(slots) == 0 {
 		return nil, nil, nil
@@ -125,17 +126,17 @@ func (s *Store) Withdraw(ctx context.Context, db Execer, name, holder string) er
 	return nil
 }
 
-// Farewell gives back all that the holder has, slots and tickets, and calls those who wait. Nothing may go on under
-// its slots. It is a transaction of its own.
-func (s *Store) Farewell(ctx context.Context, db Execer, holder string) error {
-	if _, err := db.Exec(ctx, s.sql.Get("farewell"), holder, s.channel); err != nil {
+// ReleaseAll gives back all slots and tickets of the holder, and notifies those that wait. Nothing may go on under its
+// slots. It is a transaction of its own.
+func (s *Store) ReleaseAll(ctx context.Context, db Execer, holder string) error {
+	if _, err := db.Exec(ctx, s.sql.Get("release_all"), holder, s.channel); err != nil {
 		return fmt.Errorf("give back the slots of %s: %w", holder, err)
 	}
 	return nil
 }
 
-// Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders are not coming back, and
-// tells how many.
+// Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders do not come back. It
+// returns how many.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), olderThan.Microseconds(), limit)
 	if err != nil {

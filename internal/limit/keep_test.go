@@ -194,7 +194,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 		if round%8 < 7 { // so that the others find something
 			return nil
 		}
-		return w.store.Farewell(ctx, w.pool, "a")
+		return w.store.ReleaseAll(ctx, w.pool, "a")
 	}
 	w.gets("a", slots, slots)
 	failed := make(chan error, 9)
@@ -267,7 +267,7 @@ func TestLimitsDoNotMeet(t *testing.T) {
 }
 
 // A process that ends gives back what it has without waiting for its time to be over.
-func TestFarewellGivesEverythingBack(t *testing.T) {
+func TestReleaseAllGivesEverythingBack(t *testing.T) {
 	w := open(t)
 	w.set(2)
 	if err := w.store.Set(t.Context(), w.pool, "mail", 1); err != nil {
@@ -278,7 +278,7 @@ func TestFarewellGivesEverythingBack(t *testing.T) {
 	w.gets("a", 1, 0)
 	w.gets("c", 1, 0)
 	heard := w.listen()
-	if err := w.store.Farewell(t.Context(), w.pool, "a"); err != nil {
+	if err := w.store.ReleaseAll(t.Context(), w.pool, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if payload := heard(); payload != limit.CallPrefix+"billing" {

@@ -16,17 +16,17 @@ const noLimitCode = "ED005"
 type Info struct {
 	Name     string
 	Slots    int       // that may be held at once
-	Paused   time.Time // since when; zero when it is not
+	Paused   time.Time // since when; zero if it is not
 	Reason   string    // of the pause
 	InForce  int       // slots that are enabled: Slots, or 0 while it is paused
-	Held     int       // draining ones and the seats of transactions included
+	Held     int       // draining ones and the permits of transactions included
 	Draining int       // held, and not to be granted again
 	Waiting  int       // holders in the line
-	Oldest   time.Time // when the first of them came; zero when nobody waits
+	Oldest   time.Time // when the first of them came; zero if none waits
 	Now      time.Time // the database's clock when it was read
 }
 
-// check says what the SQL function would say, before it is asked.
+// check returns the error that the SQL function would raise.
 func check(name string, slots int) error {
 	if slots < 1 || slots > Most {
 		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to let nobody work for a while, pause it",
@@ -35,9 +35,9 @@ func check(name string, slots int) error {
 	return nil
 }
 
-// Set lets n slots of name be held at once, from its commit on; there is a limit from then on if there was none. It may
-// be a part of the caller's transaction. Lowering ends nobody's work. It waits for transactions that have a seat beyond
-// the limit.
+// Set lets n slots of name be held at once, from its commit on, and makes the limit if there is none. It may be a part
+// of the caller's transaction. Lowering a limit ends no work. Set waits for transactions that have a permit beyond the
+// limit.
 func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	if err := check(name, n); err != nil {
 		return err
@@ -68,13 +68,13 @@ func (s *Store) set(ctx context.Context, db DB, to setting) (standing int, err e
 	return standing, nil
 }
 
-// Pause lets nobody get a slot of name until Resume; who holds one goes on. ErrNoLimit when there is none. Pausing what
-// is paused changes the reason.
+// Pause grants no slot of name until Resume; holders go on. It returns ErrNoLimit if there is no such limit. Pausing
+// what is paused changes the reason.
 func (s *Store) Pause(ctx context.Context, db DB, name, reason string) error {
 	return s.switched(name, "pause", db.QueryRow(ctx, s.sql.Get("pause"), name, reason))
 }
 
-// Resume ends a pause. ErrNoLimit when there is no such limit.
+// Resume ends a pause. It returns ErrNoLimit if there is no such limit.
 func (s *Store) Resume(ctx context.Context, db DB, name string) error {
 	return s.switched(name, "resume", db.QueryRow(ctx, s.sql.Get("resume"), name))
 }
@@ -91,7 +91,7 @@ func (s *Store) switched(name, what string, row pgx.Row) error {
 	return nil
 }
 
-// Exists tells whether there is a limit of that name, by one probe of an index.
+// Exists reports whether there is a limit of that name, by one probe of an index.
 func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err error) {
 	if err := db.QueryRow(ctx, s.sql.Get("exists"), name).Scan(&yes); err != nil {
 		return false, fmt.Errorf("look for the limit of %.80s: %w", name, err)
@@ -99,7 +99,7 @@ func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err e
 	return yes, nil
 }
 
-// List tells how the limit of that name stands, or every limit when name is "", in the order of their names.
+// List returns how the limit of that name stands, or every limit if name is "", in the order of their names.
 func (s *Store) List(ctx context.Context, db Queryer, name string) ([]Info, error) {
 	rows, err := db.Query(ctx, s.sql.Get("list"), name)
 	if err != nil {
@@ -124,7 +124,7 @@ func scanInfo(row pgx.CollectableRow) (i Info, err error) {
 	return i, err
 }
 
-// Get is List for one limit; ErrNoLimit when there is none of that name.
+// Get is List for one limit. It returns ErrNoLimit if there is none of that name.
 func (s *Store) Get(ctx context.Context, db Queryer, name string) (Info, error) {
 	list, err := s.List(ctx, db, name)
 	if err == nil && (len(list) == 0 || name == "") {

@@ -116,8 +116,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	w.set(3) // counts from the resume on
 	w.gets("b", 1, 0)
-	if seat := w.seat(w.begin()); seat.Taken || !seat.Closed {
-		t.Errorf("paused, and %+v", seat)
+	if permit := w.permit(w.begin()); permit.Taken || !permit.Closed {
+		t.Errorf("paused, and %+v", permit)
 	}
 	if err := w.store.Resume(t.Context(), w.pool, "billing"); err != nil {
 		t.Fatal(err)
@@ -192,12 +192,12 @@ func TestLargestLimit(t *testing.T) {
 
 // Batches of transactional endpoints hold their slots by locks: raising passes them by, and lowering takes what is free
 // first, and waits only for as many as are too many.
-func TestChangesUnderSeats(t *testing.T) {
+func TestChangesUnderPermits(t *testing.T) {
 	w := open(t)
 	w.set(3)
 	first, second := w.begin(), w.begin()
-	if !w.seat(first).Taken || !w.seat(second).Taken {
-		t.Fatal("no seats")
+	if !w.permit(first).Taken || !w.permit(second).Taken {
+		t.Fatal("no permits")
 	}
 	w.set(4)
 	w.set(2) // two are free
@@ -216,8 +216,8 @@ func TestChangesUnderSeats(t *testing.T) {
 	if err := lower.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !w.seat(w.begin()).Taken || w.seat(w.begin()).Taken {
-		t.Errorf("want one seat\n%s", w.story())
+	if !w.permit(w.begin()).Taken || w.permit(w.begin()).Taken {
+		t.Errorf("want one permit\n%s", w.story())
 	}
 }
 
@@ -263,9 +263,9 @@ func TestInHandSeesRunningTransactions(t *testing.T) {
 			t.Error("nobody has it")
 		}
 		tx := w.begin()
-		w.seat(tx)
+		w.permit(tx)
 		if !see() {
-			t.Error("a seat goes unseen")
+			t.Error("a permit goes unseen")
 		}
 		_ = tx.Rollback(t.Context())
 	}

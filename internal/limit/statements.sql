@@ -1,13 +1,13 @@
--- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free when it is enabled,
--- nobody holds it or its holder's time is over, and no transaction has it locked. Whoever waits for the locks of
--- several slots waits in the order of (name, no); all others pass over what is locked.
+-- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free if it is enabled, is not
+-- held or its holder's time is over, and no transaction has it locked. Statements that wait for the locks of several
+-- slots wait in the order of (name, no); all others pass over what is locked.
 
 -- name: grant
--- Where there is no limit this is one probe of an index, and no row comes back; else there is one at least. Those who
--- came before us, and of the others at least one slot for each, are served first. What is held beyond a limit that was
--- lowered counts as taken. The counts are a snapshot's, and decide who may ask; the row's lock decides who gets. While
--- some drain, as many free slots have to stay free: whoever asks locks them as well, and takes only what he has beyond
--- them. So of two who ask at the same moment one gets the last place at most.
+-- If there is no limit, this is one probe of an index and returns no row; else it returns at least one. Holders that
+-- came before us are served first, and each of the others gets one slot before we get a second. What is held beyond a
+-- limit that was lowered counts as taken. The counts come from a snapshot, and decide who may ask; the lock of a row
+-- decides who gets the slot. While some slots drain, as many free slots have to stay free: a request locks them as
+-- well, and takes only what it has beyond them. So of two requests at the same moment at most one gets the last slot.
 WITH lim AS MATERIALIZED (
     SELECT l.name FROM :schema.concurrency_limit l WHERE l.name = $1
 ), line AS MATERIALIZED (
@@ -58,19 +58,20 @@ WITH lim AS MATERIALIZED (
 )
 SELECT taken.no, taken.epoch FROM lim LEFT JOIN taken ON true;
 
--- name: seat
--- The lock is the grant: it ends with the transaction, however that ends. What follows in the pipeline reads edda.seat.
-SELECT set_config('edda.seat', CASE WHEN seat.no IS NULL THEN '0' ELSE '1' END, true), seat.no IS NOT NULL,
+-- name: permit
+-- The lock is the grant: it ends with the transaction, however that ends. What follows in the pipeline reads
+-- edda.permit.
+SELECT set_config('edda.permit', CASE WHEN permit.no IS NULL THEN '0' ELSE '1' END, true), permit.no IS NOT NULL,
        EXISTS (SELECT FROM :schema.slot s WHERE s.name = $1 AND s.enabled)
 FROM (SELECT) one LEFT JOIN LATERAL (
     SELECT s.no FROM :schema.slot s
     WHERE s.name = $1 AND s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
     ORDER BY s.no LIMIT 1
-    FOR UPDATE SKIP LOCKED) seat ON true;
+    FOR UPDATE SKIP LOCKED) permit ON true;
 
 -- name: held
--- A slot whose time is over is nobody's, also when nobody else has got it: a disabled one counts as given back. One
--- that is held now is given to nobody until this transaction ends.
+-- A slot whose time is over is not held, also if no other holder has got it: a disabled one counts as given back. One
+-- that is held now is not granted until this transaction ends.
 SELECT u.n FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.slot s
@@ -95,8 +96,8 @@ SELECT f.name, count(*), EXISTS (SELECT FROM :schema.ticket t WHERE t.name = f.n
 FROM freed f GROUP BY f.name;
 
 -- name: renew
--- Waits for nobody: a slot that is locked is being finished, or the limit is being changed, and it is not lost for
--- that.
+-- It waits for no lock: a slot that is locked is being finished, or its limit is being changed, and is not lost because
+-- of that.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 ), ours AS MATERIALIZED (
@@ -120,7 +121,7 @@ WHERE NOT EXISTS (SELECT FROM renewed r WHERE r.n = u.n);
 -- name: withdraw
 DELETE FROM :schema.ticket t WHERE t.name = $1 AND t.holder = $2;
 
--- name: farewell
+-- name: release_all
 -- The limits are few, and their slots are read by name: an index of holders would have to change with every grant.
 WITH ours AS MATERIALIZED (
     SELECT found.* FROM (SELECT l.name FROM :schema.concurrency_limit l ORDER BY l.name) l

@@ -19,8 +19,7 @@ var statements string
 // ErrNoLimit: there is no limit of that name.
 var ErrNoLimit = errors.New("there is no such limit")
 
-// CallPrefix begins the payload by which those who wait are called, and all who care of a change; the limit's name
-// follows.
+// CallPrefix begins the payload of a notification that slots are free or a limit has changed. The limit's name follows.
 const CallPrefix = "limit:"
 
 // Most is the largest limit. A grant reads every slot of its limit.

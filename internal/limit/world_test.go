@@ -96,14 +96,14 @@ func (w *world) begin() pgx.Tx {
 	return tx
 }
 
-func (w *world) seat(tx limit.Sender) *limit.Seat {
+func (w *world) permit(tx limit.Sender) *limit.Permit {
 	w.t.Helper()
 	b := &pgx.Batch{}
-	seat := w.store.QueueSeat(b, "billing")
+	permit := w.store.QueuePermit(b, "billing")
 	if err := tx.SendBatch(w.t.Context(), b).Close(); err != nil {
 		w.t.Fatal(err)
 	}
-	return seat
+	return permit
 }
 
 func (w *world) info() limit.Info {

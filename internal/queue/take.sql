@@ -25,7 +25,7 @@ SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
 FROM :queue q
 WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid) AND q.due <= now()
 ORDER BY q.due, q.id
-LIMIT $1 * current_setting('edda.seat')::int
+LIMIT $1 * current_setting('edda.permit')::int
 FOR UPDATE SKIP LOCKED;
 
 -- name: read_large
