@@ -142,7 +142,7 @@
 // manifest emitted it.
 //
 // Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is saga.Session.
-// Then take.go (with seat.go where there is a limit), decode.go, load.go, step.go, save.go, effects.go in the order a
+// Then take.go (with permit.go where there is a limit), decode.go, load.go, step.go, save.go, effects.go in the order a
 // batch passes them; send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types;
 // queues.go, peek.go and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction,
 // and watch.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint

@@ -84,7 +84,7 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 	}{
 		"take": {empty: []string{"10", "-infinity", nobody, "1000"},
 			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
-		"take_seated": {empty: []string{"10", "-infinity", nobody, "1000"},
+		"take_permitted": {empty: []string{"10", "-infinity", nobody, "1000"},
 			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
 		"read_large": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"next_due":   {most: 1},

@@ -32,7 +32,7 @@ type batch struct {
 	waited     holderWait    // for another process
 	trouble    bool          // a smaller batch may go better
 	convicts   bool          // trouble has condemned one of its messages
-	seat       *limit.Permit // under the endpoint's limit; nil when it has none
+	permit     *limit.Permit // under the endpoint's limit; nil when it has none
 	slow       bool          // one message at a time: none is tried twice in this batch
 	shared     sharedTx
 	touched    bool             // somebody had one of its messages in hand before
@@ -222,6 +222,6 @@ func doubtful(class pg.Class, err error) bool {
 
 func (b *batch) report(err error) report {
 	r := b.effects.report(err)
-	r.late, r.failed, r.seat, r.outrun = b.late || b.cut, b.trouble, b.seat, b.outrun
+	r.late, r.failed, r.permit, r.outrun = b.late || b.cut, b.trouble, b.permit, b.outrun
 	return r
 }

@@ -33,7 +33,7 @@ type pump struct {
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	strolling  bool          // a helper that found nothing looks further behind: one is enough
 
-	seeking bool // a worker waits for a seat: one is enough
+	seeking bool // a worker waits for a permit: one is enough
 }
 
 const (
@@ -131,8 +131,8 @@ func (p *pump) taken(o order, got int, last queue.Position) {
 	}
 }
 
-// unseated is called in place of taken when the take was not allowed, which says nothing about the queue.
-func (p *pump) unseated() {
+// refused is called in place of taken if the take had no permit: that says nothing about the queue.
+func (p *pump) refused() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endTaking()
@@ -152,7 +152,7 @@ type report struct {
 	busy    int  // messages left because their instance was in other hands
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
-	seat    *limit.Permit
+	permit  *limit.Permit
 	outrun  bool // others took its messages before it could run them
 
 	done     int   // messages whose handlers have succeeded

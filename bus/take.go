@@ -18,10 +18,10 @@ func (b *batch) take(ctx context.Context, o order) error {
 		b.ep.pump.taken(o, 0, queue.Position{})
 		return fmt.Errorf("take: %w", pg.Explain(err))
 	}
-	if b.seat == nil || b.seat.Taken {
+	if b.permit == nil || b.permit.Taken {
 		b.ep.pump.taken(o, b.found, b.foundLast)
 	} else {
-		b.ep.pump.unseated()
+		b.ep.pump.refused()
 	}
 	if len(b.messages) == 0 {
 		b.abandon(ctx)
@@ -61,7 +61,7 @@ func (b *batch) queueTake(pipeline *pgx.Batch, o order) {
 	if b.ep.fence != nil {
 		b.ep.fence(pipeline)
 	}
-	pipeline.Queue(b.queueSeat(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
+	pipeline.Queue(b.queuePermit(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
 		queue.SmallUpTo(b.ep.options.BatchBytes, o.limit)).Query(b.collect)
 	if b.ep.handlers.hasTx {
 		pipeline.Queue(b.ep.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {

@@ -90,11 +90,11 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 		header, body int
 		parked       bool
 	}{
-		"bodies of a take":     {part: inTx, body: heavy},
-		"headers of a take":    {part: inTx, header: heavy},
-		"headers under a seat": {options: bus.EndpointOptions{ClusterConcurrency: 1}, part: inTx, header: heavy},
-		"bodies of a claim":    {part: leased, body: heavy},
-		"headers of a claim":   {part: leased, header: heavy},
+		"bodies of a take":       {part: inTx, body: heavy},
+		"headers of a take":      {part: inTx, header: heavy},
+		"headers under a permit": {options: bus.EndpointOptions{ClusterConcurrency: 1}, part: inTx, header: heavy},
+		"bodies of a claim":      {part: leased, body: heavy},
+		"headers of a claim":     {part: leased, header: heavy},
 		"headers of slotted claims": {options: bus.EndpointOptions{ClusterConcurrency: 50}, part: leased,
 			header: heavy},
 		"headers in order": {options: bus.EndpointOptions{Ordered: bus.Strict}, part: keyed, header: heavy},

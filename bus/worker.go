@@ -138,8 +138,8 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if r.unseated() {
-		return w.awaitSeat(taking, r.seat.Closed), nil
+	if r.refused() {
+		return w.awaitPermit(taking, r.permit.Closed), nil
 	}
 	w.pace(r)
 	w.failed = r.done == 0 && r.failures > 0

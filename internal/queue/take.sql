@@ -15,9 +15,9 @@ ORDER BY q.due, q.id
 LIMIT $1
 FOR UPDATE SKIP LOCKED;
 
--- name: take_seated
--- A take behind a seat in the same pipeline: without one it takes nothing. Messages that a batch without a seat had
--- locked would be passed over by those who have one.
+-- name: take_permitted
+-- A take that follows the request for a permit in the same pipeline. Without a permit it takes nothing: batches that have
+-- one would pass over messages that it has locked.
 SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
        CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
        CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,

@@ -23,7 +23,7 @@ func (errand) Kind() string { return "errand" }
 // crowd counts the handlers that are under way in all endpoints of a test.
 type crowd struct{ inside, most, done atomic.Int64 }
 
-// handle works for some milliseconds. The seat is held for longer than that: until the commit.
+// handle works for some milliseconds. The permit is held for longer than that: until the commit.
 func (c *crowd) handle(ctx *bus.Context, tx pgx.Tx, _ errand) error {
 	now := c.inside.Add(1)
 	defer c.inside.Add(-1)

@@ -12,34 +12,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A batch of a limited endpoint has a seat: a slot of the limit that it holds by a row lock in its own transaction.
+// A batch of a limited endpoint has a permit: a slot of the limit that it holds by a row lock in its own transaction.
 // Nothing is written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
 
 // permits is what a process knows of the limit of an endpoint.
 type permits struct {
 	limited atomic.Bool  // there is one; once true it stays so
-	warned  atomic.Int64 // the limit in force that differs from the program's, and was warned of; 0 when none was
+	warned  atomic.Int64 // the last limit in force that differed from the program's and was logged; 0 if none was
 	changed run.Nudge    // it has changed, or a slot is free
 }
 
-// queueSeat asks for the seat in the trip of the take, and returns the take that heeds it.
-func (b *batch) queueSeat(pipeline *pgx.Batch) (take string) {
+// queuePermit asks for the permit in the trip of the take, and returns the take that needs it.
+func (b *batch) queuePermit(pipeline *pgx.Batch) (take string) {
 	if !b.ep.permits.limited.Load() {
 		return b.ep.queue.SQL("take")
 	}
-	b.seat = b.ep.bus.limits.QueuePermit(pipeline, b.ep.name)
-	return b.ep.queue.SQL("take_seated")
+	b.permit = b.ep.bus.limits.QueuePermit(pipeline, b.ep.name)
+	return b.ep.queue.SQL("take_permitted")
 }
 
-// unseated tells of a take that was not allowed.
-func (r report) unseated() bool { return r.seat != nil && !r.seat.Taken }
+// refused reports whether the take had no permit.
+func (r report) refused() bool { return r.permit != nil && !r.permit.Taken }
 
 const seekEvery = 50 * time.Millisecond
 
-// awaitSeat makes a worker wait that has found no seat: a little while, or, when the limit is paused, until the next
-// poll. A change of the limit ends the wait. One worker of a process does that, and tries again; it tells whether this
-// is the one. The others are idle, and are called when that one has found more than it can take.
-func (w *worker) awaitSeat(ctx context.Context, closed bool) (again bool) {
+// awaitPermit makes a worker that has found no permit wait for a short time, or until the next poll if the limit is
+// paused. A change of the limit ends the wait. One worker of a process waits so, and tries again; awaitPermit reports
+// whether this is the one. The others are idle, and are woken when that one has found more than it can take.
+func (w *worker) awaitPermit(ctx context.Context, closed bool) (again bool) {
 	if !w.pump.seek() {
 		return false
 	}
@@ -52,7 +52,7 @@ func (w *worker) awaitSeat(ctx context.Context, closed bool) (again bool) {
 	return true
 }
 
-// seek makes the caller the worker that waits for a seat, unless there is one.
+// seek makes the caller the worker that waits for a permit, unless there is one.
 func (p *pump) seek() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,13 +61,14 @@ func (p *pump) seek() bool {
 	return first
 }
 
+// sought lets another worker wait for a permit.
 func (p *pump) sought() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seeking = false
 }
 
-// findLimit makes the endpoint's limit if it is to have one and has none, and learns whether it has one.
+// findLimit makes the endpoint's limit if the program asks for one and there is none. It notes whether there is one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
 		inForce, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
@@ -81,7 +82,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	return e.lookForLimit(ctx, e.bus.pool)
 }
 
-// compareLimit warns, once for each number, where the limit in force is not that of the program: a deploy that changes
+// compareLimit warns, once for each number, if the limit in force is not the program's: a deploy that changes
 // ClusterConcurrency changes nothing in the database.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
@@ -107,8 +108,8 @@ func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 // lookEvery bounds how long an endpoint that had no limit works on without one after its first was set.
 const lookEvery = time.Second
 
-// awaitLimit looks for a first limit now and then, so that no batch need look. An endpoint that has one keeps one, so
-// that is the end of it.
+// awaitLimit looks for a first limit about once a second, so that no batch has to look. It returns when there is one: an
+// endpoint that has a limit keeps one.
 func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
 	for !e.permits.limited.Load() {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {
