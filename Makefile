@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./scheduler
+SQL := ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./scheduler
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m
@@ -35,7 +35,7 @@ roles: ## run the tests of all that is in SQL as a role that may create nothing
 settings: ## run the tests of all that is in SQL as that role, under an ICU collation and other defaults of the role
 	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
 		$(GO) test $(FLAGS) -timeout $(TIMEOUT) $(SQL) ./migrations/...
-	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/lease ./internal/limit
+	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/firing ./internal/lease ./internal/limit
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay

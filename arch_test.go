@@ -20,12 +20,12 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"saga", "recoverability", "internal/plan"},
-	{"internal/pg", "internal/run", "internal/wire", "internal/wake", "internal/unguard"},
+	{"internal/pg", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "internal/queue",
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},
 	{"migrations/migrate"},
-	{"internal/watch"},
+	{"internal/firing", "internal/watch"},
 	{"bus", "operate", "scheduler"},
 	{"bus/watermill"},
 	{""},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -114,7 +115,7 @@ func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 		step := times[:min(len(times), backfillStep)]
 		ids := make([]saga.ID, len(step))
 		for n := range ids {
-			ids[n] = newRunID()
+			ids[n] = firing.NewRunID()
 		}
 		queued, called := 0, ""
 		if err := s.pool.Row(ctx, s.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {

@@ -2,16 +2,9 @@ package scheduler
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"time"
-
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-//go:embed depth.sql
-var depthStatements string
 
 // Depth is how much waits for schedulers, by the database's clock. It is the same for all servers. Counts end at
 // MostCounted.
@@ -30,17 +23,9 @@ type Depth struct {
 const MostCounted = 100_000
 
 // Depth reads how much waits, in one statement that costs the same whatever ended long ago. See MostCounted.
-func (s *Scheduler) Depth(ctx context.Context) (Depth, error) {
-	return depthOf(ctx, s.pool.Pool, s.schema)
-}
-
-func depthOf(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema) (d Depth, err error) {
-	sql, err := pg.Load(depthStatements, schema)
-	if err != nil {
-		return d, err
-	}
+func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
-	row := pool.QueryRow(ctx, sql.Get("depth"), MostCounted)
+	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), MostCounted)
 	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead); err != nil {
 		return Depth{}, fmt.Errorf("read how much waits for the scheduler: %w", err)
 	}

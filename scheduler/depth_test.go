@@ -1,17 +1,23 @@
 package scheduler
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 func TestDepthTellsWhatWaits(t *testing.T) {
-	t.Parallel()
-	pool, schema := pgtest.Database(t)
-	pgtest.Statements(t, pool, schema, "depth.sql")
-	if d, err := depthOf(t.Context(), pool, schema); err != nil || d != (Depth{}) {
+	shelf := newShelf(t)
+	s, err := New(shelf.pool, noSender{}, Options{Schema: shelf.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Depth(t.Context()); err != nil || d != (Depth{}) {
 		t.Errorf("nothing waits: %+v, %v", d, err)
 	}
 	for _, sql := range []string{
@@ -26,11 +32,9 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 		5)) s(state, n), generate_series(1, s.n)
 		 WHERE m.name = 'late'`,
 	} {
-		if _, err := pool.Exec(t.Context(), schema.Render(sql)); err != nil {
-			t.Fatal(err)
-		}
+		shelf.exec(sql)
 	}
-	d, err := depthOf(t.Context(), pool, schema)
+	d, err := s.Depth(t.Context())
 	if err != nil || d.Waiting != 1 || d.Queued != 2 || d.Active != 3 || d.Dead != 4 {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -43,7 +47,7 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	pgtest.Probes{
-		File:       "depth.sql",
+		File:       "store.sql",
 		Statements: map[string][]string{"depth": {"100000"}},
 		// a table of a few rows is read as a whole, and rightly so
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
@@ -55,4 +59,10 @@ func TestDepthReadsOpenRunsAlone(t *testing.T) {
 			SELECT gen_random_uuid(), m.id, 'manual', 'succeeded', now(), now(), now() FROM m`,
 		MaxRows: 2,
 	}.Check(t, pool, schema)
+}
+
+type noSender struct{}
+
+func (noSender) SendTx(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
+	return saga.Sent{}, errors.New("nothing is sent here")
 }

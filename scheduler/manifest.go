@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/edda-go/edda/saga"
@@ -12,6 +13,12 @@ import (
 // a manifest asks for. An error sends nothing; the transaction may be broken after it.
 type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+}
+
+// Transactor is a Sender with transactions of its own: after a commit it wakes the consumers of its messages. *bus.Bus
+// is one. A Scheduler dispatches in them, at READ COMMITTED.
+type Transactor interface {
+	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
 }
 
 // Manifest is a stored schedule that emits a message.

@@ -1,11 +1,10 @@
 package scheduler
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/saga"
 )
@@ -40,59 +39,14 @@ type Options struct {
 	PollOnly     bool          // neither LISTEN nor NOTIFY, for PgBouncer in transaction mode
 }
 
-const (
-	defaultPoll     = time.Second
-	mostDispatchers = 100
-	longestPoll     = 24 * time.Hour
-	longestKept     = 100 * 365 * 24 * time.Hour
-)
-
-func (o Options) withDefaults() (Options, error) {
-	faults := errors.Join(
-		duration("Evaluate", &o.Evaluate, bound{defaultPoll, longestPoll}),
-		duration("Dispatch", &o.Dispatch, bound{defaultPoll, longestPoll}),
-		duration("Reconcile", &o.Reconcile, bound{time.Minute, longestPoll}),
-		duration("Clean", &o.Clean, bound{time.Minute, longestPoll}),
-		duration("Retention", &o.Retention, bound{30 * 24 * time.Hour, longestKept}),
-		duration("OrphanGrace", &o.OrphanGrace, bound{5 * time.Minute, longestKept}),
-		duration("LostAfter", &o.LostAfter, bound{5 * time.Minute, longestKept}),
-		number("MaxActive", &o.MaxActive, 0, 1_000_000),
-		number("MaxConcurrentDispatch", &o.MaxConcurrentDispatch, 1, mostDispatchers),
-		number("MaxDispatchAttempts", &o.MaxDispatchAttempts, 5, 1000),
-	)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
+// engine are the options of the loops. heard gets the notifications that are not for them.
+func (o Options) engine(heard func(payload string)) firing.Options {
+	return firing.Options{
+		Evaluate: o.Evaluate, Dispatch: o.Dispatch, Reconcile: o.Reconcile, Clean: o.Clean,
+		MaxActive: o.MaxActive, MaxConcurrentDispatch: o.MaxConcurrentDispatch,
+		MaxDispatchAttempts: o.MaxDispatchAttempts,
+		Retention:           o.Retention, OrphanGrace: o.OrphanGrace, LostAfter: o.LostAfter,
+		Lease:    lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica},
+		PollOnly: o.PollOnly, Logger: o.Logger, Heard: heard,
 	}
-	if o.Codec == nil {
-		o.Codec = saga.JSON
-	}
-	return o, faults
-}
-
-// lease are the options of the Keeper, which checks them.
-func (o Options) lease() lease.Options {
-	return lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica,
-		Logger: o.Logger}
-}
-
-type bound struct{ standard, most time.Duration }
-
-func duration(name string, value *time.Duration, s bound) error {
-	if *value < 0 || *value > s.most {
-		return fmt.Errorf("%s is %v, want 0 (which is %v) to %v", name, *value, s.standard, s.most)
-	}
-	if *value == 0 {
-		*value = s.standard
-	}
-	return nil
-}
-
-func number(name string, value *int, standard, most int) error {
-	if *value < 0 || *value > most {
-		return fmt.Errorf("%s is %d, want 0 (which is %d) to %d", name, *value, standard, most)
-	}
-	if *value == 0 {
-		*value = standard
-	}
-	return nil
 }

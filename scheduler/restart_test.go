@@ -145,7 +145,8 @@ func TestX14RollingRestartFailsNoRun(t *testing.T) {
 		return w.number("SELECT count(*) FROM :schema.run WHERE state "+
 			"= 'succeeded'") == longRuns
 	})
-	if other := w.number("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS DISTINCT FROM 'succeeded'"); other != 0 || w.calls.Load() != longRuns {
+	if other := w.number("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS DISTINCT FROM 'succeeded'"); other != 0 ||
+		w.calls.Load() != longRuns {
 		t.Errorf("%d attempts ended otherwise, and %d handlers ran, want 0 and %d", other, w.calls.Load(), longRuns)
 	}
 	stops[0]() // and the first one's turn

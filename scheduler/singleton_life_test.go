@@ -147,7 +147,9 @@ func TestSingletonTellsOfALoss(t *testing.T) {
 	a := w.replica(w.pool, "a", w.holder("a", nil))
 	w.start(a)
 	w.find("a", "begins", 1)
-	w.exec("UPDATE :schema.lease SET holder = 'b/1', epoch = epoch + 1, expires = clock_timestamp() + interval '1 hour'")
+	w.exec(
+		"UPDATE :schema.lease SET holder = 'b/1', epoch = epoch + 1, expires = clock_timestamp() + interval '1 hour'",
+	)
 	w.find("a", "ends", 1)
 	for a.Health().Holding {
 		<-time.After(10 * time.Millisecond)
@@ -155,7 +157,8 @@ func TestSingletonTellsOfALoss(t *testing.T) {
 	if h := a.Health(); h.Lost != 1 || h.Released != 0 {
 		t.Errorf("%+v", h)
 	}
-	if want := `level=INFO msg="edda: lease lost" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`; !regexp.MustCompile(want).MatchString(w.logged()) {
+	if want := `level=INFO msg="edda: lease lost" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`; !regexp.MustCompile(want).
+		MatchString(w.logged()) {
 		t.Errorf("the log has no %s", want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // defaults of SingletonOptions.
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
-	member, err := NewSingleton(s.pool.Pool, name, run,
+	member, err := NewSingleton(s.Store.pool.Pool, name, run,
 		SingletonOptions{Schema: o.Schema, Replica: o.Replica, PollOnly: o.PollOnly, Logger: o.Logger})
 	if err != nil {
 		return err
@@ -24,10 +24,8 @@ func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 // Leases tells how this server stands to the lease of the scheduler, and to those of its Singletons. It asks nobody and
 // waits for nothing.
 func (s *Scheduler) Leases() []Health {
-	own := healthOf(LeaseName, s.keeper.Health())
-	if last := s.swept.Load(); last != nil {
-		own.Swept = *last
-	}
+	own := healthOf(LeaseName, s.engine.Health())
+	own.Swept = Swept(s.engine.Swept())
 	return append([]Health{own}, s.singletons.health()...)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -137,6 +136,3 @@ const (
 	toEvaluate = "evaluate"
 	toDispatch = "dispatch"
 )
-
-// newRunID makes a UUIDv7, so that ids are in the order of time.
-func newRunID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
@@ -22,7 +23,7 @@ type TriggerOptions struct {
 // place of the manifest's own message and must be of the same kind; nil is that message. Each call is a run of its own,
 // beside those that are open. ErrNoManifest when there is none, or it is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
-	run := newRunID()
+	run := firing.NewRunID()
 	kind, body, err := s.input(input)
 	switch {
 	case err != nil:
@@ -108,7 +109,7 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 		// Nothing comes back when an activation committed or ended between the statement's snapshot and its look at the
 		// index.
 		run, fresh, err = s.tryActivate(ctx, db, a,
-			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, newRunID(), kind, body})
+			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, firing.NewRunID(), kind, body})
 	}
 	if err == nil && run.IsZero() {
 		err = ErrTaken

@@ -58,7 +58,10 @@ func (m ManifestInfo) waitsForDue() string {
 	case !m.Due.IsZero() && m.Due.After(m.Now):
 		return fmt.Sprintf("Nothing is due until %s.", stamp(m.Due))
 	case !m.Due.IsZero():
-		return fmt.Sprintf(`It is due since %s, and no server has looked: does one run? "edda lease list" shows who evaluates.`, stamp(m.Due))
+		return fmt.Sprintf(
+			`It is due since %s, and no server has looked: does one run? "edda lease list" shows who evaluates.`,
+			stamp(m.Due),
+		)
 	}
 	switch m.rule.Kind {
 	case plan.OnDemand:

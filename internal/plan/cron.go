@@ -13,7 +13,9 @@ import (
 // parser reads five fields, or six with the seconds first, and names like @daily. It is all that is used of
 // robfig/cron: its search for the next time loses days around changes of the clock, so Edda has its own calendar and
 // wallClock.
-var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+var parser = cron.NewParser(
+	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor,
+)
 
 const maxExpr = 255
 

@@ -66,7 +66,9 @@ func TestCronOverYears(t *testing.T) {
 	}
 	always := []Exclusion{{From: "2000-01-01"}}
 	if due := compiled(t, Definition{Rule: cronRule("* * * * * *", "UTC"), Exclude: always}).Next(at("2026-01-01T00:00:00Z"),
-		1); len(due) != 0 {
+		1); len(
+		due,
+	) != 0 {
 		t.Errorf("all is excluded: %v", due)
 	}
 	if due := compiled(t, Definition{Rule: every(time.Second), Exclude: always}).Next(at("2026-01-01T00:00:00Z"),

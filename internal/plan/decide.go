@@ -36,8 +36,8 @@ func (p *Plan) slots(anchor time.Time) slots {
 	return nil
 }
 
-// First returns the first due time of a manifest that is declared at now, zero if no clock decides that. Once may be due
-// in the past: its misfire policy judges that.
+// First returns the first due time of a manifest that is declared at now, zero if no clock decides that. Once may be
+// due in the past: its misfire policy judges that.
 func (p *Plan) First(now time.Time) time.Time {
 	now = Stored(now)
 	switch s := p.slots(now); p.Rule.Kind {

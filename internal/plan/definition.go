@@ -179,8 +179,12 @@ func CheckName(name string) error {
 		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '/' || c == '-'
 	}
 	if !ok {
-		return fmt.Errorf("name of %d bytes: want 1 to %d of a-z, 0-9, dot, dash, slash and underscore, beginning with a "+
-			"letter", len(name), maxName)
+		return fmt.Errorf(
+			"name of %d bytes: want 1 to %d of a-z, 0-9, dot, dash, slash and underscore, beginning with a "+
+				"letter",
+			len(name),
+			maxName,
+		)
 	}
 	return nil
 }

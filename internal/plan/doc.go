@@ -7,8 +7,8 @@
 // decide the same. Its cost does not grow with the number of due times that passed. A due time never comes back: the
 // next one is always later.
 //
-// Cron follows one rule when a clock is changed: a moment that the expression names is due when the clock first shows it
-// or a later one. Every counts elapsed time from its first due time. Exclusions are judged by the wall clock of the
+// Cron follows one rule when a clock is changed: a moment that the expression names is due when the clock first shows
+// it or a later one. Every counts elapsed time from its first due time. Exclusions are judged by the wall clock of the
 // zone, in UTC for Every and Once.
 //
 // # States

@@ -2,8 +2,8 @@ package plan
 
 import "time"
 
-// interval is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions are looked at in UTC. It
-// counts in microseconds, as Postgres stores times.
+// interval is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions are looked at in UTC.
+// It counts in microseconds, as Postgres stores times.
 type interval struct {
 	anchor, every int64
 	blackouts     []blackout

@@ -18,7 +18,8 @@ type numbers struct {
 // read checks manifests as a deploy does, by the file that "edda manifest diff" reads: it holds the definition that a
 // server evaluates.
 func read(declared []scheduler.Manifest) ([]*manifest, error) {
-	text, err := scheduler.MarshalDeclaration(scheduler.Declaration{Owner: "schedulertest", Manifests: declared}, noCodec{})
+	all := scheduler.Declaration{Owner: "schedulertest", Manifests: declared}
+	text, err := scheduler.MarshalDeclaration(all, noCodec{})
 	if err != nil {
 		return nil, err
 	}
@@ -34,17 +35,17 @@ func read(declared []scheduler.Manifest) ([]*manifest, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, err
 	}
-	all := make([]*manifest, len(declared))
+	read := make([]*manifest, len(declared))
 	for i, f := range file.Manifests {
 		p, err := f.Definition.Compile()
 		if err != nil {
 			return nil, err
 		}
-		all[i] = &manifest{Manifest: declared[i], plan: p, numbers: numbers{
+		read[i] = &manifest{Manifest: declared[i], plan: p, numbers: numbers{
 			f.Retries, duration(f.RetryDelay), duration(f.RetryMost), duration(f.Timeout),
 		}}
 	}
-	return all, nil
+	return read, nil
 }
 
 // duration reads what time.Duration.String wrote; "" is 0.

@@ -156,7 +156,7 @@ func (t *trial) strike(ctx context.Context) error {
 	case what == 0:
 		return t.Kill(ctx, p)
 	case what == 1:
-		return t.Freeze(ctx, p, lease+t.Between(0, 2*time.Second), nil)
+		return t.Freeze(ctx, p, term+t.Between(0, 2*time.Second), nil)
 	case what == 2 || t.clock == nil:
 		return t.terminate(ctx)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/chaos/lab"
-	"github.com/edda-go/edda/internal/unguard"
+	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -23,7 +25,7 @@ func (tick) Kind() string { return "schedule.tick" }
 
 const (
 	endpoint = "ticks"
-	lease    = 3 * time.Second // a server that is frozen for longer has lost it
+	term     = 3 * time.Second // of the lease: a server that is frozen for longer has lost it
 )
 
 // server is the task of a server process.
@@ -38,16 +40,36 @@ func serve(ctx context.Context, w *lab.Worker) error {
 	if err := w.Read(&s); err != nil {
 		return err
 	}
-	unguard.Lease.Store(s.NoLease)
-	unguard.Lock.Store(s.NoLock)
 	return w.Serve(ctx, func(b *bus.Bus, pool *pgxpool.Pool) ([]edda.Runner, error) {
 		ticks, err := bus.NewEndpoint(b, endpoint, bus.EndpointOptions{}, bus.HandleTx(count))
 		if err != nil {
 			return nil, err
 		}
-		o := scheduler.Options{Owner: "chaos", LeaseTTL: lease, Logger: lab.Log(slog.LevelError)}
-		schedule, err := scheduler.New(pool, b, o, s.manifests()...)
+		schedule, err := s.scheduler(ctx, pool, b)
 		return []edda.Runner{ticks, schedule}, err
+	})
+}
+
+// scheduler is a Scheduler, or its engine with a guard taken away.
+func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (edda.Runner, error) {
+	const owner = "chaos"
+	log := lab.Log(slog.LevelError)
+	if !s.NoLease && !s.NoLock {
+		return scheduler.New(pool, b, scheduler.Options{Owner: owner, LeaseTTL: term, Logger: log}, s.manifests()...)
+	}
+	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := store.Sync(ctx, owner, nil, s.manifests()); err != nil {
+		return nil, err
+	}
+	schema, err := pg.ParseSchema("")
+	if err != nil {
+		return nil, err
+	}
+	return firing.New(pool, schema, b, firing.Options{
+		Lease: lease.Options{TTL: term}, Logger: log, NoLease: s.NoLease, NoLock: s.NoLock,
 	})
 }
 

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func TestOrderOfACycle(t *testing.T) {
 	pool, seen := w.witnessed()
 	s := w.schedulerOver(pool)
 	term := w.term(w.scheduler(), "a")
-	if c, err := s.cycle(t.Context(), term); err != nil || c.queued != 2 || c.reaped != 1 {
+	if c, err := s.evaluator.cycle(t.Context(), term); err != nil || c.queued != 2 || c.reaped != 1 {
 		t.Errorf("%+v, %v; want 2 queued and 1 reaped", c, err)
 	}
 	const want = "begin open guard try_lock load savepoint reap release savepoint queue release commit begin_alone " +
@@ -86,7 +86,7 @@ func TestLoserOfACycleRollsBack(t *testing.T) {
 	w.hourlies(1)
 	pool, seen := w.witnessed()
 	first, loser := w.scheduler(), w.schedulerOver(pool)
-	first.guards.loaded = func() {
+	first.evaluator.guards.loaded = func() {
 		if c := w.cycle(loser); !c.elsewhere {
 			t.Errorf("a second cycle ran beside the first: %+v", c)
 		}
@@ -146,8 +146,8 @@ func TestLockOfACycleEndsWithIt(t *testing.T) {
 			}
 			key, during := lockKey(w.schema), 0
 			s := w.scheduler()
-			s.guards.loaded = func() { during = w.count(held, key) }
-			if _, err := s.cycle(t.Context(), noTerm); (err != nil) != c.fails {
+			s.evaluator.guards.loaded = func() { during = w.count(held, key) }
+			if _, err := s.evaluator.cycle(t.Context(), noTerm); (err != nil) != c.fails {
 				t.Errorf("the cycle ended with: %v", err)
 			}
 			if during != 1 {

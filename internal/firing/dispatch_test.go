@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -35,14 +35,14 @@ func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 3, 0)
 	a, b := w.scheduler(), w.scheduler()
-	picked, err := a.pick(t.Context())
+	picked, err := a.dispatcher.pick(t.Context())
 	if err != nil || len(picked) != 3 {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
 	orders := [][]candidate{picked, {picked[2], picked[1], picked[0]}}
 	w.atOnce(2, func(i int) error {
 		for _, c := range orders[i] {
-			if _, err := []*Scheduler{a, b}[i].dispatchAll(t.Context(), []candidate{c}); err != nil {
+			if _, err := []*Engine{a, b}[i].dispatcher.dispatchAll(t.Context(), []candidate{c}); err != nil {
 				return err
 			}
 		}
@@ -60,7 +60,7 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	w.queued("q", 2, 0)
 	var book logbook
 	a, b := w.scheduler(), w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) })
-	picked, err := a.pick(t.Context())
+	picked, err := a.dispatcher.pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
 		if begun.CompareAndSwap(false, true) {
-			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
+			if n, err := b.dispatcher.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched that another server holds, %v", n, err)
 			}
 			if !book.has(skipped) {
@@ -78,10 +78,10 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 		}
 		return nil
 	}
-	if n, err := a.dispatchAll(t.Context(), picked); n != 2 || err != nil {
+	if n, err := a.dispatcher.dispatchAll(t.Context(), picked); n != 2 || err != nil {
 		t.Errorf("dispatched %d, %v", n, err)
 	}
-	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
+	if n, err := b.dispatcher.dispatchAll(t.Context(), picked); n != 0 || err != nil {
 		t.Errorf("%d were dispatched a second time, %v", n, err)
 	}
 	w.onceEach()
@@ -100,7 +100,7 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 	}
 	s := w.scheduler()
 	w.cycle(s)
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.sent_message"); n != 4 {
@@ -145,7 +145,7 @@ func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w.exec("UPDATE :schema.manifest_group SET paused_at = now()")
 	w.exec("UPDATE :schema.manifest SET paused_at = now(), live = false WHERE name = 'paused'")
 	s := w.scheduler()
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.sent_message WHERE manifest = 'paused'"); n != 2 ||
@@ -167,7 +167,7 @@ func TestNoGroupStarves(t *testing.T) {
 	w.queued("alone", 3, 0)
 	s := w.scheduler()
 	began := time.Now()
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the pass took %v", time.Since(began))
@@ -182,7 +182,7 @@ func TestOrderOfDispatch(t *testing.T) {
 	var all []candidate
 	add := func(group int32, n int) {
 		for i := range n {
-			all = append(all, candidate{id: newRunID(), group: group, ready: time.Unix(int64(1000*group)+int64(i), 0)})
+			all = append(all, candidate{id: NewRunID(), group: group, ready: time.Unix(int64(1000*group)+int64(i), 0)})
 		}
 	}
 	add(3, 50)
@@ -216,11 +216,11 @@ func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
 	counted.Add(servers)
 	w.atOnce(servers, func(int) error { // all have counted before any of them dispatches
 		s := w.scheduler()
-		picked, err := s.pick(t.Context())
+		picked, err := s.dispatcher.pick(t.Context())
 		counted.Done()
 		counted.Wait()
 		if err == nil {
-			_, err = s.dispatchAll(t.Context(), picked)
+			_, err = s.dispatcher.dispatchAll(t.Context(), picked)
 		}
 		return err
 	})
@@ -229,7 +229,7 @@ func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
 		t.Errorf("%d runs are active: want %d to %d", active, most, most+(servers-1)*min(most, batchRuns))
 	}
 	s := w.scheduler()
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != active {
@@ -243,7 +243,7 @@ func TestGlobalCapCountsEveryRun(t *testing.T) {
 	w.queued("r", 30, 0)
 	s := w.scheduler(func(o *Options) { o.MaxActive = 20 })
 	for range 3 {
-		if _, err := s.pass(t.Context()); err != nil {
+		if _, err := s.dispatcher.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 		s := w.scheduler(func(o *Options) { o.MaxConcurrentDispatch = 2 })
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := s.pass(ctx); err != nil && ctx.Err() == nil {
+				if _, err := s.dispatcher.pass(ctx); err != nil && ctx.Err() == nil {
 					t.Error(err)
 					return
 				}
@@ -333,7 +333,7 @@ func TestX17SlowSenderIsUsedTenAtATime(t *testing.T) {
 // What there is no time for is left to others, unlocked.
 func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 	t.Parallel()
-	p := &parcel{wanted: []candidate{{id: newRunID()}, {id: newRunID()}, {id: newRunID()}}}
+	p := &dispatch{wanted: []candidate{{id: NewRunID()}, {id: NewRunID()}, {id: NewRunID()}}}
 	p.postpone([]claim{{id: p.wanted[1].id}, {id: p.wanted[2].id}})
 	b := newBasket(p.wanted, 1)
 	if first := b.take(); len(first) != 3 {
@@ -349,7 +349,7 @@ func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 // The dispatcher finds out by its methods what its Sender can do: here the compiler sees that a bus can.
 var (
 	_ Transactor = (*bus.Bus)(nil)
-	_ allSender  = (*bus.Bus)(nil)
+	_ AllSender  = (*bus.Bus)(nil)
 )
 
 // watchedBus notes the level of each transaction that a bus is asked for.
@@ -394,11 +394,12 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender := &watchedBus{Bus: real}
-	s, err := New(w.pool, sender, Options{Schema: w.schema.Name()})
+	s, err := New(w.pool, w.schema, sender, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pass(t.Context()); err != nil || !slices.Equal(sender.levels, []string{"read committed"}) {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil ||
+		!slices.Equal(sender.levels, []string{"read committed"}) {
 		t.Errorf("transactions of the bus at the levels %q, want one that is read committed: %v", sender.levels, err)
 	}
 	operator, err := operate.New(w.pool, operate.Options{Schema: w.schema.Name()})
@@ -429,7 +430,7 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	release()
 	w.exec("UPDATE :schema.manifest SET overlap = true WHERE name = 'm2'")
 	release = w.locked("m2")
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if w.states("m1")+w.states("m2")+w.states("m3") != "schedule active 1schedule queued 0schedule active 1" {
@@ -514,7 +515,7 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 5, w.group("g", 2, true, 0))
 	a, b := w.scheduler(), w.scheduler()
-	picked, err := b.pick(t.Context())
+	picked, err := b.dispatcher.pick(t.Context())
 	if err != nil || len(picked) != 2 {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
@@ -523,16 +524,16 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
 		if begun.CompareAndSwap(false, true) {
-			if n, err := b.dispatchAll(ctx, picked); n != 0 || err != nil {
+			if n, err := b.dispatcher.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched beside those of another server, %v", n, err)
 			}
 		}
 		return nil
 	}
-	if _, err := a.pass(t.Context()); err != nil {
+	if _, err := a.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := b.dispatchAll(t.Context(), picked); n != 0 || err != nil {
+	if n, err := b.dispatcher.dispatchAll(t.Context(), picked); n != 0 || err != nil {
 		t.Errorf("%d were dispatched over the cap, %v", n, err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 2 {

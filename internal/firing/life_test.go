@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -65,10 +65,10 @@ func TestDispatchWakesTheEvaluator(t *testing.T) {
 	w.cycle(s)
 	w.due("m1")
 	w.drain(s)
-	if len(s.due) != 1 {
+	if len(s.core.due) != 1 {
 		t.Error("the evaluator was not woken")
 	}
-	if len(s.ready) != 1 {
+	if len(s.core.ready) != 1 {
 		t.Error("the dispatcher was not woken by the cycle")
 	}
 }
@@ -117,7 +117,7 @@ func TestRunThatTakesTooLongIsTimedOut(t *testing.T) {
 		t.Errorf("%d runs have their deadline, want 1", n)
 	}
 	w.exec("UPDATE :schema.run SET deadline = now() WHERE deadline IS NOT NULL")
-	if c := w.cycle(s); c.reaped != 1 || s.untilDue(t.Context(), c) != 0 {
+	if c := w.cycle(s); c.reaped != 1 || s.evaluator.untilDue(t.Context(), c) != 0 {
 		t.Errorf("%+v, want 1 reaped, and another cycle", c)
 	}
 	if w.states("m1") != "schedule timed_out 1" || w.states("m2") != "schedule active 1" {
@@ -139,7 +139,7 @@ func TestFollowerFiresOnceForASuccess(t *testing.T) {
 			}
 			s := w.scheduler()
 			term := w.term(s, "a")
-			if err := s.sweep(t.Context(), term); err != nil {
+			if err := s.sweeper.sweep(t.Context(), term); err != nil {
 				t.Fatal(err)
 			}
 			if c := w.cycle(s); c.queued != 1 {
@@ -148,7 +148,7 @@ func TestFollowerFiresOnceForASuccess(t *testing.T) {
 			w.drain(s)
 			w.end("child", "succeeded")
 			for range 2 {
-				if err := s.sweep(t.Context(), term); err != nil {
+				if err := s.sweeper.sweep(t.Context(), term); err != nil {
 					t.Fatal(err)
 				}
 				w.cycle(s)
@@ -177,7 +177,7 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	}
 	term := w.term(s, "a")
 	sweep := func() {
-		if err := s.sweep(t.Context(), term); err != nil {
+		if err := s.sweeper.sweep(t.Context(), term); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
 	w.exec("DELETE FROM :schema.run r USING :schema.manifest m WHERE m.id = r.manifest_id AND m.name = 'm5'")
 	term := w.term(s, "a")
 	for range 2 {
-		if err := s.sweep(t.Context(), term); err != nil {
+		if err := s.sweeper.sweep(t.Context(), term); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,17 +243,17 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := busy.Exec(t.Context(), w.scheduler().sql.Get("clean"), int64(0), 7); err != nil {
+	if _, err := busy.Exec(t.Context(), w.scheduler().core.sql.Get("clean"), int64(0), 7); err != nil {
 		t.Fatal(err)
 	}
-	w.atOnce(2, func(int) error { return w.scheduler().cleanOnce(t.Context()) })
+	w.atOnce(2, func(int) error { return w.scheduler().cleaner.cleanOnce(t.Context()) })
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE ended < now() - interval '30 days'"); n != 7 {
 		t.Errorf("%d old runs are left beside a clean-up that has 7 in hand", n)
 	}
 	if err := busy.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.scheduler().cleanOnce(t.Context()); err != nil {
+	if err := w.scheduler().cleaner.cleanOnce(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run"); n != 5 ||
@@ -276,7 +276,7 @@ func TestCleanUpWaitsForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.scheduler()
-	if err := s.cleanOnce(t.Context()); err != nil {
+	if err := s.cleaner.cleanOnce(t.Context()); err != nil {
 		t.Errorf("a run is locked: %v", err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run"); n != 1 {
@@ -285,7 +285,7 @@ func TestCleanUpWaitsForNobody(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cleanOnce(t.Context()); err != nil || w.count("SELECT count(*) FROM :schema.run") != 0 {
+	if err := s.cleaner.cleanOnce(t.Context()); err != nil || w.count("SELECT count(*) FROM :schema.run") != 0 {
 		t.Errorf("the last one is left: %v", err)
 	}
 }
@@ -298,7 +298,7 @@ func TestVarianceDelaysTheRun(t *testing.T) {
 		`"variance":86400000000000}'`)
 	s := w.scheduler()
 	w.cycle(s)
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.states("m1"); got != "schedule waiting 0" {
@@ -307,7 +307,7 @@ func TestVarianceDelaysTheRun(t *testing.T) {
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE ready > due AND ready < due + interval '1 day'"); n != 1 {
 		t.Error("it is not ready within a day")
 	}
-	if wait := s.untilNext(t.Context(), s.sql["next_ready"]); wait <= 0 || wait > 24*time.Hour {
+	if wait := s.core.untilNext(t.Context(), s.core.sql["next_ready"]); wait <= 0 || wait > 24*time.Hour {
 		t.Errorf("the dispatcher would sleep %v", wait)
 	}
 }

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -42,12 +42,12 @@ func strictCapUnder(t *testing.T, level string) {
 	pool := w.isolated(level)
 	w.queued("q", 2, w.group("g", 1, true, 0))
 	a, b := w.schedulerOver(pool), w.schedulerOver(pool)
-	ofA, err := a.pick(t.Context())
+	ofA, err := a.dispatcher.pick(t.Context())
 	if err != nil || len(ofA) != 1 {
 		t.Fatalf("a picked %d, %v", len(ofA), err)
 	}
 	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> $1", ofA[0].id)
-	ofB, err := b.pick(t.Context())
+	ofB, err := b.dispatcher.pick(t.Context())
 	if err != nil || len(ofB) != 1 || ofB[0].id == ofA[0].id {
 		t.Fatalf("b picked %d, %v; want the other run", len(ofB), err)
 	}
@@ -62,9 +62,9 @@ func strictCapUnder(t *testing.T, level string) {
 		return nil
 	}
 	var beside sync.WaitGroup
-	dispatch := func(s *Scheduler, some []candidate, want int) {
+	dispatch := func(s *Engine, some []candidate, want int) {
 		beside.Go(func() {
-			if n, err := s.dispatchAll(context.WithoutCancel(t.Context()), some); n != want || err != nil {
+			if n, err := s.dispatcher.dispatchAll(context.WithoutCancel(t.Context()), some); n != want || err != nil {
 				t.Errorf("%s: a server dispatched %d, want %d; %v", level, n, want, err)
 			}
 		})

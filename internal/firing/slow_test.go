@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.pass(t.Context()); err != nil {
+	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'active'"); n != 3 {
@@ -81,7 +81,7 @@ func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
 	w.onceEach()
 }
 
-// mute is a Sender and a Codec that must not be called.
+// mute is a Sender that must not be called.
 type mute struct{ t *testing.T }
 
 func (m mute) SendTx(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
@@ -89,23 +89,11 @@ func (m mute) SendTx(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) 
 	return saga.Sent{}, errRefused
 }
 
-func (mute) ContentType() string { return "text/plain" }
-
-func (m mute) Encode(saga.Message) ([]byte, error) {
-	m.t.Error("a message is encoded")
-	return nil, errRefused
-}
-
-func (m mute) Decode([]byte, any) error {
-	m.t.Error("a message is decoded")
-	return errRefused
-}
-
 // A cycle does what its statements do, and calls nothing that a user has written.
 func TestCycleCallsNothingOfTheUser(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()
-	s, err := New(p.pool, mute{t}, Options{Schema: w.schema.Name(), Codec: mute{t}, PollOnly: true})
+	s, err := New(p.pool, w.schema, mute{t}, Options{PollOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +126,9 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 		{Statement: "queue", When: faultproxy.After}, {Statement: "commit", Do: faultproxy.Swallow},
 	} {
 		p.proxy.Set(fault)
-		c, err := s.cycle(t.Context(), noTerm)
+		c, err := s.evaluator.cycle(t.Context(), noTerm)
 		for err == nil && c.elsewhere { // until Postgres has noticed that the one before is gone
-			c, err = s.cycle(t.Context(), noTerm)
+			c, err = s.evaluator.cycle(t.Context(), noTerm)
 		}
 		if err == nil {
 			t.Errorf("%v: the cycle did not notice its end", fault)
@@ -177,7 +165,7 @@ func TestForeignSenderIsToldOfTheSameAttemptAgain(t *testing.T) {
 		return nil
 	}
 	s := w.scheduler()
-	if _, err := s.pass(t.Context()); err == nil {
+	if _, err := s.dispatcher.pass(t.Context()); err == nil {
 		t.Error("a pass whose commit fails returns no error")
 	}
 	if got := w.states("q"); got != "manual queued 0" {

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -27,15 +27,15 @@ func soon(ok func() bool) func() bool {
 func TestOneOfTwoSchedulersLeads(t *testing.T) {
 	w := loopsOpen(t)
 	var (
-		servers [2]*Scheduler
+		servers [2]*Engine
 		cycles  [2]atomic.Int64
 		stops   [2]func()
 	)
 	for n := range servers {
 		servers[n] = w.scheduler(func(o *Options) {
-			o.Evaluate, o.Reconcile, o.LeaseAcquire = 5*time.Millisecond, 5*time.Millisecond, 20*time.Millisecond
+			o.Evaluate, o.Reconcile, o.Lease.Acquire = 5*time.Millisecond, 5*time.Millisecond, 20*time.Millisecond
 		})
-		servers[n].guards.loaded = func() { cycles[n].Add(1) }
+		servers[n].evaluator.guards.loaded = func() { cycles[n].Add(1) }
 		stops[n] = w.run(servers[n])
 	}
 	leads := func(n int) bool { return cycles[n].Load() > 0 }
@@ -47,17 +47,20 @@ func TestOneOfTwoSchedulersLeads(t *testing.T) {
 	other := 1 - leader
 	w.await("twenty cycles and a sweep", soon(func() bool {
 		return cycles[leader].Load() >= 20 &&
-			servers[leader].swept.Load() != nil
+			servers[leader].sweeper.swept.Load() != nil
 	}))
-	if n := cycles[other].Load(); n > 0 || servers[other].swept.Load() != nil {
+	if n := cycles[other].Load(); n > 0 || servers[other].sweeper.swept.Load() != nil {
 		t.Errorf("the server without the lease evaluated %d times, and its last sweep was %+v", n,
-			servers[other].swept.Load())
+			servers[other].sweeper.swept.Load())
 	}
 	if n := w.count("SELECT count(*) FROM :schema.lease"); n != 1 {
 		t.Errorf("there are %d leases, want one for both servers", n)
 	}
 	stops[leader]()
-	w.await("the other server leads", soon(func() bool { return leads(other) && servers[other].swept.Load() != nil }))
+	w.await(
+		"the other server leads",
+		soon(func() bool { return leads(other) && servers[other].sweeper.swept.Load() != nil }),
+	)
 }
 
 // The holder of the lease has died. Until the end of its term the others dispatch and clean up, and evaluate nothing.
@@ -69,7 +72,7 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '31 days'")
 	w.queued("q", 3, 0)
 	s := w.scheduler(func(o *Options) {
-		o.Evaluate, o.Dispatch, o.Clean, o.LeaseAcquire = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
+		o.Evaluate, o.Dispatch, o.Clean, o.Lease.Acquire = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
 			20*time.Millisecond
 	})
 	w.term(s, "dead")
@@ -82,9 +85,7 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 		return w.count("SELECT count(*) FROM :schema.run WHERE "+
 			"ended IS NOT NULL") == 0
 	}))
-	if _, err := s.Trigger(t.Context(), "m1", nil, TriggerOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.store("trigger", "m1")
 	w.await("what was triggered is dispatched", sent(4))
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE origin = 'schedule'"); n != 0 {
 		t.Errorf("%d runs were queued by a server without the lease", n)
@@ -98,17 +99,11 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 func TestNotificationWakesTheEvaluator(t *testing.T) {
 	w := loopsOpen(t)
 	w.run(w.scheduler(func(o *Options) { o.Evaluate = time.Hour }))
-	elsewhere, err := NewStore(w.pool, StoreOptions{Schema: w.schema.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var declared []Manifest
-	// the first may be met by the cycle with which a term begins, and the second by that with which listening begins
+	var declared []string
+	// The first may be met by the cycle with which a term begins, and the second by that with which listening begins.
 	for n := range 4 {
-		declared = append(declared, every(fmt.Sprint("m", n)))
-		if _, err := elsewhere.Sync(t.Context(), "shop", nil, declared); err != nil {
-			t.Fatal(err)
-		}
+		declared = append(declared, fmt.Sprint("m", n))
+		w.store("declare", declared...)
 		w.await(fmt.Sprint(n+1, " are queued"),
 			soon(func() bool { return w.count("SELECT count(*) FROM :schema.run") == n+1 }))
 	}
@@ -123,7 +118,7 @@ func TestOrphanThatComesBackDuringASweepStays(t *testing.T) {
 	term := w.term(s, "a")
 	once := func(step func(context.Context, pgx.Tx) (int, int, error)) (done int) {
 		t.Helper()
-		if err := s.inTx(t.Context(), term, func(tx pgx.Tx) (err error) {
+		if err := s.core.inTx(t.Context(), term, func(tx pgx.Tx) (err error) {
 			done, _, err = step(t.Context(), tx)
 			return err
 		}); err != nil {
@@ -131,9 +126,9 @@ func TestOrphanThatComesBackDuringASweepStays(t *testing.T) {
 		}
 		return done
 	}
-	once(s.emptyOrphans)
+	once(s.sweeper.emptyOrphans)
 	w.exec("UPDATE :schema.manifest SET orphaned_at = NULL, live = true WHERE name = 'm1'")
-	if n := once(s.dropOrphans); n != 1 {
+	if n := once(s.sweeper.dropOrphans); n != 1 {
 		t.Errorf("%d manifests were deleted, want m2", n)
 	}
 	if got := w.text("SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM :schema.manifest"); got != "m1" {

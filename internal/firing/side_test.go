@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"sync"
@@ -10,7 +10,7 @@ import (
 
 // side is one of several servers that run. Its statements are counted.
 type side struct {
-	*Scheduler
+	*Engine
 	proxy *faultproxy.Proxy
 	stop  func()
 }
@@ -21,8 +21,8 @@ func (w *loopsWorld) side(name string) *side {
 	const often = 20 * time.Millisecond
 	p := w.behindProxy()
 	s := w.schedulerOver(p.pool, func(o *Options) {
-		o.Replica, o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = name, often, often, often, often
-		o.LeaseTTL, o.LeaseRenew, o.LeaseAcquire = 2*time.Second, 500*time.Millisecond, 200*time.Millisecond
+		o.Lease.Holder, o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = name, often, often, often, often
+		o.Lease.TTL, o.Lease.Renew, o.Lease.Acquire = 2*time.Second, 500*time.Millisecond, 200*time.Millisecond
 	})
 	return &side{s, p.proxy, w.run(s)}
 }
@@ -74,11 +74,11 @@ func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 		}
 		for _, s := range servers {
 			if did[s]["pick"] == 0 || did[s]["clean"] == 0 {
-				w.t.Errorf("%s dispatches or cleans up nothing: %v", s.options.Replica, did[s])
+				w.t.Errorf("%s dispatches or cleans up nothing: %v", s.core.options.Lease.Holder, did[s])
 			}
 			if s != holder && did[s]["try_lock"]+did[s]["load"]+did[s]["reap"]+did[s]["lost"]+did[s]["remind"] > 0 {
-				w.t.Errorf("%s evaluates or reconciles, and %s has the lease: %v", s.options.Replica,
-					holder.options.Replica, did[s])
+				w.t.Errorf("%s evaluates or reconciles, and %s has the lease: %v", s.core.options.Lease.Holder,
+					holder.core.options.Lease.Holder, did[s])
 			}
 		}
 		return holder, epoch
@@ -98,7 +98,7 @@ func TestOnlyTheHolderLooksForWhatIsDue(t *testing.T) {
 			return nil
 		},
 		"it is asked to resign": func(w *loopsWorld, holder *side) func() {
-			if ok, err := holder.leases.Resign(w.t.Context(), w.owner, LeaseName); !ok || err != nil {
+			if ok, err := holder.core.leases.Resign(w.t.Context(), w.owner, LeaseName); !ok || err != nil {
 				w.t.Errorf("nobody was asked: %v", err)
 			}
 			return func() {}

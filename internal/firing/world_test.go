@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"bytes"
@@ -11,12 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// noTerm is that of an engine that asks for no lease.
+var noTerm lease.Term
 
 // loopsWorld is a migrated schema with schedulers whose messages end in a table.
 type loopsWorld struct {
@@ -58,7 +62,7 @@ func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o .
 			return saga.Sent{}, err
 		}
 	}
-	id, f := newRunID(), settings.Fire
+	id, f := NewRunID(), settings.Fire
 	_, err = tx.Exec(ctx, s.schema.Render("-- name: send\nINSERT INTO :schema.sent_message VALUES ($1, $2, $3, "+
 		"$4, $5, $6)"),
 		id, f.Run, f.Manifest, f.Attempt, f.Due, m.Kind())
@@ -66,22 +70,22 @@ func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o .
 }
 
 // scheduler makes one whose loops a test calls itself, and whose options come after what the tests like.
-func (w *loopsWorld) scheduler(change ...func(*Options)) *Scheduler {
+func (w *loopsWorld) scheduler(change ...func(*Options)) *Engine {
 	w.t.Helper()
 	return w.schedulerOver(w.pool, change...)
 }
 
-func (w *loopsWorld) schedulerOver(pool *pgxpool.Pool, change ...func(*Options)) *Scheduler {
+func (w *loopsWorld) schedulerOver(pool *pgxpool.Pool, change ...func(*Options)) *Engine {
 	w.t.Helper()
-	o := Options{Schema: w.schema.Name(), Logger: slog.New(slog.DiscardHandler)}
+	o := Options{Logger: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&o)
 	}
-	s, err := New(pool, w.sender, o)
+	s, err := New(pool, w.schema, w.sender, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s.pace = pace{first: time.Microsecond, most: time.Millisecond}
+	s.dispatcher.pace = pace{first: time.Microsecond, most: time.Millisecond}
 	return s
 }
 
@@ -158,9 +162,9 @@ func (w *loopsWorld) due(name string) {
 }
 
 // cycle is one evaluation that must work.
-func (w *loopsWorld) cycle(s *Scheduler) cycle {
+func (w *loopsWorld) cycle(s *Engine) cycle {
 	w.t.Helper()
-	c, err := s.cycle(w.t.Context(), noTerm)
+	c, err := s.evaluator.cycle(w.t.Context(), noTerm)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -168,11 +172,11 @@ func (w *loopsWorld) cycle(s *Scheduler) cycle {
 }
 
 // drain dispatches until there is nothing queued or waiting that is ready.
-func (w *loopsWorld) drain(s *Scheduler) {
+func (w *loopsWorld) drain(s *Engine) {
 	w.t.Helper()
 	for w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' OR state = 'waiting' AND ready <= "+
 		"clock_timestamp()") > 0 {
-		if _, err := s.pass(w.t.Context()); err != nil {
+		if _, err := s.dispatcher.pass(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -233,7 +237,7 @@ func (w *loopsWorld) await(what string, ok func() bool) {
 }
 
 // run runs a scheduler until the test or stop ends it.
-func (w *loopsWorld) run(s *Scheduler) (stop func()) {
+func (w *loopsWorld) run(s *Engine) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	ended := make(chan error, 1)

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -33,10 +33,10 @@ func (s *allTogether) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posti
 	return sent, nil
 }
 
-func (w *loopsWorld) together() (*Scheduler, *allTogether) {
+func (w *loopsWorld) together() (*Engine, *allTogether) {
 	w.t.Helper()
 	sender := &allTogether{tableSender: w.sender}
-	s, err := New(w.pool, sender, Options{Schema: w.schema.Name(), MaxDispatchAttempts: 1})
+	s, err := New(w.pool, w.schema, sender, Options{MaxDispatchAttempts: 1})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestServersPickBesideEachOther(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2*batchRuns, 0)
 	s := w.scheduler()
-	first, err := s.pick(t.Context())
+	first, err := s.dispatcher.pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestServersPickBesideEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	p := &parcel{Scheduler: s, wanted: first}
+	p := &dispatch{dispatcher: s.dispatcher, wanted: first}
 	if claims, err := p.claim(t.Context(), tx, first); err != nil || len(claims) != batchRuns {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
@@ -109,7 +109,7 @@ func TestServersPickBesideEachOther(t *testing.T) {
 	for _, c := range first {
 		taken[c.id] = true
 	}
-	second, err := s.pick(t.Context())
+	second, err := s.dispatcher.pick(t.Context())
 	if err != nil || len(second) != batchRuns {
 		t.Errorf("the other server finds %d runs, %v; want %d", len(second), err, batchRuns)
 	}
@@ -124,8 +124,8 @@ func TestServersPickBesideEachOther(t *testing.T) {
 func TestServersDispatchAtTheSameTime(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2, 0)
-	servers := []*Scheduler{w.scheduler(), w.scheduler()}
-	picked, err := servers[0].pick(t.Context())
+	servers := []*Engine{w.scheduler(), w.scheduler()}
+	picked, err := servers[0].dispatcher.pick(t.Context())
 	if err != nil || len(picked) != 2 {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
@@ -144,7 +144,7 @@ func TestServersDispatchAtTheSameTime(t *testing.T) {
 	}
 	w.atOnce(2, func(i int) error {
 		defer end() // the other one goes on, whatever became of this one
-		n, err := servers[i].dispatchAll(t.Context(), picked[i:i+1])
+		n, err := servers[i].dispatcher.dispatchAll(t.Context(), picked[i:i+1])
 		if n != 1 {
 			t.Errorf("a server dispatched %d while another one dispatches, want its own", n)
 		}

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -37,14 +37,14 @@ func (w *loopsWorld) loops(all ...func(context.Context) error) {
 // and of two servers each has only one of the two loops, so each step comes by a notification. A first change may also
 // be met by the first look of a loop.
 func TestAChangeWakesTheHolder(t *testing.T) {
-	for name, begin := range map[string]func(w *loopsWorld) *Scheduler{
-		"of two servers": func(w *loopsWorld) *Scheduler {
+	for name, begin := range map[string]func(w *loopsWorld) *Engine{
+		"of two servers": func(w *loopsWorld) *Engine {
 			holder, other := w.scheduler(neverPolls), w.scheduler(neverPolls)
-			w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluate(ctx, noTerm) },
-				other.listen, other.dispatch)
+			w.loops(holder.listen, func(ctx context.Context) error { return holder.evaluator.run(ctx, noTerm) },
+				other.listen, other.dispatcher.run)
 			return holder
 		},
-		"of one": func(w *loopsWorld) *Scheduler {
+		"of one": func(w *loopsWorld) *Engine {
 			s := w.scheduler(neverPolls)
 			w.run(s)
 			return s
@@ -54,16 +54,12 @@ func TestAChangeWakesTheHolder(t *testing.T) {
 			w := loopsOpen(t)
 			holder := begin(w)
 			for n := range 4 {
-				holder.ringing.forget() // two calls within notifyGap are one
-				m := Manifest{Name: fmt.Sprint("m", n), When: Every(time.Hour), Message: ping{}}
-				if err := holder.Put(t.Context(), m); err != nil {
-					t.Fatal(err)
-				}
-				w.await(m.Name+" is evaluated and dispatched",
+				holder.core.ringing.forget() // two calls within notifyGap are one
+				name := fmt.Sprint("m", n)
+				w.store("put", name)
+				w.await(name+" is evaluated and dispatched",
 					func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+1 })
-				if _, err := holder.Trigger(t.Context(), m.Name, nil, TriggerOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				w.store("trigger", name)
 				w.await("its trigger is dispatched",
 					func() bool { return w.count("SELECT count(*) FROM :schema.sent_message") == 2*n+2 })
 			}
@@ -93,7 +89,7 @@ func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	}
 	for p, intervals := range map[*proxied]func(*Options){often: short, seldom: neverPolls} {
 		s := w.schedulerOver(p.pool, intervals, func(o *Options) { o.PollOnly = true })
-		s.guards = guards{noLease: true, noLock: true}
+		s.evaluator.guards = guards{noLease: true, noLock: true}
 		w.run(s)
 	}
 	for _, loop := range []string{"evaluate", "dispatch", "reconcile", "clean up"} {
@@ -116,10 +112,10 @@ func TestSkippedCycleCostsOneTry(t *testing.T) {
 	p := w.behindProxy()
 	first, second := w.scheduler(), w.schedulerOver(p.pool, func(o *Options) { o.Evaluate = time.Hour })
 	w.cycle(second) // connects
-	first.guards.loaded = func() {
+	first.evaluator.guards.loaded = func() {
 		p.proxy.Set()
 		c := w.cycle(second)
-		if wait := second.untilDue(t.Context(), c); !c.elsewhere || wait != time.Hour {
+		if wait := second.evaluator.untilDue(t.Context(), c); !c.elsewhere || wait != time.Hour {
 			t.Errorf("%+v, and the next cycle is after %v, want one elsewhere and an hour", c, wait)
 		}
 		if seen, want := p.proxy.Seen(), map[string]int{"begin": 1, "open": 1, "try_lock": 1,
@@ -164,10 +160,10 @@ func TestLoopsLeaveTheirSessionAsItWas(t *testing.T) {
 		name string
 		once func() error
 	}{
-		{"evaluate", func() error { _, err := s.cycle(t.Context(), term); return err }},
-		{"dispatch", func() error { _, err := s.pass(t.Context()); return err }},
-		{"reconcile", func() error { return s.sweep(t.Context(), term) }},
-		{"clean up", func() error { return s.cleanOnce(t.Context()) }},
+		{"evaluate", func() error { _, err := s.evaluator.cycle(t.Context(), term); return err }},
+		{"dispatch", func() error { _, err := s.dispatcher.pass(t.Context()); return err }},
+		{"reconcile", func() error { return s.sweeper.sweep(t.Context(), term) }},
+		{"clean up", func() error { return s.cleaner.cleanOnce(t.Context()) }},
 	} {
 		if err := loop.once(); err != nil {
 			t.Fatal(loop.name, err)
@@ -206,9 +202,9 @@ func TestDefaultsByTheirNumbers(t *testing.T) {
 		"a Sender that hangs":   {seconds(dispatchMost), 90},
 		"the most dispatchers":  {mostDispatchers, 100},
 		"between notifications": {seconds(notifyGap), 0.05},
-		"after a queued cycle":  {seconds(breath), 0.02},
+		"after a queued cycle":  {seconds(coalesce), 0.02},
 		"for a locked manifest": {seconds(lockedPause), 0.02},
-		"for a bad manifest":    {seconds(asideFor), 60},
+		"for a bad manifest":    {seconds(backoffFor), 60},
 		"rows of a clean-up":    {cleanRows, 1000},
 		"statements of one":     {cleanMost, 100},
 	} {

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 			defer cancel()
 			var all sync.WaitGroup
 			for range evaluators {
-				s := w.scheduler(func(o *Options) { o.Evaluate, o.LeaseTTL = 20*time.Millisecond, time.Second })
-				s.guards = off
+				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.TTL = 20*time.Millisecond, time.Second })
+				s.evaluator.guards = off
 				all.Go(func() { w.evaluateOnly(ctx, s) })
 			}
 			w.await("every manifest is queued",
@@ -46,8 +46,8 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 	}
 }
 
-func (w *loopsWorld) evaluateOnly(ctx context.Context, s *Scheduler) {
-	if s.guards.noLease {
+func (w *loopsWorld) evaluateOnly(ctx context.Context, s *Engine) {
+	if s.evaluator.guards.noLease {
 		_ = s.lead(ctx, noTerm)
 		return
 	}
@@ -79,13 +79,13 @@ func TestX1TheIndexesDecide(t *testing.T) {
 			loaded.Add(evaluators)
 			w.atOnce(evaluators, func(int) error {
 				s := w.scheduler()
-				s.guards = guards{noLease: true, noLock: true, loaded: func() {
+				s.evaluator.guards = guards{noLease: true, noLock: true, loaded: func() {
 					loaded.Done()
 					loaded.Wait()
 					turn.Lock()
 				}}
 				defer turn.Unlock()
-				_, err := s.cycle(t.Context(), noTerm)
+				_, err := s.evaluator.cycle(t.Context(), noTerm)
 				return err
 			})
 			if n := w.count("SELECT count(*) FROM :schema.run"); n != c.want {
@@ -105,7 +105,7 @@ func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 		('m', '{"rule":{"kind":"every","every":1000000000},"misfire":"all"}', 'ping', '{}',
 		now() - interval '1 minute', true)`)
 	stale, other := w.scheduler(), w.scheduler()
-	stale.guards = guards{noLock: true, loaded: func() {
+	stale.evaluator.guards = guards{noLock: true, loaded: func() {
 		for range 3 {
 			w.cycle(other)
 			w.drain(other)
@@ -129,7 +129,7 @@ func TestStaleDecisionFiresNoFollowerAgain(t *testing.T) {
 	w := loopsOpen(t)
 	w.follower()
 	stale, other := w.scheduler(), w.scheduler()
-	stale.guards = guards{noLock: true, loaded: func() {
+	stale.evaluator.guards = guards{noLock: true, loaded: func() {
 		w.cycle(other)
 		w.drain(other)
 	}}
@@ -161,8 +161,8 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 	w.hourlies(1)
 	first := w.scheduler()
 	var book, quiet logbook
-	first.guards.loaded = func() {
-		for _, s := range []*Scheduler{
+	first.evaluator.guards.loaded = func() {
+		for _, s := range []*Engine{
 			w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) }),
 			w.scheduler(func(o *Options) { o.Logger = quiet.logger(slog.LevelInfo) }),
 		} {
@@ -170,8 +170,8 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 			if !c.elsewhere {
 				t.Errorf("a second cycle ran beside the first: %+v", c)
 			}
-			if wait := s.untilDue(t.Context(), c); wait != s.options.Evaluate {
-				t.Errorf("whoever was skipped waits %v, want %v", wait, s.options.Evaluate)
+			if wait := s.evaluator.untilDue(t.Context(), c); wait != s.core.options.Evaluate {
+				t.Errorf("whoever was skipped waits %v, want %v", wait, s.core.options.Evaluate)
 			}
 		}
 	}
@@ -202,23 +202,27 @@ func TestCycleOfAnOldTermIsFenced(t *testing.T) {
 	old := w.term(s, "a")
 	w.exec("UPDATE :schema.lease SET expires = now() - interval '1 second'")
 	now := w.term(s, "b")
-	if _, err := s.cycle(t.Context(), old); !errors.Is(err, lease.ErrFenced) {
+	if _, err := s.evaluator.cycle(t.Context(), old); !errors.Is(err, lease.ErrFenced) {
 		t.Errorf("a cycle of the old term: %v, want ErrFenced", err)
 	}
-	if err := s.sweep(t.Context(), old); !errors.Is(err, lease.ErrFenced) {
+	if err := s.sweeper.sweep(t.Context(), old); !errors.Is(err, lease.ErrFenced) {
 		t.Errorf("a sweep of the old term: %v, want ErrFenced", err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run"); n != 0 {
 		t.Errorf("it queued %d runs", n)
 	}
-	if c, err := s.cycle(t.Context(), now); err != nil || c.queued != 1 {
+	if c, err := s.evaluator.cycle(t.Context(), now); err != nil || c.queued != 1 {
 		t.Errorf("the new term: %+v, %v", c, err)
 	}
 }
 
-func (w *loopsWorld) term(s *Scheduler, holder string) lease.Term {
+func (w *loopsWorld) term(s *Engine, holder string) lease.Term {
 	w.t.Helper()
-	t, ok, err := s.leases.Acquire(w.t.Context(), w.pool, lease.Bid{Name: LeaseName, Holder: holder, TTL: time.Hour})
+	t, ok, err := s.core.leases.Acquire(
+		w.t.Context(),
+		w.pool,
+		lease.Bid{Name: LeaseName, Holder: holder, TTL: time.Hour},
+	)
 	if err != nil || !ok {
 		w.t.Fatalf("%s did not get the lease: %v", holder, err)
 	}
@@ -271,7 +275,7 @@ func TestDecisionAboutWhatHasChangedIsDropped(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(4)
 	s := w.scheduler()
-	s.guards.loaded = func() {
+	s.evaluator.guards.loaded = func() {
 		w.exec("UPDATE :schema.manifest SET version = version + 1 WHERE name = 'm1'")
 		w.exec("UPDATE :schema.manifest SET live = false WHERE name = 'm2'")
 		w.exec("DELETE FROM :schema.manifest WHERE name = 'm3'")
@@ -295,7 +299,7 @@ func TestCycleWaitsForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.scheduler()
-	if c := w.cycle(s); c.queued != 1 || s.untilDue(t.Context(), c) != lockedPause {
+	if c := w.cycle(s); c.queued != 1 || s.evaluator.untilDue(t.Context(), c) != lockedPause {
 		t.Errorf("%+v, want m2 queued and m1 soon", c)
 	}
 	if err := tx.Commit(t.Context()); err != nil {

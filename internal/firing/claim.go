@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parcel is one transaction of a dispatcher: it claims runs, sends their messages, and marks them active.
-type parcel struct {
-	*Scheduler
+// dispatch is one transaction of a dispatcher: it claims runs, sends their messages, and marks them active.
+type dispatch struct {
+	*dispatcher
 	wanted []candidate
 
 	sent    []saga.ID   // runs
 	letters []saga.ID   // their messages
-	late    []candidate // there was no time for them
-	refused *claim      // could not be sent, and the connection lives
+	late    []candidate // runs that the dispatch had no time for
+	refused *claim      // the run that could not be sent, if the connection is alive
 }
 
 // claim is a run that this transaction has locked.
@@ -31,79 +31,78 @@ type claim struct {
 	attempt, refused int
 }
 
-// Transactor is a Sender with transactions of its own, which wake those who wait for its messages right after the
-// commit. *bus.Bus is one. A Scheduler dispatches in them, at READ COMMITTED: strict caps count what others have
-// committed.
+// Transactor is a Sender with transactions of its own: see scheduler.Transactor. An Engine dispatches in them, at READ
+// COMMITTED, because strict caps count what others have committed.
 type Transactor interface {
 	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
 }
 
-// allSender is a Sender that puts many messages on its bus faster than one by one: all of them, or the transaction is
-// of no use any more. *bus.Bus is one.
-type allSender interface {
+// AllSender is a Sender that sends many messages faster than one by one: all of them, or the transaction cannot be used
+// any more. *bus.Bus is one.
+type AllSender interface {
 	SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error)
 }
 
-// deliver is not cut off by the end of ctx: what is being sent is sent, or the Sender has hung for too long.
-func (p *parcel) deliver(ctx context.Context) error {
+// deliver does not end with ctx: it finishes what it is sending, unless the Sender hangs for dispatchMost.
+func (d *dispatch) deliver(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchMost)
 	defer cancel()
 	freed := 0
 	work := func(tx pgx.Tx) (err error) {
-		freed, err = p.fill(whole, ctx.Done(), tx)
+		freed, err = d.fill(whole, ctx.Done(), tx)
 		return err
 	}
 	err := error(nil)
-	if t, ok := p.sender.(Transactor); ok {
+	if t, ok := d.sender.(Transactor); ok {
 		err = t.Transact(whole, sql.LevelReadCommitted, work)
 	} else {
-		err = pgx.BeginFunc(whole, p.pool, work)
+		err = pgx.BeginFunc(whole, d.pool, work)
 	}
 	if err == nil && freed > 0 {
-		p.call(whole, p.due, evaluatePayload)
+		d.call(whole, d.due, evaluatePayload)
 	}
 	return err
 }
 
-// fill tells how many manifests are due again at once, since their runs are dispatched.
-func (p *parcel) fill(ctx context.Context, ended <-chan struct{}, tx pgx.Tx) (freed int, err error) {
-	wanted, err := p.admitted(ctx, tx)
+// fill returns how many manifests are due again at once, because their runs are dispatched.
+func (d *dispatch) fill(ctx context.Context, ended <-chan struct{}, tx pgx.Tx) (freed int, err error) {
+	wanted, err := d.admitted(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
-	claims, err := p.claim(ctx, tx, wanted)
+	claims, err := d.claim(ctx, tx, wanted)
 	if err != nil {
 		return 0, fmt.Errorf("claim runs: %w", err)
 	}
-	if all, ok := p.sender.(allSender); ok && len(claims) > 1 {
-		err = p.sendTogether(ctx, all, tx, claims)
+	if all, ok := d.sender.(AllSender); ok && len(claims) > 1 {
+		err = d.sendTogether(ctx, all, tx, claims)
 	} else {
-		err = p.sendAll(ctx, ended, tx, claims)
+		err = d.sendAll(ctx, ended, tx, claims)
 	}
-	if err != nil || len(p.sent) == 0 {
+	if err != nil || len(d.sent) == 0 {
 		return 0, err
 	}
-	return p.mark(ctx, tx)
+	return d.mark(ctx, tx)
 }
 
 // admitted leaves out what a strict cap has no room for: it is counted while no other server can count it.
-func (p *parcel) admitted(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
+func (d *dispatch) admitted(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
 	b := &pgx.Batch{}
-	p.queueOpen(b, dispatchLimits)
+	d.queueOpen(b, dispatchLimits)
 	var strict []int32
-	for _, c := range p.wanted {
+	for _, c := range d.wanted {
 		if c.strict {
 			strict = append(strict, c.group)
 		}
 	}
 	locked, room := map[int32]bool{}, map[int32]int{}
 	if len(strict) > 0 {
-		b.Queue(p.sql.Get("lock_groups"), strict).Query(func(rows pgx.Rows) error {
+		b.Queue(d.sql.Get("lock_groups"), strict).Query(func(rows pgx.Rows) error {
 			var id int32
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { locked[id] = true; return nil })
 			return err
 		})
-		b.Queue(p.sql.Get("rooms"), strict).Query(func(rows pgx.Rows) error {
+		b.Queue(d.sql.Get("rooms"), strict).Query(func(rows pgx.Rows) error {
 			var id int32
 			var n int
 			_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { room[id] = n; return nil })
@@ -113,12 +112,12 @@ func (p *parcel) admitted(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("count the runs of strict groups: %w", err)
 	}
-	return p.within(locked, room), nil
+	return d.within(locked, room), nil
 }
 
 // within keeps what has room. A group without a number in room has lost its cap since it was looked at.
-func (p *parcel) within(locked map[int32]bool, room map[int32]int) (kept []candidate) {
-	for _, c := range p.wanted {
+func (d *dispatch) within(locked map[int32]bool, room map[int32]int) (kept []candidate) {
+	for _, c := range d.wanted {
 		left, capped := room[c.group]
 		switch {
 		case c.strict && (!locked[c.group] || capped && left == 0):
@@ -132,12 +131,12 @@ func (p *parcel) within(locked map[int32]bool, room map[int32]int) (kept []candi
 }
 
 // claim locks those runs that are queued still, and that nobody else has locked.
-func (p *parcel) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]claim, error) {
+func (d *dispatch) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]claim, error) {
 	ids, groups := make([]saga.ID, len(wanted)), make([]int32, len(wanted))
 	for i, c := range wanted {
 		ids[i], groups[i] = c.id, c.group
 	}
-	rows, err := tx.Query(ctx, p.sql.Get("claim"), ids, groups)
+	rows, err := tx.Query(ctx, d.sql.Get("claim"), ids, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func (p *parcel) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]cl
 		}
 		for _, c := range wanted {
 			if !had[c.id] && err == nil {
-				p.log.Debug("edda: a run is already claimed by another server, or gone, and is skipped", "run", c.id)
+				d.log.Debug("edda: a run is already claimed by another server, or gone, and is skipped", "run", c.id)
 			}
 		}
 	}
@@ -160,27 +159,27 @@ func (p *parcel) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]cl
 }
 
 // sendAll sends until there is no time left; at least one, for what has been waited for long enough.
-func (p *parcel) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx, claims []claim) error {
+func (d *dispatch) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx, claims []claim) error {
 	began := time.Now()
 	for i, c := range claims {
 		if i > 0 && (time.Since(began) >= sendFor || closed(ended)) {
-			p.postpone(claims[i:])
+			d.postpone(claims[i:])
 			return nil
 		}
-		sent, err := p.sender.SendTx(ctx, tx, saga.Raw{Name: c.kind, Body: c.body}, saga.WithFire(c.fire()))
+		sent, err := d.sender.SendTx(ctx, tx, saga.Raw{Name: c.kind, Body: c.body}, saga.WithFire(c.fire()))
 		if err != nil {
 			if !tx.Conn().IsClosed() && ctx.Err() == nil {
-				p.refused = &claims[i]
+				d.refused = &claims[i]
 			}
 			return fmt.Errorf("send %s for manifest %s, run %s: %w", c.kind, c.manifest, c.id, err)
 		}
-		p.sent, p.letters = append(p.sent, c.id), append(p.letters, sent.ID)
+		d.sent, d.letters = append(d.sent, c.id), append(d.letters, sent.ID)
 	}
 	return nil
 }
 
 // sendTogether sends all of them, or none. Which of them was refused is found out by sending each alone.
-func (p *parcel) sendTogether(ctx context.Context, sender allSender, tx pgx.Tx, claims []claim) error {
+func (d *dispatch) sendTogether(ctx context.Context, sender AllSender, tx pgx.Tx, claims []claim) error {
 	all := make([]saga.Posting, len(claims))
 	for i, c := range claims {
 		all[i] = saga.Posting{Message: saga.Raw{Name: c.kind, Body: c.body},
@@ -188,16 +187,16 @@ func (p *parcel) sendTogether(ctx context.Context, sender allSender, tx pgx.Tx, 
 	}
 	sent, err := sender.SendAllTx(ctx, tx, all)
 	if err == nil && len(sent) != len(all) {
-		err = fmt.Errorf("the Sender has told of %d messages", len(sent))
+		err = fmt.Errorf("the Sender returned %d messages", len(sent))
 	}
 	if err != nil {
 		if !tx.Conn().IsClosed() && ctx.Err() == nil {
-			p.refused = &claims[0]
+			d.refused = &claims[0]
 		}
 		return fmt.Errorf("send the messages of %d runs: %w", len(claims), err)
 	}
 	for i, c := range claims {
-		p.sent, p.letters = append(p.sent, c.id), append(p.letters, sent[i].ID)
+		d.sent, d.letters = append(d.sent, c.id), append(d.letters, sent[i].ID)
 	}
 	return nil
 }
@@ -211,11 +210,11 @@ func closed(ended <-chan struct{}) bool {
 	}
 }
 
-func (p *parcel) postpone(claims []claim) {
-	for _, c := range p.wanted {
+func (d *dispatch) postpone(claims []claim) {
+	for _, c := range d.wanted {
 		for _, late := range claims {
 			if c.id == late.id {
-				p.late = append(p.late, c)
+				d.late = append(d.late, c)
 			}
 		}
 	}
@@ -227,10 +226,10 @@ func (c claim) fire() saga.Fire {
 }
 
 // mark makes the runs active, and writes their attempts.
-func (p *parcel) mark(ctx context.Context, tx pgx.Tx) (freed int, err error) {
+func (d *dispatch) mark(ctx context.Context, tx pgx.Tx) (freed int, err error) {
 	b := &pgx.Batch{}
-	b.Queue(p.sql.Get("sent"), p.sent, p.letters)
-	b.Queue(p.sql.Get("let_go"), p.sent).QueryRow(func(row pgx.Row) error { return row.Scan(&freed) })
+	b.Queue(d.sql.Get("sent"), d.sent, d.letters)
+	b.Queue(d.sql.Get("let_go"), d.sent).QueryRow(func(row pgx.Row) error { return row.Scan(&freed) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, fmt.Errorf("mark runs as dispatched: %w", err)
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func TestX2EveryStatementMayBeTheLast(t *testing.T) {
 		faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
 	for _, fault := range faults {
 		reset()
-		s.ringing.forget() // so that each time somebody is called
+		s.core.ringing.forget() // so that each time somebody is called
 		p.proxy.Set(fault)
 		p.work(t, s)
 		fired := p.proxy.Fired()
@@ -95,14 +95,14 @@ func (w *loopsWorld) behindProxy() *proxied {
 }
 
 // work is what a server does that may die of it at any statement.
-func (p *proxied) work(t *testing.T, s *Scheduler) {
-	list, err := s.leases.List(t.Context(), s.pool, LeaseName)
+func (p *proxied) work(t *testing.T, s *Engine) {
+	list, err := s.core.leases.List(t.Context(), s.core.pool, LeaseName)
 	if err == nil && len(list) == 1 {
-		_, err = s.cycle(t.Context(), list[0].Term)
+		_, err = s.evaluator.cycle(t.Context(), list[0].Term)
 	}
 	for range 2 {
 		if err == nil {
-			_, err = s.pass(t.Context())
+			_, err = s.dispatcher.pass(t.Context())
 		}
 	}
 }
@@ -159,8 +159,8 @@ func TestServerThatDiesInACycleLeavesNothing(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
 	s, other := w.scheduler(), w.scheduler()
-	s.guards.loaded = func() { w.kill("try_lock|load|reap") }
-	if _, err := s.cycle(t.Context(), noTerm); err == nil {
+	s.evaluator.guards.loaded = func() { w.kill("try_lock|load|reap") }
+	if _, err := s.evaluator.cycle(t.Context(), noTerm); err == nil {
 		t.Error("the cycle did not notice its end")
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run"); n != 0 {
@@ -187,7 +187,7 @@ func TestServerThatDiesInADispatchLeavesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := dying.pass(t.Context()); err == nil {
+	if _, err := dying.dispatcher.pass(t.Context()); err == nil {
 		t.Error("the pass did not notice its end")
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' AND refused = 0"); n != 5 ||

@@ -1,4 +1,4 @@
-package scheduler
+package firing
 
 import (
 	"cmp"
@@ -26,10 +26,10 @@ type candidate struct {
 
 // pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in
 // all, than the cap has room for by now. Runs that another server has in hand are left out.
-func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
-	room, err := s.room(ctx)
+func (d *dispatcher) pick(ctx context.Context) (picked []candidate, err error) {
+	room, err := d.room(ctx)
 	if err == nil && room > 0 {
-		picked, err = s.candidates(ctx, room)
+		picked, err = d.candidates(ctx, room)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for runs to dispatch: %w", err)
@@ -38,32 +38,32 @@ func (s *Scheduler) pick(ctx context.Context) (picked []candidate, err error) {
 }
 
 // room is how many runs this pass may dispatch in all.
-func (s *Scheduler) room(ctx context.Context) (room int, err error) {
-	most := s.options.MaxActive
+func (d *dispatcher) room(ctx context.Context) (room int, err error) {
+	most := d.options.MaxActive
 	if most == 0 {
 		return batchRuns, nil
 	}
 	b, active := &pgx.Batch{}, 0
-	s.queueOpen(b, cycleLimits)
-	b.Queue(s.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
-	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+	d.queueOpen(b, cycleLimits)
+	b.Queue(d.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
+	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
 		return 0, err
 	}
 	return min(batchRuns, max(0, most-active)), nil
 }
 
-func (s *Scheduler) candidates(ctx context.Context, room int) (all []candidate, err error) {
+func (d *dispatcher) candidates(ctx context.Context, room int) (all []candidate, err error) {
 	b := &pgx.Batch{}
-	s.queueOpen(b, cycleLimits)
-	b.Queue(s.sql.Get("unsafe"))
-	b.Queue(s.sql.Get("pick"), room).Query(func(rows pgx.Rows) (err error) {
+	d.queueOpen(b, cycleLimits)
+	b.Queue(d.sql.Get("unsafe"))
+	b.Queue(d.sql.Get("pick"), room).Query(func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c candidate, err error) {
 			err = row.Scan(&c.id, &c.group, &c.strict, &c.ready)
 			return c, err
 		})
 		return err
 	})
-	return all, s.pool.SendBatch(ctx, b).Close()
+	return all, d.pool.SendBatch(ctx, b).Close()
 }
 
 // share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group

@@ -1,9 +1,10 @@
-package scheduler
+package firing
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
@@ -17,8 +18,22 @@ const (
 	orphanRows = 100
 )
 
-// reconcile repairs what was left behind, now and then, until ctx ends or the lease is in other hands.
-func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
+// Swept is about one reconciliation.
+type Swept struct {
+	Every time.Duration
+	Took  time.Duration
+	Ended time.Time // zero: none has ended
+}
+
+// sweeper repairs what was left behind.
+type sweeper struct {
+	*core
+	reminded int64                 // the last follower that the sweep has looked at; the sweep's own
+	swept    atomic.Pointer[Swept] // the last reconciliation of this process
+}
+
+// run repairs what was left behind at intervals, until ctx ends or another server has the lease.
+func (s *sweeper) run(ctx context.Context, t lease.Term) error {
 	for run.Sleep(ctx, run.Jitter(s.options.Reconcile)) == nil {
 		began := time.Now()
 		err := s.sweep(ctx, t)
@@ -33,8 +48,8 @@ func (s *Scheduler) reconcile(ctx context.Context, t lease.Term) error {
 	return nil
 }
 
-// noteSweep keeps how long a sweep took: one that outgrows its interval has outgrown the one server that it runs on.
-func (s *Scheduler) noteSweep(began time.Time) {
+// noteSweep keeps how long a sweep took. One that takes longer than its interval is too much for one server.
+func (s *sweeper) noteSweep(began time.Time) {
 	last := Swept{Every: s.options.Reconcile, Took: time.Since(began), Ended: time.Now()}
 	s.swept.Store(&last)
 	if last.Took > last.Every {
@@ -44,7 +59,7 @@ func (s *Scheduler) noteSweep(began time.Time) {
 
 // sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of
 // its own, and does nothing where it was done before. The failure of one does not keep the others from their turn.
-func (s *Scheduler) sweep(ctx context.Context, t lease.Term) error {
+func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 	var faults []error
 	for _, step := range []struct {
 		what string
@@ -71,7 +86,7 @@ func (s *Scheduler) sweep(ctx context.Context, t lease.Term) error {
 }
 
 // repeat does a step in transactions of the term while they are full.
-func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string,
+func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 	once func(context.Context, pgx.Tx) (int, int, error)) error {
 	total := 0
 	defer func() {
@@ -97,14 +112,14 @@ func (s *Scheduler) repeat(ctx context.Context, t lease.Term, what string,
 
 // lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what
 // the lost handler wants to commit is refused.
-func (s *Scheduler) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+func (s *sweeper) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()).Scan(&done)
 	return done, repairRows, err
 }
 
 // remind goes on where the last call of it ended, and begins anew after the last follower: a sweep looks at a hundred
 // thousand at most.
-func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+func (s *sweeper) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	var looked int
 	var last int64
 	if err := tx.QueryRow(ctx, s.sql.Get("remind"), repairRows, s.reminded).Scan(&done, &looked, &last); err != nil {
@@ -120,12 +135,12 @@ func (s *Scheduler) remind(ctx context.Context, tx pgx.Tx) (done, full int, err 
 	return done, done, nil
 }
 
-func (s *Scheduler) emptyOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+func (s *sweeper) emptyOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	tag, err := tx.Exec(ctx, s.sql.Get("empty_orphan"), s.options.OrphanGrace.Microseconds(), repairRows)
 	return int(tag.RowsAffected()), repairRows, err
 }
 
-func (s *Scheduler) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+func (s *sweeper) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	rows, err := tx.Query(ctx, s.sql.Get("drop_orphan"), s.options.OrphanGrace.Microseconds(), orphanRows)
 	if err != nil {
 		return 0, 0, err

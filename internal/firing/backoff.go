@@ -1,0 +1,39 @@
+package firing
+
+import (
+	"sync"
+	"time"
+)
+
+// backoff remembers manifests that this server passes over for a while, because it could not evaluate them. It is not
+// stored: a newer server may understand what an older one does not. Their due times are kept, and they do not block the
+// head of those that are due. Safe for concurrent use.
+type backoff struct {
+	mu    sync.Mutex
+	until map[int64]time.Time // by manifest
+}
+
+const backoffFor = time.Minute
+
+func (b *backoff) add(manifest int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until == nil {
+		b.until = map[int64]time.Time{}
+	}
+	b.until[manifest] = time.Now().Add(backoffFor)
+}
+
+func (b *backoff) list() []int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]int64, 0, len(b.until))
+	for manifest, until := range b.until {
+		if time.Now().After(until) {
+			delete(b.until, manifest)
+		} else {
+			list = append(list, manifest)
+		}
+	}
+	return list
+}

@@ -1,0 +1,21 @@
+package firing
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := pgdev.Main(m)
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
