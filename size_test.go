@@ -32,7 +32,7 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus":       96,
+		"bus":       90,
 		"cmd/edda":  27,
 		"scheduler": 31,
 	}
@@ -48,7 +48,6 @@ var (
 	tooManyFields = map[string]int{
 		"bus Bus":                27,
 		"bus batch":              57,
-		"bus claimed":            58,
 		"bus message":            34,
 		"bus relaying":           27,
 		"bus worker":             27,

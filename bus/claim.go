@@ -89,7 +89,7 @@ func (c *claimer) awaitRoom(ctx context.Context) {
 // awaitClaim returns when the claim that is on its way has come back.
 func (c *claimer) awaitClaim() {
 	c.onItsWay.Lock()
-	//nolint:staticcheck // an empty section: whoever was in it has left
+	//nolint:staticcheck // an empty section: the claim that was in it has left
 	c.onItsWay.Unlock()
 }
 
@@ -110,7 +110,7 @@ type got struct {
 
 // claim claims up to want messages that are due and starts their handlers.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and nobody would know until its lease
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its lease
 // ends.
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
@@ -185,20 +185,20 @@ func readClaims(b *decoder, all *[]*claimed) func(pgx.Rows) error {
 		for rows.Next() {
 			m := readClaim(pg.CurrentRow(rows), b, &reader)
 			*all = append(*all, m)
-			b.messages = append(b.messages, &m.message)
+			b.messages = append(b.messages, &m.msg)
 		}
 		return rows.Err()
 	}
 }
 
 func readClaim(r pg.Row, b *decoder, reader *queue.Reader) *claimed {
-	m := &claimed{batch: b, renewed: b.begun}
-	reader.Read(r, &m.Row)
+	m := &claimed{decoder: b, renewed: b.begun}
+	reader.Read(r, &m.msg.Row)
 	b.now = r.Time(queue.ColumnNow)
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {
-		m.callOff(queue.CancelReason(r.Text(2)))
+		m.msg.callOff(queue.CancelReason(r.Text(2)))
 	}
 	died := r.Int(7)
 	m.death = death{

@@ -22,7 +22,7 @@ type claims struct {
 	over   run.Nudge // a message is ready to be finished
 	room   run.Nudge // there may be room for more messages
 	sooner run.Nudge // a claim expires before distrust wants to look again
-	losses run.Nudge // a claim was lost, and nobody has been notified
+	losses run.Nudge // a claim was lost, and is not logged yet
 
 	still sync.Mutex // held by a statement that moves rows or needs them where they are; guards claimed.rows
 
@@ -36,7 +36,7 @@ type claims struct {
 	lanes       map[string]*lane      // by key, of an ordered endpoint
 	quarantined []*claimed            // processes died with them, and each is to be run alone
 	isolating   bool                  // one of them is being run: no lane goes on
-	lost        []*claimed            // nobody has been notified of them
+	lost        []*claimed            // not logged yet
 	stopping    bool
 	watched     time.Time // when distrust looks again
 }
@@ -63,7 +63,7 @@ func (c *claims) hold(all []*claimed) {
 func (c *claims) holdOne(m *claimed) {
 	if m.number > 1 {
 		for old := range c.held {
-			if old.ID == m.ID && old.number < m.number && old.Due.Equal(m.Due) {
+			if old.msg.ID == m.msg.ID && old.number < m.number && old.msg.Due.Equal(m.msg.Due) {
 				c.loseNow(old)
 			}
 		}
@@ -184,7 +184,7 @@ func (c *claims) letGo(m *claimed) {
 // lose gives up m and everything of its lane, since another process may have them. It cancels handlers that run, and
 // nothing that they return is written.
 //
-// logLosses tells the log and the user about it later: a function of the user must not hold up the extensions.
+// logLosses logs it and emits an event later: a function of the user must not hold up the extensions.
 func (c *claims) lose(m *claimed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,9 +264,9 @@ func (c *claims) logLosses(ctx context.Context) error {
 func (c *claims) logLost() {
 	e := c.terms.ep
 	for _, m := range c.takeLost() {
-		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.ID.String(),
-			"kind", shownKind(m.Kind), "attempt", m.delivery.Info.Attempt)
-		e.bus.emit(ClaimLost{Endpoint: e.name, Info: shownInfo(m.delivery.Info)})
+		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.msg.ID.String(),
+			"kind", shownKind(m.msg.Kind), "attempt", m.msg.delivery.Info.Attempt)
+		e.bus.emit(ClaimLost{Endpoint: e.name, Info: shownInfo(m.msg.delivery.Info)})
 	}
 }
 
@@ -279,16 +279,22 @@ func (c *claims) cancel(m *claimed, reason string) {
 		return
 	}
 	if n := c.lanes[m.key]; n != nil && slices.Contains(n.waiting, m) {
-		m.callOff(queue.CancelReason(reason))
+		m.msg.callOff(queue.CancelReason(reason))
 		return
 	}
 	if n := slices.Index(c.waiting, m); n >= 0 {
 		c.waiting = slices.Delete(c.waiting, n, n+1)
-		m.callOff(queue.CancelReason(reason))
+		m.msg.callOff(queue.CancelReason(reason))
 		c.ended = append(c.ended, m)
 		c.over.Send()
 	}
 }
+
+// cancelledError is ErrCancelled with the reason.
+type cancelledError string
+
+func (e cancelledError) Error() string        { return string(e) }
+func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 
 // atOnce is how many handlers may run now: as many as are set, or one while the breaker is open. The caller holds mu.
 func (c *claims) atOnce() int {
@@ -328,8 +334,8 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 
 // claimed is a message that this process has claimed.
 type claimed struct {
-	message
-	batch *decoder // what it was claimed with
+	msg     message
+	decoder *decoder // of what was claimed together
 
 	number  int         // of the claim: the row counts them
 	rows    []time.Time // the due of its row: the end of the lease; several after an extension of unknown outcome
@@ -406,12 +412,12 @@ const mayDie = 1
 func (m *claimed) judge(maxCrashes int) suspicion {
 	f := m.death.crashes
 	switch {
-	case m.fate != fateLeft:
+	case m.msg.fate != fateLeft:
 		return decided
 	case f.deaths <= mayDie:
 		return unsuspected
 	case f.guilty(maxCrashes):
-		m.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
+		m.msg.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
 			ErrProcessDied, f.deaths, f.alone))
 		return decided
 	}

@@ -90,7 +90,7 @@ type extension struct {
 	there    map[int]bool // not extended, still ours: a cancel has its row locked
 	// extended, and ours: one that is locked at this moment is ours and not extended
 	lanes, ourLanes      map[string]bool
-	lostSlots, busySlots map[limit.Slot]bool // of somebody else, and locked at this moment
+	lostSlots, busySlots map[limit.Slot]bool // of another holder, and locked at this moment
 }
 
 // note notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
@@ -239,7 +239,7 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 	}
 	var a attempts
 	for _, m := range beating {
-		a.add(m.delivery.Info.Fire)
+		a.add(m.msg.delivery.Info.Fire)
 	}
 	pipeline.Queue(x.ep.bus.runs.Get("run_beat"), a.runs, a.attempts).QueryRow(func(row pgx.Row) error {
 		var current []int32
@@ -293,7 +293,7 @@ func placesOf(claims []*claimed) places {
 	for n, m := range claims {
 		for _, at := range m.rows {
 			p.due.Time(at)
-			p.id.UUID(m.ID)
+			p.id.UUID(m.msg.ID)
 			p.number.Int(m.number)
 			p.place.Int(n)
 		}

@@ -126,17 +126,17 @@ func (m *claimed) blame(class pg.Class, err error) {
 	t := &m.trouble
 	switch {
 	case errors.Is(err, errRehearsed): // one more time, which decides
-		m.message, t.success = *t.success, nil
+		m.msg, t.success = *t.success, nil
 		t.count++
 	case t.success != nil:
-		m.message, t.success, t.count = *t.success, nil, 0
+		m.msg, t.success, t.count = *t.success, nil, 0
 	case guilty(class, err):
-		m.batch.fail(&m.message, err)
-	case m.fate == fateDone && doubtful(class, err) && class != pg.Lost &&
+		m.decoder.fail(&m.msg, err)
+	case m.msg.fate == fateDone && doubtful(class, err) && class != pg.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
 		if t.count++; t.count > freeTroubles {
-			success := m.message
-			m.batch.fail(&m.message, err)
+			success := m.msg
+			m.decoder.fail(&m.msg, err)
 			t.success = &success
 		}
 	}
@@ -153,8 +153,8 @@ func (f *finisher) finish(ctx context.Context, claims []*claimed) error {
 		return err
 	}
 	done.callWaiting(ctx)
-	done.batch.after(ctx)
-	r := done.batch.report(nil)
+	done.effects.after(ctx)
+	r := done.effects.report(nil)
 	f.ep.pace(r)
 	f.failing.Store(r.done == 0 && r.failures > 0)
 	return nil
@@ -175,7 +175,7 @@ func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, e
 	defer conn.Release()
 	t := newFinishing(f, conn.Conn(), claims)
 	if err := t.commit(ctx); err != nil {
-		rollback(ctx, t.ep, t.batch.in.conn)
+		rollback(ctx, t.ep, t.effects.in.conn)
 		for _, m := range claims {
 			m.trouble.sent = m.trouble.sent || t.sent
 		}
@@ -196,8 +196,8 @@ func (f *finisher) conclude(t *finishing) {
 		f.claims.lose(m)
 	}
 	t.concludeLanes()
-	if !t.batch.in.now.IsZero() {
-		f.claims.clock.note(t.batch.in.now, t.batch.in.begun)
+	if !t.effects.in.now.IsZero() {
+		f.claims.clock.note(t.effects.in.now, t.effects.in.begun)
 	}
 	t.wakeReleased()
 }

@@ -16,34 +16,34 @@ import (
 // finishing is one transaction of the finisher.
 type finishing struct {
 	*terms
-	held   *claims
-	lanes  *lanes
-	claims []*claimed
-	won    []bool   // by place in claims: the claim stood
-	batch  *effects // of those that won
-	writes bool     // more than deletions is to be written
-	sent   bool     // the COMMIT was, so that an error leaves its outcome unknown
-	plan   lanePlan
-	slots  map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
-	freed  *limit.Released
+	held    *claims
+	lanes   *lanes
+	claims  []*claimed
+	won     []bool   // by place in claims: the claim stood
+	effects *effects // of those that won
+	writes  bool     // more than deletions is to be written
+	sent    bool     // the COMMIT was, so that an error leaves its outcome unknown
+	plan    lanePlan
+	slots   map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
+	freed   *limit.Released
 }
 
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{terms: f.terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
-	t.batch = &effects{in: newDecoder(f.ep, time.Time{}), ended: true}
-	t.batch.in.conn = conn
+	t.effects = &effects{in: newDecoder(f.ep, time.Time{}), ended: true}
+	t.effects.in.conn = conn
 	t.writes = t.guarded()
-	t.batch.in.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
+	t.effects.in.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
 	for _, m := range claims {
-		t.batch.in.failures += m.failed.failures
+		t.effects.in.failures += m.failed.failures
 		if m.failed.last != nil {
-			t.batch.in.failure = m.failed.last
+			t.effects.in.failure = m.failed.last
 		}
 		if m.failed.pauses {
-			t.batch.in.pausing = &m.message
+			t.effects.in.pausing = &m.msg
 		}
-		t.batch.in.fired = t.batch.in.fired || m.fired
-		t.writes = t.writes || m.fired || !m.release && (m.fate != fateDone || len(m.out) > 0)
+		t.effects.in.fired = t.effects.in.fired || m.msg.fired
+		t.writes = t.writes || m.msg.fired || !m.release && (m.msg.fate != fateDone || len(m.msg.out) > 0)
 	}
 	return t
 }
@@ -64,37 +64,37 @@ func (t *finishing) commit(ctx context.Context) error {
 	if t.strayed() {
 		return errLaneLost // this process has lost the lane since end looked, and the next try knows
 	}
-	t.batch.also = t.queueRights
-	t.sent = !t.batch.in.rehearses
-	if err := t.batch.claimIDs(ctx); err != nil {
+	t.effects.also = t.queueRights
+	t.sent = !t.effects.in.rehearses
+	if err := t.effects.claimIDs(ctx); err != nil {
 		return err
 	}
-	known, err := t.ep.bus.routes.Get(ctx, t.batch.in.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.effects.in.conn)
 	if err != nil {
 		return err
 	}
-	return t.batch.commit(ctx, &pgx.Batch{}, known)
+	return t.effects.commit(ctx, &pgx.Batch{}, known)
 }
 
 // recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
 // any more, because a queue was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
-	known, err := t.ep.bus.routes.Get(ctx, t.batch.in.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.effects.in.conn)
 	if err != nil {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.verdict(m.ID); err != nil && m.fate == fateDone {
-			m.batch.fail(&m.message, err)
+		if err := t.ep.memory.verdict(m.msg.ID); err != nil && m.msg.fate == fateDone {
+			m.decoder.fail(&m.msg, err)
 			t.writes = true
 		}
-		for n := range m.out {
-			out := &m.out[n]
+		for n := range m.msg.out {
+			out := &m.msg.out[n]
 			if out.Info.Intent == saga.Event && out.To == "" {
 				continue
 			}
-			if _, err := t.batch.queuesFor(known, out, false); err != nil {
-				m.batch.fail(&m.message, err)
+			if _, err := t.effects.queuesFor(known, out, false); err != nil {
+				m.decoder.fail(&m.msg, err)
 				t.writes = true
 				break
 			}
@@ -108,17 +108,17 @@ func (t *finishing) guarded() bool {
 	return t.ordered() || slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.slot != nil })
 }
 
-// lockRights begins the transaction. Until it ends, nobody can take our slots, enter our lanes or park in them.
+// lockRights begins the transaction. Until it ends, no process can take our slots, enter our lanes or park in them.
 func (t *finishing) lockRights(ctx context.Context) error {
 	if !t.guarded() {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	t.batch.in.begun = time.Now()
+	t.effects.in.begun = time.Now()
 	t.queueOpen(pipeline)
 	held := t.lockSlots(pipeline)
 	t.lockLanes(pipeline)
-	if err := t.batch.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.effects.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
 	}
 	t.slots = held()
@@ -129,7 +129,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
-		t.batch.in.begun = time.Now()
+		t.effects.in.begun = time.Now()
 		t.queueOpen(pipeline)
 	}
 	t.queueEnds(pipeline)
@@ -140,13 +140,13 @@ func (t *finishing) end(ctx context.Context) error {
 	if pipeline.Len() == 0 {
 		return nil
 	}
-	if err := t.batch.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.effects.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("finish: %w", pg.Explain(err))
 	}
 	settleRuns()
 	for n, m := range t.claims {
 		if t.won[n] && !m.release {
-			t.batch.in.messages = append(t.batch.in.messages, &m.message)
+			t.effects.in.messages = append(t.effects.in.messages, &m.msg)
 		}
 	}
 	return nil
@@ -180,16 +180,16 @@ func (t *finishing) queueEnds(pipeline *pgx.Batch) {
 }
 
 // collect notes the places of the claims that stood. A message whose handler failed before it heard of a cancel is not
-// tried again: its row would be a new one, which nobody knows to be cancelled.
+// tried again: its row would be a new one, and no process would know that it is cancelled.
 func (t *finishing) collect(at []int) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			n := at[r.Int(0)]
 			t.won[n] = true
-			t.batch.in.now = r.Time(1)
-			if m := t.claims[n]; !r.Null(2) && !m.release && (m.fate == fateAgain || m.fate == fateDead) {
-				m.callOff(queue.CancelReason(r.Text(2)))
+			t.effects.in.now = r.Time(1)
+			if m := t.claims[n]; !r.Null(2) && !m.release && (m.msg.fate == fateAgain || m.msg.fate == fateDead) {
+				m.msg.callOff(queue.CancelReason(r.Text(2)))
 			}
 		}
 		return rows.Err()
@@ -200,12 +200,12 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 // of them stand. One that does not stand decides nothing: another claim of the same message may stand in the same
 // finish.
 func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
-	if !t.batch.in.fired {
+	if !t.effects.in.fired {
 		return func() {}
 	}
 	messages := make([]*message, len(t.claims))
 	for n, m := range t.claims {
-		messages[n] = &m.message
+		messages[n] = &m.msg
 	}
 	lost := func(m *message) bool { return !t.won[slices.Index(messages, m)] }
 	return t.ep.bus.queueRunCheck(pipeline, messages, lost)
@@ -222,8 +222,8 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
 	var a attempts
 	for n, m := range t.claims {
-		if t.won[n] && m.run != nil && (m.release || m.fate == fateAgain) {
-			a.add(m.run)
+		if t.won[n] && m.msg.run != nil && (m.release || m.msg.fate == fateAgain) {
+			a.add(m.msg.run)
 		}
 	}
 	if a.len() > 0 {
@@ -234,6 +234,6 @@ func (t *finishing) queueRests(pipeline *pgx.Batch) {
 // wakeReleased wakes other processes if messages went back to the queue.
 func (t *finishing) wakeReleased() {
 	if slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.release }) {
-		t.batch.noteWake(t.ep.queue, time.Time{})
+		t.effects.noteWake(t.ep.queue, time.Time{})
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // lanePlan is what a finish does with the lanes of its messages.
 type lanePlan struct {
-	held    map[string]bool // they are ours, and nobody can change that before our COMMIT
+	held    map[string]bool // they are ours, and stay so until our COMMIT
 	parked  map[string]bool // messages are parked in them
 	leave   []string        // nothing waits there
 	giveUp  []string        // something does, and this process stops
@@ -54,7 +54,7 @@ func (t *finishing) planLanes() {
 		case t.unsure(key):
 			p.unsure = append(p.unsure, key)
 		case failed != nil:
-			failed.inLane = true
+			failed.msg.inLane = true
 			p.waits = append(p.waits, failed)
 			p.parks = append(p.parks, remain...)
 		case len(remain) > 0:
@@ -72,7 +72,7 @@ func (t *finishing) planLanes() {
 // until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
 // stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
-	return t.ep.options.Ordered == Strict && m.key != "" && m.fate == fateAgain && !m.release && !t.lanes.has(m.key)
+	return t.ep.options.Ordered == Strict && m.key != "" && m.msg.fate == fateAgain && !m.release && !t.lanes.has(m.key)
 }
 
 // strayed reports whether a stray message is to be written.
@@ -104,7 +104,7 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 		case m.key != key || !t.won[i]:
 		case m.release:
 			t.plan.parks = append(t.plan.parks, m)
-		case m.fate == fateAgain && t.ep.options.Ordered == Strict:
+		case m.msg.fate == fateAgain && t.ep.options.Ordered == Strict:
 			failed = m
 		}
 	}
@@ -116,7 +116,7 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 	p, q, owner := &t.plan, t.ep.queue, [16]byte(t.owner)
 	t.queueWaits(pipeline)
 	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
-	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.batch.in.begun); len(p.adopt) > 0 {
+	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.effects.in.begun); len(p.adopt) > 0 {
 		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
@@ -129,10 +129,10 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 	rows, due, key := queue.NewReturns(), pg.Timestamps(), pg.Texts()
 	for _, m := range t.plan.waits {
-		rows.Add(&m.Row, m.delay, m.err)
-		due.Time(m.Due)
+		rows.Add(&m.msg.Row, m.msg.delay, m.msg.err)
+		due.Time(m.msg.Due)
 		key.Text(m.key)
-		t.batch.noteWake(t.ep.queue, t.batch.in.clock().Add(m.delay))
+		t.effects.noteWake(t.ep.queue, t.effects.in.clock().Add(m.msg.delay))
 	}
 	if rows.Len() > 0 {
 		args := append([]any{t.ep.queue.ID}, rows.Args()...)

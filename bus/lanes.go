@@ -63,10 +63,10 @@ func (n *lane) remove(m *claimed) {
 
 // inOrder compares messages by the order in which they are delivered.
 func inOrder(a, b *claimed) int {
-	if c := a.Due.Compare(b.Due); c != 0 {
+	if c := a.msg.Due.Compare(b.msg.Due); c != 0 {
 		return c
 	}
-	return slices.Compare(a.ID[:], b.ID[:])
+	return slices.Compare(a.msg.ID[:], b.msg.ID[:])
 }
 
 // keysOf lists the lanes of messages, in the order in which lanes are locked.
@@ -133,23 +133,23 @@ func (l *lanes) decode(b *decoder, all []*claimed) {
 	b.prepareTurn(l.runner.work)
 	b.decodeClaimed()
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
-		b.fail(&all[n].message, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].Kind, errReadExited)))
+		b.fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, errReadExited)))
 	})
 	slices.SortFunc(all, inOrder)
 }
 
 // readKey reads the key of a message that is to be handled.
 func (l *lanes) readKey(b *decoder, m *claimed) {
-	if m.fate != fateLeft || m.consumer == nil {
+	if m.msg.fate != fateLeft || m.msg.consumer == nil {
 		return
 	}
 	begun := time.Now()
-	key, err := m.keyOf(l.ep.bus.codec)
-	if b.readBy(&m.message, begun); m.fate != fateLeft {
+	key, err := m.msg.keyOf(l.ep.bus.codec)
+	if b.readBy(&m.msg, begun); m.msg.fate != fateLeft {
 		return
 	}
 	if err != nil {
-		b.fail(&m.message, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
+		b.fail(&m.msg, saga.Permanent(fmt.Errorf("key of %s: %w", m.msg.Kind, err)))
 		return
 	}
 	m.key = key
@@ -168,7 +168,7 @@ func (l *lanes) enter(ctx context.Context, conn *pgxpool.Conn, all []*claimed) (
 	heads, joined := map[string]saga.ID{}, l.joined(all)
 	for _, m := range all {
 		if _, known := heads[m.key]; m.key != "" && !known && joined[m.key] == nil {
-			heads[m.key] = m.ID
+			heads[m.key] = m.msg.ID
 		}
 	}
 	a, err := l.ask(ctx, conn, heads, slices.Sorted(maps.Keys(joined)), keysOf(all))
@@ -264,17 +264,17 @@ func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 
 // adoption is what is parked in lanes that are ours now, and comes back.
 type adoption struct {
-	batch  *decoder
-	claims []*claimed
+	decoder *decoder
+	claims  []*claimed
 }
 
 // queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
 // The adoption has the messages when the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
-	a := &adoption{batch: newDecoder(l.ep, begun)}
+	a := &adoption{decoder: newDecoder(l.ep, begun)}
 	if o := &l.ep.options; len(keys) > 0 {
 		pipeline.Queue(l.ep.queue.SQL("next_parked"), l.ep.queue.ID, texts(keys), adoptAtOnce, [16]byte(l.session()),
-			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.batch, &a.claims))
+			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.decoder, &a.claims))
 	}
 	return a
 }
@@ -284,8 +284,8 @@ func (l *lanes) adopt(a *adoption) []*claimed {
 	if len(a.claims) == 0 {
 		return nil
 	}
-	a.batch.prepareTurn(l.runner.work)
-	a.batch.decodeClaimed()
+	a.decoder.prepareTurn(l.runner.work)
+	a.decoder.decodeClaimed()
 	return a.claims
 }
 
@@ -302,7 +302,7 @@ func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, 
 	for _, m := range all {
 		for _, at := range m.rows {
 			due.Time(at)
-			id.UUID(m.ID)
+			id.UUID(m.msg.ID)
 			claim.Int(m.number)
 			key.Text(m.key)
 			deaths.Int(m.death.crashes.deaths)
@@ -371,7 +371,7 @@ func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 	defer c.mu.Unlock()
 	for _, m := range all {
 		c.holdOne(m) // before the lanes are looked at: a lane is given up with an older claim of the same message
-		c.clock.note(m.batch.now, m.batch.begun)
+		c.clock.note(m.decoder.now, m.decoder.begun)
 	}
 	for _, m := range all {
 		n := c.lanes[m.key]
@@ -383,7 +383,7 @@ func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 			c.loseNow(m)
 			continue
 		case n == nil:
-			n = &lane{renewed: m.batch.begun}
+			n = &lane{renewed: m.decoder.begun}
 			c.lanes[m.key] = n
 			c.watch(m)
 		}

@@ -65,7 +65,7 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 			continue
 		}
 		in := hands{m.key, m.death.session}
-		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.Due) {
+		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.msg.Due) {
 			m.death.crashes.deaths--
 		}
 		first[in] = true
@@ -217,7 +217,7 @@ func (q *quarantine) mark(ctx context.Context, m *claimed, alone bool) (err erro
 	ctx, cancel := context.WithTimeout(ctx, q.patience())
 	defer cancel()
 	for _, at := range m.rows {
-		tag, err := q.pool.Exec(ctx, q.ep.queue.SQL("mark_alone"), at, [16]byte(m.ID), m.number,
+		tag, err := q.pool.Exec(ctx, q.ep.queue.SQL("mark_alone"), at, [16]byte(m.msg.ID), m.number,
 			[16]byte(q.session()), alone)
 		if err != nil {
 			return fmt.Errorf("mark a suspect: %w", pg.Explain(err))

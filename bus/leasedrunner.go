@@ -30,7 +30,7 @@ func (r *runner) dispatch(all []*claimed) {
 	start := make([]*claimed, 0, len(all))
 	for _, m := range all {
 		switch {
-		case m.fate != fateLeft || m.consumer == nil:
+		case m.msg.fate != fateLeft || m.msg.consumer == nil:
 			r.claims.end(m)
 		case r.taking.Err() != nil:
 			r.claims.release(m)
@@ -101,7 +101,7 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}
 	limited, end := context.WithTimeout(ctx, r.ep.options.StepTimeout)
 	defer end()
-	if m.fired && !r.beginRun(limited, m) {
+	if m.msg.fired && !r.beginRun(limited, m) {
 		return
 	}
 	m.begun = time.Now()
@@ -115,19 +115,19 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}()
 	out = m.call(limited)
 	returned = true
-	m.took = time.Since(m.begun)
+	m.msg.took = time.Since(m.begun)
 	r.judge(ctx, m, out)
 }
 
 // call runs the handler. It lends the handler a Context of its own, since others of the same claim run at the same
 // time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
-	runtime := m.batch.lent
-	runtime.In = m.delivery
+	runtime := m.decoder.lent
+	runtime.In = m.msg.delivery
 	own := &Context{ctx: ctx, rt: runtime, slot: m.slot}
 	out := own.outcome(m.callHandler(ctx, own))
 	if out.Err == nil {
-		out.Err = m.batch.route(ctx, out.Out)
+		out.Err = m.decoder.route(ctx, out.Out)
 	}
 	return out
 }
@@ -135,12 +135,12 @@ func (m *claimed) call(ctx context.Context) saga.Outcome {
 func (m *claimed) callHandler(ctx context.Context, own *Context) (err error) {
 	defer recovered(&err)
 	defer own.closed.Store(true)
-	b := m.batch
+	b := m.decoder
 	call := func(ctx context.Context, d *saga.Delivery) error {
 		own.ctx = ctx
-		return m.consumer.leased(own, d.Body, b.ep.bus.codec)
+		return m.msg.consumer.leased(own, d.Body, b.ep.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call)))
+	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.msg.delivery, call)))
 }
 
 // judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
@@ -151,13 +151,13 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 		r.claims.lose(m)
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
-		m.err = out.Err
-		m.callOff(cause.Error())
+		m.msg.err = out.Err
+		m.msg.callOff(cause.Error())
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		m.release = true
 	default:
-		own := tally{ep: r.ep, dbTime: m.batch.dbTime} // others of the claim are judged meanwhile
-		own.decide(&m.message, out)
+		own := tally{ep: r.ep, dbTime: m.decoder.dbTime} // others of the claim are judged meanwhile
+		own.decide(&m.msg, out)
 		m.failed = attemptsMade{failures: own.failures, last: own.failure, pauses: own.pausing != nil}
 	}
 	r.claims.end(m)
@@ -168,11 +168,11 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 // message. A run that is over cancels the handler, and what the handler sent is not written.
 
 // beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
-// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and somebody may have their runs
+// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have their runs
 // locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a attempts
-	a.add(m.delivery.Info.Fire)
+	a.add(m.msg.delivery.Info.Fire)
 	process := r.process()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.OpenLeased(), r.bound)
@@ -180,27 +180,27 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	err := r.ep.bus.pool.SendBatch(ctx, pipeline).Close()
 	switch {
 	case err == nil && (*answers)[0] == runCurrent:
-		r.beat(m)
+		r.startHeartbeats(m)
 		if r.ep.options.Lease > beatsPerLease*longestSilence {
 			r.heartbeat.Send() // the next one is due earlier than it was
 		}
 		return true
 	case err == nil:
-		m.settleRun((*answers)[0])
+		m.msg.settleRun((*answers)[0])
 		r.claims.end(m)
 	case context.Cause(ctx) != nil:
 		r.judge(ctx, m, saga.Outcome{Err: err})
-	default: // the database is away, or somebody has the run locked: this says nothing about the message
+	default: // the database is away, or another transaction has the run locked: this says nothing about the message
 		r.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", r.ep.name,
 			"error", fmt.Errorf("check a run: %w", pg.Explain(err)))
-		m.putBack(absentWait, err)
+		m.msg.putBack(absentWait, err)
 		r.claims.end(m)
 	}
 	return false
 }
 
-// beat notes that the handler of m sends heartbeats from now on.
-func (r *runner) beat(m *claimed) {
+// startHeartbeats notes that the handler of m sends heartbeats from now on.
+func (r *runner) startHeartbeats(m *claimed) {
 	c := r.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()

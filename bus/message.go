@@ -46,7 +46,7 @@ type message struct {
 
 	unread     bool  // it could not be decoded, or not in time: it is not tried again in this batch
 	conflicted bool  // its instance lost the save
-	inLane     bool  // its lane waits for its retry, see lanes.go
+	inLane     bool  // its lane waits for its retry, see laneplan.go
 	touched    bool  // somebody had its row in hand before
 	judged     bool  // it is not run: it fails for what it did to a batch that rolled back
 	charged    bool  // this batch was lost while its handler ran, which is counted already

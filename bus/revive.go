@@ -32,7 +32,7 @@ const (
 	mostWindows = 100  // in one sweep
 )
 
-// sweep revives lanes until ctx ends, also those that nobody asks for: there may never be a new message of their key.
+// sweep revives lanes until ctx ends, also those that no message asks for: there may never be a new message of their key.
 func (l *lanes) sweep(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(min(l.ep.options.Poll, l.ep.options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -132,7 +132,7 @@ type orphans struct {
 	sessions map[saga.ID]time.Time // when the first of its lanes ended
 }
 
-// lockDead begins a transaction in which nobody else claims, and locks the lanes.
+// lockDead begins a transaction in which no other process claims, and locks the lanes.
 func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) {
 	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]time.Time{}}
 	pipeline := &pgx.Batch{}

@@ -143,7 +143,7 @@ func (f *finishing) callWaiting(ctx context.Context) {
 	}
 }
 
-// releaseAll gives back the slots that are left, so that nobody waits for the end of their leases.
+// releaseAll gives back the slots that are left, so that no process waits for the end of their leases.
 func (t *terms) releaseAll(ctx context.Context) {
 	if !t.ep.permits.limited.Load() {
 		return

@@ -12,9 +12,9 @@ import (
 
 const unparkRows = 1000 // moved by one transaction
 
-// unpark is for an endpoint that is not ordered, whose queue an ordered program may have had before it, or has beside
-// it during a deploy. It moves what that has parked back into the queue, where nobody has the lane any more. It looks
-// at the beginning, and then more and more seldom.
+// unpark is for an endpoint without order, whose queue an ordered program may have had before, or has at the same time
+// during a deploy. It moves what that program has parked back into the queue, as soon as no process has the lane. It
+// looks at the beginning, and then more and more seldom.
 func (e *Endpoint) unpark(ctx context.Context) error {
 	for pause := e.options.Poll; ; pause = min(2*pause, cleanEvery) {
 		if err := e.unparkOnce(ctx); err != nil && ctx.Err() == nil {
