@@ -32,9 +32,8 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus":       90,
-		"cmd/edda":  27,
-		"scheduler": 31,
+		"bus":      90,
+		"cmd/edda": 27,
 	}
 	tooManyMethods = map[string]int{
 		"bus Bus":          106,
@@ -43,19 +42,16 @@ var (
 		"bus relaying":     50,
 		"cmd/edda tool":    99,
 		"operate Operator": 46,
-		"scheduler Store":  66,
 	}
 	tooManyFields = map[string]int{
-		"bus Bus":                27,
-		"bus batch":              57,
-		"bus message":            34,
-		"bus relaying":           27,
-		"bus worker":             27,
-		"cmd/edda manifestJSON":  32,
-		"cmd/edda foundJSON":     27,
-		"cmd/edda runJSON":       22,
-		"scheduler ManifestInfo": 42,
-		"scheduler standing":     22,
+		"bus Bus":               27,
+		"bus batch":             57,
+		"bus message":           34,
+		"bus relaying":          27,
+		"bus worker":            27,
+		"cmd/edda manifestJSON": 32,
+		"cmd/edda foundJSON":    27,
+		"cmd/edda runJSON":      22,
 	}
 	tooManyNames = map[string]int{
 		"bus":            193,

@@ -63,9 +63,9 @@ type schedule struct {
 	now      time.Time
 }
 
-func (s *Store) schedule(ctx context.Context, db queryer, name string) (m schedule, err error) {
+func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedule, err error) {
 	text, due := "", (*time.Time)(nil)
-	err = db.QueryRow(ctx, s.sql.Get("stored_schedule"), name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
+	err = db.QueryRow(ctx, t.sql.Get("stored_schedule"), name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, ErrNoManifest
 	}
@@ -100,7 +100,7 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 	return times, next, nil
 }
 
-func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfilled, err error) {
+func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfilled, err error) {
 	switch {
 	case m.orphaned:
 		return done, fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
@@ -118,7 +118,7 @@ func (s *Store) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 			ids[n] = firing.NewRunID()
 		}
 		queued, called := 0, ""
-		if err := s.pool.Row(ctx, s.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
+		if err := t.pool.Row(ctx, t.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
 			return done, fmt.Errorf("queue runs: %w", err)
 		}
 		done.Queued, done.Present = done.Queued+queued, done.Present+len(step)-queued

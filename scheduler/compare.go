@@ -25,9 +25,9 @@ type comparison struct {
 
 // standing is a manifest as it stands in the table, with its message as a sum.
 type standing struct {
-	id    int64
-	owner string
-	row
+	id       int64
+	owner    string
+	row      row
 	sum      []byte
 	orphaned bool
 	due      *time.Time
@@ -40,19 +40,19 @@ type storedGroup struct {
 	declared *string
 }
 
-// compare reads what is stored of a declaration, and tells what there is to do.
-func (s *Store) compare(ctx context.Context, tx pgx.Tx, d declaration) (comparison, error) {
+// compare reads what is stored of a declaration, and returns what there is to do.
+func (d declaring) compare(ctx context.Context) (comparison, error) {
 	todo := comparison{}
-	groups, err := s.storedGroups(ctx, tx, d)
+	groups, err := d.storedGroups(ctx)
 	if err != nil {
 		return todo, err
 	}
-	manifests, err := s.storedManifests(ctx, tx, d)
+	manifests, err := d.storedManifests(ctx)
 	if err != nil {
 		return todo, err
 	}
-	faults := append(todo.addGroups(d, groups), todo.addManifests(d, manifests)...)
-	if err := s.parentsFit(ctx, tx, d, todo.changes.Orphaned); err != nil {
+	faults := append(todo.addGroups(d.declaration, groups), todo.addManifests(d.declaration, manifests)...)
+	if err := d.parentsFit(ctx, todo.changes.Orphaned); err != nil {
 		faults = append(faults, err)
 	}
 	todo.changes.sort()
@@ -60,7 +60,7 @@ func (s *Store) compare(ctx context.Context, tx pgx.Tx, d declaration) (comparis
 }
 
 // storedGroups are the groups of the declaration that are stored, those its manifests name, and those of its owner.
-func (s *Store) storedGroups(ctx context.Context, tx pgx.Tx, d declaration) (map[string]storedGroup, error) {
+func (d declaring) storedGroups(ctx context.Context) (map[string]storedGroup, error) {
 	var names []string
 	for _, g := range d.groups {
 		names = append(names, g.Name)
@@ -71,7 +71,7 @@ func (s *Store) storedGroups(ctx context.Context, tx pgx.Tx, d declaration) (map
 		}
 	}
 	slices.Sort(names)
-	rows, err := tx.Query(ctx, s.sql.Get("stored_groups"), slices.Compact(names), d.owner)
+	rows, err := d.tx.Query(ctx, d.sql.Get("stored_groups"), slices.Compact(names), d.owner)
 	if err != nil {
 		return nil, fmt.Errorf("read groups: %w", err)
 	}
@@ -148,12 +148,12 @@ func ownedError(what, name, owner, by string) error {
 		what, name, owner, by, ErrOwned)
 }
 
-func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (map[string]standing, error) {
+func (d declaring) storedManifests(ctx context.Context) (map[string]standing, error) {
 	names := make([]string, 0, len(d.rows))
 	for _, r := range d.rows {
 		names = append(names, r.name)
 	}
-	rows, err := tx.Query(ctx, s.sql.Get("stored_manifests"), names, d.owner, d.prune)
+	rows, err := d.tx.Query(ctx, d.sql.Get("stored_manifests"), names, d.owner, d.prune)
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
@@ -163,7 +163,7 @@ func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}
 	for _, m := range list {
-		found[m.name] = m
+		found[m.row.name] = m
 	}
 	return found, nil
 }
@@ -171,11 +171,28 @@ func (s *Store) storedManifests(ctx context.Context, tx pgx.Tx, d declaration) (
 func scanStored(rows pgx.CollectableRow) (m standing, err error) {
 	var text string
 	var delay, most, timeout int64
-	err = rows.Scan(&m.id, &m.name, &m.owner, &text, &m.parent, &m.follows, &m.group, &m.priority, &m.overlap,
-		&m.retries, &delay, &most, &timeout,
-		&m.kind, &m.sum, &m.stopped, &m.orphaned, &m.due)
-	m.retryDelay, m.retryMost, m.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
-	m.definition, m.known = plan.Read([]byte(text))
+	err = rows.Scan(
+		&m.id,
+		&m.row.name,
+		&m.owner,
+		&text,
+		&m.row.parent,
+		&m.row.follows,
+		&m.row.group,
+		&m.row.priority,
+		&m.row.overlap,
+		&m.row.retries,
+		&delay,
+		&most,
+		&timeout,
+		&m.row.kind,
+		&m.sum,
+		&m.row.stopped,
+		&m.orphaned,
+		&m.due,
+	)
+	m.row.retryDelay, m.row.retryMost, m.row.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
+	m.row.definition, m.known = plan.Read([]byte(text))
 	return m, err
 }
 
@@ -214,7 +231,7 @@ func (c *comparison) addManifests(d declaration, found map[string]standing) (fau
 // differs names the fields in which a declaration differs from what is stored.
 func (m standing) differs(r row, owner string) (what []string) {
 	sum := sha256.Sum256(r.body)
-	rest, restNow := m.definition, r.definition
+	rest, restNow := m.row.definition, r.definition
 	rest.Rule, restNow.Rule = plan.Rule{}, plan.Rule{}
 	for _, field := range []struct {
 		name    string
@@ -222,17 +239,17 @@ func (m standing) differs(r row, owner string) (what []string) {
 	}{
 		{"owner", m.owner != owner},
 		{"orphan", m.orphaned},
-		{"When", !sameRule(m.definition.Rule, r.definition.Rule)},
+		{"When", !sameRule(m.row.definition.Rule, r.definition.Rule)},
 		{"definition", !m.known || !sameText(rest, restNow)},
-		{"Group", m.group != r.group},
-		{"Message", m.kind != r.kind || !bytes.Equal(m.sum, sum[:])},
-		{"Priority", m.priority != r.priority},
-		{"Overlap", m.overlap != r.overlap},
-		{"Timeout", m.timeout != r.timeout.Truncate(time.Microsecond)},
-		{"Retries", m.retries != r.retries},
-		{"RetryDelay", m.retryDelay != r.retryDelay.Truncate(time.Microsecond)},
-		{"RetryMost", m.retryMost != r.retryMost.Truncate(time.Microsecond)},
-		{"Paused", m.stopped != r.stopped},
+		{"Group", m.row.group != r.group},
+		{"Message", m.row.kind != r.kind || !bytes.Equal(m.sum, sum[:])},
+		{"Priority", m.row.priority != r.priority},
+		{"Overlap", m.row.overlap != r.overlap},
+		{"Timeout", m.row.timeout != r.timeout.Truncate(time.Microsecond)},
+		{"Retries", m.row.retries != r.retries},
+		{"RetryDelay", m.row.retryDelay != r.retryDelay.Truncate(time.Microsecond)},
+		{"RetryMost", m.row.retryMost != r.retryMost.Truncate(time.Microsecond)},
+		{"Paused", m.row.stopped != r.stopped},
 	} {
 		if field.differs {
 			what = append(what, field.name)
@@ -243,11 +260,11 @@ func (m standing) differs(r row, owner string) (what []string) {
 
 // begins tells whether the schedule begins anew: when it is another one, and when it had come to its end and may go on.
 func (m standing) begins(r row) bool {
-	if !sameRule(m.definition.Rule, r.definition.Rule) {
+	if !sameRule(m.row.definition.Rule, r.definition.Rule) {
 		return true
 	}
 	over := m.due == nil && (r.definition.Rule.Kind == plan.Cron || r.definition.Rule.Kind == plan.Every)
-	return over && !sameText(m.definition, r.definition)
+	return over && !sameText(m.row.definition, r.definition)
 }
 
 func sameRule(a, b plan.Rule) bool {
@@ -267,7 +284,7 @@ func sameText(a, b any) bool {
 }
 
 // parentsFit looks at parents that the declaration does not hold, and at those that they follow in turn.
-func (s *Store) parentsFit(ctx context.Context, tx pgx.Tx, d declaration, orphaned []string) error {
+func (d declaring) parentsFit(ctx context.Context, orphaned []string) error {
 	var outside []string
 	for _, r := range d.rows {
 		if r.parent != "" {
@@ -277,7 +294,7 @@ func (s *Store) parentsFit(ctx context.Context, tx pgx.Tx, d declaration, orphan
 	if outside == nil {
 		return nil
 	}
-	rows, err := tx.Query(ctx, s.sql.Get("ancestors"), outside)
+	rows, err := d.tx.Query(ctx, d.sql.Get("ancestors"), outside)
 	if err != nil {
 		return fmt.Errorf("read parents: %w", err)
 	}

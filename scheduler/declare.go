@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/plan"
@@ -38,12 +40,23 @@ func checkOwner(owner string) error {
 	return nil
 }
 
+// encoder turns what users declare into rows.
+type encoder struct{ codec saga.Codec }
+
+// newEncoder makes an encoder; nil is saga.JSON.
+func newEncoder(codec saga.Codec) encoder {
+	if codec == nil {
+		codec = saga.JSON
+	}
+	return encoder{codec}
+}
+
 // rows reads a declaration. The error has a line for each manifest with a fault, so that one start shows them all.
-func (s *Store) rows(manifests []Manifest) ([]row, error) {
+func (e encoder) rows(manifests []Manifest) ([]row, error) {
 	rows, faults := make([]row, 0, len(manifests)), []error{}
 	seen := make(map[string]bool, len(manifests))
 	for _, m := range manifests {
-		r, err := s.row(m)
+		r, err := e.row(m)
 		if err == nil && seen[m.Name] {
 			err = fmt.Errorf("manifest %s: it is declared twice", m.Name)
 		}
@@ -67,12 +80,12 @@ func some(faults []error) error {
 	return errors.Join(faults...)
 }
 
-func (s *Store) row(m Manifest) (r row, err error) {
+func (e encoder) row(m Manifest) (r row, err error) {
 	p, err := m.compile()
 	if err != nil {
 		return row{}, err
 	}
-	kind, body, err := s.encode(m.Message)
+	kind, body, err := e.encode(m.Message)
 	if err != nil {
 		return row{}, fmt.Errorf("manifest %s: Message: %w", m.Name, err)
 	}
@@ -101,14 +114,14 @@ func (r *row) define(d plan.Definition) {
 }
 
 // encode checks a message as the bus will, and sooner.
-func (s *Store) encode(m saga.Message) (kind string, body []byte, err error) {
+func (e encoder) encode(m saga.Message) (kind string, body []byte, err error) {
 	kind = m.Kind()
 	if err := saga.CheckName(kind); err != nil {
 		return "", nil, fmt.Errorf("kind: %w", err)
 	}
 	if raw, ok := m.(saga.Raw); ok {
 		body = raw.Body
-	} else if body, err = s.codec.Encode(m); err != nil {
+	} else if body, err = e.codec.Encode(m); err != nil {
 		return "", nil, fmt.Errorf("encode %s: %w", kind, err)
 	}
 	if len(body) > mostBody {
@@ -158,4 +171,78 @@ func (g Group) check() error {
 		return fmt.Errorf("Priority is %d, want 0 to %d", g.Priority, maxPriority)
 	}
 	return nil
+}
+
+// checkParents refuses parents that nobody declares, and manifests that follow each other in a circle: none of them
+// would ever begin. stored holds the parents of stored manifests that are not declared here, and of those that they
+// follow; "" is none.
+func checkParents(rows []row, stored map[string]string, orphans map[string]bool) error {
+	parents, faults := make(map[string]string, len(rows)+len(stored)), []error{}
+	for name, parent := range stored {
+		parents[name] = parent
+	}
+	declared := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		declared[r.name] = true
+		if r.follows {
+			parents[r.name] = r.parent
+		} else {
+			parents[r.name] = ""
+		}
+	}
+	for _, r := range rows {
+		_, known := parents[r.parent]
+		if r.parent != "" && (!known || orphans[r.parent] && !declared[r.parent]) {
+			faults = append(faults, fmt.Errorf("manifest %q: When: its parent %q is neither declared nor stored",
+				r.name, r.parent))
+		}
+	}
+	if circle := findCircle(parents); circle != nil {
+		faults = append(faults, fmt.Errorf("manifests follow each other in a circle, and none of them would "+
+			"ever fire: %s", strings.Join(circle, " after ")))
+	}
+	return some(faults)
+}
+
+// findCircle is Kahn's sort: what nobody follows any more is taken away until nothing can be. Since each manifest
+// follows one at most, what is left is circles alone. It returns one, its first name again at its end.
+func findCircle(parents map[string]string) []string {
+	followers := map[string]int{}
+	for name, parent := range parents {
+		if _, known := parents[parent]; parent != "" && known {
+			followers[parent]++
+		}
+		followers[name] += 0
+	}
+	var ready []string
+	for name, n := range followers {
+		if n == 0 {
+			ready = append(ready, name)
+		}
+	}
+	for len(ready) > 0 {
+		name := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		delete(followers, name)
+		parent := parents[name]
+		if _, left := followers[parent]; !left {
+			continue
+		}
+		if followers[parent]--; followers[parent] == 0 {
+			ready = append(ready, parent)
+		}
+	}
+	// A manifest without a parent that others follow was taken away after them; it cannot be left.
+	var left []string
+	for name := range followers {
+		left = append(left, name)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	circle := []string{slices.Min(left)}
+	for name := parents[circle[0]]; name != circle[0]; name = parents[name] {
+		circle = append(circle, name)
+	}
+	return append(circle, circle[0])
 }

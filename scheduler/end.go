@@ -44,8 +44,8 @@ func (s *Store) Cancel(ctx context.Context, run saga.ID, note string) error {
 	return nil
 }
 
-func (s *Store) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
-	r, err := s.lockRun(ctx, tx, run)
+func (t tables) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
+	r, err := t.lockRun(ctx, tx, run)
 	switch {
 	case err != nil:
 		return err
@@ -54,7 +54,7 @@ func (s *Store) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note stri
 	case r.state.Ended():
 		return fmt.Errorf("%w: it is %s", ErrEnded, r.state)
 	}
-	return s.cancelLocked(ctx, tx, []lockedRun{r}, note)
+	return t.cancelLocked(ctx, tx, []lockedRun{r}, note)
 }
 
 // lockedRun is a run whose row this transaction holds.
@@ -65,8 +65,8 @@ type lockedRun struct {
 }
 
 // lockRuns locks runs in the order of their ids, as everybody does.
-func (s *Store) lockRuns(ctx context.Context, tx pgx.Tx, ids []saga.ID) ([]lockedRun, error) {
-	rows, err := tx.Query(ctx, s.sql.Get("lock_runs"), ids)
+func (t tables) lockRuns(ctx context.Context, tx pgx.Tx, ids []saga.ID) ([]lockedRun, error) {
+	rows, err := tx.Query(ctx, t.sql.Get("lock_runs"), ids)
 	if err != nil {
 		return nil, fmt.Errorf("lock runs: %w", err)
 	}
@@ -80,8 +80,8 @@ func (s *Store) lockRuns(ctx context.Context, tx pgx.Tx, ids []saga.ID) ([]locke
 	return locked, nil
 }
 
-func (s *Store) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, error) {
-	locked, err := s.lockRuns(ctx, tx, []saga.ID{id})
+func (t tables) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, error) {
+	locked, err := t.lockRuns(ctx, tx, []saga.ID{id})
 	if err == nil && len(locked) == 0 {
 		err = ErrNoRun
 	}
@@ -93,17 +93,17 @@ func (s *Store) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, 
 
 // cancelLocked is run_end's order: the runs are locked, then their manifests with those that follow them, and then all
 // is told.
-func (s *Store) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
-	if err := s.lockManifests(ctx, tx, runs); err != nil {
+func (t tables) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
+	if err := t.lockManifests(ctx, tx, runs); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("cancel_runs"), idsOf(runs), note); err != nil {
+	if _, err := tx.Exec(ctx, t.sql.Get("cancel_runs"), idsOf(runs), note); err != nil {
 		return fmt.Errorf("end runs: %w", err)
 	}
-	if err := s.tellManifests(ctx, tx, runs); err != nil {
+	if err := t.notifyManifests(ctx, tx, runs); err != nil {
 		return err
 	}
-	return s.call(ctx, tx, toEvaluate)
+	return t.wake(ctx, tx, toEvaluate)
 }
 
 func idsOf(runs []lockedRun) (ids []saga.ID) {
@@ -113,19 +113,19 @@ func idsOf(runs []lockedRun) (ids []saga.ID) {
 	return ids
 }
 
-func (s *Store) lockManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
+func (t tables) lockManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
 	var manifests []int64
 	for _, r := range runs {
 		manifests = append(manifests, r.manifest)
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("lock_manifests_of_runs"), manifests); err != nil {
+	if _, err := tx.Exec(ctx, t.sql.Get("lock_manifests_of_runs"), manifests); err != nil {
 		return fmt.Errorf("lock manifests: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) tellManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
-	if _, err := tx.Exec(ctx, s.sql.Get("runs_left"), idsOf(runs)); err != nil {
+func (t tables) notifyManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
+	if _, err := tx.Exec(ctx, t.sql.Get("runs_left"), idsOf(runs)); err != nil {
 		return fmt.Errorf("tell manifests of their runs: %w", err)
 	}
 	return nil
@@ -159,14 +159,14 @@ type choice struct {
 const cancelStep = 200
 
 // cancelAll takes step after step until it finds nothing more. It ends: what it cancelled it does not find again.
-func (s *Store) cancelAll(ctx context.Context, c choice, note string) (cancelled int, err error) {
-	began, err := s.now(ctx, s.pool)
+func (t tables) cancelAll(ctx context.Context, c choice, note string) (cancelled int, err error) {
+	began, err := t.now(ctx, t.pool)
 	if err != nil {
 		return 0, err
 	}
 	for {
 		found, ended := 0, 0
-		err := s.change(ctx, func(tx pgx.Tx) error {
+		err := t.change(ctx, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, c.sql, c.of, began, cancelStep)
 			if err != nil {
 				return fmt.Errorf("find runs: %w", err)
@@ -175,7 +175,7 @@ func (s *Store) cancelAll(ctx context.Context, c choice, note string) (cancelled
 			if found = len(ids); err != nil || found == 0 {
 				return err
 			}
-			ended, err = s.cancelOpen(ctx, tx, ids, note)
+			ended, err = t.cancelOpen(ctx, tx, ids, note)
 			return err
 		})
 		if cancelled += ended; err != nil || found == 0 {
@@ -185,8 +185,8 @@ func (s *Store) cancelAll(ctx context.Context, c choice, note string) (cancelled
 }
 
 // cancelOpen cancels those that have not ended or died since they were found.
-func (s *Store) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note string) (int, error) {
-	locked, err := s.lockRuns(ctx, tx, ids)
+func (t tables) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note string) (int, error) {
+	locked, err := t.lockRuns(ctx, tx, ids)
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +199,7 @@ func (s *Store) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note s
 	if len(open) == 0 {
 		return 0, nil
 	}
-	return len(open), s.cancelLocked(ctx, tx, open, note)
+	return len(open), t.cancelLocked(ctx, tx, open, note)
 }
 
 // Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it
@@ -223,8 +223,8 @@ func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
 
 var errActive = errors.New("it is active: cancel it first")
 
-func (s *Store) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
-	r, err := s.lockRun(ctx, tx, run)
+func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note string) error {
+	r, err := t.lockRun(ctx, tx, run)
 	switch {
 	case err != nil:
 		return err
@@ -236,17 +236,17 @@ func (s *Store) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 		return fmt.Errorf("%w: it succeeded; trigger its manifest instead", ErrEnded)
 	}
 	runs := []lockedRun{r}
-	if err := s.lockManifests(ctx, tx, runs); err != nil {
+	if err := t.lockManifests(ctx, tx, runs); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("retry_run"), run, note); err != nil {
+	if _, err := tx.Exec(ctx, t.sql.Get("retry_run"), run, note); err != nil {
 		return fmt.Errorf("queue it again: %w", err)
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("wait_for_run"), run); err != nil {
+	if _, err := tx.Exec(ctx, t.sql.Get("wait_for_run"), run); err != nil {
 		return fmt.Errorf("let its manifest wait for it: %w", err)
 	}
-	if err := s.tellManifests(ctx, tx, runs); err != nil {
+	if err := t.notifyManifests(ctx, tx, runs); err != nil {
 		return err
 	}
-	return s.call(ctx, tx, toDispatch)
+	return t.wake(ctx, tx, toDispatch)
 }

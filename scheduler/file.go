@@ -55,11 +55,7 @@ type manifestFile struct {
 // DiffDeclaration and "edda manifest diff" can compare it where the program is not. nil is saga.JSON. Use it in a test
 // or a command of the program, and let the deploy compare before it starts.
 func MarshalDeclaration(d Declaration, codec saga.Codec) ([]byte, error) {
-	s := &Store{codec: codec}
-	if codec == nil {
-		s.codec = saga.JSON
-	}
-	declared, err := s.declare(d.Owner, d.Groups, d.Manifests)
+	declared, err := newEncoder(codec).declare(d.Owner, d.Groups, d.Manifests)
 	if err != nil {
 		return nil, fmt.Errorf("write declaration: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestRunPages(t *testing.T) {
 		ids = append(ids, id)
 	}
 	s.must(s.Cancel(s.ctx(), ids[4], ""))
-	now := s.info("a").Now
+	now := s.info("a").History.Now
 	for _, c := range []struct {
 		f    RunFilter
 		want []int

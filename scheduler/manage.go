@@ -29,7 +29,7 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 		return fmt.Errorf("put %w", err)
 	}
 	err = s.alone(ctx, func(tx pgx.Tx) error {
-		_, err := s.apply(ctx, tx, declaration{rows: []row{r}})
+		_, err := declaring{s.tables, declaration{rows: []row{r}}, tx}.apply(ctx)
 		return err
 	})
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-func (s *Store) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
-	if _, err := tx.Exec(ctx, s.sql.Get("orphan"), ids); err != nil {
+func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	if _, err := tx.Exec(ctx, t.sql.Get("orphan"), ids); err != nil {
 		return fmt.Errorf("mark orphans: %w", err)
 	}
 	return nil
@@ -73,17 +73,17 @@ func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
 	}
-	return s.turn(ctx, "pause", name, s.sql.Get("pause"), name, reason)
+	return s.setPause(ctx, "pause", name, s.sql.Get("pause"), name, reason)
 }
 
 // Resume ends a pause, and no other reason for which the manifest does not fire: its declaration's own Paused, its
 // group's pause. ErrNoManifest when there is none.
 func (s *Store) Resume(ctx context.Context, name string) error {
-	return s.turn(ctx, "resume", name, s.sql.Get("resume"), name)
+	return s.setPause(ctx, "resume", name, s.sql.Get("resume"), name)
 }
 
-func (s *Store) turn(ctx context.Context, what, name, sql string, args ...any) error {
-	err := s.alone(ctx, func(tx pgx.Tx) error {
+func (t tables) setPause(ctx context.Context, what, name, sql string, args ...any) error {
+	err := t.alone(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNoManifest
@@ -91,7 +91,7 @@ func (s *Store) turn(ctx context.Context, what, name, sql string, args ...any) e
 		if err != nil {
 			return err
 		}
-		return s.call(ctx, tx, toEvaluate)
+		return t.wake(ctx, tx, toEvaluate)
 	})
 	if err != nil {
 		return fmt.Errorf("%s manifest %.140q: %w", what, name, err)
@@ -105,17 +105,17 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)
 	}
-	return s.turnGroup(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
+	return s.setGroupPause(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
 }
 
 // ResumeGroup ends the pause of a group. Manifests that are paused by themselves stay so. ErrNoGroup when there is
 // none.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
-	return s.turnGroup(ctx, "resume", name, s.sql.Get("resume_group"), name)
+	return s.setGroupPause(ctx, "resume", name, s.sql.Get("resume_group"), name)
 }
 
-func (s *Store) turnGroup(ctx context.Context, what, name, sql string, args ...any) error {
-	err := s.alone(ctx, func(tx pgx.Tx) error {
+func (t tables) setGroupPause(ctx context.Context, what, name, sql string, args ...any) error {
+	err := t.alone(ctx, func(tx pgx.Tx) error {
 		id := int32(0)
 		err := tx.QueryRow(ctx, sql, args...).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -124,10 +124,10 @@ func (s *Store) turnGroup(ctx context.Context, what, name, sql string, args ...a
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, s.sql.Get("enliven_group"), id); err != nil {
+		if _, err := tx.Exec(ctx, t.sql.Get("enliven_group"), id); err != nil {
 			return err
 		}
-		return s.call(ctx, tx, toEvaluate)
+		return t.wake(ctx, tx, toEvaluate)
 	})
 	if err != nil {
 		return fmt.Errorf("%s group %.140q: %w", what, name, err)
@@ -145,7 +145,7 @@ func (s *Store) SetGroup(ctx context.Context, g Group) error {
 		if _, err := tx.Exec(ctx, s.sql.Get("set_group"), g.Name, g.Max, g.Strict, g.Priority); err != nil {
 			return err
 		}
-		return s.call(ctx, tx, toDispatch)
+		return s.wake(ctx, tx, toDispatch)
 	})
 	if err != nil {
 		return fmt.Errorf("set group %s: %w", g.Name, err)

@@ -42,12 +42,11 @@ type StoreOptions struct {
 }
 
 // Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts
-// nothing: it is safe for concurrent use. What it changes, running schedulers see at once when they listen, else within
+// nothing: it is safe for concurrent use. Running schedulers see what it changes at once if they listen, else within
 // their poll interval.
 type Store struct {
-	pool  *pg.Pool
-	sql   pg.Statements
-	codec saga.Codec
+	tables
+	encoder
 }
 
 // NewStore makes a Store. It does not use the pool yet.
@@ -63,11 +62,13 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	s := &Store{pool: pg.Committed(pool), sql: sql, codec: o.Codec}
-	if s.codec == nil {
-		s.codec = saga.JSON
-	}
-	return s, nil
+	return &Store{tables{pool: pg.Committed(pool), sql: sql}, newEncoder(o.Codec)}, nil
+}
+
+// tables are where manifests, groups and runs are stored.
+type tables struct {
+	pool *pg.Pool
+	sql  pg.Statements
 }
 
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
@@ -76,9 +77,9 @@ var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.R
 const mostRaces = 5
 
 // change runs do in a transaction, again when another one won. do must be fit for that.
-func (s *Store) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
+func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
 	for range mostRaces {
-		err = pgx.BeginTxFunc(ctx, s.pool, readCommitted, do)
+		err = pgx.BeginTxFunc(ctx, t.pool, readCommitted, do)
 		if pg.ClassOf(err) != pg.Race {
 			return err
 		}
@@ -95,11 +96,11 @@ const lockPoll = 20 * time.Millisecond
 // alone is change, with no other call of alone in the schema beside it. Declarations, pauses and groups change through
 // it, because live is made from rows of two tables. It asks again and again and does not wait in the database: a
 // session that waits holds a snapshot, and with it the dead rows of every queue.
-func (s *Store) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
+func (t tables) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	for {
-		err := s.change(ctx, func(tx pgx.Tx) error {
+		err := t.change(ctx, func(tx pgx.Tx) error {
 			free := false
-			if err := tx.QueryRow(ctx, s.sql.Get("lock_changes")).Scan(&free); err != nil {
+			if err := tx.QueryRow(ctx, t.sql.Get("lock_changes")).Scan(&free); err != nil {
 				return fmt.Errorf("lock changes of manifests: %w", err)
 			}
 			if !free {
@@ -116,17 +117,17 @@ func (s *Store) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	}
 }
 
-// call wakes schedulers when the transaction commits: "evaluate" for what may be due, "dispatch" for what is queued.
-func (s *Store) call(ctx context.Context, tx pgx.Tx, what string) error {
-	if _, err := tx.Exec(ctx, s.sql.Get("call"), what); err != nil {
+// wake wakes schedulers when the transaction commits: "evaluate" for what may be due, "dispatch" for what is queued.
+func (t tables) wake(ctx context.Context, tx pgx.Tx, what string) error {
+	if _, err := tx.Exec(ctx, t.sql.Get("call"), what); err != nil {
 		return fmt.Errorf("wake schedulers: %w", err)
 	}
 	return nil
 }
 
 // now is the database's clock.
-func (s *Store) now(ctx context.Context, db queryer) (now time.Time, err error) {
-	if err := db.QueryRow(ctx, s.sql.Get("clock")).Scan(&now); err != nil {
+func (t tables) now(ctx context.Context, db queryer) (now time.Time, err error) {
+	if err := db.QueryRow(ctx, t.sql.Get("clock")).Scan(&now); err != nil {
 		return now, fmt.Errorf("read the database's clock: %w", err)
 	}
 	return now, nil

@@ -239,7 +239,7 @@ SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND 
        m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch
            FROM m.retry_most) * 1000000)::bigint,
        coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
-       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.live, m.state, m.due, m.run, coalesce(o.state, ''), o.ready,
+       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.state, m.due, m.run, coalesce(o.state, ''), o.ready,
            m.held, coalesce(h.error, ''),
        m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
 FROM (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -66,7 +67,7 @@ func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifest
 		return Changes{}, fmt.Errorf("declare manifests of %q: %w", owner, err)
 	}
 	err = s.alone(ctx, func(tx pgx.Tx) (err error) {
-		changes, err = s.apply(ctx, tx, d)
+		changes, err = declaring{s.tables, d, tx}.apply(ctx)
 		return err
 	})
 	if err != nil {
@@ -90,10 +91,10 @@ func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifest
 
 var readOnly = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
-func (s *Store) compareOnly(ctx context.Context, d declaration) (changes Changes, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, readOnly, func(tx pgx.Tx) error {
-		plan, err := s.compare(ctx, tx, d)
-		changes = plan.changes
+func (t tables) compareOnly(ctx context.Context, d declaration) (changes Changes, err error) {
+	err = pgx.BeginTxFunc(ctx, t.pool, readOnly, func(tx pgx.Tx) error {
+		todo, err := declaring{t, d, tx}.compare(ctx)
+		changes = todo.changes
 		return err
 	})
 	if err != nil {
@@ -102,79 +103,132 @@ func (s *Store) compareOnly(ctx context.Context, d declaration) (changes Changes
 	return changes, nil
 }
 
-func (s *Store) declare(owner string, groups []Group, manifests []Manifest) (d declaration, err error) {
+func (e encoder) declare(owner string, groups []Group, manifests []Manifest) (d declaration, err error) {
 	if err := checkOwner(owner); err != nil {
 		return declaration{}, err
 	}
 	d = declaration{owner: owner, prune: len(manifests) > 0}
 	var groupErr error
 	d.groups, groupErr = groupRows(groups)
-	if d.rows, err = s.rows(manifests); err != nil || groupErr != nil {
+	if d.rows, err = e.rows(manifests); err != nil || groupErr != nil {
 		return declaration{}, some(slices.DeleteFunc([]error{groupErr, err}, func(e error) bool { return e == nil }))
 	}
 	return d, nil
 }
 
+// declaring is a declaration in the transaction that compares or applies it.
+type declaring struct {
+	tables
+	declaration
+	tx pgx.Tx
+}
+
 // apply makes the changes. The transaction holds the lock of changes.
-func (s *Store) apply(ctx context.Context, tx pgx.Tx, d declaration) (Changes, error) {
-	todo, err := s.compare(ctx, tx, d)
+func (d declaring) apply(ctx context.Context) (Changes, error) {
+	todo, err := d.compare(ctx)
 	if err != nil || todo.changes.None() {
 		return todo.changes, err
 	}
-	if err := s.writeGroups(ctx, tx, d, todo); err != nil {
+	if err := d.writeGroups(ctx, todo); err != nil {
 		return Changes{}, err
 	}
-	if err := s.writeManifests(ctx, tx, d, todo); err != nil {
+	if err := d.writeManifests(ctx, todo); err != nil {
 		return Changes{}, err
 	}
-	return todo.changes, s.call(ctx, tx, toEvaluate)
+	return todo.changes, d.wake(ctx, d.tx, toEvaluate)
 }
 
-func (s *Store) writeGroups(ctx context.Context, tx pgx.Tx, d declaration, todo comparison) error {
+func (d declaring) writeGroups(ctx context.Context, todo comparison) error {
 	if len(todo.newGroups) > 0 {
-		if _, err := tx.Exec(ctx, s.sql.Get("insert_groups"), groupColumns(d.owner, todo.newGroups)...); err != nil {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("insert_groups"), groupColumns(d.owner, todo.newGroups)...); err != nil {
 			return fmt.Errorf("create groups: %w", err)
 		}
 	}
 	if len(todo.oldGroups) > 0 {
-		if _, err := tx.Exec(ctx, s.sql.Get("update_groups"), groupColumns(d.owner, todo.oldGroups)...); err != nil {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("update_groups"), groupColumns(d.owner, todo.oldGroups)...); err != nil {
 			return fmt.Errorf("change groups: %w", err)
 		}
 	}
 	if left := todo.changes.Groups.Orphaned; len(left) > 0 {
-		if _, err := tx.Exec(ctx, s.sql.Get("disown_groups"), left); err != nil {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("disown_groups"), left); err != nil {
 			return fmt.Errorf("give up groups: %w", err)
 		}
 	}
 	return nil
 }
 
-func (s *Store) writeManifests(ctx context.Context, tx pgx.Tx, d declaration, todo comparison) error {
-	now, err := s.now(ctx, tx)
+func (d declaring) writeManifests(ctx context.Context, todo comparison) error {
+	now, err := d.now(ctx, d.tx)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("lock_manifests"), todo.ids, todo.changes.Created); err != nil {
+	if _, err := d.tx.Exec(ctx, d.sql.Get("lock_manifests"), todo.ids, todo.changes.Created); err != nil {
 		return fmt.Errorf("lock manifests: %w", err)
 	}
 	if len(todo.orphans) > 0 {
-		if err := s.orphan(ctx, tx, todo.orphans); err != nil {
+		if err := d.orphan(ctx, d.tx, todo.orphans); err != nil {
 			return err
 		}
 	}
 	if len(todo.update) > 0 {
-		if _, err := tx.Exec(ctx, s.sql.Get("update_manifests"), columnsOf(d.owner, now, todo.update)...); err != nil {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("update_manifests"), columnsOf(d.owner, now, todo.update)...); err != nil {
 			return fmt.Errorf("change manifests: %w", err)
 		}
 	}
 	if len(todo.insert) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("answer_anew"), todo.changes.Created); err != nil {
+	if _, err := d.tx.Exec(ctx, d.sql.Get("answer_anew"), todo.changes.Created); err != nil {
 		return fmt.Errorf("let followers count anew: %w", err)
 	}
-	if _, err := tx.Exec(ctx, s.sql.Get("insert_manifests"), columnsOf(d.owner, now, todo.insert)...); err != nil {
+	if _, err := d.tx.Exec(ctx, d.sql.Get("insert_manifests"), columnsOf(d.owner, now, todo.insert)...); err != nil {
 		return fmt.Errorf("create manifests: %w", err)
 	}
 	return nil
+}
+
+// toWrite is a row, and whether its schedule begins anew.
+type toWrite struct {
+	row
+	afresh bool
+}
+
+// columnsOf are the arguments of insert_manifests and update_manifests: a thousand manifests are one statement.
+func columnsOf(owner string, now time.Time, rows []toWrite) []any {
+	n := len(rows)
+	var (
+		names, definitions, parents, groups, kinds = make([]string, n), make([]string, n), make([]string, n),
+			make([]string, n), make([]string, n)
+		follows, overlaps, stopped, afresh = make([]bool, n), make([]bool, n), make([]bool, n), make([]bool, n)
+		priorities, retries                = make([]int32, n), make([]int32, n)
+		delays, mosts, timeouts            = make([]int64, n), make([]int64, n), make([]int64, n)
+		bodies                             = make([][]byte, n)
+		dues                               = make([]*time.Time, n)
+	)
+	for i, r := range rows {
+		names[i], definitions[i], parents[i], groups[i], kinds[i] = r.name, string(r.text), r.parent, r.group, r.kind
+		follows[i], overlaps[i], stopped[i], afresh[i] = r.follows, r.overlap, r.stopped, r.afresh
+		priorities[i], retries[i] = int32(r.priority), int32(r.retries)
+		delays[i], mosts[i], timeouts[i] = r.retryDelay.Microseconds(), r.retryMost.Microseconds(),
+			r.timeout.Microseconds()
+		bodies[i] = r.body
+		if due := r.plan.First(now); r.afresh && !due.IsZero() {
+			dues[i] = &due
+		}
+	}
+	return []any{owner, names, definitions, parents, follows, groups, priorities, overlaps, retries, delays, mosts,
+		timeouts, kinds, bodies,
+		stopped, dues, afresh}
+}
+
+// groupColumns are the arguments of insert_groups and update_groups.
+func groupColumns(owner string, groups []groupRow) []any {
+	n := len(groups)
+	names, declared := make([]string, n), make([]string, n)
+	mosts, priorities, strict := make([]int32, n), make([]int32, n), make([]bool, n)
+	for i, g := range groups {
+		names[i], declared[i], strict[i] = g.Name, g.text(), g.Strict
+		mosts[i], priorities[i] = int32(g.Max), int32(g.Priority)
+	}
+	return []any{owner, names, mosts, strict, priorities, declared}
 }

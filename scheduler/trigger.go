@@ -41,11 +41,11 @@ func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message
 }
 
 // input is a message as the columns kind and body take it: null for nil.
-func (s *Store) input(m saga.Message) (kind *string, body []byte, err error) {
+func (e encoder) input(m saga.Message) (kind *string, body []byte, err error) {
 	if m == nil {
 		return nil, nil, nil
 	}
-	text, body, err := s.encode(m)
+	text, body, err := e.encode(m)
 	if err != nil {
 		return nil, nil, fmt.Errorf("input: %w", err)
 	}

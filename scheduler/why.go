@@ -7,30 +7,30 @@ import (
 	"github.com/edda-go/edda/internal/plan"
 )
 
-// Waits says in sentences why the manifest does not fire at this moment: each reason there is, what somebody has to do
-// about first. A manifest that is live and has nothing due yet gets the sentence that says so.
+// Waits returns sentences that say why the manifest does not fire now, those that need somebody to act first. A live
+// manifest that is not due yet gets one sentence that says until when.
 func (m ManifestInfo) Waits() (reasons []string) {
-	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
-	if m.misread != "" {
-		say("Its definition cannot be read: %s.", m.misread)
+	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	if m.read.fault != "" {
+		add("Its definition cannot be read: %s.", m.read.fault)
 	}
 	if !m.Orphaned.IsZero() {
-		say("Nobody declares it any more, since %s: %q has left it out, or it was removed.", stamp(m.Orphaned), m.Owner)
+		add("Nobody declares it any more, since %s: %q has left it out, or it was removed.", stamp(m.Orphaned), m.Owner)
 	}
-	if m.Stopped {
-		say("Its declaration says Paused.")
+	if m.Paused.Declared {
+		add("Its declaration says Paused.")
 	}
-	if !m.Paused.IsZero() {
-		say("It is paused since %s%s.", stamp(m.Paused), because(m.Reason))
+	if !m.Paused.Since.IsZero() {
+		add("It is paused since %s%s.", stamp(m.Paused.Since), because(m.Paused.Reason))
 	}
-	if !m.GroupPaused.IsZero() {
-		say("Its group %s is paused since %s%s: what is queued waits too.", m.Group, stamp(m.GroupPaused),
-			because(m.GroupReason))
+	if !m.Group.Paused.IsZero() {
+		add("Its group %s is paused since %s%s: what is queued waits too.", m.Group.Name, stamp(m.Group.Paused),
+			because(m.Group.Reason))
 	}
-	if !m.Held.IsZero() {
-		say("Run %s is dead and holds it until somebody retries or cancels that: %s", m.Held, m.HeldError)
+	if !m.Held.ID.IsZero() {
+		add("Run %s is dead and holds it until somebody retries or cancels that: %s", m.Held.ID, m.Held.Error)
 	}
-	if !m.Run.IsZero() {
+	if !m.Run.ID.IsZero() {
 		reasons = append(reasons, m.waitsForRun())
 	}
 	if len(reasons) == 0 || m.Due.IsZero() {
@@ -40,14 +40,19 @@ func (m ManifestInfo) Waits() (reasons []string) {
 }
 
 func (m ManifestInfo) waitsForRun() string {
-	text := fmt.Sprintf("Its run %s is %s", m.Run, m.RunState)
-	switch m.RunState {
+	text := fmt.Sprintf("Its run %s is %s", m.Run.ID, m.Run.State)
+	switch m.Run.State {
 	case RunWaiting:
-		text += " until " + stamp(m.RunReady)
+		text += " until " + stamp(m.Run.Ready)
 	case RunQueued:
-		text += " since " + stamp(m.RunReady)
-		if m.GroupMax > 0 {
-			text += fmt.Sprintf(", and its group %s has %d of %d runs active", m.Group, m.GroupActive, m.GroupMax)
+		text += " since " + stamp(m.Run.Ready)
+		if m.Group.Max > 0 {
+			text += fmt.Sprintf(
+				", and its group %s has %d of %d runs active",
+				m.Group.Name,
+				m.Group.Active,
+				m.Group.Max,
+			)
 		}
 	}
 	return text + "; the next one comes after it."
@@ -55,7 +60,7 @@ func (m ManifestInfo) waitsForRun() string {
 
 func (m ManifestInfo) waitsForDue() string {
 	switch {
-	case !m.Due.IsZero() && m.Due.After(m.Now):
+	case !m.Due.IsZero() && m.Due.After(m.History.Now):
 		return fmt.Sprintf("Nothing is due until %s.", stamp(m.Due))
 	case !m.Due.IsZero():
 		return fmt.Sprintf(
@@ -63,20 +68,20 @@ func (m ManifestInfo) waitsForDue() string {
 			stamp(m.Due),
 		)
 	}
-	switch m.rule.Kind {
+	switch m.read.rule.Kind {
 	case plan.OnDemand:
 		return "It fires when somebody triggers it, and no clock decides that."
 	case plan.Dormant:
-		return fmt.Sprintf("It fires when a run of %s activates it.%s", m.Parent, m.orphanOf())
+		return fmt.Sprintf("It fires when a run of %s activates it.%s", m.Parent.Name, m.orphanOf())
 	case plan.After:
-		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent,
-			or(stamp(m.ParentFired), "never"), m.orphanOf())
+		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent.Name,
+			or(stamp(m.Parent.Fired), "never"), m.orphanOf())
 	}
 	return "It is due never again: it has fired, or it has expired."
 }
 
 func (m ManifestInfo) orphanOf() string {
-	if m.NoParent {
+	if m.Parent.Missing {
 		return " There is no manifest of that name any more."
 	}
 	return ""

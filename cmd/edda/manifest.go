@@ -78,18 +78,22 @@ type manifestJSON struct {
 func manifestOf(m scheduler.ManifestInfo) manifestJSON {
 	j := manifestJSON{
 		Manifest: m.Name, Owner: m.Owner, State: string(m.State), Schedule: m.Schedule, Due: jsonTime(m.Due),
-		Group: m.Group, Priority: m.Priority,
-		Kind: m.Kind, Parent: m.Parent, Version: m.Version, Definition: m.Definition, Overlap: m.Overlap,
-		Retries:    m.Retries,
-		RetryDelay: m.RetryDelay.Seconds(), RetryMost: m.RetryMost.Seconds(), Stopped: m.Stopped,
-		Paused: jsonTime(m.Paused), Reason: m.Reason,
-		GroupPaused: jsonTime(m.GroupPaused), Orphaned: jsonTime(m.Orphaned), Run: jsonID(m.Run), Held: jsonID(m.Held),
-		Successes: m.Successes,
-		Fired:     jsonTime(m.Fired), Succeeded: jsonTime(m.Succeeded), Created: m.Created.UTC(), Changed: m.Changed.UTC(),
+		Group: m.Group.Name, Priority: m.Priority,
+		Kind: m.Kind, Parent: m.Parent.Name, Version: m.Version, Definition: m.Definition, Overlap: m.Overlap,
+		Retries:    m.Attempts.Retries,
+		RetryDelay: m.Attempts.RetryDelay.Seconds(), RetryMost: m.Attempts.RetryMost.Seconds(), Stopped: m.Paused.Declared,
+		Paused: jsonTime(m.Paused.Since), Reason: m.Paused.Reason,
+		GroupPaused: jsonTime(
+			m.Group.Paused,
+		), Orphaned: jsonTime(m.Orphaned), Run: jsonID(m.Run.ID), Held: jsonID(m.Held.ID),
+		Successes: m.History.Successes,
+		Fired: jsonTime(
+			m.History.Fired,
+		), Succeeded: jsonTime(m.History.Succeeded), Created: m.History.Created.UTC(), Changed: m.History.Changed.UTC(),
 		Waits: m.Waits(),
 	}
-	if m.Timeout > 0 {
-		seconds := m.Timeout.Seconds()
+	if m.Attempts.Timeout > 0 {
+		seconds := m.Attempts.Timeout.Seconds()
 		j.RunTimeout = &seconds
 	}
 	return j
@@ -147,9 +151,9 @@ func manifestPage(list []scheduler.ManifestInfo, limit int) result {
 	rows := [][]string{{"MANIFEST", "STATE", "DUE", "SCHEDULE", "GROUP", "OWNER", "SUCCESSES", "LAST SUCCESS"}}
 	for _, m := range list {
 		all = append(all, manifestOf(m))
-		rows = append(rows, []string{m.Name, string(m.State), moment(m.Due), shortened(m.Schedule, 50), m.Group,
+		rows = append(rows, []string{m.Name, string(m.State), moment(m.Due), shortened(m.Schedule, 50), m.Group.Name,
 			m.Owner,
-			strconv.FormatInt(m.Successes, 10), moment(m.Succeeded)})
+			strconv.FormatInt(m.History.Successes, 10), moment(m.History.Succeeded)})
 	}
 	if len(list) == limit {
 		next = list[limit-1].Name
@@ -198,14 +202,42 @@ func (t *tool) showManifest(ctx context.Context, s *scheduler.Store, name string
 		j.body = bodyOf(m.Body)
 	}
 	return t.print(result{value: j, page: func(p *page) {
-		p.fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
-			moment(m.Due), "group", m.Group,
-			"priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries",
-			fmt.Sprintf("%d, after %v up to %v", m.Retries, m.RetryDelay, m.RetryMost),
-			"timeout", span(m.Timeout), "version", strconv.FormatInt(m.Version, 10), "changed", moment(m.Changed),
-			"successes", strconv.FormatInt(m.Successes, 10),
-			"last fired", moment(m.Fired), "last success", moment(m.Succeeded), "open run", idText(m.Run), "held by",
-			idText(m.Held))
+		p.fields(
+			"manifest",
+			m.Name,
+			"owner",
+			m.Owner,
+			"state",
+			string(m.State),
+			"schedule",
+			m.Schedule,
+			"due",
+			moment(m.Due),
+			"group",
+			m.Group.Name,
+			"priority",
+			strconv.Itoa(m.Priority),
+			"kind",
+			m.Kind,
+			"retries",
+			fmt.Sprintf("%d, after %v up to %v", m.Attempts.Retries, m.Attempts.RetryDelay, m.Attempts.RetryMost),
+			"timeout",
+			span(m.Attempts.Timeout),
+			"version",
+			strconv.FormatInt(m.Version, 10),
+			"changed",
+			moment(m.History.Changed),
+			"successes",
+			strconv.FormatInt(m.History.Successes, 10),
+			"last fired",
+			moment(m.History.Fired),
+			"last success",
+			moment(m.History.Succeeded),
+			"open run",
+			idText(m.Run.ID),
+			"held by",
+			idText(m.Held.ID),
+		)
 		for _, reason := range m.Waits() {
 			p.line("%s", reason)
 		}

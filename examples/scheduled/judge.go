@@ -135,16 +135,16 @@ func (p *show) judgeHeld(ctx context.Context, out io.Writer) (faults []string, e
 		return nil, err
 	}
 	if len(runs) != 1 || runs[0].State != scheduler.RunDead || m.State != scheduler.ManifestHeld ||
-		m.Held != runs[0].ID || len(p.due[failing]) < 2 {
+		m.Held.ID != runs[0].ID || len(p.due[failing]) < 2 {
 		faults = append(faults, fmt.Sprintf("%s is %s with %d runs, want it held by one that is dead", failing, m.State,
 			len(runs)))
 	}
 	_, _ = fmt.Fprintf(out, "%s is %s: it has %d of %d firings, since run %s is dead:\n  %s\n", failing, m.State,
-		len(runs), len(p.due[failing]), m.Held, m.HeldError)
+		len(runs), len(p.due[failing]), m.Held.ID, m.Held.Error)
 	_, _ = fmt.Fprintf(out, "It waits for somebody. The first command fires it once more when the cause is mended; "+
 		"the second gives that firing up:\n"+
 		"  edda run retry %[1]s --schema %[2]s --note \"the file is right again\"\n  edda run cancel %[1]s "+
 		"--schema %[2]s --note \"no rates today\"\n",
-		m.Held, engineSchema(p.own))
+		m.Held.ID, engineSchema(p.own))
 	return faults, nil
 }

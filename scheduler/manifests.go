@@ -24,48 +24,86 @@ const (
 	ManifestLive   ManifestState = "live"
 )
 
-// ManifestInfo is how a manifest stands, by the database's clock. Moments that are not there are zero.
+// ManifestInfo describes a stored manifest, by the database's clock. Moments that are not there are zero.
 type ManifestInfo struct {
 	Name, Owner string
-	Version     int64  // grows with each change of the declaration
+	Version     int64 // grows with each change of the declaration
+	State       ManifestState
 	Schedule    string // its When, in words
-	Parent      string // of After and Dormant
-	NoParent    bool   // there is no manifest of that name any more
-	ParentFired time.Time
 	Definition  []byte // JSON, as it is stored
-	Group       string
-	GroupMax    int // 0 is no cap
-	GroupActive int // runs, counted up to the cap
-	GroupPaused time.Time
-	GroupReason string
+	Kind        string
+	Body        []byte // of Store.Manifest alone
 	Priority    int
 	Overlap     bool
-	Retries     int
-	RetryDelay  time.Duration
-	RetryMost   time.Duration
-	Timeout     time.Duration // 0 is none
-	Kind        string
-	Body        []byte // of Manifest alone
-	Stopped     bool   // by its declaration
-	Paused      time.Time
-	Reason      string // of the pause
+	Attempts    AttemptsInfo
+	Parent      ParentInfo // of After and Dormant
+	Group       MembershipInfo
+	Paused      PauseInfo
 	Orphaned    time.Time
-	Live        bool
-	State       ManifestState
 	Due         time.Time // its next firing, in its zone
-	Run         saga.ID   // the scheduled run that is open
-	RunState    RunState
-	RunReady    time.Time
-	Held        saga.ID // the dead run
-	HeldError   string
-	Successes   int64
-	Fired       time.Time // when its last scheduled run was queued
-	Succeeded   time.Time
-	Created     time.Time
-	Changed     time.Time
-	Now         time.Time // the database's clock when it was read
-	rule        plan.Rule
-	misread     string // what is wrong with the definition
+	Run         OpenRunInfo
+	Held        HeldInfo
+	History     ManifestHistory
+
+	read definitionInfo
+}
+
+// AttemptsInfo is how often and how long a run is tried.
+type AttemptsInfo struct {
+	Retries               int
+	RetryDelay, RetryMost time.Duration
+	Timeout               time.Duration // 0 is none
+}
+
+// ParentInfo describes the manifest that another one follows.
+type ParentInfo struct {
+	Name    string
+	Missing bool // there is no manifest of that name any more
+	Fired   time.Time
+}
+
+// MembershipInfo describes the group of a manifest.
+type MembershipInfo struct {
+	Name   string
+	Max    int // 0 is no cap
+	Active int // runs, counted up to the cap
+	Paused time.Time
+	Reason string
+}
+
+// PauseInfo says who paused a manifest.
+type PauseInfo struct {
+	Declared bool      // its declaration says Paused
+	Since    time.Time // an operator has paused it
+	Reason   string    // of the operator
+}
+
+// OpenRunInfo describes the scheduled run that is open; the zero value is none.
+type OpenRunInfo struct {
+	ID    saga.ID
+	State RunState
+	Ready time.Time
+}
+
+// HeldInfo describes the dead run that holds a manifest; the zero value is none.
+type HeldInfo struct {
+	ID    saga.ID
+	Error string
+}
+
+// ManifestHistory is what a manifest did.
+type ManifestHistory struct {
+	Successes        int64
+	Fired            time.Time // when its last scheduled run was queued
+	Succeeded        time.Time
+	Created, Changed time.Time
+	Now              time.Time // the database's clock when the manifest was read
+}
+
+// definitionInfo is what this program understood of a definition.
+type definitionInfo struct {
+	rule  plan.Rule
+	fault string
 }
 
 // ManifestFilter chooses manifests. The zero value is all.
@@ -113,8 +151,8 @@ func (s *Store) Manifest(ctx context.Context, name string) (ManifestInfo, error)
 	return list[0], nil
 }
 
-func (s *Store) listManifests(ctx context.Context, from string, f ManifestFilter, body bool) ([]ManifestInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_manifests"), pg.Planned, from, f.After, f.Prefix, f.Owner, f.Group,
+func (t tables) listManifests(ctx context.Context, from string, f ManifestFilter, body bool) ([]ManifestInfo, error) {
+	rows, err := t.pool.Query(ctx, t.sql.Get("list_manifests"), pg.Planned, from, f.After, f.Prefix, f.Owner, f.Group,
 		string(f.State), body,
 		cmp.Or(f.Limit, standardListed))
 	if err != nil {
@@ -130,28 +168,29 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 		run, held            *saga.ID
 		at                   [8]*time.Time
 	)
-	err = row.Scan(&m.Name, &m.Owner, &m.Version, &text, &m.NoParent, &at[0], &m.Group, &m.GroupMax, &at[1],
-		&m.GroupReason, &m.GroupActive,
-		&m.Priority, &m.Overlap, &m.Retries, &delay, &most, &timeout, &m.Kind, &m.Body,
-		&m.Stopped, &at[2], &m.Reason, &at[3], &m.Live, &m.State, &at[4], &run, &m.RunState, &at[5], &held,
-		&m.HeldError,
-		&m.Successes, &at[6], &at[7], &m.Created, &m.Changed, &m.Now)
+	err = row.Scan(&m.Name, &m.Owner, &m.Version, &text, &m.Parent.Missing, &at[0],
+		&m.Group.Name, &m.Group.Max, &at[1], &m.Group.Reason, &m.Group.Active,
+		&m.Priority, &m.Overlap, &m.Attempts.Retries, &delay, &most, &timeout, &m.Kind, &m.Body,
+		&m.Paused.Declared, &at[2], &m.Paused.Reason, &at[3], &m.State, &at[4],
+		&run, &m.Run.State, &at[5], &held, &m.Held.Error,
+		&m.History.Successes, &at[6], &at[7], &m.History.Created, &m.History.Changed, &m.History.Now)
 	if err != nil {
 		return m, err
 	}
-	for n, into := range []*time.Time{&m.ParentFired, &m.GroupPaused, &m.Paused, &m.Orphaned, &m.Due, &m.RunReady,
-		&m.Fired, &m.Succeeded} {
+	for n, into := range []*time.Time{&m.Parent.Fired, &m.Group.Paused, &m.Paused.Since, &m.Orphaned, &m.Due, &m.Run.Ready,
+		&m.History.Fired, &m.History.Succeeded} {
 		if at[n] != nil {
 			*into = *at[n]
 		}
 	}
 	if run != nil {
-		m.Run = *run
+		m.Run.ID = *run
 	}
 	if held != nil {
-		m.Held = *held
+		m.Held.ID = *held
 	}
-	m.RetryDelay, m.RetryMost, m.Timeout = microseconds(delay), microseconds(most), microseconds(timeout)
+	m.Attempts.RetryDelay, m.Attempts.RetryMost = microseconds(delay), microseconds(most)
+	m.Attempts.Timeout = microseconds(timeout)
 	m.define(text)
 	return m, nil
 }
@@ -159,13 +198,13 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 // define reads the definition. One of another release is shown as far as it can be read.
 func (m *ManifestInfo) define(text string) {
 	d, known := plan.Read([]byte(text))
-	m.Definition, m.rule, m.Parent, m.Schedule = []byte(text), d.Rule, d.Rule.Parent, d.Rule.String()
+	m.Definition, m.read.rule, m.Parent.Name, m.Schedule = []byte(text), d.Rule, d.Rule.Parent, d.Rule.String()
 	p, err := d.Compile()
 	switch {
 	case err != nil:
-		m.misread = err.Error()
+		m.read.fault = err.Error()
 	case !known:
-		m.misread = "it has fields that this release does not know"
+		m.read.fault = "it has fields that this release does not know"
 	}
 	if err == nil && !m.Due.IsZero() {
 		m.Due = m.Due.In(p.Zone())

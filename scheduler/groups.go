@@ -2,11 +2,48 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
+
+const (
+	// CountLimit is where counts end: a number that has reached it may be larger.
+	CountLimit = 100_000
+	// MostListed is how many manifests or runs a page has at most.
+	MostListed = 1000
+
+	standardListed = 100
+	mostAttempts   = 1000
+	groupCount     = 10_000
+)
+
+func (t tables) manifestID(ctx context.Context, db queryer, name string) (id int64, err error) {
+	err = db.QueryRow(ctx, t.sql.Get("manifest_id"), name).Scan(&id)
+	return id, instead(err, ErrNoManifest)
+}
+
+func (t tables) groupID(ctx context.Context, name string) (id int64, err error) {
+	err = t.pool.QueryRow(ctx, t.sql.Get("group_id"), name).Scan(&id)
+	return id, instead(err, ErrNoGroup)
+}
+
+// instead is err, or the sentinel for a row that is not there.
+func instead(err, sentinel error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return sentinel
+	}
+	return err
+}
+
+func nullable(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
 
 // GroupInfo is how a group stands. Counts end at 10,000.
 type GroupInfo struct {
@@ -40,8 +77,8 @@ func (s *Store) GroupOf(ctx context.Context, name string) (GroupInfo, error) {
 	return list[0], nil
 }
 
-func (s *Store) listGroups(ctx context.Context, name string) ([]GroupInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_groups"), name, groupCount)
+func (t tables) listGroups(ctx context.Context, name string) ([]GroupInfo, error) {
+	rows, err := t.pool.Query(ctx, t.sql.Get("list_groups"), name, groupCount)
 	if err != nil {
 		return nil, err
 	}

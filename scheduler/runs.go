@@ -80,28 +80,28 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunInfo, error) {
 	return list, nil
 }
 
-func (s *Store) runs(ctx context.Context, f RunFilter) (_ []RunInfo, err error) {
+func (t tables) runs(ctx context.Context, f RunFilter) (_ []RunInfo, err error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
 	var manifest, group int64
 	if f.Manifest != "" {
-		if manifest, err = s.manifestID(ctx, s.pool, f.Manifest); err != nil {
+		if manifest, err = t.manifestID(ctx, t.pool, f.Manifest); err != nil {
 			return nil, err
 		}
 	}
 	if f.Group != "" {
-		if group, err = s.groupID(ctx, f.Group); err != nil {
+		if group, err = t.groupID(ctx, f.Group); err != nil {
 			return nil, err
 		}
 	}
 	low, high := f.ids()
-	return s.listRuns(ctx, low, high, manifest, group, string(f.State), nullable(f.Since), nullable(f.Until), false,
+	return t.listRuns(ctx, low, high, manifest, group, string(f.State), nullable(f.Since), nullable(f.Until), false,
 		cmp.Or(f.Limit, standardListed))
 }
 
-func (s *Store) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("list_runs"), append([]any{pg.Planned}, args...)...)
+func (t tables) listRuns(ctx context.Context, args ...any) ([]RunInfo, error) {
+	rows, err := t.pool.Query(ctx, t.sql.Get("list_runs"), append([]any{pg.Planned}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func (s *Store) RunOf(ctx context.Context, id saga.ID) (RunInfo, error) {
 	return list[0], nil
 }
 
-func (s *Store) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
-	rows, err := s.pool.Query(ctx, s.sql.Get("attempts"), run, mostAttempts)
+func (t tables) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
+	rows, err := t.pool.Query(ctx, t.sql.Get("attempts"), run, mostAttempts)
 	if err != nil {
 		return nil, err
 	}
@@ -156,4 +156,42 @@ func (s *Store) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
 		}
 		return a, err
 	})
+}
+
+// clockSlack is by how much the clocks of those who made the ids of runs may differ from the database's.
+const clockSlack = 24 * time.Hour
+
+// ids bound the pages of the index that are read, since an id begins with the time at which it was made.
+func (f RunFilter) ids() (low, high saga.ID) {
+	for n := range high {
+		high[n] = 0xff
+	}
+	if !f.Since.IsZero() {
+		low = idAt(f.Since.Add(-clockSlack))
+	}
+	if !f.Until.IsZero() {
+		high = idAt(f.Until.Add(clockSlack))
+	}
+	if !f.After.IsZero() && slices.Compare(f.After[:], high[:]) <= 0 {
+		high = before(f.After)
+	}
+	return low, high
+}
+
+// idAt is the lowest UUIDv7 of a moment.
+func idAt(t time.Time) (id saga.ID) {
+	for n, ms := 5, t.UnixMilli(); n >= 0; n, ms = n-1, ms>>8 {
+		id[n] = byte(ms)
+	}
+	return id
+}
+
+func before(id saga.ID) saga.ID {
+	for n := len(id) - 1; n >= 0; n-- {
+		id[n]--
+		if id[n] != 0xff {
+			break
+		}
+	}
+	return id
 }
