@@ -53,8 +53,8 @@ func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 		},
 		"a panic": func(context.Context, pgx.Tx) error { panic("no") },
 		"rows left open": func(ctx context.Context, tx pgx.Tx) error {
-			_, _ = tx.Query(ctx, `SELECT * FROM generate_series(1,
-				10000)`) //nolint:sqlclosecheck // this test is about rows left open
+			//nolint:sqlclosecheck // this test is about rows left open
+			_, _ = tx.Query(ctx, `SELECT * FROM generate_series(1, 10000)`)
 			return errors.New("no")
 		},
 		"a batch left open": func(ctx context.Context, tx pgx.Tx) error {

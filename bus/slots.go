@@ -101,12 +101,12 @@ func asSet(slots []limit.Slot) map[limit.Slot]bool {
 }
 
 // lockSlots queues the statement that finds out which claims may be finished, and keeps it so until the COMMIT.
-func (f *finishing) lockSlots(pipeline *pgx.Batch) (held func() map[limit.Slot]bool) {
-	slots := slotsOf(f.claims)
+func (t *finishing) lockSlots(pipeline *pgx.Batch) (held func() map[limit.Slot]bool) {
+	slots := slotsOf(t.claims)
 	if len(slots) == 0 {
 		return func() map[limit.Slot]bool { return nil }
 	}
-	answer := f.ep.bus.limits.QueueHeld(pipeline, slots)
+	answer := t.ep.bus.limits.QueueHeld(pipeline, slots)
 	return func() map[limit.Slot]bool {
 		set := map[limit.Slot]bool{}
 		for n, s := range slots {
@@ -117,29 +117,29 @@ func (f *finishing) lockSlots(pipeline *pgx.Batch) (held func() map[limit.Slot]b
 }
 
 // queueSlots queues the return of the slots of what was ended.
-func (f *finishing) queueSlots(pipeline *pgx.Batch) {
+func (t *finishing) queueSlots(pipeline *pgx.Batch) {
 	var ended []*claimed
-	for n, m := range f.claims {
-		if f.won[n] {
+	for n, m := range t.claims {
+		if t.won[n] {
 			ended = append(ended, m)
 		}
 	}
 	if slots := slotsOf(ended); len(slots) > 0 {
-		f.freed = f.ep.bus.limits.QueueRelease(pipeline, slots)
+		t.freed = t.ep.bus.limits.QueueRelease(pipeline, slots)
 	}
 }
 
 // callWaiting notifies those that wait for the slots that are free now.
-func (f *finishing) callWaiting(ctx context.Context) {
-	if f.freed == nil {
+func (t *finishing) callWaiting(ctx context.Context) {
+	if t.freed == nil {
 		return
 	}
-	f.ep.bus.hub.Hear(limit.CallPrefix + f.ep.name)
-	if len(f.freed.Waiting) == 0 || f.ep.bus.wakeup == PollOnly {
+	t.ep.bus.hub.Hear(limit.CallPrefix + t.ep.name)
+	if len(t.freed.Waiting) == 0 || t.ep.bus.wakeup == PollOnly {
 		return
 	}
-	if err := f.ep.bus.limits.Call(ctx, f.pool, f.freed.Waiting...); err != nil {
-		f.ep.bus.log.Debug("edda: notify", "error", err) // they ask again by themselves
+	if err := t.ep.bus.limits.Call(ctx, t.pool, t.freed.Waiting...); err != nil {
+		t.ep.bus.log.Debug("edda: notify", "error", err) // they ask again by themselves
 	}
 }
 

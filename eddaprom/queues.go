@@ -80,8 +80,8 @@ func (q *queues) now() []operate.QueueInfo {
 	if q.operator == nil || time.Since(q.read) < q.every {
 		return q.found
 	}
-	ctx, cancel := context.WithTimeout(context.Background(),
-		q.timeout) //nolint:forbidigo // a scrape has no context to hand on
+	//nolint:forbidigo // a scrape has no context to hand on
+	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
 	found, err := q.operator.Queues(ctx)
 	if err != nil {

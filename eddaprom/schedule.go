@@ -136,8 +136,8 @@ func (s *schedule) depth() *scheduler.Depth {
 	if time.Since(s.read) < s.every {
 		return s.found
 	}
-	ctx, cancel := context.WithTimeout(context.Background(),
-		s.timeout) //nolint:forbidigo // a scrape has no context to hand on
+	//nolint:forbidigo // a scrape has no context to hand on
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	d, err := s.from.Depth(ctx)
 	s.found, s.read = &d, time.Now()

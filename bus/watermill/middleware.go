@@ -25,8 +25,8 @@ func Middleware(m message.HandlerMiddleware) bus.Middleware {
 	}
 	return func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
-			handler := m(func(seen *message.Message) ([]*message.Message,
-				error) { //nolint:contextcheck // its context is ctx, with what the middleware made of it
+			//nolint:contextcheck // its context is ctx, with what the middleware made of it
+			handler := m(func(seen *message.Message) ([]*message.Message, error) {
 				return nil, next(seen.Context(), d)
 			})
 			seen := fromDelivery(d)

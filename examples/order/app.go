@@ -97,7 +97,9 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	err = placeAndWatch(ctx, s, b, o, counts, out)
+	err = placeAndWatch(ctx, s, b, func(ctx context.Context, placed <-chan struct{}) error {
+		return watch(ctx, o, counts, placed, out)
+	})
 	stopping, end := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
 	defer end()
 	if err = errors.Join(err, app.Stop(stopping)); err != nil {
@@ -130,9 +132,9 @@ func wire(s settings, pool *pgxpool.Pool, o bus.Options, more ...fx.Option) *fx.
 	)...)
 }
 
-// placeAndWatch places the orders and tells once a second how they are doing, until every queue is empty.
+// placeAndWatch places the orders while watch runs, and waits for both.
 func placeAndWatch(
-	ctx context.Context, s settings, b *bus.Bus, o *operate.Operator, counts *tally, out io.Writer,
+	ctx context.Context, s settings, b *bus.Bus, watch func(ctx context.Context, placed <-chan struct{}) error,
 ) error {
 	group := run.NewGroup(ctx)
 	placed := make(chan struct{})
@@ -140,13 +142,14 @@ func placeAndWatch(
 		defer close(placed)
 		return place(ctx, b, s.orders, s.rate)
 	})
-	group.Go(func(ctx context.Context) error { return watch(ctx, o, counts, placed, out) })
+	group.Go(func(ctx context.Context) error { return watch(ctx, placed) })
 	if err := group.Wait(); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
 }
 
+// watch prints once a second how the orders are doing, until all are placed and every queue is empty.
 func watch(ctx context.Context, o *operate.Operator, counts *tally, placed <-chan struct{}, out io.Writer) error {
 	begun := time.Now()
 	for {

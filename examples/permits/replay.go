@@ -44,7 +44,7 @@ func replay(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	p.pace, p.ahead = r.pace(l), r.now.Sub(time.Now())
+	p.pace, p.ahead = r.pace(l), time.Until(r.now)
 	_, _ = fmt.Fprintf(
 		os.Stderr,
 		"%d events of %d cases in %v, store %s\n",

@@ -8,7 +8,7 @@ import (
 )
 
 // Store changes manifests as a program or an operator does: "put", "declare" or "trigger" those of the names. It is set
-// by store_test.go, because package scheduler imports this one.
+// by TestMain, because package scheduler imports this one.
 var Store func(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema, do string, names ...string) error
 
 func (w *loopsWorld) store(do string, names ...string) {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-func init() { firing.Store = store }
 
 func store(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema, do string, names ...string) error {
 	s, err := scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})

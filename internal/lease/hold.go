@@ -47,10 +47,9 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	k.health.acquired(t, h.trusted)
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
-		h.returned <- k.job.Run(h.life,
-			t)
+		h.returned <- k.job.Run(h.life, t) //nolint:contextcheck // its own ends with the term, the group's never
 		return nil
-	}) //nolint:contextcheck // its own ends with the term, the group's never
+	})
 	err := h.watch(ctx)
 	_ = group.Wait() // its member has returned, and has no error to tell
 	if err != nil && !h.endedBy(err) {

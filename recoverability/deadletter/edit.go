@@ -164,7 +164,8 @@ func withinLimits(values map[string]json.RawMessage) error {
 
 // ListEdited returns edits in order. It uses only MessageID, After and Limit of f.
 func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
-	return collect(ctx, q, "edited dead letters", scanEdited, s.sql.Get("list_edited"), pg.Planned, f.After, f.messageID(),
+	return collect(ctx, q, listing{"edited dead letters", s.sql.Get("list_edited")}, scanEdited, pg.Planned, f.After,
+		f.messageID(),
 		f.limit())
 }
 

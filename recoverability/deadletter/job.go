@@ -112,7 +112,8 @@ var ErrNoJob = errors.New("no such job of dead letters")
 
 // Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit.
 func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
-	return collect(ctx, q, "jobs of dead letters", scanJob, s.sql.Get("jobs"), pg.Planned, Filter{Limit: limit}.limit())
+	return collect(ctx, q, listing{"jobs of dead letters", s.sql.Get("jobs")}, scanJob, pg.Planned,
+		Filter{Limit: limit}.limit())
 }
 
 // CancelJob cancels a job. Letters that it has ended stay ended, and RunJob returns after the step in hand. The error

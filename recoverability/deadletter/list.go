@@ -130,7 +130,8 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 
 // ListDiscarded returns records of messages that were consumed without effect, in the order of their numbers.
 func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Discarded, error) {
-	return collect(ctx, q, "discarded messages", scanDiscarded, s.sql.Get("list_discarded"), pg.Planned, f.After, f.Kind,
+	return collect(ctx, q, listing{"discarded messages", s.sql.Get("list_discarded")}, scanDiscarded, pg.Planned,
+		f.After, f.Kind,
 		f.limit(), f.Endpoint, f.messageID())
 }
 
@@ -142,16 +143,18 @@ func (f Filter) messageID() string {
 	return f.MessageID.String()
 }
 
-// collect runs a statement that lists what, and scans its rows.
-func collect[T any](ctx context.Context, q Queryer, what string, scan pgx.RowToFunc[T], sql string, args ...any) ([]T,
-	error) {
-	rows, err := q.Query(ctx, sql, args...)
+// listing is a statement and what it lists, as an error calls it.
+type listing struct{ what, sql string }
+
+// collect runs a statement that lists something, and scans its rows.
+func collect[T any](ctx context.Context, q Queryer, l listing, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, l.sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", what, err)
+		return nil, fmt.Errorf("list %s: %w", l.what, err)
 	}
 	all, err := pgx.CollectRows(rows, scan)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", what, err)
+		return nil, fmt.Errorf("list %s: %w", l.what, err)
 	}
 	return all, nil
 }

@@ -61,11 +61,11 @@ func must(t *testing.T, err error) {
 }
 
 // judged is what the checker says after everything has come to rest.
-func (l *arena) judged(t *testing.T) []lab.Violation {
+func (a *arena) judged(t *testing.T) []lab.Violation {
 	t.Helper()
-	must(t, l.drain(t.Context(), 30*time.Second))
-	must(t, l.judge(t.Context()))
-	return l.Found()
+	must(t, a.drain(t.Context(), 30*time.Second))
+	must(t, a.judge(t.Context()))
+	return a.Found()
 }
 
 func story(found []lab.Violation) string {
@@ -212,13 +212,13 @@ func TestCheckerSeesADeadlockAndAWorkerThatEnds(t *testing.T) {
 }
 
 // deadlock makes two transactions wait for each other's row. Sessions that end have told their statistics.
-func (l *arena) deadlock(t *testing.T) {
+func (a *arena) deadlock(t *testing.T) {
 	var both sync.WaitGroup
 	var held sync.WaitGroup
 	held.Add(2)
 	for slot := range 2 {
 		both.Go(func() {
-			conn, err := pgx.Connect(t.Context(), l.Server.DSN())
+			conn, err := pgx.Connect(t.Context(), a.Server.DSN())
 			if err != nil {
 				t.Error(err)
 				held.Done()
@@ -240,21 +240,21 @@ func (l *arena) deadlock(t *testing.T) {
 }
 
 // fill sends some hundred messages while no worker runs.
-func (l *arena) fill(t *testing.T) {
+func (a *arena) fill(t *testing.T) {
 	t.Helper()
 	for range 40 {
-		must(t, l.feeder.together(t.Context()))
+		must(t, a.feeder.together(t.Context()))
 	}
 }
 
-func (l *arena) one(t *testing.T, sql string) (n int) {
+func (a *arena) one(t *testing.T, sql string) (n int) {
 	t.Helper()
-	must(t, l.Pool.QueryRow(t.Context(), sql).Scan(&n))
+	must(t, a.Pool.QueryRow(t.Context(), sql).Scan(&n))
 	return n
 }
 
-func (l *arena) text(t *testing.T, sql string) (s string) {
+func (a *arena) text(t *testing.T, sql string) (s string) {
 	t.Helper()
-	must(t, l.Pool.QueryRow(t.Context(), sql).Scan(&s))
+	must(t, a.Pool.QueryRow(t.Context(), sql).Scan(&s))
 	return s
 }

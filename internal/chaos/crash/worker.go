@@ -39,7 +39,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 	}
 	defer pool.Close()
 	log := lab.Log(slog.LevelWarn)
-	endpoints, err := w.endpoints(pool, log)
+	endpoints, err := w.endpoints(pool, log) //nolint:contextcheck // a handler is given its own context
 	if err != nil {
 		return err
 	}

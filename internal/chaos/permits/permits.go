@@ -65,7 +65,7 @@ func permits(ctx context.Context, s lab.Settings) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary, log := filepath.Join(dir, "permits"), filepath.Join(dir, "log.csv")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/edda-go/edda/examples/permits")
 	if out, err := build.CombinedOutput(); err != nil {
