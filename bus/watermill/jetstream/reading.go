@@ -57,10 +57,8 @@ func (r *reading) run(ctx context.Context) error {
 	defer r.end(nil)
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer context.AfterFunc(r.context, func() {
-		stop(
-			context.Cause(r.context))
-	})() //nolint:contextcheck // that of the messages, which outlive ctx to be answered
+	//nolint:contextcheck // that of the messages, which outlive ctx to be answered
+	defer context.AfterFunc(r.context, func() { stop(context.Cause(r.context)) })()
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
 		defer close(r.inHand)

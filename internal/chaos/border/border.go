@@ -33,7 +33,7 @@ func borderOver(ctx context.Context, s lab.Settings, over way) error {
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer func() { _ = g.close() }()
 	over.URL = g.nodes.URL()
 	if err := g.prepare(ctx, over); err != nil {
 		return err

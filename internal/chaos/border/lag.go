@@ -42,7 +42,7 @@ func lagOver(ctx context.Context, s lab.Settings, way way) error {
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer func() { _ = g.close() }()
 	dsn, err := withConnections(g.Server.DSN(), senders)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func speed(ctx context.Context, s lab.Settings) error {
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer func() { _ = g.close() }()
 	for _, memory := range []bool{true, false} {
 		for _, parallel := range []int{0, 1, 8, 64} {
 			c := course{parallel: parallel, memory: memory, n: backlog}
