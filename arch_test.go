@@ -19,6 +19,7 @@ const module = "github.com/edda-go/edda"
 // layers are the lines of the house, from the ground up. A package may import what stands on a lower line,
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
+	{"internal/option"},
 	{"saga", "recoverability", "internal/plan"},
 	{"internal/pg", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "outbox", "internal/lease", "internal/limit", "internal/queue",

@@ -191,7 +191,7 @@ func (b *balance) takeSeat(ctx context.Context, all []lease.Standing) error {
 		n++
 	}
 	name := b.leaseName(seatPrefix + strconv.Itoa(n))
-	t, ok, err := b.bus.leases.Acquire(ctx, b.line, lease.Bid{Name: name, Holder: b.holder, TTL: b.options.Lease})
+	t, ok, err := b.bus.leases.Acquire(ctx, b.line, lease.Bid{Name: name, Holder: b.holder, Lease: b.options.Lease})
 	if err != nil || !ok {
 		return err
 	}

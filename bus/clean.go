@@ -84,7 +84,7 @@ func (b *Bus) cleanInTurns(ctx context.Context) error {
 // while. Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
 func (b *Bus) cleanInTurn(ctx context.Context) {
 	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(),
-		lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, TTL: cleanTurn})
+		lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, Lease: cleanTurn})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		b.calm.Warn("edda: old rows were not deleted", "table", "lease", "error", err)

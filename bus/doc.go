@@ -71,6 +71,9 @@
 // minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the endpoint
 // tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
 //
+// The default lease is 15 s: of a leased message, a partition, a relay, the session of a process, and the scheduler. So
+// long after a crash another process continues.
+//
 // # Log
 //
 // Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look. While the
@@ -111,7 +114,7 @@
 //	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)
 //	Warn   edda: careful mode                     endpoint, until
 //	Info   edda: careful mode ended               endpoint
-//	Warn   edda: the session was not renewed      session, error (after 15 s others take this process for dead)
+//	Warn   edda: the session was not renewed      session, error (after the default lease others take this process for dead)
 //	Warn   edda: the session was not ended, which will look like a death  session, error
 //	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
 //	Debug  edda: leave the crash ledger           endpoint, error (of a batch that was rolled back)

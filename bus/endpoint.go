@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -38,7 +39,8 @@ type EndpointOptions struct {
 	StepTimeout time.Duration
 	// of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
 	Ordered Ordering
-	Lease   time.Duration // of a leased endpoint: how long a message is claimed at a time; 0 is 15 s, 1 s to 1 h
+	// of a leased endpoint: how long a message is claimed at a time; 0 is the default lease, 1 s to 1 h
+	Lease time.Duration
 	// the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See
 	// docs/guide/partitions.md
 	DirectOnly bool
@@ -142,13 +144,8 @@ func (h *handlers) unsubscribed() *handlers {
 }
 
 func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {
-	var faults []error
-	between := func(name string, value, low, high int64) {
-		if value < low || value > high {
-			faults = append(faults, fmt.Errorf("%s is %d, want %d to %d (0 is the default)", name, value, low, high))
-		}
-	}
-	batch, rows := int64(mostBatch), standardRows
+	var f option.Faults
+	batch, rows := mostBatch, standardRows
 	step, longestStep := 5*time.Second, 5*time.Minute
 	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/internals/decisions/0009
 	switch {
@@ -158,53 +155,31 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 		batch, rows = mostTxBatch, standardTx
 	}
 	if o.Concurrency > poolSize && !h.leased {
-		faults = append(faults, fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
+		f.Add(fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
 			"MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
-	between("Concurrency", int64(o.Concurrency), 0, mostWorkers)
-	between("ClusterConcurrency", int64(o.ClusterConcurrency), 0, MostLimit)
 	if o.Ordered != Unordered && o.ClusterConcurrency > 0 {
-		faults = append(faults, errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must "+
+		f.Add(errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must " +
 			"be 0: what waits in a lane has no slot yet. Use Concurrency, or an endpoint without order"))
 	}
-	between("BatchMax", int64(o.BatchMax), 0, batch)
-	between("BatchBytes", int64(o.BatchBytes), 0, mostBytes)
-	between("Conflicts", int64(o.Conflicts), 0, math.MaxInt32)
-	if o.MaxCrashes != 0 {
-		between("MaxCrashes", int64(o.MaxCrashes), fewestCrashes, math.MaxInt32)
-	}
-	between("Budget (ns)", int64(o.Budget), 0, int64(5*time.Second))
-	between("StepTimeout (ns)", int64(o.StepTimeout), 0, int64(longestStep))
-	if o.Lease != 0 {
-		between("Lease (ns)", int64(o.Lease), int64(time.Second), int64(time.Hour))
-	}
-	between("Drain (ns)", int64(o.Drain), 0, int64(24*time.Hour))
-	between("Poll (ns)", int64(o.Poll), 0, int64(time.Hour))
-	between("SlowAfter", int64(o.SlowAfter), 0, math.MaxInt32)
-	between("SlowPause (ns)", int64(o.SlowPause), 0, int64(time.Hour))
-	between("UnknownFor (ns)", int64(o.UnknownFor), 0, int64(365*24*time.Hour))
-
-	setDefault(&o.Concurrency, workers)
-	setDefault(&o.BatchMax, rows)
-	setDefault(&o.BatchBytes, 4<<20)
-	setDefault(&o.Budget, 50*time.Millisecond)
-	setDefault(&o.StepTimeout, step)
-	setDefault(&o.Lease, lease.Default)
-	setDefault(&o.Drain, 30*time.Second)
-	setDefault(&o.Poll, time.Second)
-	setDefault(&o.UnknownFor, 10*time.Minute)
-	setDefault(&o.Conflicts, 10)
-	setDefault(&o.SlowAfter, 100)
-	setDefault(&o.SlowPause, time.Second)
-	setDefault(&o.MaxCrashes, 4)
-	return o, errors.Join(faults...)
+	f.Int("Concurrency", &o.Concurrency, workers, 0, mostWorkers)
+	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, MostLimit)
+	f.Int("BatchMax", &o.BatchMax, rows, 0, batch)
+	f.Int("BatchBytes", &o.BatchBytes, 4<<20, 0, mostBytes)
+	f.Int("Conflicts", &o.Conflicts, 10, 0, math.MaxInt32)
+	f.Int("MaxCrashes", &o.MaxCrashes, 4, fewestCrashes, math.MaxInt32)
+	f.Int("SlowAfter", &o.SlowAfter, 100, 0, math.MaxInt32)
+	f.Duration("Lease", &o.Lease, lease.Default, time.Second, time.Hour)
+	f.Duration("Budget", &o.Budget, 50*time.Millisecond, 0, 5*time.Second)
+	f.Duration("StepTimeout", &o.StepTimeout, step, 0, longestStep)
+	f.Duration("Drain", &o.Drain, 30*time.Second, 0, 24*time.Hour)
+	f.Duration("Poll", &o.Poll, time.Second, 0, time.Hour)
+	f.Duration("SlowPause", &o.SlowPause, time.Second, 0, time.Hour)
+	f.Duration("UnknownFor", &o.UnknownFor, 10*time.Minute, 0, 365*24*time.Hour)
+	return o, f.Err()
 }
 
-func setDefault[N int | time.Duration](value *N, standard N) {
-	if *value == 0 {
-		*value = standard
-	}
-}
+func setDefault[N int | time.Duration](value *N, standard N) { option.Default(value, standard) }
 
 // Name is the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }

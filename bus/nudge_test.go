@@ -98,7 +98,7 @@ func (w *world) leaseIsGivenBack() {
 		w.t.Fatal(err)
 	}
 	db := pg.Committed(w.pool).Writing()
-	term, ok, err := leases.Acquire(w.t.Context(), db, lease.Bid{Name: "mine", Holder: "me", TTL: time.Minute})
+	term, ok, err := leases.Acquire(w.t.Context(), db, lease.Bid{Name: "mine", Holder: "me", Lease: time.Minute})
 	if ok && err == nil {
 		ok, err = leases.Release(w.t.Context(), db, term)
 	}

@@ -148,7 +148,7 @@ func TestFaultsOfAnEndpointAreToldAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`"Bad Name"`, "Concurrency is -1", "BatchMax is 61, want 0 to 60", "Poll (ns) is -1", "part 1 is nil",
+		`"Bad Name"`, "Concurrency is -1", "BatchMax is 61, want 0 to 60", "Poll is -1", "part 1 is nil",
 		"HandleTx of tally.add: the handler is nil", "kind tally.add has two consumers",
 		"nothing in the endpoint handles tally.add.v2",
 		"a middleware is nil", "a saga definition is nil", `saga "tally"`,

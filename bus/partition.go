@@ -65,7 +65,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	p := &Partitioned{
 		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1),
 		changed: run.NewNudge(),
-		ttl:     lease.Options{TTL: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
+		ttl:     lease.Options{Lease: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
 	}
 	if err := p.makePosts(h); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)

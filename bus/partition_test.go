@@ -223,7 +223,7 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	bid := func() bool {
 		w.exec(`UPDATE edda.lease SET expires = clock_timestamp() WHERE name = 'partition/turns/turns.p0'`)
 		_, ok, err := store.Acquire(t.Context(), w.owner,
-			lease.Bid{Name: "partition/turns/turns.p0", Holder: "other", TTL: time.Hour})
+			lease.Bid{Name: "partition/turns/turns.p0", Holder: "other", Lease: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 			"ClusterConcurrency"},
 		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Ordered: bus.Strict}}, []bus.Part{keyed},
 			"Ordered is for endpoints with Handle"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Budget: -1}}, []bus.Part{keyed}, "Budget (ns) is -1"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Budget: -1}}, []bus.Part{keyed}, "Budget is -1ns"},
 		{"P", bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{strings.Repeat("p", 61), bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{"p", bus.PartitionOptions{}, nil, "it handles nothing"},

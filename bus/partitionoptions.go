@@ -14,8 +14,8 @@ type PartitionOptions struct {
 	// most 256. It is stored when the endpoint is installed, and another number is an error from then on: see Gather.
 	Partitions int
 
-	// Lease is how long a partition stays with a process that has died; 0 is 15 s, 2 s to 1 h. Processes look at each
-	// other every third of it, and at least every 5 s.
+	// Lease is how long a partition stays with a process that has died; 0 is the default lease, 2 s to 1 h. Processes
+	// look at each other every third of it, and at least every 5 s.
 	Lease time.Duration
 
 	Server   string          // the name of this process in the table lease, for people who look; "" is the host's name

@@ -36,7 +36,7 @@ func (b *Bus) lookForPin(ctx context.Context) {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	bid := lease.Bid{Name: pinLease, Holder: c.holder, TTL: pin.Long}
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pin.Long}
 	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(), bid)
 	if ours || err != nil {
 		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)

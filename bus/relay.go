@@ -75,7 +75,7 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	r.endpoint.relay = true
 	var err error
 	r.keeper, err = lease.NewKeeper(b.pool.Pool, b.leases, lease.Job{Name: r.leaseName(), Run: r.work},
-		lease.Options{TTL: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: r.calm})
+		lease.Options{Lease: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Server, Logger: r.calm})
 	if err != nil {
 		return nil, fmt.Errorf("relay %s: %w", name, err)
 	}

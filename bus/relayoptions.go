@@ -15,7 +15,7 @@ type RelayOptions struct {
 	BatchMax   int           // messages that forward is given at a time; 0 is 500, at most 5,000
 	BatchBytes int           // kinds, headers and bodies of a turn; 0 is 4 MiB. A larger message comes alone
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	Lease      time.Duration // how long the relay stays with a process that has died; 0 is 15 s, 2 s to 1 h
+	Lease      time.Duration // how long the relay stays with a process that has died; 0 is the default lease
 	Server     string        // the name of this process in the table lease, for people who look; "" is the host's name
 	Drain      time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
 

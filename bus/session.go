@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -51,7 +52,7 @@ type session struct {
 }
 
 const (
-	sessionFor    = 15 * time.Second // a session that was not renewed for so long is dead
+	sessionFor    = lease.Default // a session that was not renewed for so long is dead
 	renewEvery    = 5 * time.Second
 	renewTimeout  = 3 * time.Second
 	carefulFor    = 10 * time.Minute // after the last death

@@ -33,7 +33,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	pipeline := &pgx.Batch{}
 	c.queueOpen(pipeline)
 	granted := c.ep.bus.limits.QueueGrant(pipeline,
-		limit.Request{Name: c.ep.name, Holder: c.holder(), Want: want, TTL: c.ep.options.Lease})
+		limit.Request{Name: c.ep.name, Holder: c.holder(), Want: want, Lease: c.ep.options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("ask for slots: %w", pg.Explain(err))
 	}

@@ -78,8 +78,8 @@ func (l *Leases) Resign(ctx context.Context, name string) error {
 
 // Health is how this process stands to a lease, by what it knows itself.
 type Health struct {
-	Lease   string
-	Replica string // the name under which this process bids
+	Lease string
+	Self  string // the name under which this process bids
 
 	Holding  bool // this process has the lease: its function runs
 	Stopping bool // and its term has ended, and the function has not returned yet
@@ -112,7 +112,7 @@ func (s *Singleton) Leases() []Health { return []Health{s.Health()} }
 // healthOf is also for the leases of a Scheduler.
 func healthOf(name string, h lease.Health) Health {
 	return Health{
-		Lease: name, Replica: h.Replica, Holding: h.State != lease.Standby, Stopping: h.State == lease.Stopping,
+		Lease: name, Self: h.Self, Holding: h.State != lease.Standby, Stopping: h.State == lease.Stopping,
 		Holder: h.Term.Holder, Epoch: h.Term.Epoch, TrustedUntil: h.Trusted,
 		Acquired: h.Acquired, Released: h.Released, Lost: h.Lost,
 	}

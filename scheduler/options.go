@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Options of a Scheduler. Every zero is a default, and a negative number an error.
+// Options of a Scheduler. Every zero is a default, and a negative number is an error.
 type Options struct {
 	Schema string     // "" is "edda"
 	Owner  string     // whose manifests these are: those of the same owner that are not given to New become orphans
@@ -32,10 +32,10 @@ type Options struct {
 	OrphanGrace           time.Duration // before an orphan is deleted; 0 is 5 min
 	LostAfter             time.Duration // without a sign of life, of handlers that give some; 0 is 5 min
 
-	LeaseTTL     time.Duration // of the lease "scheduler"; 0 is 15 s: who evaluates and dies is followed after it
-	LeaseRenew   time.Duration // 0 is 5 s, at most LeaseTTL/3
+	Lease        time.Duration // how long another server waits for one that evaluates and died; 0 is the default lease
+	LeaseRenew   time.Duration // 0 is 5 s, at most Lease/3
 	LeaseAcquire time.Duration // how often others bid; 0 is 5 s
-	Replica      string        // the name of this server, for people who look; "" is that of the host
+	Holder       string        // this server in the table lease; "" is $EDDA_HOLDER, else the name of the host
 	PollOnly     bool          // neither LISTEN nor NOTIFY, for PgBouncer in transaction mode
 }
 
@@ -46,7 +46,7 @@ func (o Options) engine(heard func(payload string)) firing.Options {
 		MaxActive: o.MaxActive, MaxConcurrentDispatch: o.MaxConcurrentDispatch,
 		MaxDispatchAttempts: o.MaxDispatchAttempts,
 		Retention:           o.Retention, OrphanGrace: o.OrphanGrace, LostAfter: o.LostAfter,
-		Lease:    lease.Options{TTL: o.LeaseTTL, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Replica},
+		Lease:    lease.Options{Lease: o.Lease, Renew: o.LeaseRenew, Acquire: o.LeaseAcquire, Holder: o.Holder},
 		PollOnly: o.PollOnly, Logger: o.Logger, Heard: heard,
 	}
 }

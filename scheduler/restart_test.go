@@ -55,9 +55,9 @@ func (w *restartWorld) server(name string) (stop func()) {
 		})
 	}
 	s, err := scheduler.New(w.pool, b, scheduler.Options{
-		Schema: w.schema.Name(), Owner: "shop", Replica: name, Logger: log, Evaluate: 50 * time.Millisecond,
+		Schema: w.schema.Name(), Owner: "shop", Holder: name, Logger: log, Evaluate: 50 * time.Millisecond,
 		Dispatch:  50 * time.Millisecond,
-		Reconcile: 50 * time.Millisecond, LeaseTTL: 15 * time.Second, LeaseRenew: 5 * time.Second,
+		Reconcile: 50 * time.Millisecond, Lease: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		LeaseAcquire: 100 * time.Millisecond,
 	}, manifests...)
 	if err != nil {

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
@@ -36,37 +36,39 @@ type Singleton struct {
 	swept   atomic.Pointer[Swept]
 }
 
-// SingletonOptions say how long what takes. Every zero is a default, and a negative number an error.
+// SingletonOptions say how long what takes. Every zero is a default, and a negative number is an error.
 type SingletonOptions struct {
 	Schema string // "" is "edda"
 
-	// of a term that is not renewed; 0 is 30 s; 100 ms to 1 h. A holder that dies is followed after TTL + 1.25 ×
-	// Acquire at most
-	TTL time.Duration
-	// how often the holder renews, and how long an attempt may take; 0 is TTL/3, at most 10 s; TTL must be 3 × Renew or
-	// more
+	// Lease is how long a term lasts that is not renewed: 100 ms to 1 h; 0 is 30 s. When a holder dies, another process
+	// follows it after Lease + 1.25 × Acquire at most.
+	Lease time.Duration
+	// how often the holder renews, and how long a try may take; 0 is Lease/3, at most 10 s; at most Lease/3
 	Renew time.Duration
-	// how often the others bid, ± a quarter, and how long one waits whose run ended; 0 is TTL/3, at most 5 s
+	// how often other processes bid, ± a quarter, and the pause after a term; 0 is Lease/3, at most 5 s
 	Acquire time.Duration
-	Margin  time.Duration // how long before the database the holder gives up; 0 is TTL/10, at most 1 s; at most TTL/3
-	Stop    time.Duration // how long run may take to return when its term ends, still being renewed; 0 is 30 s
+	// how long before the database the holder gives up; 0 is Lease/10, at most 1 s; at most Lease/3
+	Margin time.Duration
+	Stop   time.Duration // how long run may take to return when its term ends, while the lease is renewed; 0 is 30 s
 
-	// Replica is the name of this process for people who look: "" is $EDDA_REPLICA, else the host's name, else a UUID.
-	// A random part is added in any case, so that it need not be unique: a process that is started again is another
+	// Holder is the name of this process in the table lease. "" is $EDDA_HOLDER, else the name of the host, else a
+	// UUID. A random part is always added, so the name need not be unique: a process that starts again is another
 	// holder.
-	Replica string
+	Holder string
 
-	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A lease that was
-	// released is then taken at the next bid, and not at once.
+	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. Another process then
+	// takes a released lease with its next bid, and not at once.
 	PollOnly bool
 
 	Logger *slog.Logger // nil is slog.Default(). Terms are logged at Info, renewals and lost bids at Debug
 }
 
+const singletonLease = 30 * time.Second
+
 func (o SingletonOptions) withDefaults() SingletonOptions {
-	o.TTL = cmp.Or(o.TTL, 30*time.Second)
-	o.Renew = cmp.Or(o.Renew, min(10*time.Second, o.TTL/3))
-	o.Logger = cmp.Or(o.Logger, slog.Default())
+	option.Default(&o.Lease, singletonLease)
+	option.Default(&o.Renew, min(10*time.Second, o.Lease/3))
+	option.Default(&o.Logger, slog.Default())
 	return o
 }
 
@@ -97,7 +99,7 @@ func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o Singl
 		return nil, fmt.Errorf("new singleton %.60q: %w", name, err)
 	}
 	keeper, err := lease.NewKeeper(pool, s.leases, lease.Job{Name: s.name, Run: s.work}, lease.Options{
-		TTL: o.TTL, Renew: o.Renew, Acquire: o.Acquire, Margin: o.Margin, Stop: o.Stop, Holder: o.Replica,
+		Lease: o.Lease, Renew: o.Renew, Acquire: o.Acquire, Margin: o.Margin, Stop: o.Stop, Holder: o.Holder,
 		Logger: o.Logger,
 	})
 	if err != nil {
@@ -161,7 +163,7 @@ func (s *Singleton) Run(ctx context.Context) error {
 
 // bid is Run for who listens for it, and calls heard.
 func (s *Singleton) bid(ctx context.Context) error {
-	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "replica", s.keeper.Health().Replica)
+	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "self", s.keeper.Health().Self)
 	if err := s.keeper.Run(ctx); err != nil {
 		return fmt.Errorf("run singleton %s: %w", s.name, err)
 	}

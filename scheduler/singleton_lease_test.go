@@ -133,7 +133,7 @@ func TestX5ClockJumpsForward(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
 	w.start(w.replica(w.pool, "a", w.holder("a", terms), func(o *scheduler.SingletonOptions) {
-		o.TTL, o.Renew, o.PollOnly = 30*time.Second, 9*time.Second, true // it does not learn of the jump by a wake-up
+		o.Lease, o.Renew, o.PollOnly = 30*time.Second, 9*time.Second, true // it does not learn of the jump by a wake-up
 	}))
 	a := <-terms
 	w.jump(-time.Hour)
@@ -151,7 +151,7 @@ func TestX5ClockJumpsForward(t *testing.T) {
 }
 
 // The clock goes back by an hour, and with it the end of the term of one that is dead moves away. It is followed all
-// the same, by who has seen nothing of it for a TTL.
+// the same, by who has seen nothing of it for a lease.
 func TestX5ClockJumpsBack(t *testing.T) {
 	w := singleOpen(t)
 	proxy, pool := w.faulty()
@@ -194,8 +194,8 @@ func TestX5ReleaseDuringARenewal(t *testing.T) {
 	}
 }
 
-// A loop that goes on after its end is not followed at once, but by its TTL; and nothing of it is committed from then
-// on.
+// A loop that goes on after its end is not followed at once, but when its lease is over; and nothing of it is committed
+// from then on.
 func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	w := singleOpen(t)
 	let, begun := make(chan struct{}), make(chan scheduler.Term, 1)

@@ -19,7 +19,7 @@ var errSweep = errors.New("the shelf fell down")
 // A release is heard, so that the next replica need not wait for its turn to bid.
 func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	w := singleOpen(t)
-	rarely := func(o *scheduler.SingletonOptions) { o.TTL, o.Acquire = time.Hour, time.Hour }
+	rarely := func(o *scheduler.SingletonOptions) { o.Lease, o.Acquire = time.Hour, time.Hour }
 	stop := w.start(w.replica(w.pool, "a", w.holder("a", nil), rarely))
 	w.find("a", "begins", 1)
 	b := w.replica(w.pool, "b", w.holder("b", nil), rarely)
@@ -106,16 +106,16 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 	}
 	mine, theirs, now := a.Health(), b.Health(), w.lease()
-	if !mine.Holding || mine.Holder != mine.Replica || mine.Epoch != term.Epoch() || mine.Acquired != 1 ||
-		time.Until(mine.TrustedUntil) <= 0 || time.Until(mine.TrustedUntil) > singleTimes.TTL {
+	if !mine.Holding || mine.Holder != mine.Self || mine.Epoch != term.Epoch() || mine.Acquired != 1 ||
+		time.Until(mine.TrustedUntil) <= 0 || time.Until(mine.TrustedUntil) > singleTimes.Lease {
 		t.Errorf("the holder: %+v", mine)
 	}
-	if theirs.Holding || theirs.Holder != mine.Replica || theirs.Acquired != 0 || !theirs.TrustedUntil.IsZero() ||
-		theirs.Replica == mine.Replica {
+	if theirs.Holding || theirs.Holder != mine.Self || theirs.Acquired != 0 || !theirs.TrustedUntil.IsZero() ||
+		theirs.Self == mine.Self {
 		t.Errorf("the other: %+v", theirs)
 	}
-	if !now.Held || now.Holder != mine.Replica || now.Epoch != term.Epoch() ||
-		now.Expires.Sub(now.Now) > singleTimes.TTL {
+	if !now.Held || now.Holder != mine.Self || now.Epoch != term.Epoch() ||
+		now.Expires.Sub(now.Now) > singleTimes.Lease {
 		t.Errorf("the database: %+v", now)
 	}
 	for !strings.Contains(w.logged(), "lease renewed") {
@@ -127,10 +127,10 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 	}
 	w.find("b", "begins", 1)
 	for _, want := range []string{
-		`level=INFO msg="edda: singleton stands by" lease=singleton/sweep replica=a/`,
+		`level=INFO msg="edda: singleton stands by" lease=singleton/sweep self=a/`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`,
 		`level=DEBUG msg="edda: lease renewed" lease=singleton/sweep epoch=1`,
-		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep replica=b/[0-9a-f]+ ` +
+		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep self=b/[0-9a-f]+ ` +
 			`holder=a/[0-9a-f]+ epoch=1`,
 		`level=INFO msg="edda: lease released" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1 was_ours=true`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=b/[0-9a-f]+ epoch=2`,

@@ -21,10 +21,10 @@ import (
 
 // singleTimes are those of a replica whose term nobody waits for. An attempt may take five seconds: one that a busy
 // machine keeps waiting for longer is given up, and what it won is a term that nobody knows of.
-var singleTimes = scheduler.SingletonOptions{TTL: 15 * time.Second, Acquire: 100 * time.Millisecond}
+var singleTimes = scheduler.SingletonOptions{Lease: 15 * time.Second, Acquire: 100 * time.Millisecond}
 
 // brief is for a replica whose term ends without a release: a test can wait for that.
-func brief(o *scheduler.SingletonOptions) { o.TTL = briefly }
+func brief(o *scheduler.SingletonOptions) { o.Lease = briefly }
 
 const briefly = 3 * time.Second
 
@@ -121,7 +121,7 @@ func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler
 	change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
 	w.t.Helper()
 	o := singleTimes
-	o.Schema, o.Replica = w.schema.Name(), who
+	o.Schema, o.Holder = w.schema.Name(), who
 	o.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, c := range change {
 		c(&o)
@@ -253,11 +253,11 @@ func TestSingletonOptions(t *testing.T) {
 	run := func(scheduler.Term) error { return nil }
 	pool := pgdev.Pool(t)
 	for says, o := range map[string]scheduler.SingletonOptions{
-		"Renew is 11s and TTL is 30s, want a TTL of 3 × Renew": {Renew: 11 * time.Second},
-		"Renew is 5s and TTL is 12s":                           {TTL: 12 * time.Second, Renew: 5 * time.Second},
-		"TTL is -1s":                                           {TTL: -time.Second},
-		"control characters":                                   {Replica: "a\nb"},
-		"reserved by Postgres":                                 {Schema: "pg_x"},
+		"Renew is 11s and Lease is 30s, want a Lease of 3 × Renew": {Renew: 11 * time.Second},
+		"Renew is 5s and Lease is 12s":                             {Lease: 12 * time.Second, Renew: 5 * time.Second},
+		"Lease is -1s":                                             {Lease: -time.Second},
+		"control characters":                                       {Holder: "a\nb"},
+		"reserved by Postgres":                                     {Schema: "pg_x"},
 	} {
 		if _, err := scheduler.NewSingleton(pool, "sweep", run, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)
@@ -274,8 +274,8 @@ func TestSingletonOptions(t *testing.T) {
 		t.Errorf("%v, %v", s, err)
 	}
 	if _, err := scheduler.NewSingleton(pool, "sweep", run,
-		scheduler.SingletonOptions{TTL: 9 * time.Second, Renew: 3 * time.Second}); err != nil {
-		t.Errorf("a TTL of exactly three renewals: %v", err)
+		scheduler.SingletonOptions{Lease: 9 * time.Second, Renew: 3 * time.Second}); err != nil {
+		t.Errorf("a lease of exactly three renewals: %v", err)
 	}
 }
 
@@ -284,13 +284,13 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 	replica := func(name string) string {
 		t.Helper()
 		s, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
-			scheduler.SingletonOptions{Replica: name})
+			scheduler.SingletonOptions{Holder: name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Health().Replica
+		return s.Health().Self
 	}
-	t.Setenv("EDDA_REPLICA", "shop-7")
+	t.Setenv("EDDA_HOLDER", "shop-7")
 	t.Setenv("HOSTNAME", "not-asked")
 	if a, b := replica("mine"), replica("mine"); a == b || !strings.HasPrefix(a, "mine/") ||
 		!strings.HasPrefix(b, "mine/") {
@@ -299,7 +299,7 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 	if a := replica(""); !strings.HasPrefix(a, "shop-7/") {
 		t.Error(a)
 	}
-	t.Setenv("EDDA_REPLICA", "")
+	t.Setenv("EDDA_HOLDER", "")
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -307,10 +307,10 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 	if a := replica(""); !strings.HasPrefix(a, host+"/") {
 		t.Errorf("%s, want the host's name, which is %s", a, host)
 	}
-	t.Setenv("EDDA_REPLICA", "a\nb")
+	t.Setenv("EDDA_HOLDER", "a\nb")
 	if _, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
 		scheduler.SingletonOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "EDDA_REPLICA") {
+		!strings.Contains(err.Error(), "EDDA_HOLDER") {
 		t.Errorf("a name with a line's end: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ type Term interface {
 	Guard(ctx context.Context, tx pgx.Tx) error
 
 	// InTx runs write in a transaction that is guarded, and commits it when write returned nil. It is READ COMMITTED,
-	// whatever your default is. The server ends it when its process gives no sign of life for a TTL. Nothing is tried
+	// whatever your default is. The server ends it when its process gives no sign of life for a lease. Nothing is tried
 	// again.
 	InTx(ctx context.Context, write func(tx pgx.Tx) error) error
 }
@@ -54,7 +54,7 @@ func (t *term) Guard(ctx context.Context, tx pgx.Tx) error {
 func (t *term) InTx(ctx context.Context, write func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, t.of.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		b.Queue(t.of.sql.Get("bound_idle"), strconv.FormatInt(t.of.options.TTL.Milliseconds(), 10)+"ms")
+		b.Queue(t.of.sql.Get("bound_idle"), strconv.FormatInt(t.of.options.Lease.Milliseconds(), 10)+"ms")
 		t.of.leases.QueueGuard(b, t.Term)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return fmt.Errorf("guard by lease %s, epoch %d: %w", t.Name, t.Epoch(), lease.Fenced(err))

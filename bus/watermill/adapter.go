@@ -10,6 +10,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 )
 
@@ -113,15 +114,13 @@ func (a SchemaAdapter) SelectQuery(p sql.SelectQueryParams) (sql.Query, error) {
 	if err := errors.Join(checkTopic(p.Topic), checkGroup(p.ConsumerGroup)); err != nil {
 		return sql.Query{}, err
 	}
-	size := a.BatchSize
-	switch {
-	case size == 0:
-		size = standardBatch
-	case size < 0 || size > mostTaken:
-		return sql.Query{}, fmt.Errorf("BatchSize is %d, want 1 to %d (0 is %d)", size, mostTaken, standardBatch)
+	var f option.Faults
+	f.Int("BatchSize", &a.BatchSize, standardBatch, 1, mostTaken)
+	if err := f.Err(); err != nil {
+		return sql.Query{}, err
 	}
 	query, _, err := adapterStatement(a.Schema, "take")
-	return sql.Query{Query: query, Args: []any{p.Topic, size}}, err
+	return sql.Query{Query: query, Args: []any{p.Topic, a.BatchSize}}, err
 }
 
 // claimed is what a row must be deleted by.

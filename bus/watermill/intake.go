@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
@@ -82,42 +83,27 @@ func NewIntake(b *bus.Bus, topic string, subscriber message.Subscriber, o Intake
 			faults = append(faults, fmt.Errorf("Endpoint %.80q: %w", o.Endpoint, err))
 		}
 	}
-	faults = append(faults, o.fill()...)
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("new intake of %.80q: %w", topic, errors.Join(faults...))
+	if err := errors.Join(append(faults, o.fill())...); err != nil {
+		return nil, fmt.Errorf("new intake of %.80q: %w", topic, err)
 	}
 	return &Intake{bus: b, topic: topic, subscriber: subscriber, options: o}, nil
 }
 
 // fill checks the numbers and sets the defaults.
-func (o *IntakeOptions) fill() (faults []error) {
-	number := func(name string, n *int, standard, most int) {
-		if *n < 0 || *n > most {
-			faults = append(faults, fmt.Errorf("%s is %d, want at most %d (0 is %d)", name, *n, most, standard))
-		}
-		if *n == 0 {
-			*n = standard
-		}
-	}
-	number("Subscriptions", &o.Subscriptions, 1, mostSubscriptions)
-	number("BatchMax", &o.BatchMax, standardIntake, mostBatch)
-	number("BatchBytes", &o.BatchBytes, standardBatchBytes, 64<<20)
-	if o.Drain < 0 {
-		faults = append(faults, fmt.Errorf("Drain is %v, want a positive time (0 is %v)", o.Drain, standardDrain))
-	}
-	if o.Drain == 0 {
-		o.Drain = standardDrain
-	}
+func (o *IntakeOptions) fill() error {
+	var f option.Faults
+	f.Int("Subscriptions", &o.Subscriptions, 1, 0, mostSubscriptions)
+	f.Int("BatchMax", &o.BatchMax, standardIntake, 0, mostBatch)
+	f.Int("BatchBytes", &o.BatchBytes, standardBatchBytes, 0, 64<<20)
+	f.Duration("Drain", &o.Drain, standardDrain, 0, 24*time.Hour)
 	if o.Kind == nil {
 		o.Kind = KindOf
 	}
 	if o.ID == nil {
 		o.ID = func(m *message.Message) string { return m.UUID }
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	return faults
+	option.Default(&o.Logger, slog.Default())
+	return f.Err()
 }
 
 // Name tells this intake from others.

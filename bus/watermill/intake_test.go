@@ -86,12 +86,12 @@ func TestIntakeBringsEachMessageOnce(t *testing.T) {
 func TestIntakeOptionsOutOfRange(t *testing.T) {
 	w := newWorld(t)
 	for want, o := range map[string]watermill.IntakeOptions{
-		"Source: a source of 300 bytes, want 1 to 255":     {Source: strings.Repeat("x", 300)},
-		`Endpoint "Orders"`:                                {Endpoint: "Orders"},
-		"Subscriptions is -1, want at most 1000 (0 is 1)":  {Subscriptions: -1},
-		"BatchMax is 20000, want at most 10000 (0 is 500)": {BatchMax: 20_000},
-		"BatchBytes is -1, want at most 67108864":          {BatchBytes: -1},
-		"Drain is -1ns, want a positive time (0 is 10s)":   {Drain: -1},
+		"Source: a source of 300 bytes, want 1 to 255":               {Source: strings.Repeat("x", 300)},
+		`Endpoint "Orders"`:                                          {Endpoint: "Orders"},
+		"Subscriptions is -1, want 0 to 1000 (0 is the default, 1)":  {Subscriptions: -1},
+		"BatchMax is 20000, want 0 to 10000 (0 is the default, 500)": {BatchMax: 20_000},
+		"BatchBytes is -1, want 0 to 67108864":                       {BatchBytes: -1},
+		"Drain is -1ns, want 0s to 24h0m0s (0 is the default, 10s)":  {Drain: -1},
 	} {
 		if _, err := watermill.NewIntake(w.bus, "paid", broker(t), o); err == nil ||
 			!strings.Contains(err.Error(), want) {

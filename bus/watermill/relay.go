@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -39,25 +40,20 @@ const mostParallel = 1000
 // that never returns keeps Run from returning.
 func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay,
 	error) {
-	var faults []error
+	var f option.Faults
 	if publisher == nil {
-		faults = append(faults, errors.New("the publisher is nil"))
+		f.Add(errors.New("the publisher is nil"))
 	}
-	if o.Parallel < 0 || o.Parallel > mostParallel {
-		faults = append(faults, fmt.Errorf("Parallel is %d, want 1 to %d (0 is 1)", o.Parallel, mostParallel))
-	}
+	f.Int("Parallel", &o.Parallel, 1, 1, mostParallel)
 	if o.Key != nil && o.Parallel <= 1 {
-		faults = append(faults, errors.New("Key is set and Parallel is not: one after another all messages keep "+
-			"their order"))
+		f.Add(errors.New("Key is set and Parallel is not: one after another all messages keep their order"))
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
 	}
-	w := &border{publisher: publisher, topic: o.Topic, parallel: max(1, o.Parallel), key: o.Key, permanent: o.Permanent,
+	w := &border{publisher: publisher, topic: o.Topic, parallel: o.Parallel, key: o.Key, permanent: o.Permanent,
 		atOnce: batchMax(publisher)}
-	if w.topic == "" {
-		w.topic = name
-	}
+	option.Default(&w.topic, name)
 	if w.key == nil {
 		w.key = func(d *saga.Delivery) string { return string(d.Info.ConversationID[:]) }
 	}

@@ -303,7 +303,7 @@ func TestWatermillRelaysAreRefused(t *testing.T) {
 		want string
 	}{
 		{nil, watermill.RelayOptions{}, "the publisher is nil"},
-		{&elsewhere{}, watermill.RelayOptions{Parallel: -1}, "Parallel is -1, want 1 to 1000 (0 is 1)"},
+		{&elsewhere{}, watermill.RelayOptions{Parallel: -1}, "Parallel is -1, want 1 to 1000 (0 is the default, 1)"},
 		{&elsewhere{}, watermill.RelayOptions{Parallel: 1001}, "Parallel is 1001"},
 		{&elsewhere{}, watermill.RelayOptions{Key: byID}, "Key is set and Parallel is not"},
 		{&elsewhere{}, watermill.RelayOptions{RelayOptions: bus.RelayOptions{BatchMax: -1}}, "BatchMax is -1"},

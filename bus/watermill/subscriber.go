@@ -10,6 +10,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -60,19 +61,13 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 	if b == nil {
 		return nil, errors.New("new subscriber: the bus is nil")
 	}
-	if o.AckDeadline < 0 || o.AckDeadline > mostDeadline {
-		return nil, fmt.Errorf("new subscriber: AckDeadline is %v, want at most %v (0 is %v): a message is held in "+
-			"an open transaction", o.AckDeadline, mostDeadline, standardDeadline)
+	var f option.Faults
+	f.Duration("AckDeadline", &o.AckDeadline, standardDeadline, 0, mostDeadline) // a message is in an open transaction
+	if err := f.Err(); err != nil {
+		return nil, fmt.Errorf("new subscriber: %w", err)
 	}
-	if o.AckDeadline == 0 {
-		o.AckDeadline = standardDeadline
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = 1
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	option.Default(&o.Concurrency, 1)
+	option.Default(&o.Logger, slog.Default())
 	s := &Subscriber{bus: b, options: o, subscriptions: map[*subscription]bool{}}
 	if _, err := s.endpoint("probe", nil); err != nil { // what the endpoint has to say about the other options
 		return nil, fmt.Errorf("new subscriber: %w", err)

@@ -86,7 +86,7 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 // killed.
 func (s server) options(log *slog.Logger) scheduler.Options {
 	return scheduler.Options{
-		Schema: engineSchema(s.Schema), Owner: owner, Groups: groups(), Replica: s.Name, Logger: log,
-		LeaseTTL: 2 * time.Second, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 500 * time.Millisecond,
+		Schema: engineSchema(s.Schema), Owner: owner, Groups: groups(), Holder: s.Name, Logger: log,
+		Lease: 2 * time.Second, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 500 * time.Millisecond,
 	}
 }

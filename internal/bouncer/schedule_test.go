@@ -69,7 +69,8 @@ func TestSingleton(t *testing.T) {
 			}
 			return err
 		}
-		o := scheduler.SingletonOptions{Schema: w.schema, PollOnly: true, Logger: slog.New(w.log), TTL: 3 * time.Second,
+		o := scheduler.SingletonOptions{Schema: w.schema, PollOnly: true, Logger: slog.New(w.log),
+			Lease: 3 * time.Second,
 			Renew: 300 * time.Millisecond, Acquire: 300 * time.Millisecond}
 		s, err := scheduler.NewSingleton(w.pool, "sweeper", scheduler.Sweep(100*time.Millisecond, sweep), o)
 		if err != nil {

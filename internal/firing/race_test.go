@@ -30,7 +30,7 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 			defer cancel()
 			var all sync.WaitGroup
 			for range evaluators {
-				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.TTL = 20*time.Millisecond, time.Second })
+				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.Lease = 20*time.Millisecond, time.Second })
 				s.evaluator.guards = off
 				all.Go(func() { w.evaluateOnly(ctx, s) })
 			}
@@ -221,7 +221,7 @@ func (w *loopsWorld) term(s *Engine, holder string) lease.Term {
 	t, ok, err := s.core.leases.Acquire(
 		w.t.Context(),
 		w.pool,
-		lease.Bid{Name: LeaseName, Holder: holder, TTL: time.Hour},
+		lease.Bid{Name: LeaseName, Holder: holder, Lease: time.Hour},
 	)
 	if err != nil || !ok {
 		w.t.Fatalf("%s did not get the lease: %v", holder, err)

@@ -22,7 +22,7 @@ func (w *loopsWorld) side(name string) *side {
 	p := w.behindProxy()
 	s := w.schedulerOver(p.pool, func(o *Options) {
 		o.Lease.Holder, o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = name, often, often, often, often
-		o.Lease.TTL, o.Lease.Renew, o.Lease.Acquire = 2*time.Second, 500*time.Millisecond, 200*time.Millisecond
+		o.Lease.Lease, o.Lease.Renew, o.Lease.Acquire = 2*time.Second, 500*time.Millisecond, 200*time.Millisecond
 	})
 	return &side{s, p.proxy, w.run(s)}
 }

@@ -8,7 +8,7 @@
 // begun, and no later term begins while the transaction of such a write is open.
 //
 // The function that a Keeper runs has a context that ends, whatever the database does or does not answer, before
-// the database lets somebody else in: at the start of the last attempt that succeeded, plus TTL, less Margin, by this
+// the database lets somebody else in: at the start of the last attempt that succeeded, plus Lease, less Margin, by this
 // process's monotonic clock. The lease is released when the function has returned, and never before.
 //
 // # What is not promised
@@ -35,7 +35,7 @@
 // Unknown: an error, or no answer in time; it is tried again after a pause, until the trusted time is over.
 //
 // A function that does not return after its context ended keeps its Keeper from bidding and Run from returning. It is
-// renewed for Stop, warned of, and then left to its TTL.
+// renewed for Stop, warned of, and then left to its Lease.
 //
 // A lease works through PgBouncer in transaction mode. NOTIFY only shortens the wait for a lease that was released:
 // a listener calls Wake for the payload "lease:<name>". Polling is the truth.

@@ -20,8 +20,8 @@ func (s State) String() string { return [...]string{"standby", "holding", "stopp
 
 // Health is how a Keeper stands, by this process's knowledge.
 type Health struct {
-	Replica string // whose Keeper it is: the holder of its terms
-	State   State
+	Self  string // the holder of this Keeper's terms
+	State State
 	// the one that it holds; else the last that it saw, whose Holder is "" when that was released. Zero: none yet
 	Term    Term
 	Trusted time.Time // until when the term is this Keeper's, whatever happens; zero in standby
@@ -40,7 +40,7 @@ func (k *Keeper) Health() Health {
 	k.health.mu.Lock()
 	defer k.health.mu.Unlock()
 	h := k.health.h
-	h.Replica = k.options.Holder
+	h.Self = k.options.Holder
 	return h
 }
 

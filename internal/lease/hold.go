@@ -29,7 +29,8 @@ type hold struct {
 // hold runs the function, renews the term meanwhile, and releases the lease when the function has returned. since is
 // when the bid that won was begun: from then on the database counts, at the earliest.
 func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
-	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: since.Add(k.options.TTL - k.options.Margin)}
+	trusted := since.Add(k.options.Lease - k.options.Margin)
+	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: trusted}
 	h.retry = backoff.NewExponentialBackOff(backoff.WithInitialInterval(k.options.Renew/50),
 		backoff.WithMaxInterval(k.options.Renew/2), backoff.WithMaxElapsedTime(0))
 	h.life, h.end = context.WithCancelCause(ctx)
@@ -65,7 +66,7 @@ func (h *hold) endedBy(err error) bool {
 }
 
 func (h *hold) doubt() {
-	h.end(fmt.Errorf("%w: no renewal succeeded within %v", ErrLost, h.options.TTL-h.options.Margin))
+	h.end(fmt.Errorf("%w: no renewal succeeded within %v", ErrLost, h.options.Lease-h.options.Margin))
 }
 
 // watch renews until the function has returned. There is no other way out of it, so that nothing is released while the
@@ -128,7 +129,7 @@ func (h *hold) extend(began time.Time) {
 	if !h.alarm.Stop() {
 		return
 	}
-	h.trusted = began.Add(h.options.TTL - h.options.Margin)
+	h.trusted = began.Add(h.options.Lease - h.options.Margin)
 	h.alarm.Reset(time.Until(h.trusted))
 	h.health.update(func(now *Health) { now.Trusted = h.trusted })
 	h.log.Debug("edda: lease renewed", "epoch", h.term.Epoch)

@@ -18,8 +18,8 @@ const (
 )
 
 // Identity makes the name of a holder: override when there is one, else the host's name, else a UUID, and always a
-// random part behind it. A replica that is started again keeps its host's name and is another holder all the same: it
-// must not take the lease of its former life for its own.
+// random part behind it. A process that starts again keeps its host's name, and is another holder: it must not take
+// the lease of its former life for its own.
 func Identity(override string) string {
 	base := override
 	if base == "" {
@@ -36,7 +36,8 @@ func Identity(override string) string {
 func checkHolder(override string) error {
 	if len(override) > mostBase || strings.ContainsFunc(override, unicode.IsControl) ||
 		strings.ToValidUTF8(override, "") != override {
-		return fmt.Errorf("Holder, or $EDDA_REPLICA, %.60q must be at most %d bytes of UTF-8 without control characters", override, mostBase)
+		return fmt.Errorf("Holder, or $EDDA_HOLDER, %.60q must be at most %d bytes of UTF-8 without control characters",
+			override, mostBase)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func NewKeeper(pool *pgxpool.Pool, store *Store, job Job, o Options) (*Keeper, e
 		return nil, fmt.Errorf("new keeper of lease %.60q: %w", job.Name, err)
 	}
 	o.Holder = Identity(o.Holder)
-	row := &row{store: store, db: o.DB, term: Bid{Name: job.Name, Holder: o.Holder, TTL: o.TTL}}
+	row := &row{store: store, db: o.DB, term: Bid{Name: job.Name, Holder: o.Holder, Lease: o.Lease}}
 	if row.db == nil {
 		row.line = NewLine(pool)
 		row.db = row.line
@@ -124,7 +124,7 @@ func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 		return false, nil
 	case !ok:
 		k.health.seen(t)
-		k.log.Debug("edda: lease is held by another", "replica", k.options.Holder, "holder", t.Holder, "epoch", t.Epoch)
+		k.log.Debug("edda: lease is held by another", "self", k.options.Holder, "holder", t.Holder, "epoch", t.Epoch)
 		return false, nil
 	}
 	k.hold(ctx, t, since)
@@ -168,7 +168,7 @@ func (r *row) bid(ctx context.Context) (Term, bool, error) {
 }
 
 func (r *row) renew(ctx context.Context, t Term) (Renewal, error) {
-	return r.store.Renew(ctx, r.db, t, r.term.TTL)
+	return r.store.Renew(ctx, r.db, t, r.term.Lease)
 }
 
 func (r *row) release(ctx context.Context, t Term) (bool, error) {

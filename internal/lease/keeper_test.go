@@ -210,7 +210,7 @@ func TestLostEndsTheContextAtOnceAndReleasesNothing(t *testing.T) {
 // Whoever bids next must find the work of the last holder stopped.
 func TestReleaseComesAfterTheReturn(t *testing.T) {
 	t.Parallel()
-	const slow = 25 * time.Second // within Stop, and longer than a TTL
+	const slow = 25 * time.Second // within Stop, and longer than a Lease
 	work := func(ctx context.Context, _ Term) error {
 		<-ctx.Done()
 		pass(slow)
@@ -249,7 +249,7 @@ func TestReleaseComesAfterTheReturn(t *testing.T) {
 }
 
 // The others must get the lease some time, and not while this process works on.
-func TestWorkThatDoesNotStopIsLeftToItsTTL(t *testing.T) {
+func TestWorkThatDoesNotStopIsLeftToItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
@@ -370,24 +370,24 @@ func TestWorkThatFailsIsTriedAgainByWhoeverBids(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for says, o := range map[string]Options{
-		"TTL is 50ms": {TTL: 50 * time.Millisecond},
-		"TTL is 2h":   {TTL: 2 * time.Hour},
-		"TTL is -1s":  {TTL: -time.Second},
-		"Renew is 6s": {Renew: 6 * time.Second},
-		"Renew is 1s and TTL is 2s, want a TTL of 3 × Renew": {TTL: 2 * time.Second, Renew: time.Second},
+		"Lease is 50ms": {Lease: 50 * time.Millisecond},
+		"Lease is 2h":   {Lease: 2 * time.Hour},
+		"Lease is -1s":  {Lease: -time.Second},
+		"Renew is 6s":   {Renew: 6 * time.Second},
+		"Renew is 1s and Lease is 2s, want a Lease of 3 × Renew": {Lease: 2 * time.Second, Renew: time.Second},
 		"Margin is 6s":        {Margin: 6 * time.Second},
 		"Acquire is -1ns":     {Acquire: -1},
 		"Stop is -1ns":        {Stop: -1},
 		"control characters":  {Holder: "a\nb"},
 		"at most 200 bytes":   {Holder: strings.Repeat("h", 201)},
-		"want 100ms to 1h0m0": {TTL: 1},
+		"want 100ms to 1h0m0": {Lease: 1},
 	} {
 		if _, err := o.withDefaults(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)
 		}
 	}
 	o, err := Options{}.withDefaults()
-	if err != nil || o.TTL != 15*time.Second || o.Renew != 5*time.Second || o.Acquire != 5*time.Second ||
+	if err != nil || o.Lease != Default || o.Renew != 5*time.Second || o.Acquire != 5*time.Second ||
 		o.Margin != time.Second {
 		t.Errorf("the defaults are %+v, %v", o, err)
 	}

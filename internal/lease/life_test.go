@@ -20,7 +20,7 @@ import (
 // briefly is a term that a test can wait for, on a machine that is busy with other tests.
 const briefly = 3 * time.Second
 
-var short = lease.Options{TTL: briefly, Acquire: 100 * time.Millisecond,
+var short = lease.Options{Lease: briefly, Acquire: 100 * time.Millisecond,
 	Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 
 // diary is what the functions of several keepers did, by this process's clock.
@@ -72,7 +72,7 @@ func (d *diary) find(t *testing.T, who, what string) line {
 func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration) (k *lease.Keeper, stop func()) {
 	w.t.Helper()
 	o := short
-	o.Holder, o.TTL = who, ttl
+	o.Holder, o.Lease = who, ttl
 	job := lease.Job{Name: "sweep", Run: func(ctx context.Context, term lease.Term) error {
 		d.note(who, "begins", term.Epoch)
 		<-ctx.Done()
@@ -151,7 +151,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	}
 }
 
-// A crash gives the lease to another after TTL + 1.25 × Acquire at most; a clean end at once.
+// A crash gives the lease to another after Lease + 1.25 × Acquire at most; a clean end at once.
 func TestHandOver(t *testing.T) {
 	w, d := open(t), newDiary()
 	_, stopA := w.keep(w.pool.Pool, d, "a", time.Minute)

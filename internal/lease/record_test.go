@@ -38,7 +38,7 @@ func TestRecordSaysWhoHoldsItSinceWhen(t *testing.T) {
 func TestOfTwoFirstBidsOneCreates(t *testing.T) {
 	w := open(t)
 	first, second := w.begin(), w.begin()
-	hour := func(holder string) lease.Bid { return lease.Bid{Name: "sweep", Holder: holder, TTL: time.Hour} }
+	hour := func(holder string) lease.Bid { return lease.Bid{Name: "sweep", Holder: holder, Lease: time.Hour} }
 	a, ok, err := w.store.Acquire(t.Context(), first, hour("a"))
 	if err != nil || !ok {
 		t.Fatalf("the first bid: %t, %v", ok, err)

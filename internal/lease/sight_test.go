@@ -35,7 +35,7 @@ func clockGoesBack(t *testing.T, store *Store, pool *pgxpool.Pool, ttl time.Dura
 	name := "sweep/" + ttl.String()
 	bid := func(holder string, seen *sight) (Term, bool) {
 		t.Helper()
-		term, ok, err := store.bid(t.Context(), pool, Bid{Name: name, Holder: holder, TTL: ttl}, seen)
+		term, ok, err := store.bid(t.Context(), pool, Bid{Name: name, Holder: holder, Lease: ttl}, seen)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func New(schema pg.Schema) (*Store, error) {
 type Bid struct {
 	Name   string
 	Holder string
-	TTL    time.Duration // of the term, until it is renewed
+	Lease  time.Duration // of the term, until it is renewed
 }
 
 // Acquire takes the lease when it is free or expired. ok is false when somebody has it, or is writing under its last
@@ -86,16 +86,16 @@ func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok 
 	t = Term{Name: b.Name}
 	was := seen.over(time.Now())
 	now := sight{}
-	var ttl int64
-	err = db.QueryRow(ctx, s.sql.Get("acquire"), b.Name, b.Holder, b.TTL.Microseconds(), was.epoch, was.version).
-		Scan(&ok, &t.Epoch, &t.Holder, &now.version, &ttl)
+	var lease int64
+	err = db.QueryRow(ctx, s.sql.Get("acquire"), b.Name, b.Holder, b.Lease.Microseconds(), was.epoch, was.version).
+		Scan(&ok, &t.Epoch, &t.Holder, &now.version, &lease)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Term{}, false, nil
 	}
 	if err != nil {
 		return Term{}, false, fmt.Errorf("acquire lease %s: %w", b.Name, err)
 	}
-	now.epoch, now.ttl, now.first = t.Epoch, time.Duration(ttl)*time.Microsecond, time.Now()
+	now.epoch, now.lease, now.first = t.Epoch, time.Duration(lease)*time.Microsecond, time.Now()
 	seen.update(now)
 	return t, ok, nil
 }
@@ -104,14 +104,14 @@ func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok 
 type sight struct {
 	epoch   int64
 	version string
-	ttl     time.Duration // that the version began with
+	lease   time.Duration // that the version began with
 	first   time.Time
 }
 
 // over is s when its version has been there for all of its time: then its holder trusts it no longer. Else it is a
 // sight that no row answers to.
 func (s *sight) over(now time.Time) sight {
-	if s.version == "" || now.Sub(s.first) <= s.ttl {
+	if s.version == "" || now.Sub(s.first) <= s.lease {
 		return sight{}
 	}
 	return *s
@@ -129,14 +129,14 @@ type Renewal uint8
 // The answers.
 const (
 	Lost      Renewal = iota // the term is over for good
-	Renewed                  // it goes on for ttl from now
+	Renewed                  // it goes on for lease from now
 	Resigning                // it goes on, and somebody wants it to end
 )
 
 // Renew extends a term that has not expired. After an error nothing is known.
-func (s *Store) Renew(ctx context.Context, db DB, t Term, ttl time.Duration) (Renewal, error) {
+func (s *Store) Renew(ctx context.Context, db DB, t Term, lease time.Duration) (Renewal, error) {
 	resign := false
-	err := db.QueryRow(ctx, s.sql.Get("renew"), t.Name, t.Holder, t.Epoch, ttl.Microseconds()).Scan(&resign)
+	err := db.QueryRow(ctx, s.sql.Get("renew"), t.Name, t.Holder, t.Epoch, lease.Microseconds()).Scan(&resign)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Lost, nil

@@ -35,7 +35,7 @@ func open(t *testing.T) *world {
 
 func (w *world) acquire(holder string, ttl time.Duration) (lease.Term, bool) {
 	w.t.Helper()
-	term, ok, err := w.store.Acquire(w.t.Context(), w.pool, lease.Bid{Name: "sweep", Holder: holder, TTL: ttl})
+	term, ok, err := w.store.Acquire(w.t.Context(), w.pool, lease.Bid{Name: "sweep", Holder: holder, Lease: ttl})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 			all.Go(func() {
 				<-gate
 				term, ok, err := w.store.Acquire(t.Context(), w.pool.Writing(),
-					lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), TTL: time.Hour})
+					lease.Bid{Name: "sweep", Holder: string(rune('a' + n)), Lease: time.Hour})
 				if err != nil {
 					t.Error(err)
 				}

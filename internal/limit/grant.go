@@ -13,9 +13,9 @@ type Request struct {
 	Name   string        // of the limit; any text: if there is no such limit, the answer says so
 	Holder string        // 1 to 300 bytes; no other process has this name, and no earlier run of this one
 	Want   int           // slots, at least 1
-	TTL    time.Duration // of what is granted, until it is renewed
+	Lease  time.Duration // of what is granted, until it is renewed
 
-	// Patience is for how long the holder's place in the line counts, from each request; 0 is 3 s, or the TTL if that
+	// Patience is for how long the holder's place in the line counts, from each request; 0 is 3 s, or the Lease if that
 	// is shorter. A holder that dies while it waits holds up those behind it for that long, once.
 	Patience time.Duration
 }
@@ -50,10 +50,10 @@ func (s *Store) QueueGrant(b *pgx.Batch, r Request) *Granted {
 	g := &Granted{}
 	patience := r.Patience
 	if patience <= 0 {
-		patience = min(standardPatience, r.TTL)
+		patience = min(standardPatience, r.Lease)
 	}
 	want := max(1, r.Want)
-	b.Queue(s.sql.Get("grant"), r.Name, r.Holder, want, r.TTL.Microseconds(), patience.Microseconds()).Query(
+	b.Queue(s.sql.Get("grant"), r.Name, r.Holder, want, r.Lease.Microseconds(), patience.Microseconds()).Query(
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				var (

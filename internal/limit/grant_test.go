@@ -283,7 +283,7 @@ func TestLeasedSlotIsNoPermit(t *testing.T) {
 	w.gets("b", 1, 1)
 }
 
-func TestPatienceIsBoundedByTheTTL(t *testing.T) {
+func TestPatienceIsBoundedByTheLease(t *testing.T) {
 	w := open(t)
 	w.set(1)
 	w.gets("a", 1, 1)
@@ -305,9 +305,10 @@ func TestPatienceIsBoundedByTheTTL(t *testing.T) {
 		r        limit.Request
 		from, to time.Duration
 	}{
-		{limit.Request{Holder: "b", TTL: time.Minute}, 1500 * time.Millisecond, 3 * time.Second},
-		{limit.Request{Holder: "c", TTL: 2 * time.Second}, time.Second, 2 * time.Second},
-		{limit.Request{Holder: "d", TTL: time.Minute, Patience: 40 * time.Second}, 30 * time.Second, 40 * time.Second},
+		{limit.Request{Holder: "b", Lease: time.Minute}, 1500 * time.Millisecond, 3 * time.Second},
+		{limit.Request{Holder: "c", Lease: 2 * time.Second}, time.Second, 2 * time.Second},
+		{limit.Request{Holder: "d", Lease: time.Minute, Patience: 40 * time.Second}, 30 * time.Second,
+			40 * time.Second},
 	} {
 		if left := ask(c.r); left < c.from || left > c.to {
 			t.Errorf("%+v: the ticket expires in %v", c.r, left)

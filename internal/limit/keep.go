@@ -87,17 +87,18 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 	return nil
 }
 
-// Renew is the heartbeat: the holders keep their slots for ttl from now. lost are those that have expired or have
+// Renew is the heartbeat: the holders keep their slots for lease from now. lost are those that have expired or have
 // another holder: whatever is done under them has to end. busy are those that are locked at this moment and were not
 // renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error
 // nothing is known. Renew waits for no lock.
-func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, ttl time.Duration) (lost, busy []Slot, err error) {
+func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, lease time.Duration) (lost, busy []Slot,
+	err error) {
 	if len(slots) == 0 {
 		return nil, nil, nil
 	}
 	c := inOrder(slots)
 	b := &pgx.Batch{}
-	b.Queue(s.sql.Get("renew"), c.name, c.no, c.holder, c.epoch, ttl.Microseconds()).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql.Get("renew"), c.name, c.no, c.holder, c.epoch, lease.Microseconds()).Query(func(rows pgx.Rows) error {
 		var (
 			n     int
 			still bool

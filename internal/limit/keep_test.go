@@ -67,7 +67,7 @@ func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
 	w := open(t)
 	w.set(1)
 	g, err := w.store.Grant(t.Context(), w.pool,
-		limit.Request{Name: "billing", Holder: "a", Want: 1, TTL: 300 * time.Millisecond})
+		limit.Request{Name: "billing", Holder: "a", Want: 1, Lease: 300 * time.Millisecond})
 	if err != nil || len(g.Slots) != 1 {
 		t.Fatal(g, err)
 	}
@@ -184,7 +184,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 		return finish(held, round)
 	}
 	ask := func(_ []limit.Slot, _ int) error {
-		_, err := w.store.Grant(ctx, w.pool, limit.Request{Name: "billing", Holder: "a", Want: slots, TTL: time.Hour})
+		_, err := w.store.Grant(ctx, w.pool, limit.Request{Name: "billing", Holder: "a", Want: slots, Lease: time.Hour})
 		return err
 	}
 	change := func(_ []limit.Slot, round int) error {
@@ -248,7 +248,7 @@ func TestLimitsDoNotMeet(t *testing.T) {
 	if err := w.store.Set(t.Context(), other, "mail", 1); err != nil {
 		t.Fatal(err)
 	}
-	g, err := w.store.Grant(t.Context(), other, limit.Request{Name: "mail", Holder: "a", Want: 1, TTL: time.Hour})
+	g, err := w.store.Grant(t.Context(), other, limit.Request{Name: "mail", Holder: "a", Want: 1, Lease: time.Hour})
 	if err != nil || len(g.Slots) != 1 {
 		t.Fatal(g, err)
 	}

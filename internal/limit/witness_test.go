@@ -23,7 +23,7 @@ const witnessTables = `
 	CREATE TABLE :schema.witness_limit (n int, at timestamptz, over timestamptz);
 	GRANT ALL ON :schema.witness, :schema.witness_limit TO PUBLIC`
 
-const witnessTTL = 400 * time.Millisecond
+const witnessLease = 400 * time.Millisecond
 
 // server is a process that works under the limit, dies at times and comes back with another name.
 type server struct {
@@ -61,7 +61,7 @@ func (s *server) begin(ctx context.Context) (slots []limit.Slot, err error) {
 			}
 		}
 		g, err := s.store.Grant(context.WithoutCancel(ctx), tx,
-			limit.Request{Name: "billing", Holder: s.holder(), Want: 1 + rand.IntN(2), TTL: witnessTTL})
+			limit.Request{Name: "billing", Holder: s.holder(), Want: 1 + rand.IntN(2), Lease: witnessLease})
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *server) hold(ctx context.Context, slots []limit.Slot) error {
 		s.asked = time.Time{}
 		return nil
 	case fate < 5:
-		_ = run.Sleep(ctx, witnessTTL+time.Duration(rand.IntN(200))*time.Millisecond)
+		_ = run.Sleep(ctx, witnessLease+time.Duration(rand.IntN(200))*time.Millisecond)
 		return s.finish(ctx, slots)
 	}
 	for range rand.IntN(4) {
@@ -106,7 +106,7 @@ func (s *server) hold(ctx context.Context, slots []limit.Slot) error {
 func (s *server) beat(ctx context.Context, slots []limit.Slot) error {
 	ctx = context.WithoutCancel(ctx)
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, _, err := s.store.Renew(ctx, tx, slots, witnessTTL); err != nil {
+		if _, _, err := s.store.Renew(ctx, tx, slots, witnessLease); err != nil {
 			return err
 		}
 		for _, slot := range slots {

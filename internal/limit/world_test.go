@@ -59,7 +59,7 @@ func (w *world) ask(holder string, want int) limit.Granted {
 func (w *world) askIn(tx pgx.Tx, holder string, want int) limit.Granted {
 	w.t.Helper()
 	g, err := w.store.Grant(w.t.Context(), tx,
-		limit.Request{Name: "billing", Holder: holder, Want: want, TTL: time.Hour, Patience: time.Hour})
+		limit.Request{Name: "billing", Holder: holder, Want: want, Lease: time.Hour, Patience: time.Hour})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/nats-io/nats.go"
 )
@@ -41,25 +43,17 @@ var _ watermill.BatchPublisher = (*Publisher)(nil)
 // NewPublisher makes a Publisher upon a connection of Connect, which stays the caller's. It does no I/O. It fails when
 // an option is out of range, or when the connection has a buffer for the time that it is away.
 func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
-	faults := []error{check(conn)}
-	if o.Parts < 0 {
-		faults = append(faults, fmt.Errorf("Parts is %d, want 0 or more", o.Parts))
-	}
-	if o.AckWait < 0 {
-		faults = append(faults, fmt.Errorf("AckWait is %v, want a positive time (0 is %v)", o.AckWait, standardAckWait))
-	}
-	if err := errors.Join(faults...); err != nil {
+	var f option.Faults
+	f.Add(check(conn))
+	f.Int("Parts", &o.Parts, 0, 0, math.MaxInt)
+	f.Duration("AckWait", &o.AckWait, standardAckWait, 0, 24*time.Hour)
+	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("new publisher: %w", err)
-	}
-	if o.AckWait == 0 {
-		o.AckWait = standardAckWait
 	}
 	if o.Key == nil {
 		o.Key = ByMetadata(ConversationKey)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	option.Default(&o.Logger, slog.Default())
 	return &Publisher{conn: conn, options: o}, nil
 }
 

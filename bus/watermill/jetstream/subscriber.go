@@ -11,6 +11,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -70,32 +71,20 @@ var _ message.Subscriber = (*Subscriber)(nil)
 // NewSubscriber makes a Subscriber upon a connection of Connect, which stays the caller's. It does no I/O, and fails
 // when an option is out of range.
 func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
-	faults := []error{check(conn)}
+	var f option.Faults
+	f.Add(check(conn))
 	if o.Stream == "" {
-		faults = append(faults, errors.New("Stream is empty"))
+		f.Add(errors.New("Stream is empty"))
 	}
-	if o.InHand < 0 || o.InHand > mostInHand {
-		faults = append(faults, fmt.Errorf("InHand is %d, want 1 to %d (0 is %d)", o.InHand, mostInHand,
-			standardInHand))
-	}
-	if o.Drain < 0 {
-		faults = append(faults, fmt.Errorf("Drain is %v, want a positive time (0 is %v)", o.Drain, standardDrain))
-	}
-	if err := errors.Join(faults...); err != nil {
+	f.Int("InHand", &o.InHand, standardInHand, 1, mostInHand)
+	f.Duration("Drain", &o.Drain, standardDrain, 0, 24*time.Hour)
+	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)
-	}
-	if o.InHand == 0 {
-		o.InHand = standardInHand
-	}
-	if o.Drain == 0 {
-		o.Drain = standardDrain
 	}
 	if o.Consumer == nil {
 		o.Consumer = ConsumerName
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	option.Default(&o.Logger, slog.Default())
 	js, err := natsjs.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)

@@ -55,7 +55,7 @@ func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (
 	const owner = "chaos"
 	log := lab.Log(slog.LevelError)
 	if !s.NoLease && !s.NoLock {
-		return scheduler.New(pool, b, scheduler.Options{Owner: owner, LeaseTTL: term, Logger: log}, s.manifests()...)
+		return scheduler.New(pool, b, scheduler.Options{Owner: owner, Lease: term, Logger: log}, s.manifests()...)
 	}
 	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (
 		return nil, err
 	}
 	return firing.New(pool, schema, b, firing.Options{
-		Lease: lease.Options{TTL: term}, Logger: log, NoLease: s.NoLease, NoLock: s.NoLock,
+		Lease: lease.Options{Lease: term}, Logger: log, NoLease: s.NoLease, NoLock: s.NoLock,
 	})
 }
 
