@@ -39,7 +39,6 @@ var (
 		"bus Bus":          106,
 		"bus Endpoint":     37,
 		"bus batch":        62,
-		"bus relaying":     50,
 		"cmd/edda tool":    99,
 		"operate Operator": 46,
 	}
@@ -47,7 +46,6 @@ var (
 		"bus Bus":               27,
 		"bus batch":             57,
 		"bus message":           34,
-		"bus relaying":          27,
 		"bus worker":            27,
 		"cmd/edda manifestJSON": 32,
 		"cmd/edda foundJSON":    27,

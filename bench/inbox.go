@@ -31,7 +31,7 @@ type intake struct {
 	edda
 	full   bool // the ring's other slots have ids in them
 	random bool // ids have no order
-	bring  func(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error
+	bring  func(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error
 }
 
 func init() {
@@ -47,13 +47,13 @@ func init() {
 }
 
 // arrive claims the ids.
-func arrive(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
-	_, err := b.Arrive(ctx, bus.ArriveOptions{From: inboxSource, Endpoint: "work"}, messages...)
+func arrive(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
+	_, err := b.Ingest(ctx, bus.IngestOptions{From: inboxSource, Endpoint: "work"}, messages...)
 	return err
 }
 
 // arriveUnnamed goes the same way without a claim: what it costs less is what the claim costs.
-func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
+func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
 	for n := range messages {
 		messages[n].ID = ""
 	}
@@ -61,7 +61,7 @@ func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.Arrival) erro
 }
 
 // sendRaw is what a program without an inbox would do.
-func sendRaw(ctx context.Context, b *bus.Bus, messages []bus.Arrival) error {
+func sendRaw(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
 	raws := make([]bus.RawMessage, len(messages))
 	for n, m := range messages {
 		id, err := saga.ParseID(m.ID)
@@ -143,8 +143,8 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 
 // feed brings the batches in by several hands, as several topics do: one alone waits for its commits, so that the
 // endpoint takes what is there in small batches, and what is measured is their price and not that of the claim.
-func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.Arrival) error {
-	todo := make(chan []bus.Arrival, len(batches))
+func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMessage) error {
+	todo := make(chan []bus.IngestMessage, len(batches))
 	for _, batch := range batches {
 		todo <- batch
 	}
@@ -171,8 +171,8 @@ func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.Arrival) e
 }
 
 // batches makes all messages beforehand: their sender is another program.
-func (i intake) batches(c Case) (all [][]bus.Arrival, err error) {
-	batch := make([]bus.Arrival, 0, inboxBatch)
+func (i intake) batches(c Case) (all [][]bus.IngestMessage, err error) {
+	batch := make([]bus.IngestMessage, 0, inboxBatch)
 	for m := range c.Charges() {
 		body, err := json.Marshal(m)
 		if err != nil {
@@ -182,10 +182,10 @@ func (i intake) batches(c Case) (all [][]bus.Arrival, err error) {
 		if i.random {
 			id = uuid.New()
 		}
-		batch = append(batch, bus.Arrival{ID: id.String(), Kind: m.Kind(),
+		batch = append(batch, bus.IngestMessage{ID: id.String(), Kind: m.Kind(),
 			Header: map[string]string{"seq": strconv.FormatInt(m.Seq, 10)}, Body: body})
 		if len(batch) == inboxBatch {
-			all, batch = append(all, batch), make([]bus.Arrival, 0, inboxBatch)
+			all, batch = append(all, batch), make([]bus.IngestMessage, 0, inboxBatch)
 		}
 	}
 	if len(batch) > 0 {

@@ -1,13 +1,190 @@
 package bus
 
 import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
+// Types of package outbox, where messages leave this database and enter it.
+type (
+	Relay         = outbox.Relay
+	RelayOptions  = outbox.RelayOptions
+	Forward       = outbox.Forward
+	IngestMessage = outbox.IngestMessage
+	IngestOptions = outbox.IngestOptions
+	IngestState   = outbox.IngestState
+	IngestResult  = outbox.IngestResult
+)
+
+// What becomes of an IngestMessage, see outbox.IngestState.
+const (
+	Accepted   = outbox.Accepted
+	Repeated   = outbox.Repeated
+	Unwanted   = outbox.Unwanted
+	IngestDead = outbox.IngestDead
+)
+
+// NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds go
+// there. Without kinds it receives what names it. It checks everything that needs no database, and reports every fault
+// at once.
+func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
+	if b == nil {
+		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
+	}
+	return outbox.NewRelay(b.border, name, o, forward, kinds...)
+}
+
+// InstallRelay is InstallQueue for a relay: Relay.Install for programs that do not have it, such as those that run with
+// the right to create tables. It does nothing when all of it was done before. It fails when an endpoint of that name
+// has run.
+func (b *Bus) InstallRelay(ctx context.Context, name string, kinds ...string) error {
+	return b.border.InstallRelay(ctx, name, kinds...)
+}
+
 // Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
-// knows what this one does: the user's headers, and who sent it, for which conversation and which instance. Bus.Arrive
-// reads it.
+// knows what this side knows: the user's headers, and who sent it, for which conversation and which instance.
+// Bus.Ingest reads it.
 //
-// The run of a manifest stays behind: it ends in this database, and the other one knows nothing of it.
+// The run of a manifest stays behind: a run ends in the database that started it.
 func Envelope(info *saga.Info) map[string]string { return wire.Envelope(info) }
+
+// Ingest brings messages into the queues of this database, in one transaction, each id of a source once for as long as
+// the inbox keeps it: seven days, unless "edda inbox keep" said otherwise. Messages for one queue are due in the order
+// given. Concurrent calls with the same ids wait for each other. Safe for concurrent use.
+//
+// What cannot be a message here (its kind, its size, its headers, an envelope of a newer version, an id that came
+// before with another kind or body) becomes a dead letter, once, and stops no other message. Errors: ErrNotInstalled
+// for an endpoint that has no queue; an *OutcomeUnknownError when the connection broke during the commit; other errors
+// of the database. After an error bring all of them again: that is always safe for those with an ID.
+func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
+	return b.border.Ingest(ctx, o, messages...)
+}
+
+// InboxTx is for handlers of one's own that take messages from a broker: it remembers, in the transaction of their
+// effects, that the message id from source has come. fresh is false when it had come before: then do nothing, and tell
+// the broker that it is done. It waits while another transaction has the same id in hand. Call it before anything that
+// changes a row, so that two transactions rarely wait for each other; Postgres ends one of them with 40P01.
+//
+// Programs without this package call the SQL function received. It belongs to the runtime role.
+func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
+	if tx == nil {
+		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, errNilTx)
+	}
+	if fresh, err = b.border.Store.InboxTx(ctx, tx, source, id); err != nil {
+		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, pg.Explain(err))
+	}
+	return fresh, nil
+}
+
+// newBorder makes what relays and Ingest need of the bus.
+func (b *Bus) newBorder() (*outbox.Border, error) {
+	store, err := outbox.New(b.schema)
+	if err != nil {
+		return nil, err
+	}
+	return outbox.NewBorder(outbox.BorderOptions{
+		Pool: b.pool, Schema: b.schema, Store: store, Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
+		Leases: b.leases, Letters: b.letters,
+		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.borderSettings, Log: b.log, Outage: b.outage,
+		Events:      b.emitOfBorder,
+		AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
+	})
+}
+
+// emitOfBorder emits an event of package outbox.
+func (b *Bus) emitOfBorder(e outbox.Event) {
+	switch e := e.(type) {
+	case outbox.Relayed:
+		b.emit(Relayed(e))
+	case outbox.RelayHeld:
+		b.emit(RelayHeld(e))
+	case outbox.Ingested:
+		b.emit(Ingested(e))
+	case outbox.Retried:
+		b.emit(Retried(e))
+	case outbox.DeadLettered:
+		b.emit(DeadLettered(e))
+	case outbox.RunFailed:
+		b.emit(RunFailed(e))
+	case outbox.Discarded:
+		b.emit(Discarded(e))
+	}
+}
+
+// borderProcess is outbox.Process.
+type borderProcess struct{ bus *Bus }
+
+func (p borderProcess) Join(ctx context.Context, queue int) (leave func(), err error) {
+	return p.bus.session.join(ctx, queue)
+}
+
+func (p borderProcess) Serve(alive, group *run.Group) {
+	alive.Go(p.bus.session.keep)
+	if p.bus.wakeup == Notify {
+		alive.Go(p.bus.listen)
+	}
+	group.Go(p.bus.clean)
+}
+
+func (p borderProcess) OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error) {
+	return openPool(ctx, p.bus.workerConfig(idle))
+}
+
+func (p borderProcess) CheckPool(ctx context.Context, idle time.Duration) error {
+	_, err := p.bus.look(ctx, p.bus.workerConfig(idle))
+	return err
+}
+
+// borderRuns is outbox.Runs.
+type borderRuns struct{ bus *Bus }
+
+func (r borderRuns) QueueCheck(pipeline *pgx.Batch, runs []*saga.Fire) (answers *[]int32) {
+	var a attempts
+	for _, f := range runs {
+		a.add(f)
+	}
+	return r.bus.queueCheck(pipeline, a, nil)
+}
+
+func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
+	all := &runEnds{held: []int32{}} // they were checked in another transaction
+	for _, e := range ends {
+		all.add(e.Run, e.Outcome, e.Error)
+	}
+	r.bus.queueRunEnd(pipeline, all)
+}
+
+// borderSettings are outbox.Settings of a relay.
+func (b *Bus) borderSettings(q *queue.Queue, poll time.Duration) outbox.Settings {
+	e := &Endpoint{bus: b, name: q.Endpoint, options: EndpointOptions{Poll: poll}, knobs: newKnobs(1, 1)}
+	e.queue = q
+	return borderSettings{e}
+}
+
+type borderSettings struct{ *Endpoint }
+
+func (s borderSettings) Load(ctx context.Context) error { return s.lookAtKnob(ctx) }
+
+func (s borderSettings) Follow(ctx context.Context) error {
+	defer s.bus.hub.Listen(settings.Prefix, wake.OfQueue(s.queue.ID, s.knobs.look.Send))()
+	return s.follow(ctx)
+}
+
+func (s borderSettings) Changed() <-chan struct{} { return s.knobs.changed() }
+
+func (s borderSettings) Paused() bool {
+	now := s.knobs.now()
+	s.sayKnob(now)
+	return now.Paused
+}

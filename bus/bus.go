@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/counters"
+	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
-
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -41,7 +38,6 @@ type Bus struct {
 	schema   pg.Schema
 	sql      pg.Statements
 	counters *counters.Store
-	pins     *pin.Look
 	settings *settings.Store
 	runs     pg.Statements
 	codec    saga.Codec
@@ -54,7 +50,8 @@ type Bus struct {
 
 	sagas    *persistence.Store
 	letters  *deadletter.Store
-	ids      *outbox.Store
+	sent     *dedup.Store
+	border   *outbox.Border
 	limits   *limit.Store
 	leases   *lease.Store
 	routes   *queue.Router
@@ -148,11 +145,8 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	text := strings.Join([]string{statements, crashStatements, relaySQL}, "\n")
+	text := statements + "\n" + crashStatements
 	if b.sql, err = pg.Load(text, b.schema); err != nil {
-		return err
-	}
-	if b.pins, err = pin.New(b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = counters.New(b.schema); err != nil {
@@ -170,7 +164,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.letters, err = deadletter.New(b.schema); err != nil {
 		return err
 	}
-	if b.ids, err = outbox.New(b.schema); err != nil {
+	if b.sent, err = dedup.New(b.schema); err != nil {
 		return err
 	}
 	if b.limits, err = limit.New(b.schema); err != nil {
@@ -198,10 +192,13 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if err != nil {
 		return err
 	}
+	if b.border, err = b.newBorder(); err != nil {
+		return err
+	}
 	b.session = newSession(b)
 	b.hub.Listen(diedPayload, func(string) { b.session.news.Send() })
-	b.cleaner = newCleaner()
-	return nil
+	b.cleaner, err = newCleaner(b.schema)
+	return err
 }
 
 // newID makes a UUIDv7, so that ids made one after another stand beside each other in an index.
@@ -215,11 +212,3 @@ func newID() saga.ID {
 
 // commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const commitTimeout = 30 * time.Second
-
-// betweenStatements bounds how long the server waits for the next statement of a transaction in which no function of
-// the user's runs: others wait for what the transaction has locked. The server counts until it has read the statement
-// whole. So the bound is five seconds and one more for each MiB that the statement may have, and commitTimeout at most.
-func betweenStatements(bytes int) string {
-	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
-	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/outbox"
@@ -29,6 +30,7 @@ const (
 
 // cleaner makes one endpoint of the process clean up for all of them, and look for what makes cleaning vain.
 type cleaner struct {
+	pins   *pin.Look
 	holder string        // the name of this process in the lease that says whose turn it is
 	token  chan struct{} // of capacity 1: the endpoint that puts something in cleans until it ends
 	look   time.Duration // between two looks for a pin; tests shorten it
@@ -39,8 +41,9 @@ type cleaner struct {
 	pinned time.Time // when that was found first
 }
 
-func newCleaner() *cleaner {
-	return &cleaner{holder: lease.Identity(""), token: make(chan struct{}, 1), look: pin.Long}
+func newCleaner(schema pg.Schema) (*cleaner, error) {
+	pins, err := pin.New(schema)
+	return &cleaner{pins: pins, holder: lease.Identity(""), token: make(chan struct{}, 1), look: pin.Long}, err
 }
 
 // Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
@@ -96,7 +99,7 @@ func (b *Bus) cleanInTurn(ctx context.Context) {
 func (b *Bus) cleanOnce(ctx context.Context) {
 	b.prune(ctx, b.chores(ctx))
 	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
-		if _, err := b.ids.Turn(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
+		if _, err := b.border.Store.Rotate(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
 			b.calm.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
 		}
 	}
@@ -117,7 +120,7 @@ func (b *Bus) chores(ctx context.Context) []chore {
 	}
 	kept := sessionKept.Microseconds()
 	chores := []chore{
-		{"sent_id", func() (int64, error) { return b.ids.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
+		{"sent_id", func() (int64, error) { return b.sent.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
 		{"ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) }},
 		{"discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) }},
 		{"saga_counter", func() (int64, error) { return b.counters.Prune(ctx, b.pool, countersKept, cleanRows) }},

@@ -81,9 +81,9 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			defer db.Close()
 			return b.InSQL(ctx, db, func(tx *sql.Tx) error { _, err := b.SendSQL(ctx, tx, told{}); return err })
 		},
-		"Arrive": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error {
-			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"},
-				bus.Arrival{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
+		"Ingest": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error {
+			_, err := b.Ingest(ctx, bus.IngestOptions{From: "elsewhere"},
+				bus.IngestMessage{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
 			return err
 		},
 	} {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"time"
 
+	"github.com/edda-go/edda/internal/partition"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
@@ -14,28 +14,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PartitionOf is the partition that the messages of key go to, of so many: 0 … partitions-1. It is FNV-1a of 64 bits
-// with the finalizer of MurmurHash3, and will be the same in every later version: messages that wait depend on it. It
-// panics when there are no partitions.
-func PartitionOf(key string, partitions int) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	hash := uint64(offset)
-	for i := range len(key) {
-		hash = (hash ^ uint64(key[i])) * prime
-	}
-	// FNV leaves the high bits of short keys alike, and those choose the partition.
-	hash = (hash ^ hash>>33) * 0xff51afd7ed558ccd
-	hash = (hash ^ hash>>33) * 0xc4ceb9fe1a85ec53
-	hash ^= hash >> 33
-	if partitions < 1 {
-		panic("bus: PartitionOf wants at least one partition")
-	}
-	place, _ := bits.Mul64(hash, uint64(partitions)) // as hash / 2^64 of the way, without the bias of a remainder
-	return int(place)
-}
+// PartitionOf returns the partition that the messages of key go to, of so many: 0 … partitions-1. It will be the same
+// in every later version: waiting messages depend on it. It panics when there are no partitions.
+func PartitionOf(key string, partitions int) int { return partition.Of(key, partitions) }
 
-// spread is where a distributor moves messages to. It belongs to the one worker of its endpoint.
-type spread struct {
+// targets is where a distributor moves messages to. It belongs to the one worker of its endpoint.
+type targets struct {
 	names []string // of the partitions' endpoints
 	moves map[route]string
 }
@@ -43,30 +27,30 @@ type spread struct {
 // route is from a queue to another one.
 type route struct{ from, to *queue.Queue }
 
-// move is the statement of a route.
-func (s *spread) move(r route) string {
-	sql, ok := s.moves[r]
+// move returns the statement of a route.
+func (t *targets) move(r route) string {
+	sql, ok := t.moves[r]
 	if !ok {
 		sql = r.from.To(r.to, "move")
-		s.moves[r] = sql
+		t.moves[r] = sql
 	}
 	return sql
 }
 
 // decide moves messages to their partitions, in place of handlers.
-func (s *spread) decide(ctx context.Context, b *batch) error {
-	if err := s.distribute(ctx, b); err != nil {
+func (t *targets) decide(ctx context.Context, b *batch) error {
+	if err := t.distribute(ctx, b); err != nil {
 		return err
 	}
 	return b.checkRuns(ctx)
 }
 
-func (s *spread) handles() bool { return false }
+func (t *targets) handles() bool { return false }
 
-// distribute decides the partition of every message that its kind and body are understood of. The others met their fate
-// in decode, as in any endpoint: what cannot be read is dead here, and a kind that nobody knows yet waits here, so that
-// it is moved by its key in the end.
-func (s *spread) distribute(ctx context.Context, b *batch) error {
+// distribute decides the partition of every message whose kind and body are understood. The others met their fate in
+// decode, as in any endpoint: what cannot be read is dead here, and an unknown kind waits here, so that it is moved by
+// its key in the end.
+func (t *targets) distribute(ctx context.Context, b *batch) error {
 	var byID []*message
 	now := time.Now()
 	deadline := now.Add(min(b.ep.options.Budget, b.ep.options.StepTimeout))
@@ -78,7 +62,7 @@ func (s *spread) distribute(ctx context.Context, b *batch) error {
 			b.messages, b.cut = b.messages[:n], true
 			break
 		}
-		key, err := s.keyFor(b, m)
+		key, err := t.keyFor(b, m)
 		if now = b.readBy(m, now); m.fate != fateLeft {
 			continue
 		}
@@ -88,14 +72,14 @@ func (s *spread) distribute(ctx context.Context, b *batch) error {
 		case key == "":
 			byID = append(byID, m)
 		default:
-			s.moveTo(m, key)
+			t.moveTo(m, key)
 		}
 	}
-	return s.distributeByInstance(ctx, b, byID)
+	return t.distributeByInstance(ctx, b, byID)
 }
 
 // keyFor is the key of a message, or "" when it names an instance.
-func (s *spread) keyFor(b *batch, m *message) (string, error) {
+func (t *targets) keyFor(b *batch, m *message) (string, error) {
 	switch {
 	case m.undecided():
 		return "", nil
@@ -105,14 +89,14 @@ func (s *spread) keyFor(b *batch, m *message) (string, error) {
 	return m.call.Key(), nil
 }
 
-func (s *spread) moveTo(m *message, key string) {
-	m.fate, m.partition = fateMoved, PartitionOf(key, len(s.names))
+func (t *targets) moveTo(m *message, key string) {
+	m.fate, m.partition = fateMoved, partition.Of(key, len(t.names))
 }
 
 // distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
 // instance was started before the endpoint had partitions, or had another number of them. An instance that is gone has
 // no order to keep.
-func (s *spread) distributeByInstance(ctx context.Context, b *batch, messages []*message) error {
+func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -129,7 +113,7 @@ func (s *spread) distributeByInstance(ctx context.Context, b *batch, messages []
 		if found[i].Status != persistence.Absent {
 			key = found[i].Instance.Key
 		}
-		s.moveTo(m, key)
+		t.moveTo(m, key)
 	}
 	return nil
 }
@@ -137,8 +121,8 @@ func (s *spread) distributeByInstance(ctx context.Context, b *batch, messages []
 var errNoPartition = errors.New("the queue of a partition is not installed")
 
 // queue queues the moves, one statement for each partition.
-func (s *spread) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
-	tids := make([]*pg.Array, len(s.names))
+func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
+	tids := make([]*pg.Array, len(t.names))
 	for _, m := range b.messages {
 		if m.fate != fateMoved {
 			continue
@@ -152,11 +136,11 @@ func (s *spread) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error
 		if of == nil {
 			continue
 		}
-		target := known.Endpoints[s.names[n]]
+		target := known.Endpoints[t.names[n]]
 		if target == nil {
-			return fmt.Errorf("move messages to %s: %w: %w", s.names[n], errNoPartition, ErrNotInstalled)
+			return fmt.Errorf("move messages to %s: %w: %w", t.names[n], errNoPartition, ErrNotInstalled)
 		}
-		pipeline.Queue(s.move(route{b.ep.queue, target}), of, of.Len())
+		pipeline.Queue(t.move(route{b.ep.queue, target}), of, of.Len())
 		b.noteWake(target, b.now)
 	}
 	return nil

@@ -41,14 +41,12 @@
 // every batch of it is guarded by the lease's term in its own transaction: it fails when a later term has begun, and
 // none begins while it is open. So messages of a key are handled in order and without conflicts while processes come,
 // go and die; a failing message is overtaken while it waits for its retry, as everywhere. Processes share the
-// partitions evenly without a leader, see balance.go.
+// partitions evenly without a leader, see internal/partition.
 //
 // # Relays
 //
-// NewRelay makes a queue that leads out of the database. Who has the lease relay/<name> looks at the head of the queue
-// with no lock, gives the messages to a function of the user's with no transaction open, and deletes in one guarded
-// transaction what went through. A crash between the two repeats messages, with their ids and in their order. A relay
-// that fails keeps its messages and their order; only a message that is refused while others go through is given up.
+// NewRelay makes a queue that leads out of the database, and Ingest is the way in: see package outbox. A relay that fails
+// keeps its messages and their order; only a message that is refused while others go through is given up.
 //
 // # Runs
 //
@@ -92,7 +90,7 @@
 //	Info   edda: endpoint recovered               endpoint, slow_for
 //	Warn   edda: what is set for the endpoint was not read  endpoint, error
 //	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
-//	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that arrived from another system)
+//	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that came from another system)
 //	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
 //	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
 //	Info   edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error (after its first failure; Debug after the others, those within a batch included)
@@ -123,13 +121,13 @@
 //	Warn   edda: partitions were not looked at    endpoint, error (another try follows)
 //	Info   edda: relay started                    endpoint
 //	Info   edda: relay stopped                    endpoint, error (nil after a clean drain)
-//	Warn   edda: a relay's turn was lost          endpoint, error (another follows)
+//	Warn   edda: a relay's pass was lost          endpoint, error (another follows)
 //	Warn   edda: a relay's forward failed as a whole, and is given fewer messages at a time  endpoint, messages, error (once in 30 s; Debug otherwise)
 //	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
 //	Warn   edda: no copy of a relayed message is kept  endpoint, message_id, kind, attempt (the server refused it, alone, again and again)
 //	Info   edda: relay goes on                    endpoint (after such a warning)
 //	Warn   edda: the other side of a relay does not answer  endpoint, messages, waited (forward has not returned for RelayOptions.Drain; nothing is relayed until it does)
-//	Debug  edda: a seat was not given back        endpoint, error (it expires)
+//	Debug  edda: a rank was not given back        endpoint, error (it expires)
 //	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
 //	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
 //	Debug  edda: notify                           error (the poll finds the messages)
@@ -154,9 +152,6 @@
 // messages that manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go
 // with finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it
 // is limited, leasedquarantine.go for messages that kill the process. A partitioned endpoint is partition.go, then
-// distribute.go, balance.go, partitionnumber.go and gather.go. A relay is relay.go, then relayloop.go (one turn),
-// relaylook.go with relayhead.go, relayforward.go with relaystuck.go and relaysearch.go, relaysettle.go with
-// relayunsettled.go, and relaytell.go; border.go is what crosses with a message, and arrive.go, arrival.go, arriving.go
-// and received.go are for what comes from elsewhere; replay.go puts back what went there. pooler.go refuses to listen
-// where that cannot work.
+// distribute.go and internal/partition. What crosses the border of the database is border.go, and package outbox.
+// pooler.go refuses to listen where that cannot work.
 package bus

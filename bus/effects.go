@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
-	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -46,7 +46,7 @@ func (e *effects) commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	if e.also != nil {
 		e.also(pipeline)
 	}
-	e.in.ep.bus.ids.QueueForget(pipeline, e.forget)
+	e.in.ep.bus.sent.QueueForget(pipeline, e.forget)
 	if e.in.pauses() {
 		e.queuePause(pipeline)
 	}
@@ -70,7 +70,7 @@ func (e *effects) claimIDs(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	claim := e.in.ep.bus.ids.NewClaim(ids)
+	claim := e.in.ep.bus.sent.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	claim.Queue(pipeline)
 	if err := e.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -98,11 +98,11 @@ func (e *effects) report(err error) report {
 }
 
 // givenIDs lists the messages to be sent whose ids a handler chose.
-func (e *effects) givenIDs() (ids []outbox.Given, senders []*message) {
+func (e *effects) givenIDs() (ids []dedup.Given, senders []*message) {
 	for _, m := range e.in.messages {
 		for n := range m.out {
 			if out := &m.out[n]; out.GivenID {
-				ids = append(ids, outbox.Given{ID: out.Info.ID, Sum: outbox.Sum(out.Info.Kind, out.To, out.Body)})
+				ids = append(ids, dedup.Given{ID: out.Info.ID, Sum: dedup.Sum(out.Info.Kind, out.To, out.Body)})
 				senders = append(senders, m)
 			}
 		}
@@ -115,13 +115,13 @@ func (e *effects) givenIDs() (ids []outbox.Given, senders []*message) {
 //
 // When several messages of the batch give one id, the first that has not lost its instance sends it. An id that is
 // sent by none is given back.
-func (e *effects) sortOutIDs(ids []outbox.Given, senders []*message, claim *outbox.Claim) error {
+func (e *effects) sortOutIDs(ids []dedup.Given, senders []*message, claim *dedup.Claim) error {
 	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
 	for n, m := range senders {
 		switch claim.Outcome(n) {
-		case outbox.Fresh:
+		case dedup.Fresh:
 			claimed[ids[n].ID] = true
-		case outbox.Conflict:
+		case dedup.Conflict:
 			if m.out == nil {
 				continue // it lost its instance, and sends nothing
 			}

@@ -97,7 +97,6 @@ type Endpoint struct {
 	running  sync.Mutex       // held by Run
 	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
 	strategy strategy         // what becomes of decoded messages
-	relay    bool             // it has no handlers: a Relay consumes its queue
 
 	ground
 	alarm   *wake.Alarm // of Run
@@ -178,8 +177,6 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	f.Duration("UnknownFor", &o.UnknownFor, 10*time.Minute, 0, 365*24*time.Hour)
 	return o, f.Err()
 }
-
-func setDefault[N int | time.Duration](value *N, standard N) { option.Default(value, standard) }
 
 // Name is the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
@@ -280,7 +277,7 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 	if err != nil {
 		return ground{}, err
 	}
-	if err := b.routes.CheckRelay(ctx, e.name, e.relay); err != nil {
+	if err := b.routes.CheckRelay(ctx, e.name, false); err != nil {
 		return ground{}, err
 	}
 	if err := e.subscribe(ctx, id); err != nil {
@@ -294,28 +291,29 @@ func (e *Endpoint) check(ctx context.Context) (ground, error) {
 		return ground{}, err
 	}
 	g := ground{queue: known.ByID[id]}
-	err = e.look(ctx, &g)
+	g.planner, err = b.look(ctx, e.workerConfig())
 	return g, err
 }
 
-// look reads what is so in any session, and looks what stands between us and Postgres.
-func (e *Endpoint) look(ctx context.Context, g *ground) error {
-	b, p := e.bus, &g.planner
+// look reads what is so in any session, and looks what stands between us and Postgres. config is that of the pool which
+// is to be opened.
+func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]string, err error) {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("read the planner's settings: %w", err)
+		return planner, fmt.Errorf("read the planner's settings: %w", err)
 	}
 	var backend int32
+	p := &planner
 	err = conn.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5], &backend)
 	pooled := err == nil && pg.Pooled(conn.Conn(), backend)
 	conn.Release()
 	if err != nil {
-		return fmt.Errorf("read the planner's settings: %w", pg.Explain(err))
+		return planner, fmt.Errorf("read the planner's settings: %w", pg.Explain(err))
 	}
 	if !pooled {
-		return nil
+		return planner, nil
 	}
-	return b.checkPooler(ctx, e.workerConfig())
+	return planner, b.checkPooler(ctx, config)
 }
 
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
@@ -332,7 +330,11 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
 // that fill it.
 func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, e.workerConfig())
+	return openPool(ctx, e.workerConfig())
+}
+
+func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -341,36 +343,42 @@ func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
 
 // workerConfig is that of the workers' pool.
 func (e *Endpoint) workerConfig() *pgxpool.Config {
-	config := e.bus.pool.Config()
-	// MaxConns stays: there are as many as workers, and SetConcurrency may ask for more
-	config.MinConns, config.MinIdleConns = 0, 0
+	config := e.bus.workerConfig(e.idleInTx())
 	if e.handlers.leased {
 		config.MaxConns = leasedConns
 	}
+	return config
+}
+
+// workerConfig is that of a pool whose transactions may stand still for idle. MaxConns stays that of the bus's pool:
+// there are as many connections as workers, and SetConcurrency may ask for more.
+func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
+	config := b.pool.Config()
+	config.MinConns, config.MinIdleConns = 0, 0
 	// a lost connection loses a batch, which is free
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())
-		if e.bus.wakeup != PollOnly {
+		if b.wakeup != PollOnly {
 			// Not a startup parameter: a server on a system that cannot check refuses it, and need not have it.
-			_, _ = conn.Exec(ctx, e.bus.sql.Get("check_client"))
+			_, _ = conn.Exec(ctx, b.sql.Get("check_client"))
 		}
 		if theirs != nil {
 			return theirs(ctx, conn)
 		}
 		return nil
 	}
-	if e.bus.wakeup != PollOnly { // PgBouncer refuses parameters it does not know
-		e.sessionTimeouts(config.ConnConfig.RuntimeParams)
+	if b.wakeup != PollOnly { // PgBouncer refuses parameters it does not know
+		sessionTimeouts(config.ConnConfig.RuntimeParams, idle)
 	}
 	return config
 }
 
 // sessionTimeouts bound how long a client that has vanished keeps its batch locked.
-func (e *Endpoint) sessionTimeouts(params map[string]string) {
+func sessionTimeouts(params map[string]string, idle time.Duration) {
 	for name, value := range map[string]string{
-		"idle_in_transaction_session_timeout": fmt.Sprint(e.idleInTx().Milliseconds()),
+		"idle_in_transaction_session_timeout": fmt.Sprint(idle.Milliseconds()),
 		"tcp_user_timeout":                    "10000",
 		"tcp_keepalives_idle":                 "5",
 		"tcp_keepalives_interval":             "2",

@@ -135,18 +135,16 @@ type ConcurrencySet struct {
 	Concurrency int // that this process has from now on, while the endpoint is not paused
 }
 
-// Arrivals: one call of Bus.Arrive has committed.
-type Arrivals struct {
+// Ingested: one Bus.Ingest has committed.
+type Ingested struct {
 	Source   string
 	Endpoint string // "" where they were published
 	Accepted int
 	Repeated int // were there before
-	Unwanted int // events that nobody is subscribed to
+	Unwanted int // events without a subscriber
 	Dead     int
 	Unnamed  int // of all these, how many had no id
 }
-
-func (Arrivals) event() {}
 
 // Relayed: a relay has given messages to the other side and deleted them here, in one transaction.
 type Relayed struct {
@@ -159,7 +157,7 @@ type Relayed struct {
 	Forward time.Duration // the time of forward alone, failures included
 }
 
-// RelayHeld: this process has become the one that relays, or is it no more.
+// RelayHeld: this process has begun or ceased to be the one that relays.
 type RelayHeld struct {
 	Endpoint string
 	Holding  bool
@@ -180,6 +178,7 @@ func (Paused) event()         {}
 func (Resumed) event()        {}
 func (ConcurrencySet) event() {}
 func (Relayed) event()        {}
+func (Ingested) event()       {}
 func (RelayHeld) event()      {}
 
 // emit tells Options.Events of e. A panic of that function must not cost a process: it would cost the next one, too.

@@ -55,8 +55,8 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	for range 20 {
 		w.send(note{}, saga.To("notes"))
 		w.sendCrossed(1)
-		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"},
-			bus.Arrival{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
+		if _, err := b.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "notes"},
+			bus.IngestMessage{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 		w.untilEmpty("notes")
@@ -87,8 +87,8 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	kinds := []string{"order.pl\xe4ce", "order.place\n\x1b[2J", strings.Repeat("x", 1<<20),
 		"\u00e4" + strings.Repeat("\u00e4", 50<<10), ""}
 	for _, kind := range kinds {
-		if _, err := b.Arrive(t.Context(), bus.ArriveOptions{From: "payments", Endpoint: "notes"},
-			bus.Arrival{Kind: kind}); err != nil {
+		if _, err := b.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "notes"},
+			bus.IngestMessage{Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -32,12 +32,6 @@ func TransactionsWatched(b *Bus) int {
 // Urgent reports whether a watch will look at an instance before its time.
 func Urgent(b *Bus, name, key string) bool { return b.watches.Urgent(name, key) }
 
-// FailTooLate leaves what the last term of a relay may leave when its Run ends for another reason at that moment.
-func FailTooLate(r *Relay, err error) { r.fatal <- err }
-
-// PassFor is how long a turn of a relay goes on with further calls.
-const PassFor = passFor
-
 // Channel is where wake-ups are sent.
 func Channel(b *Bus) string { return b.schema.Channel() }
 

@@ -203,9 +203,9 @@ func TestTransactionThatIsNilIsAnError(t *testing.T) {
 			t.Errorf("%s: %s", name, errorText(err))
 		}
 	}
-	if _, err := w.bus.ReceivedTx(t.Context(), nil, "somewhere", "7"); err == nil ||
+	if _, err := w.bus.InboxTx(t.Context(), nil, "somewhere", "7"); err == nil ||
 		!strings.Contains(err.Error(), "transaction is nil") {
-		t.Errorf("ReceivedTx: %s", errorText(err))
+		t.Errorf("InboxTx: %s", errorText(err))
 	}
 }
 

@@ -23,9 +23,9 @@ func standStill(t *testing.T, proxy *faultproxy.Proxy, statement string) (begun 
 	return stands
 }
 
-// A process that stands still in the middle of an Arrive has ids in hand. The broker gives its messages to others, who
+// A process that stands still in the middle of an Ingest has ids in hand. The broker gives its messages to others, who
 // must not wait until it comes back, or until somebody ends it.
-func TestArriveWaitsForNobodyWhoStandsStill(t *testing.T) {
+func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	frozen, proxy := w.proxied()
@@ -34,13 +34,13 @@ func TestArriveWaitsForNobodyWhoStandsStill(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := frozen.Arrive(ctx, bus.ArriveOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+		_, err := frozen.Ingest(ctx, bus.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
 		failed <- err
 	}()
 	<-begun
 	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	arrived, err := w.bus.Arrive(within, bus.ArriveOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+	arrived, err := w.bus.Ingest(within, bus.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
 	if err != nil || arrived[0].State != bus.Accepted {
 		t.Errorf("%v, %v, want it to be accepted while somebody stands still with it", arrived, err)
 	}

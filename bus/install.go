@@ -2,35 +2,20 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/edda-go/edda/internal/pg"
 )
 
 // Install creates the endpoint's queue and subscribes it to its kinds. It needs the right to create tables, and
 // does nothing when that was done before. When it returns, every event published from then on reaches the queue.
 func (e *Endpoint) Install(ctx context.Context) error {
-	if err := e.bus.routes.Install(ctx, e.name, e.relay, e.handlers.subscribed); err != nil {
+	if err := e.bus.routes.Install(ctx, e.name, false, e.handlers.subscribed); err != nil {
 		return fmt.Errorf("install endpoint %s: %w", e.name, err)
 	}
 	return e.findLimit(ctx)
 }
 
 func (e *Endpoint) findQueue(ctx context.Context) (id int, err error) {
-	b := e.bus
-	id, err = b.routes.Find(ctx, e.name)
-	switch {
-	case !errors.Is(err, ErrNotInstalled):
-		return id, err
-	case !b.autoInstall:
-		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", "+
-			"or set bus.Options.AutoInstall", err, e.name)
-	}
-	if id, err = b.routes.Create(ctx, e.name); pg.ClassOf(err) == pg.Denied {
-		err = fmt.Errorf("%w: %w", ErrNotInstalled, err)
-	}
-	return id, err
+	return e.bus.routes.Find(ctx, e.name, e.bus.autoInstall)
 }
 
 // subscribe adds the endpoint's kinds, as far as they are not subscribed yet.
@@ -42,7 +27,7 @@ func (e *Endpoint) subscribe(ctx context.Context, id int) error {
 // in the queue stays. A later Run of an endpoint that handles a kind subscribes it again.
 func (e *Endpoint) Unsubscribe(ctx context.Context, kinds ...string) error {
 	b := e.bus
-	id, err := b.routes.Find(ctx, e.name)
+	id, err := b.routes.Find(ctx, e.name, false)
 	if err == nil {
 		err = b.routes.Unsubscribe(ctx, id, kinds)
 	}

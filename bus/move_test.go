@@ -61,12 +61,12 @@ func movingSaga() *saga.Definition {
 func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 	return func(ctx context.Context, messages []*saga.Delivery) []error {
 		errs := make([]error, len(messages))
-		arrivals := make([]bus.Arrival, len(messages))
+		arrivals := make([]bus.IngestMessage, len(messages))
 		for n, d := range messages {
-			arrivals[n] = bus.Arrival{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: bus.Envelope(&d.Info),
+			arrivals[n] = bus.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: bus.Envelope(&d.Info),
 				Body: d.Body}
 		}
-		if _, err := to.Arrive(ctx, bus.ArriveOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {
+		if _, err := to.Ingest(ctx, bus.IngestOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {
 			for n := range errs {
 				errs[n] = bus.ErrBehind
 			}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/partition"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -21,27 +21,28 @@ import (
 // another: a message goes to the queue of its key, so that the messages of one key are handled in order and without
 // conflicts, however many processes there are. Methods are safe for concurrent use.
 //
-// For an endpoint named orders with two partitions there are three queues. Senders know orders. One process at a time
-// moves what arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga sends comes
-// from its partition's queue, so that answers and timeouts go straight back to it. See docs/guide/partitions.md.
+// An endpoint named orders with two partitions has three queues. Senders know orders. One process at a time, the
+// distributor, moves what arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga
+// sends comes from its partition's queue, so that answers and timeouts go straight back to it. See
+// docs/guide/partitions.md.
 type Partitioned struct {
-	bus     *Bus
-	name    string
-	options PartitionOptions
-	ttl     lease.Options // with defaults
-	front   *post         // the distributor
-	posts   []*post       // the partitions
-	line    *lease.Line   // of all leases
+	bus         *Bus
+	name        string
+	options     PartitionOptions // with defaults
+	group       *partition.Group
+	distributor *partitionQueue
+	partitions  []*partitionQueue
+	line        *lease.Line // of all leases
 
 	running sync.Mutex  // held by Run
 	fatal   chan error  // of capacity 1: why Run cannot go on
-	changed run.Nudge   // a lease was released, or a server came
+	changed run.Nudge   // a lease was released, or a process came
 	over    atomic.Bool // the context of Run has ended
 	drained atomic.Bool // after that, handlers had to be cancelled
 }
 
-// post is one queue that this process may work on, while it holds its lease.
-type post struct {
+// partitionQueue is one queue that this process may consume, while it holds its lease.
+type partitionQueue struct {
 	endpoint *Endpoint
 	keeper   *lease.Keeper
 }
@@ -65,20 +66,27 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	p := &Partitioned{
 		bus: b, name: name, options: o, line: lease.NewLine(b.pool.Pool), fatal: make(chan error, 1),
 		changed: run.NewNudge(),
-		ttl:     lease.Options{Lease: o.Lease, Stop: o.Endpoint.Drain + stopSlack, Holder: o.Server, Logger: b.calm},
 	}
-	if err := p.makePosts(h); err != nil {
+	p.group, err = partition.NewGroup(partition.GroupOptions{
+		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes, Leases: b.leases,
+		Log: b.log,
+	})
+	if err == nil {
+		err = p.makeQueues(h)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)
 	}
 	return p, nil
 }
 
-func (p *Partitioned) makePosts(h *handlers) (err error) {
+func (p *Partitioned) makeQueues(h *handlers) (err error) {
 	names := make([]string, p.options.Partitions)
-	p.posts = make([]*post, len(names))
+	p.partitions = make([]*partitionQueue, len(names))
 	for n := range names {
 		names[n] = queue.PartitionName(p.name, n)
-		if p.posts[n], err = p.newPost(p.bus.newEndpoint(names[n], p.options.Endpoint, h.unsubscribed())); err != nil {
+		e := p.bus.newEndpoint(names[n], p.options.Endpoint, h.unsubscribed())
+		if p.partitions[n], err = p.newQueue(e); err != nil {
 			return err
 		}
 	}
@@ -89,44 +97,42 @@ func (p *Partitioned) makePosts(h *handlers) (err error) {
 	distributing.hasTx = false // no handler runs there
 	o := p.options.Endpoint
 	o.BatchMax = standardRows
-	front := p.bus.newEndpoint(p.name, o, &distributing)
-	front.strategy = &spread{names: names, moves: map[route]string{}}
-	p.front, err = p.newPost(front)
+	e := p.bus.newEndpoint(p.name, o, &distributing)
+	e.strategy = &targets{names: names, moves: map[route]string{}}
+	p.distributor, err = p.newQueue(e)
 	return err
 }
 
-func (p *Partitioned) newPost(e *Endpoint) (*post, error) {
-	o := p.ttl
-	o.DB = p.line
+func (p *Partitioned) newQueue(e *Endpoint) (*partitionQueue, error) {
 	keeper, err := lease.NewKeeper(p.bus.pool.Pool, p.bus.leases, lease.Job{
-		Name: p.leaseName(e.name), Run: func(ctx context.Context, t lease.Term) error { return p.work(ctx, e, t) },
-	}, o)
-	return &post{endpoint: e, keeper: keeper}, err
+		Name: p.group.Lease(e.name), Run: func(ctx context.Context, t lease.Term) error { return p.work(ctx, e, t) },
+	}, lease.Options{
+		Lease: p.options.Lease, Stop: p.options.Endpoint.Drain + stopSlack, Holder: p.options.Holder,
+		Logger: p.bus.calm, DB: p.line,
+	})
+	return &partitionQueue{endpoint: e, keeper: keeper}, err
 }
 
-// leaseName begins all names of the endpoint alike. An endpoint's name has no slash.
-func (p *Partitioned) leaseName(what string) string { return "partition/" + p.name + "/" + what }
-
-// Name is the endpoint's name.
+// Name returns the endpoint's name.
 func (p *Partitioned) Name() string { return p.name }
 
-// Connections is how many connections Run opens at most beside those of the bus's pool, when this process has all
+// Connections returns how many connections Run opens at most beside those of the bus's pool, when this process has all
 // partitions: one for each, one for the distributor and one for the leases. With PollOnly it is 0, see
 // Endpoint.Connections.
 func (p *Partitioned) Connections() int {
 	if p.bus.wakeup == PollOnly {
 		return 0
 	}
-	return len(p.posts) + 2
+	return len(p.partitions) + 2
 }
 
-// Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the one
-// that distributes. It is for metrics; the next moment it may be otherwise.
+// Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the
+// distributor. It is for metrics; the answer may be old when it arrives.
 func (p *Partitioned) Holding() []string {
 	var names []string
-	for _, s := range append(p.posts[:len(p.posts):len(p.posts)], p.front) {
-		if _, ok := s.keeper.Holding(); ok {
-			names = append(names, s.endpoint.name)
+	for _, q := range append(p.partitions[:len(p.partitions):len(p.partitions)], p.distributor) {
+		if _, ok := q.keeper.Holding(); ok {
+			names = append(names, q.endpoint.name)
 		}
 	}
 	return names
@@ -134,21 +140,35 @@ func (p *Partitioned) Holding() []string {
 
 // Install creates the queues, stores how many partitions there are, and subscribes the endpoint to its kinds. It needs
 // the right to create tables, and does nothing when that was done before. It fails when another number of partitions is
-// stored, see Gather.
+// stored, see Collapse.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.install(ctx); err != nil {
 		return fmt.Errorf("install partitioned endpoint %s: %w", p.name, err)
 	}
-	return p.front.endpoint.Install(ctx)
+	return p.distributor.endpoint.Install(ctx)
 }
 
 func (p *Partitioned) install(ctx context.Context) error {
-	for _, s := range p.posts {
-		if _, err := p.bus.routes.Create(ctx, s.endpoint.name); err != nil {
+	for _, q := range p.partitions {
+		if _, err := p.bus.routes.Create(ctx, q.endpoint.name); err != nil {
 			return err
 		}
 	}
-	return p.storeNumber(ctx)
+	return p.group.StoreNumber(ctx)
+}
+
+// Collapse moves everything that waits in the partitions back to the endpoint's own queue, timeouts included, and
+// forgets how many partitions there are. After it the endpoint can be installed with another number of them, or run as
+// a plain Endpoint. It returns how many messages it moved.
+//
+// All processes of the endpoint must have stopped: while one of them holds a lease, Collapse fails and has done
+// nothing. It works in small transactions, and may be called again when it was interrupted; until it is done the old
+// number stands. It needs the rights of Install.
+func (p *Partitioned) Collapse(ctx context.Context) (messages int, err error) {
+	if messages, err = p.group.Collapse(ctx); err != nil {
+		return messages, fmt.Errorf("collapse the partitions of %s: %w", p.name, err)
+	}
+	return messages, nil
 }
 
 // Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails when another number
@@ -160,25 +180,25 @@ func (p *Partitioned) Check(ctx context.Context) error {
 	return nil
 }
 
-// check returns what is so of the queue in front of the partitions.
+// check returns what is so of the distributor's queue.
 func (p *Partitioned) check(ctx context.Context) (ground, error) {
 	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
 		return ground{}, err
 	}
-	for _, s := range p.posts {
-		if _, err := s.endpoint.findQueue(ctx); err != nil {
+	for _, q := range p.partitions {
+		if _, err := q.endpoint.findQueue(ctx); err != nil {
 			return ground{}, err
 		}
 	}
 	if p.bus.autoInstall {
-		if err := p.storeNumber(ctx); err != nil && pg.ClassOf(err) != pg.Denied {
+		if err := p.group.StoreNumber(ctx); err != nil && pg.ClassOf(err) != pg.Denied {
 			return ground{}, err
 		}
 	}
-	if err := p.checkNumber(ctx); err != nil {
+	if err := p.group.CheckNumber(ctx); err != nil {
 		return ground{}, err
 	}
-	return p.front.endpoint.check(ctx)
+	return p.distributor.endpoint.check(ctx)
 }
 
 // Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends.
@@ -197,8 +217,8 @@ func (p *Partitioned) Run(ctx context.Context) error {
 	return nil
 }
 
-// run joins the session for as long as this process shares the work, whether it has a partition or not: whoever listens
-// locks the session's row, and a process that stands by listens too.
+// run joins the session for as long as this process shares the work, whether it has a partition or not: the connection
+// that listens locks the session's row, and a process that stands by listens too.
 func (p *Partitioned) run(ctx context.Context) error {
 	found, err := p.check(ctx)
 	if err != nil {
@@ -211,21 +231,16 @@ func (p *Partitioned) run(ctx context.Context) error {
 	defer leave()
 	p.over.Store(false)
 	p.drained.Store(false)
-	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", len(p.posts))
-	err = p.runPosts(ctx)
+	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", len(p.partitions))
+	err = p.runQueues(ctx)
 	p.bus.log.Info("edda: partitioned endpoint stopped", "endpoint", p.name, "error", err)
 	return err
 }
 
-func (p *Partitioned) runPosts(ctx context.Context) error {
+func (p *Partitioned) runQueues(ctx context.Context) error {
 	defer p.line.Close(ctx)
 	defer context.AfterFunc(ctx, func() { p.over.Store(true) })()
-	prefix := p.leaseName("")
-	defer p.bus.hub.Listen(lease.WakePrefix, func(name string) {
-		if name == "" || strings.HasPrefix(name, prefix) {
-			p.leaseChanged(strings.TrimPrefix(name, prefix))
-		}
-	})()
+	defer p.bus.hub.Listen(lease.WakePrefix+p.group.Lease(""), p.leaseChanged)()
 	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as handlers run, a drain included
 	alive.Go(p.bus.session.keep)
 	if p.bus.wakeup == Notify {
@@ -233,8 +248,8 @@ func (p *Partitioned) runPosts(ctx context.Context) error {
 	}
 	group := run.NewGroup(ctx)
 	group.Go(p.awaitFatal)
-	group.Go(p.front.keeper.Run)
-	group.Go(func(ctx context.Context) error { return newBalance(p).run(ctx) })
+	group.Go(p.distributor.keeper.Run)
+	group.Go(p.newBalance().Run)
 	err := group.Wait()
 	alive.Stop()
 	err = errors.Join(err, alive.Wait())
@@ -242,6 +257,23 @@ func (p *Partitioned) runPosts(ctx context.Context) error {
 		err = ErrDrain
 	}
 	return err
+}
+
+func (p *Partitioned) newBalance() *partition.Balance {
+	keepers := make([]*lease.Keeper, len(p.partitions))
+	for n, q := range p.partitions {
+		keepers[n] = q.keeper
+	}
+	return partition.NewBalance(partition.BalanceOptions{
+		Group: p.group, Keepers: keepers, Line: p.line, Lease: p.options.Lease, Holder: p.options.Holder,
+		Changed: p.changed, GiveUp: p.giveUp, Log: p.bus.calm, Announce: p.announce,
+	})
+}
+
+func (p *Partitioned) announce(ctx context.Context, leaseName string) {
+	if p.bus.wakeup == Notify {
+		p.bus.notifier.Send(ctx, lease.WakePrefix+leaseName)
+	}
 }
 
 func (p *Partitioned) awaitFatal(ctx context.Context) error {
@@ -257,10 +289,10 @@ func (p *Partitioned) awaitFatal(ctx context.Context) error {
 // begun, and none begins while it is open. So no two processes have batches of one partition open at a time, whatever
 // they believe of their leases.
 func (p *Partitioned) work(ctx context.Context, e *Endpoint, t lease.Term) error {
-	err := p.checkNumber(ctx)
+	err := p.group.CheckNumber(ctx)
 	if err == nil {
 		e.fence = func(b *pgx.Batch) { p.bus.leases.QueueGuard(b, t) }
-		err = p.runPost(ctx, e, t)
+		err = p.runQueue(ctx, e, t)
 	}
 	switch {
 	case errors.Is(err, ErrDrain):
@@ -274,12 +306,12 @@ func (p *Partitioned) work(ctx context.Context, e *Endpoint, t lease.Term) error
 	return err
 }
 
-func (p *Partitioned) runPost(ctx context.Context, e *Endpoint, t lease.Term) error {
+func (p *Partitioned) runQueue(ctx context.Context, e *Endpoint, t lease.Term) error {
 	if e.strategy.handles() {
 		return e.Run(ctx)
 	}
 	side := run.NewGroup(ctx)
-	side.Go(func(ctx context.Context) error { return p.gatherLate(ctx, t) })
+	side.Go(func(ctx context.Context) error { return p.group.CollapseLate(ctx, t) })
 	err := e.Run(ctx)
 	side.Stop()
 	return errors.Join(err, side.Wait())
@@ -293,9 +325,11 @@ func (p *Partitioned) giveUp(err error) {
 	}
 }
 
-// cannotGoOn tells errors that need a human from those that pass with time: the keeper tries again.
+// cannotGoOn reports whether err needs a human. Other errors pass with time: the keeper tries again.
 func cannotGoOn(err error) bool {
-	for _, known := range []error{ErrNotInstalled, errOtherNumber, migrations.ErrNotMigrated, migrations.ErrTooNew} {
+	for _, known := range []error{
+		ErrNotInstalled, partition.ErrOtherNumber, migrations.ErrNotMigrated, migrations.ErrTooNew,
+	} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -303,16 +337,24 @@ func cannotGoOn(err error) bool {
 	return fatal(err)
 }
 
-// leaseChanged is called when a lease of the endpoint was released, or one whose holder is asked to resign; "" when
-// that may have happened unseen.
+// unlessOver returns nil when ctx has ended: what fails then is no news.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// leaseChanged is called when a lease of the endpoint was released, or when somebody asked its holder to resign; with
+// "" when that may have happened unseen.
 func (p *Partitioned) leaseChanged(what string) {
 	p.changed.Send()
-	for _, s := range p.posts {
-		if what == "" || what == s.endpoint.name {
-			s.keeper.Wake()
+	for _, q := range p.partitions {
+		if what == "" || what == q.endpoint.name {
+			q.keeper.Wake()
 		}
 	}
 	if what == "" || what == p.name {
-		p.front.keeper.Wake()
+		p.distributor.keeper.Wake()
 	}
 }

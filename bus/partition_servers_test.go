@@ -58,7 +58,7 @@ const (
 )
 
 func serverOptions(name string) bus.PartitionOptions {
-	return bus.PartitionOptions{Partitions: serverPartitions, Lease: serverLease, Server: name,
+	return bus.PartitionOptions{Partitions: serverPartitions, Lease: serverLease, Holder: name,
 		Endpoint: bus.EndpointOptions{Poll: 200 * time.Millisecond, BatchMax: 50}}
 }
 

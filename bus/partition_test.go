@@ -158,8 +158,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	stop = w.runPartitioned(eight)
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
 	w.wantAtHome(w.untilHandled("chat.answer", talks), "chat", 8)
-	if _, err := eight.Gather(t.Context()); err == nil || !strings.Contains(err.Error(), "stop them all") {
-		t.Errorf("Gather while it runs: %v", err)
+	if _, err := eight.Collapse(t.Context()); err == nil || !strings.Contains(err.Error(), "stop them all") {
+		t.Errorf("Collapse while it runs: %v", err)
 	}
 	stop()
 
@@ -174,8 +174,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 		}
 	}
 	owner := w.partitioned(w.ownersBus(), "chat", soon(3), parts...)
-	if n, err := owner.Gather(t.Context()); err != nil || n != talks {
-		t.Fatalf("Gather moved %d messages, %v; want %d", n, err, talks)
+	if n, err := owner.Collapse(t.Context()); err != nil || n != talks {
+		t.Fatalf("Collapse moved %d messages, %v; want %d", n, err, talks)
 	}
 	if err := owner.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -305,11 +305,11 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 		parts []bus.Part
 		want  string
 	}{
-		{"p", bus.PartitionOptions{Partitions: -1}, []bus.Part{keyed}, "Partitions is -1, want 1 to 256 (0 is 8)"},
+		{"p", bus.PartitionOptions{Partitions: -1}, []bus.Part{keyed}, "Partitions is -1, want 1 to 256 (0 is the default, 8)"},
 		{"p", bus.PartitionOptions{Partitions: 257}, []bus.Part{keyed}, "Partitions is 257"},
 		{"p", bus.PartitionOptions{Lease: time.Second}, []bus.Part{keyed}, "Lease is 1s, want 2s to 1h"},
 		{"p", bus.PartitionOptions{Lease: -1}, []bus.Part{keyed}, "Lease is -1ns"},
-		{"p", bus.PartitionOptions{Server: "a\nb"}, []bus.Part{keyed}, "control characters"},
+		{"p", bus.PartitionOptions{Holder: "a\nb"}, []bus.Part{keyed}, "control characters"},
 		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: 2}}, []bus.Part{keyed},
 			"raise Partitions instead"},
 		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Concurrency: -2}}, []bus.Part{keyed},

@@ -6,62 +6,54 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/option"
 )
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
 type PartitionOptions struct {
 	// Partitions is how many queues there are, and how many batches run at a time in all processes together; 0 is 8, at
-	// most 256. It is stored when the endpoint is installed, and another number is an error from then on: see Gather.
+	// most 256. It is stored when the endpoint is installed, and another number is an error from then on: see Collapse.
 	Partitions int
 
 	// Lease is how long a partition stays with a process that has died; 0 is the default lease, 2 s to 1 h. Processes
 	// look at each other every third of it, and at least every 5 s.
 	Lease time.Duration
 
-	Server   string          // the name of this process in the table lease, for people who look; "" is the host's name
+	Holder   string          // the name of this process in the table lease, for people who look; "" is the host's name
 	Endpoint EndpointOptions // of each partition. Concurrency is 1; no ClusterConcurrency and no Ordered
 }
 
 const (
 	standardPartitions = 8
 	mostPartitions     = 256
-	shortestTTL        = 2 * time.Second
-	longestTTL         = time.Hour
 	stopSlack          = 5 * time.Second // for what follows the last handler of a partition
 )
 
 func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOptions, error) {
-	var faults []error
-	if o.Partitions < 0 || o.Partitions > mostPartitions {
-		faults = append(faults, fmt.Errorf("Partitions is %d, want 1 to %d (0 is %d)", o.Partitions, mostPartitions,
-			standardPartitions))
-		o.Partitions = 0
-	}
-	if o.Lease != 0 && (o.Lease < shortestTTL || o.Lease > longestTTL) {
-		faults = append(faults, fmt.Errorf("Lease is %v, want %v to %v (0 is 15s)", o.Lease, shortestTTL, longestTTL))
-	}
+	var f option.Faults
+	f.Int("Partitions", &o.Partitions, standardPartitions, 1, mostPartitions)
+	f.Duration("Lease", &o.Lease, lease.Default, 2*time.Second, time.Hour)
 	e := &o.Endpoint
 	if e.Concurrency > 1 {
-		faults = append(faults, fmt.Errorf("Endpoint.Concurrency is %d: a partition handles one batch at a time, "+
+		f.Add(fmt.Errorf("Endpoint.Concurrency is %d: a partition handles one batch at a time, "+
 			"so raise Partitions instead", e.Concurrency))
 	}
 	if e.ClusterConcurrency != 0 {
-		faults = append(faults, errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a "+
+		f.Add(errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a " +
 			"time in the cluster"))
 	}
 	if e.Ordered != Unordered {
-		faults = append(faults, errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order "+
+		f.Add(errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order " +
 			"as they are"))
 	}
-	setDefault(&o.Partitions, standardPartitions)
-	setDefault(&o.Lease, lease.Default)
-	setDefault(&e.Concurrency, 1)
+	option.Default(&e.Concurrency, 1)
 	var err error
 	o.Endpoint, err = e.withDefaults(h, poolSize)
-	return o, errors.Join(append(faults, err)...)
+	f.Add(err)
+	return o, f.Err()
 }
 
-// checkPartitioned: every kind has a key, so that there is a promise for each.
+// checkPartitioned requires a key for every kind.
 func (h *handlers) checkPartitioned() error {
 	var faults []error
 	if h.leased {
@@ -80,7 +72,7 @@ func (h *handlers) checkPartitioned() error {
 	return errors.Join(faults...)
 }
 
-// checkUnpartitioned: a key that nobody looks at is a misunderstanding.
+// checkUnpartitioned refuses keys: without partitions nothing looks at them.
 func (h *handlers) checkUnpartitioned() error {
 	var faults []error
 	for _, c := range h.consumers {

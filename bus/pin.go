@@ -24,7 +24,7 @@ func (b *Bus) watchPin(ctx context.Context) error {
 // nothing.
 func (b *Bus) lookForPin(ctx context.Context) {
 	c := b.cleaner
-	p, suffers, err := b.pins.Find(ctx, b.pool)
+	p, suffers, err := c.pins.Find(ctx, b.pool)
 	if err != nil && ctx.Err() == nil {
 		b.calm.Warn("edda: what keeps dead rows was not looked for", "error", err)
 	}

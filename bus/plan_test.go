@@ -35,7 +35,8 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var files []string
-	for _, pattern := range []string{"*.go", "../internal/queue/*.go", "../operate/*.go"} {
+	for _, pattern := range []string{"*.go", "../internal/queue/*.go", "../internal/partition/*.go", "../outbox/*.go",
+		"../operate/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +44,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 		files = append(files, found...)
 	}
 	used := map[string]bool{}
-	use := regexp.MustCompile(`(?:Get\(|SQL\(|To\(r\.to, )"([a-z_]+)"\)`)
+	use := regexp.MustCompile(`(?:Get\(|SQL\(|To\((?:r\.)?to, )"([a-z_]+)"\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -93,11 +94,12 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"},
 			full: []string{"{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_again": {empty: []string{"{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}", "{}"},
-			full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`, "{no}"},
+			full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`,
+				"{no}"},
 			most: 1},
 		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
 		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
-		"gather":          {empty: []string{"10"}, full: []string{"10"}, most: 10},
+		"collapse":        {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"claim": {empty: []string{"10", "1000", nobody, "1000", "true"},
 			full: []string{"10", "1000", nobody, "1000", "true"}, most: 10},

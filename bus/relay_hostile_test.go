@@ -87,7 +87,7 @@ func (mine) Error() string { return "a mine" }
 func (mine) Is(error) bool { panic("it goes off") }
 
 // Whatever comes from another system, its transaction commits: a batch that never can would be delivered for ever.
-func TestArriveSurvivesHostileMessages(t *testing.T) {
+func TestIngestSurvivesHostileMessages(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	long := strings.Repeat("x", 70<<10)
@@ -101,16 +101,16 @@ func TestArriveSurvivesHostileMessages(t *testing.T) {
 	for _, endpoint := range []string{"notes", ""} {
 		for _, kind := range kinds {
 			for _, id := range ids {
-				var all []bus.Arrival
+				var all []bus.IngestMessage
 				for n, header := range headers {
-					m := bus.Arrival{ID: id, Kind: kind, Header: header, Body: []byte("b")}
+					m := bus.IngestMessage{ID: id, Kind: kind, Header: header, Body: []byte("b")}
 					if id != "" && len(id) != 36 {
 						m.ID += strconv.Itoa(n)
 					}
 					all = append(all, m)
 				}
 				for range 2 {
-					if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: endpoint},
+					if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "hostile", Endpoint: endpoint},
 						all...); err != nil {
 						t.Fatalf("kind %.20q, id %.20q, endpoint %q: %v", kind, id, endpoint, err)
 					}
@@ -119,8 +119,8 @@ func TestArriveSurvivesHostileMessages(t *testing.T) {
 		}
 	}
 	for _, body := range [][]byte{nil, make([]byte, 1<<20+1), make([]byte, 40<<20)} {
-		if _, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "hostile", Endpoint: "notes"},
-			bus.Arrival{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
+		if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "hostile", Endpoint: "notes"},
+			bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
 			t.Fatalf("%d bytes: %v", len(body), err)
 		}
 	}

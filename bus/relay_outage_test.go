@@ -99,8 +99,8 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	w.untilEmpty("border")
 	for _, info := range a.infos {
 		left[info.ID] = info
-		_, err := other.bus.Arrive(t.Context(), bus.ArriveOptions{From: "w", Endpoint: "border"},
-			bus.Arrival{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
+		_, err := other.bus.Ingest(t.Context(), bus.IngestOptions{From: "w", Endpoint: "border"},
+			bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}

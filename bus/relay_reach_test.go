@@ -60,7 +60,7 @@ func TestRepliesReachTheRelay(t *testing.T) {
 	from, asked := map[string]saga.ID{}, newID(t)
 	for _, endpoint := range []string{"hosts", "porters", "guides"} {
 		id := newID(t)
-		w.arrive(endpoint, bus.Arrival{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`),
+		w.arrive(endpoint, bus.IngestMessage{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`),
 			Header: map[string]string{
 				"edda-from": "border", "edda-conversation": asked.String(), "edda-correlation": id.String(),
 			}})

@@ -53,7 +53,6 @@ func TestRelayRunsAgain(t *testing.T) {
 	a := &abroad{}
 	r := w.relay(w.bus, soonRelayed(), a.forward)
 	for range 2 {
-		bus.FailTooLate(r, errors.New("of an earlier Run"))
 		stop := w.runRelay(r)
 		w.sendCrossed(1)
 		w.untilEmpty("border")

@@ -160,7 +160,7 @@ func TestRelaysAreRefused(t *testing.T) {
 		kinds   []string
 		want    string
 	}{
-		{"r", bus.RelayOptions{BatchMax: -1}, forward, nil, "BatchMax is -1, want 0 to 5000 (0 is the default)"},
+		{"r", bus.RelayOptions{BatchMax: -1}, forward, nil, "BatchMax is -1, want 0 to 5000 (0 is the default, 500)"},
 		{"r", bus.RelayOptions{BatchMax: 5001}, forward, nil, "BatchMax is 5001"},
 		{"r", bus.RelayOptions{BatchBytes: -1}, forward, nil, "BatchBytes is -1, want 0 to 268435456"},
 		{"r", bus.RelayOptions{Poll: -1}, forward, nil, "Poll is -1ns"},
@@ -171,7 +171,7 @@ func TestRelaysAreRefused(t *testing.T) {
 		{"r", bus.RelayOptions{RetryMost: 2 * time.Hour}, forward, nil, "RetryMost is 2h0m0s, want 1ms to 1h0m0s"},
 		{"r", bus.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and RetryMost is 30s"},
 		{"r", bus.RelayOptions{Stuck: -1}, forward, nil, "Stuck is -1"},
-		{"r", bus.RelayOptions{Server: "a\nb"}, forward, nil, "control characters"},
+		{"r", bus.RelayOptions{Holder: "a\nb"}, forward, nil, "control characters"},
 		{"R", bus.RelayOptions{}, forward, nil, "beginning with a letter"},
 		{"r", bus.RelayOptions{}, forward, []string{"No Kind"}, "kind: "},
 		{"r", bus.RelayOptions{}, forward, []string{"a.b", "a.b"}, "kind a.b is given twice"},
@@ -246,7 +246,7 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 func TestPlansOfRelays(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
-	statements := w.statementsOf("relay.sql", "border")
+	statements := w.statementsOf("../outbox/relay.sql", "border")
 	for name, sql := range w.statementsOf("../internal/queue/take.sql", "border") {
 		if strings.HasPrefix(name, "relay_") {
 			statements[name] = sql

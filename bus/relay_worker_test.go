@@ -24,7 +24,7 @@ const (
 // in hand.
 func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 	o := soonRelayed()
-	o.BatchMax, o.Server = 300, fmt.Sprintf("relay-%d", os.Getpid())
+	o.BatchMax, o.Holder = 300, fmt.Sprintf("relay-%d", os.Getpid())
 	give := "INSERT INTO " + pgx.Identifier{s.Schema, "abroad"}.Sanitize() + " (id, body) VALUES ($1, $2) RETURNING n"
 	return bus.NewRelay(b, "border", o, func(ctx context.Context, messages []*saga.Delivery) []error {
 		errs, failed := make([]error, len(messages)), false

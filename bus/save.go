@@ -24,7 +24,7 @@ func (b *batch) saveInstances(ctx context.Context) error {
 		b.save = save
 		return nil
 	}
-	claim := b.ep.bus.ids.NewClaim(ids)
+	claim := b.ep.bus.sent.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	b.shared.ownPlanner(pipeline)
 	b.queueRunLocks(pipeline)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wake"
 
-	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -216,16 +216,16 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 	}
 	sent := saga.Sent{ID: out.Info.ID, Copies: len(to)}
 	if out.GivenID {
-		claim := b.ids.NewClaim([]outbox.Given{{ID: out.Info.ID, Sum: outbox.Sum(out.Info.Kind, out.To, out.Body)}})
+		claim := b.sent.NewClaim([]dedup.Given{{ID: out.Info.ID, Sum: dedup.Sum(out.Info.Kind, out.To, out.Body)}})
 		batch := &pgx.Batch{}
 		claim.Queue(batch)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return saga.Sent{}, nil, err
 		}
 		switch claim.Outcome(0) {
-		case outbox.Duplicate:
+		case dedup.Duplicate:
 			return saga.Sent{ID: out.Info.ID, Duplicate: true}, nil, nil
-		case outbox.Conflict:
+		case dedup.Conflict:
 			return saga.Sent{}, nil, fmt.Errorf("message %s: %w", out.Info.ID, ErrIDConflict)
 		}
 	}

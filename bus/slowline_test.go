@@ -47,7 +47,7 @@ func TestLargeMessageArrivesOverASlowLine(t *testing.T) {
 	w.queueOf("notes")
 	w.onASlowLine()
 	// it is larger than a message may be
-	if got := states(w.arrive("notes", bus.Arrival{ID: newID(t).String(), Kind: "order.shipped",
+	if got := states(w.arrive("notes", bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped",
 		Body: large})); got != "dead" {
 		t.Error(got)
 	}

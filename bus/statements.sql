@@ -25,12 +25,6 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
 -- name: xact
 SELECT pg_current_xact_id_if_assigned()::text;
 
--- name: set_partitions
-INSERT INTO :schema.settings (name, value) VALUES ($1, $2) ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
-
--- name: forget_partitions
-DELETE FROM :schema.settings WHERE name = $1;
-
 -- name: send
 -- Without an id of the caller's the function makes one, and remembers nothing. In another database than the bus's there
 -- is no row here, so nothing is called: the function depends on this schema's own row.

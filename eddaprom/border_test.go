@@ -10,33 +10,33 @@ import (
 )
 
 // What came from other systems is counted by what became of it, for each source and endpoint.
-func TestMetricsTellOfArrivals(t *testing.T) {
+func TestMetricsTellOfIngests(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
 	l.endpoint(t)
-	good := bus.Arrival{ID: "1", Kind: "parcel", Body: []byte("{}")}
+	good := bus.IngestMessage{ID: "1", Kind: "parcel", Body: []byte("{}")}
 	for _, endpoint := range []string{"van", "van", ""} {
-		if _, err := l.bus.Arrive(t.Context(), bus.ArriveOptions{From: "post", Endpoint: endpoint}, good,
-			bus.Arrival{Kind: "parcel"}, bus.Arrival{ID: "2", Kind: "No Kind"}); err != nil {
+		if _, err := l.bus.Ingest(t.Context(), bus.IngestOptions{From: "post", Endpoint: endpoint}, good,
+			bus.IngestMessage{Kind: "parcel"}, bus.IngestMessage{ID: "2", Kind: "No Kind"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l.expect(t, `
-# HELP edda_arrived_unnamed_total Messages from other systems without an id: a second delivery is another message.
-# TYPE edda_arrived_unnamed_total counter
-edda_arrived_unnamed_total{endpoint="",source="post"} 1
-edda_arrived_unnamed_total{endpoint="van",source="post"} 2
-# HELP edda_messages_arrived_total Messages from other systems, by result.
-# TYPE edda_messages_arrived_total counter
-edda_messages_arrived_total{endpoint="",source="post",state="accepted"} 2
-edda_messages_arrived_total{endpoint="",source="post",state="dead"} 1
-edda_messages_arrived_total{endpoint="",source="post",state="repeated"} 0
-edda_messages_arrived_total{endpoint="",source="post",state="unwanted"} 0
-edda_messages_arrived_total{endpoint="van",source="post",state="accepted"} 3
-edda_messages_arrived_total{endpoint="van",source="post",state="dead"} 1
-edda_messages_arrived_total{endpoint="van",source="post",state="repeated"} 2
-edda_messages_arrived_total{endpoint="van",source="post",state="unwanted"} 0
-`, "edda_messages_arrived_total", "edda_arrived_unnamed_total")
+# HELP edda_ingested_unnamed_total Messages from other systems without an id: a second delivery is another message.
+# TYPE edda_ingested_unnamed_total counter
+edda_ingested_unnamed_total{endpoint="",source="post"} 1
+edda_ingested_unnamed_total{endpoint="van",source="post"} 2
+# HELP edda_messages_ingested_total Messages from other systems, by result.
+# TYPE edda_messages_ingested_total counter
+edda_messages_ingested_total{endpoint="",source="post",state="accepted"} 2
+edda_messages_ingested_total{endpoint="",source="post",state="dead"} 1
+edda_messages_ingested_total{endpoint="",source="post",state="repeated"} 0
+edda_messages_ingested_total{endpoint="",source="post",state="unwanted"} 0
+edda_messages_ingested_total{endpoint="van",source="post",state="accepted"} 3
+edda_messages_ingested_total{endpoint="van",source="post",state="dead"} 1
+edda_messages_ingested_total{endpoint="van",source="post",state="repeated"} 2
+edda_messages_ingested_total{endpoint="van",source="post",state="unwanted"} 0
+`, "edda_messages_ingested_total", "edda_ingested_unnamed_total")
 }
 
 func TestMetricsTellOfRelays(t *testing.T) {

@@ -36,8 +36,8 @@
 //	edda_relay_lag_seconds            histogram  endpoint                age of the first message of a batch
 //	edda_relay_forward_seconds        histogram  endpoint                the time of one call that publishes
 //	edda_relay_holding                gauge      endpoint                1 while this process relays
-//	edda_messages_arrived_total       counter    source, endpoint, state accepted, repeated, unwanted or dead
-//	edda_arrived_unnamed_total        counter    source, endpoint        of them, how many had no id
+//	edda_messages_ingested_total       counter    source, endpoint, state accepted, repeated, unwanted or dead
+//	edda_ingested_unnamed_total        counter    source, endpoint        of them, how many had no id
 //	edda_queue_ready, _delayed        gauge      endpoint                messages that are due now, or later
 //	edda_queue_claimed, _parked       gauge      endpoint                claimed by a lease; behind others of their key
 //	edda_queue_oldest_due_seconds     gauge      endpoint                how long the first of them has been due
@@ -55,7 +55,7 @@
 //
 // Every process counts its own work: sum the counters over processes. The queues and the schedule are the same for all
 // processes: take the maximum. A lease has one holder: sum edda_lease_holder, and examine a sum of 0 or more than 1. A
-// relay's failures are failed attempts. Arrived messages that are published have an empty endpoint. The gauges of an
+// relay's failures are failed attempts. Ingested messages that are published have an empty endpoint. The gauges of an
 // endpoint appear when it is slow or paused for the first time.
 //
 // # Failures

@@ -148,9 +148,9 @@ func (n namespace) relayMetrics() relayMetrics {
 
 func (n namespace) borderMetrics() borderMetrics {
 	return borderMetrics{
-		arrived: n.counter("messages_arrived_total", "Messages from other systems, by result.",
+		arrived: n.counter("messages_ingested_total", "Messages from other systems, by result.",
 			"source", "endpoint", "state"),
-		unnamed: n.counter("arrived_unnamed_total", "Messages from other systems without an id: a second delivery "+
+		unnamed: n.counter("ingested_unnamed_total", "Messages from other systems without an id: a second delivery "+
 			"is another message.", "source", "endpoint"),
 	}
 }
@@ -196,7 +196,7 @@ func (m *Metrics) Observe(e bus.Event) {
 		m.relay.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
 	case bus.RelayHeld:
 		m.relay.holding.WithLabelValues(e.Endpoint).Set(one(e.Holding))
-	case bus.Arrivals:
+	case bus.Ingested:
 		m.arrivals(e)
 	case bus.BatchFailed:
 		m.batch.ended.WithLabelValues(e.Endpoint, "rolled_back").Inc()
@@ -204,9 +204,9 @@ func (m *Metrics) Observe(e bus.Event) {
 }
 
 // arrivals counts arrived messages. It creates every state at the first call, so that its rate is 0 and not absent.
-func (m *Metrics) arrivals(e bus.Arrivals) {
-	for state, n := range map[bus.ArrivedState]int{
-		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.ArrivedDead: e.Dead,
+func (m *Metrics) arrivals(e bus.Ingested) {
+	for state, n := range map[bus.IngestState]int{
+		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.IngestDead: e.Dead,
 	} {
 		m.border.arrived.WithLabelValues(e.Source, e.Endpoint, state.String()).Add(float64(n))
 	}

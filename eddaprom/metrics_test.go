@@ -267,7 +267,7 @@ func TestDocListsEveryMetric(t *testing.T) {
 	for _, e := range []bus.Event{
 		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{},
 		bus.BatchFailed{},
-		bus.Relayed{}, bus.RelayHeld{}, bus.Arrivals{},
+		bus.Relayed{}, bus.RelayHeld{}, bus.Ingested{},
 	} {
 		m.Observe(e)
 	}

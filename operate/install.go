@@ -2,10 +2,7 @@ package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/edda-go/edda/saga"
 )
 
 // InstallQueue creates the queue of an endpoint and subscribes it to kinds, on top of what it is subscribed to. It is
@@ -24,16 +21,7 @@ func (o *Operator) InstallRelay(ctx context.Context, name string, kinds ...strin
 }
 
 func (o *Operator) install(ctx context.Context, endpoint string, relay bool, kinds []string) error {
-	err := saga.CheckName(endpoint)
-	for _, kind := range kinds {
-		if fault := saga.CheckName(kind); fault != nil {
-			err = errors.Join(err, fmt.Errorf("kind %.80q: %w", kind, fault))
-		}
-	}
-	if err == nil {
-		err = o.routes.Install(ctx, endpoint, relay, kinds)
-	}
-	if err != nil {
+	if err := o.routes.Install(ctx, endpoint, relay, kinds); err != nil {
 		return fmt.Errorf("install endpoint %.80q: %w", endpoint, err)
 	}
 	return nil

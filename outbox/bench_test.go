@@ -19,7 +19,7 @@ const (
 
 // One claim of 500 ids, with the three other slots of the ring empty, and with a million ids in each: of version 7, and
 // without an order. The fastest of all is told, since it is the one that nothing disturbed.
-func BenchmarkReception(b *testing.B) {
+func BenchmarkInboxClaim(b *testing.B) {
 	pool, schema := pgtest.Database(b)
 	store, err := outbox.New(schema)
 	if err != nil {
@@ -54,15 +54,15 @@ func BenchmarkReception(b *testing.B) {
 			defer conn.Release()
 			var took []time.Duration
 			for b.Loop() {
-				given := make([]outbox.Received, benchIDs)
+				given := make([]outbox.InboxEntry, benchIDs)
 				for n := range given {
-					given[n] = outbox.Received{ID: saga.ID(c.id()), Sum: 1}
+					given[n] = outbox.InboxEntry{ID: saga.ID(c.id()), Sum: 1}
 				}
 				pipeline := &pgx.Batch{}
 				pipeline.Queue("begin")
 				pipeline.Queue("SELECT set_config('plan_cache_mode', 'force_generic_plan', true), " +
 					"set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)")
-				store.NewReception("a", given).Queue(pipeline)
+				store.NewInboxClaim("a", given).Queue(pipeline)
 				pipeline.Queue("commit")
 				begun := time.Now()
 				if err := conn.SendBatch(b.Context(), pipeline).Close(); err != nil {

@@ -1,36 +1,47 @@
-// Package outbox guards the border where a message could be written twice. It owns the table sent_id, which
-// keeps the ids that callers chose themselves; no other package names that table in Go.
+// Package outbox carries messages over the border of the database: out by relays, in by Ingest.
+//
+// Programs reach it through a bus: bus.NewRelay, Bus.Ingest, Bus.InboxTx, Bus.Replay and Bus.Outbox.
 //
 // # Promise
 //
-// Of all transactions that claim one id, exactly one that commits finds it Fresh; every other finds a
-// Duplicate, or a Conflict when its content differs, for as long as the id is kept. A claim that was rolled
-// back leaves nothing. Ids written by the SQL function send and by this package meet each other.
+// A Relay gives the messages of its queue to the other side in their order, each at least once and with its id. It
+// deletes a message only after the other side has taken it, and only while it holds the lease. A message of one
+// transaction is relayed before those that were written after its commit. See docs/guide/outbox.md.
 //
-// # States of an id
+// Ingest puts a message from another system into the queues once for each id of its source, for as long as the inbox
+// keeps the id. What cannot be a message becomes a dead letter, once. See docs/guide/inbox.md.
 //
-// An id is unknown, claimed by an open transaction, or sent. Whoever claims an id that an open transaction
-// has claimed waits for the end of that transaction: only then is the answer known. Therefore claims come
-// directly after the starts of sagas, before anything that changes a row, and in the order of the ids.
+// Of all transactions that claim one id that a caller chose for a send, exactly one that commits finds it Fresh; every
+// other finds a Duplicate, or a Conflict when its content differs, for as long as the id is kept. Ids written by the
+// SQL function send and by this package meet each other.
+//
+// # States
+//
+// A message of a relay is left in the queue, relayed, dead or discarded. One pass of a relay looks at the head of the
+// queue, forwards, and finishes what has met its fate:
+//
+//	look.go ──▶ forward.go ──▶ finish.go
+//	head.go     search.go      report.go
+//	            stuck.go
+//
+// An id is unknown, claimed by an open transaction, or noted. A transaction that claims an id which an open transaction
+// has claimed waits for the end of that one: only then is the answer known. So claims come in the order of the ids,
+// before anything that changes a row.
+//
+// Ids of the inbox and copies of relayed messages are in rings of four partitions. A claim of the inbox keeps its ring
+// from rotating while its transaction is open.
+//
+//	slot that is written into ──a rotation──▶ kept ──▶ kept ──▶ emptied by the rotation that makes it the one again
 //
 // # Failures
 //
-// An error is always an error of the connection or of the schema. In a transaction that is repeatable
-// read or serializable, an id that was sent after the transaction's snapshot is the error 40001 of Postgres.
+// A message that the other side does not take waits, with all behind it, and is tried again; it is a dead letter only
+// while others go through. When this database refuses a finish, the relay finishes less at a time, and gives nothing to
+// the other side twice for that. While the database is away, relays wait.
 //
-// The caller's own transaction may come from any connection, also through PgBouncer and in each of pgx's
-// modes, so the statements take plain text and bytea arrays.
+// An id that was noted after the snapshot of a transaction that is repeatable read or serializable is the error 40001
+// of Postgres. The caller's own transaction may come from any connection, also through PgBouncer and in each of pgx's
+// modes, so its statements take plain text and bytea arrays.
 //
-// # The border
-//
-// It owns the tables inbox, outbox and ring too, and the functions received, inbox_id and rotate_ring. A Reception
-// takes the ids of messages that came from another system: of all transactions that take one id of one source, exactly
-// one that commits finds it Fresh, for as long as the ring keeps it. Kept are copies of messages that were relayed to
-// another system. Both are rings of four partitions:
-//
-//	slot that is written into ──a turn──▶ kept ──▶ kept ──▶ emptied by the turn that makes it the one again
-//
-// A Reception keeps the inbox's ring from turning while its transaction is open.
-//
-// Reading order: claim.go, store.go, statements.sql; for the border ring.go, inbox.go, kept.go and their .sql.
+// The package owns the tables sent_id, inbox, outbox and ring, and the functions received, inbox_id and rotate_ring.
 package outbox

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -18,15 +19,15 @@ import (
 //go:embed inbox.sql
 var inboxStatements string
 
-// Received is the id of a message from another system, and the ReceivedSum of its content.
-type Received struct {
+// inboxEntry is the id of a message from another system, and the inboxSum of its content.
+type inboxEntry struct {
 	ID  saga.ID
 	Sum int64
 }
 
-// InboxID is the id under which a message of source is known here: its own where that is a UUID in canonical text,
+// inboxID is the id under which a message of source is known here: its own where that is a UUID in canonical text,
 // and otherwise a UUIDv8 made of both texts. The SQL function inbox_id computes the same.
-func InboxID(source, id string) saga.ID {
+func inboxID(source, id string) saga.ID {
 	if own, err := saga.ParseID(id); err == nil && !own.IsZero() && own.String() == id {
 		return own
 	}
@@ -42,8 +43,8 @@ func digestID(text string) saga.ID {
 	return id
 }
 
-// ReceivedSum is the content of a message in 8 bytes.
-func ReceivedSum(kind string, body []byte) int64 {
+// inboxSum is the content of a message in 8 bytes.
+func inboxSum(kind string, body []byte) int64 {
 	h := sha256.New()
 	h.Write([]byte(kind + "\n"))
 	h.Write(body)
@@ -68,22 +69,22 @@ func CheckSource(source string) error {
 	return nil
 }
 
-// Reception claims ids of one source within the transaction that has the effects of their messages: the caller queues
-// it into a pipeline, sends that, and sends Sums too when Unsure. It keeps the ring from turning until the transaction
+// inboxClaim claims ids of one source within the transaction that has the effects of their messages: the caller queues
+// it into a pipeline, sends that, and sends sums too when unsure. It keeps the ring from turning until the transaction
 // ends. Not safe for concurrent use.
-type Reception struct {
+type inboxClaim struct {
 	store  *Store
 	source string
-	given  []Received
+	given  []inboxEntry
 	first  []int // where each id occurs first, in the order of the ids
 	heads  []int // for each of given, which of given has the same id first
 	stale  map[saga.ID]*int64
 }
 
-// NewReception prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with
+// newInboxClaim prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with
 // it.
-func (s *Store) NewReception(source string, ids []Received) *Reception {
-	r := &Reception{store: s, source: source, given: ids, heads: make([]int, len(ids))}
+func (s *Store) newInboxClaim(source string, ids []inboxEntry) *inboxClaim {
+	r := &inboxClaim{store: s, source: source, given: ids, heads: make([]int, len(ids))}
 	order := make([]int, len(ids))
 	for n := range order {
 		order[n] = n
@@ -99,10 +100,10 @@ func (s *Store) NewReception(source string, ids []Received) *Reception {
 	return r
 }
 
-// Queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same
+// queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same
 // ids: nothing before it in the transaction may have changed or deleted a row. The transaction must be read committed,
 // and the connection prepared by pg.RegisterArrays.
-func (r *Reception) Queue(b *pgx.Batch) {
+func (r *inboxClaim) queue(b *pgx.Batch) {
 	if len(r.given) == 0 {
 		return
 	}
@@ -116,7 +117,7 @@ func (r *Reception) Queue(b *pgx.Batch) {
 }
 
 // collect reads which ids are fresh; NULL is all of them.
-func (r *Reception) collect(row pgx.Row) error {
+func (r *inboxClaim) collect(row pgx.Row) error {
 	var fresh [][16]byte
 	if err := row.Scan(&fresh); err != nil || fresh == nil {
 		return err
@@ -131,11 +132,11 @@ func (r *Reception) collect(row pgx.Row) error {
 	return nil
 }
 
-// Unsure tells whether some ids were there before, so that Sums has to be sent before Outcome is asked.
-func (r *Reception) Unsure() bool { return len(r.stale) > 0 }
+// unsure reports whether some ids were there before, so that sums has to be sent before outcome is asked.
+func (r *inboxClaim) unsure() bool { return len(r.stale) > 0 }
 
-// Sums queues the statement that reads what is known of the ids that were there before.
-func (r *Reception) Sums(b *pgx.Batch) {
+// sums queues the statement that reads what is known of the ids that were there before.
+func (r *inboxClaim) sums(b *pgx.Batch) {
 	ids := pg.UUIDs()
 	for id := range r.stale {
 		ids.UUID(id)
@@ -153,31 +154,31 @@ func (r *Reception) Sums(b *pgx.Batch) {
 	})
 }
 
-// Outcome tells, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate,
+// outcome returns, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate,
 // whatever comes.
-func (r *Reception) Outcome(i int) Outcome {
+func (r *inboxClaim) outcome(i int) dedup.Outcome {
 	g, head := r.given[i], r.heads[i]
 	known, old := r.stale[g.ID]
 	switch {
 	case !old && head == i:
-		return Fresh
+		return dedup.Fresh
 	case !old:
 		known = &r.given[head].Sum
 	}
 	if known == nil || *known == g.Sum {
-		return Duplicate
+		return dedup.Duplicate
 	}
-	return Conflict
+	return dedup.Conflict
 }
 
-// ConflictID is the id under which a message is remembered that came with an id of another message, so that it too
+// conflictID is the id under which a message is remembered that came with an id of another message, so that it too
 // is dealt with once.
-func ConflictID(source string, g Received) saga.ID {
+func conflictID(source string, g inboxEntry) saga.ID {
 	return digestID(fmt.Sprintf("%s\nconflict\n%s\n%d", source, g.ID, g.Sum))
 }
 
-// ReceivedTx remembers one id in the caller's transaction, on a connection of any kind, and tells whether it is new.
-func (s *Store) ReceivedTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
+// InboxTx remembers one id in the caller's transaction, on a connection of any kind, and tells whether it is new.
+func (s *Store) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
 	if err := CheckSource(source); err != nil {
 		return false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/outbox"
@@ -45,15 +46,15 @@ func (b *border) exec(sql string, args ...any) {
 func (b *border) turn(ring outbox.Ring) {
 	b.Helper()
 	b.exec(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = $1`, string(ring))
-	if turned, err := b.store.Turn(b.Context(), b.pool, ring); err != nil || !turned {
+	if turned, err := b.store.Rotate(b.Context(), b.pool, ring); err != nil || !turned {
 		b.Fatalf("turn the %s: %v, %v", ring, turned, err)
 	}
 }
 
 // receive claims ids in tx and tells what became of each.
-func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ...outbox.Received) ([]outbox.Outcome,
+func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ...outbox.InboxEntry) ([]dedup.Outcome,
 	error) {
-	r := b.store.NewReception(source, given)
+	r := b.store.NewInboxClaim(source, given)
 	pipeline := &pgx.Batch{}
 	r.Queue(pipeline)
 	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -66,7 +67,7 @@ func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ..
 			return nil, err
 		}
 	}
-	outcomes := make([]outbox.Outcome, len(given))
+	outcomes := make([]dedup.Outcome, len(given))
 	for n := range given {
 		outcomes[n] = r.Outcome(n)
 	}
@@ -74,7 +75,7 @@ func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ..
 }
 
 // wantReceived receives in a transaction of its own, which commits.
-func (b *border) wantReceived(source string, given []outbox.Received, want ...outbox.Outcome) {
+func (b *border) wantReceived(source string, given []outbox.InboxEntry, want ...dedup.Outcome) {
 	b.Helper()
 	tx := begin(b.T, b.pool)
 	got, err := b.receive(b.Context(), tx, source, given...)
@@ -87,15 +88,17 @@ func (b *border) wantReceived(source string, given []outbox.Received, want ...ou
 	}
 }
 
-func received(n byte, sum int64) outbox.Received { return outbox.Received{ID: saga.ID{n}, Sum: sum} }
+func received(n byte, sum int64) outbox.InboxEntry {
+	return outbox.InboxEntry{ID: saga.ID{n}, Sum: sum}
+}
 
-func TestReceptionKnowsWhatCame(t *testing.T) {
+func TestInboxKnowsWhatCame(t *testing.T) {
 	b := openBorder(t)
-	b.wantReceived("a", []outbox.Received{received(2, 20), received(1, 10), received(2, 20), received(1, 11)},
-		outbox.Fresh, outbox.Fresh, outbox.Duplicate, outbox.Conflict)
-	b.wantReceived("b", []outbox.Received{received(1, 10)}, outbox.Fresh)
-	b.wantReceived("a", []outbox.Received{received(1, 11), received(3, 30), received(1, 10), received(3, 30)},
-		outbox.Conflict, outbox.Fresh, outbox.Duplicate, outbox.Duplicate)
+	b.wantReceived("a", []outbox.InboxEntry{received(2, 20), received(1, 10), received(2, 20), received(1, 11)},
+		dedup.Fresh, dedup.Fresh, dedup.Duplicate, dedup.Conflict)
+	b.wantReceived("b", []outbox.InboxEntry{received(1, 10)}, dedup.Fresh)
+	b.wantReceived("a", []outbox.InboxEntry{received(1, 11), received(3, 30), received(1, 10), received(3, 30)},
+		dedup.Conflict, dedup.Fresh, dedup.Duplicate, dedup.Duplicate)
 	b.wantReceived("a", nil)
 }
 
@@ -103,19 +106,19 @@ func TestReceptionKnowsWhatCame(t *testing.T) {
 func TestIDsSurviveTurnsForTheirTime(t *testing.T) {
 	b := openBorder(t)
 	for n := range 8 {
-		b.wantReceived("a", []outbox.Received{received(byte(n), 1)}, outbox.Fresh)
+		b.wantReceived("a", []outbox.InboxEntry{received(byte(n), 1)}, dedup.Fresh)
 		for back := range min(n, 3) {
-			b.wantReceived("a", []outbox.Received{received(byte(n-back-1), 1)}, outbox.Duplicate)
+			b.wantReceived("a", []outbox.InboxEntry{received(byte(n-back-1), 1)}, dedup.Duplicate)
 		}
 		b.turn(outbox.Inbox)
 	}
-	b.wantReceived("a", []outbox.Received{received(4, 1), received(5, 2), received(6, 1), received(7, 1)},
-		outbox.Fresh, outbox.Conflict, outbox.Duplicate, outbox.Duplicate)
+	b.wantReceived("a", []outbox.InboxEntry{received(4, 1), received(5, 2), received(6, 1), received(7, 1)},
+		dedup.Fresh, dedup.Conflict, dedup.Duplicate, dedup.Duplicate)
 }
 
 func TestRingTurnsWhenItIsDue(t *testing.T) {
 	b := openBorder(t)
-	if turned, err := b.store.Turn(t.Context(), b.pool, outbox.Inbox); turned || err != nil {
+	if turned, err := b.store.Rotate(t.Context(), b.pool, outbox.Inbox); turned || err != nil {
 		t.Errorf("a new ring turned: %v, %v", turned, err)
 	}
 	if err := b.store.SetKeep(t.Context(), b.pool, outbox.Inbox, 3*time.Hour); err != nil {
@@ -126,7 +129,7 @@ func TestRingTurnsWhenItIsDue(t *testing.T) {
 	}
 	for ago, want := range map[string]bool{"59 minutes": false, "61 minutes": true} {
 		b.exec(`UPDATE :schema.ring SET since = now() - $1::text::interval WHERE name = 'inbox'`, ago)
-		if turned, err := b.store.Turn(t.Context(), b.pool, outbox.Inbox); turned != want || err != nil {
+		if turned, err := b.store.Rotate(t.Context(), b.pool, outbox.Inbox); turned != want || err != nil {
 			t.Errorf("%s after the last turn it turned %v: %v", ago, turned, err)
 		}
 	}
@@ -196,9 +199,9 @@ func TestConcurrentDuplicatesAreTakenOnceWhileTheRingTurns(t *testing.T) {
 
 // takeSome is one transaction; nil when it was rolled back.
 func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.ID, err error) {
-	given := make([]outbox.Received, len(some))
+	given := make([]outbox.InboxEntry, len(some))
 	for i, n := range some {
-		given[i] = outbox.Received{ID: saga.ID{round + 1, byte(n >> 8), byte(n)}, Sum: 1}
+		given[i] = outbox.InboxEntry{ID: saga.ID{round + 1, byte(n >> 8), byte(n)}, Sum: 1}
 	}
 	errAgain := errors.New("again")
 	err = pgx.BeginTxFunc(b.Context(), b.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -208,7 +211,7 @@ func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.I
 		}
 		fresh = []saga.ID{}
 		for n, o := range outcomes {
-			if o == outbox.Fresh {
+			if o == dedup.Fresh {
 				fresh = append(fresh, given[n].ID)
 			}
 		}
@@ -235,7 +238,7 @@ func (b *border) turnAtOnce() {
 	}
 	for turned := false; !turned; {
 		var err error
-		if turned, err = b.store.Turn(b.Context(), b.pool, outbox.Inbox); err != nil &&
+		if turned, err = b.store.Rotate(b.Context(), b.pool, outbox.Inbox); err != nil &&
 			!errors.Is(err, outbox.ErrHeld) {
 			b.Error(err)
 			return
@@ -255,7 +258,7 @@ func TestTurnWaitsAndLetsOthersGoOn(t *testing.T) {
 	slowest := time.Duration(0)
 	for n := range 40 {
 		begun := time.Now()
-		b.wantReceived("a", []outbox.Received{received(byte(n+2), 1)}, outbox.Fresh)
+		b.wantReceived("a", []outbox.InboxEntry{received(byte(n+2), 1)}, dedup.Fresh)
 		slowest = max(slowest, time.Since(begun))
 	}
 	select {
@@ -268,12 +271,12 @@ func TestTurnWaitsAndLetsOthersGoOn(t *testing.T) {
 	}
 	commit(t, tx)
 	<-turned
-	b.wantReceived("a", []outbox.Received{received(1, 1), received(2, 1)}, outbox.Duplicate, outbox.Duplicate)
+	b.wantReceived("a", []outbox.InboxEntry{received(1, 1), received(2, 1)}, dedup.Duplicate, dedup.Duplicate)
 }
 
 // Whoever has the id in hand decides: a commit makes the other's a duplicate, a rollback makes it the one.
-func TestReceptionWaitsForTheOther(t *testing.T) {
-	for name, want := range map[string]outbox.Outcome{"commit": outbox.Duplicate, "rollback": outbox.Fresh} {
+func TestInboxWaitsForTheOther(t *testing.T) {
+	for name, want := range map[string]dedup.Outcome{"commit": dedup.Duplicate, "rollback": dedup.Fresh} {
 		t.Run(name, func(t *testing.T) {
 			b := openBorder(t)
 			first, second := begin(t, b.pool), begin(t, b.pool)
@@ -291,7 +294,7 @@ func TestReceptionWaitsForTheOther(t *testing.T) {
 			} else if err := first.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if g := <-got; g != fmt.Sprint([]outbox.Outcome{want}, nil) {
+			if g := <-got; g != fmt.Sprint([]dedup.Outcome{want}, nil) {
 				t.Errorf("got %s, want %v", g, want)
 			}
 		})
@@ -305,23 +308,23 @@ func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 		"0198c0de-0000-7000-8000-000000000001", "00000000-0000-0000-0000-000000000000"} {
 		tx := begin(t, b.pool)
 		for round, want := range []bool{true, false} {
-			if fresh, err := b.store.ReceivedTx(t.Context(), tx, "a", id); err != nil || fresh != want {
+			if fresh, err := b.store.InboxTx(t.Context(), tx, "a", id); err != nil || fresh != want {
 				t.Errorf("%s, round %d: %v, %v", id, round, fresh, err)
 			}
 		}
 		commit(t, tx)
 		// its content was not noted
-		b.wantReceived("a", []outbox.Received{{ID: outbox.InboxID("a", id), Sum: int64(n)}}, outbox.Duplicate)
+		b.wantReceived("a", []outbox.InboxEntry{{ID: outbox.InboxID("a", id), Sum: int64(n)}}, dedup.Duplicate)
 		other := begin(t, b.pool)
-		b.wantReceived("b", []outbox.Received{{ID: outbox.InboxID("b", id), Sum: 1}}, outbox.Fresh)
-		if fresh, err := b.store.ReceivedTx(t.Context(), other, "b", id); err != nil || fresh {
+		b.wantReceived("b", []outbox.InboxEntry{{ID: outbox.InboxID("b", id), Sum: 1}}, dedup.Fresh)
+		if fresh, err := b.store.InboxTx(t.Context(), other, "b", id); err != nil || fresh {
 			t.Errorf("%s from b: %v, %v", id, fresh, err)
 		}
 		commit(t, other)
 	}
 	b.turn(outbox.Inbox)
 	tx := begin(t, b.pool)
-	if fresh, err := b.store.ReceivedTx(t.Context(), tx, "a", "7"); err != nil || fresh {
+	if fresh, err := b.store.InboxTx(t.Context(), tx, "a", "7"); err != nil || fresh {
 		t.Errorf("after a turn: %v, %v", fresh, err)
 	}
 	commit(t, tx)
@@ -339,7 +342,7 @@ func TestReceivedRefusesASnapshotOlderThanATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.turn(outbox.Inbox)
-	if _, err := b.store.ReceivedTx(t.Context(), tx, "a", "7"); pg.ClassOf(err) != pg.Race {
+	if _, err := b.store.InboxTx(t.Context(), tx, "a", "7"); pg.ClassOf(err) != pg.Race {
 		t.Errorf("%v, want 40001", err)
 	}
 }
@@ -348,7 +351,7 @@ func TestReceivedRefusesWhatNamesNothing(t *testing.T) {
 	b := openBorder(t)
 	for _, c := range [][2]string{{"", "7"}, {"a\x00", "7"}, {"a\nb", "7"}, {"a", ""}} {
 		tx := begin(t, b.pool)
-		if _, err := b.store.ReceivedTx(t.Context(), tx, c[0], c[1]); err == nil {
+		if _, err := b.store.InboxTx(t.Context(), tx, c[0], c[1]); err == nil {
 			t.Errorf("%q was received", c)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
@@ -434,7 +437,7 @@ func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 	}
 	got := make(chan string)
 	ask := func(tx pgx.Tx) {
-		fresh, err := b.store.ReceivedTx(t.Context(), tx, "a", "7")
+		fresh, err := b.store.InboxTx(t.Context(), tx, "a", "7")
 		got <- fmt.Sprint(fresh, err)
 	}
 	go ask(first)

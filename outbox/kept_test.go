@@ -34,7 +34,7 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 			Body: fmt.Appendf(nil, "\x00%d", n), Sent: time.Unix(int64(n+1), 0).UTC()})
 	}
 	keep(t, pool, store, rows[:5]...)
-	if turned, err := store.Turn(t.Context(), pool, outbox.Outbox); err != nil || turned {
+	if turned, err := store.Rotate(t.Context(), pool, outbox.Outbox); err != nil || turned {
 		t.Errorf("it turned %v before it was due: %v", turned, err)
 	}
 	b.turn(outbox.Outbox)

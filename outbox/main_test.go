@@ -7,34 +7,21 @@ import (
 
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/outbox"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
-func open(t *testing.T) (*pgxpool.Pool, *outbox.Store) {
-	t.Helper()
-	pool, schema := pgtest.Database(t)
-	store, err := outbox.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool, store
-}
-
 func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	for _, file := range []string{"statements.sql", "inbox.sql", "ring.sql", "kept.sql"} {
+	for _, file := range []string{"inbox.sql", "ring.sql", "kept.sql", "relay.sql"} {
 		pgtest.Statements(t, pool, schema, file)
 	}
 }
 
 func begin(t *testing.T, db interface {
-	BeginTx(ctx ctx, o pgx.TxOptions) (pgx.Tx, error)
+	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }) pgx.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -50,31 +37,4 @@ func commit(t *testing.T, tx pgx.Tx) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// claim claims ids and returns what became of each.
-func claim(t *testing.T, store *outbox.Store, tx pgx.Tx, given ...outbox.Given) []outbox.Outcome {
-	t.Helper()
-	outcomes, err := tryClaim(t.Context(), store, tx, given...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return outcomes
-}
-
-func tryClaim(ctx ctx, store *outbox.Store, tx pgx.Tx, given ...outbox.Given) ([]outbox.Outcome, error) {
-	b, c := &pgx.Batch{}, store.NewClaim(given)
-	c.Queue(b)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, err
-	}
-	outcomes := make([]outbox.Outcome, len(given))
-	for i := range given {
-		outcomes[i] = c.Outcome(i)
-	}
-	return outcomes, nil
-}
-
-func given(n byte, body string) outbox.Given {
-	return outbox.Given{ID: saga.ID{n}, Sum: outbox.Sum("order.place", "", []byte(body))}
 }

@@ -15,8 +15,8 @@ import (
 //go:embed ring.sql
 var ringStatements string
 
-// Ring names one of the two rings: tables of four partitions that are emptied in turn, three times within the time
-// that their rows are kept.
+// Ring names one of the two rings: tables of four partitions that are emptied one after another, three times within the
+// time that their rows are kept.
 type Ring string
 
 // The rings.
@@ -26,45 +26,45 @@ const (
 )
 
 const (
-	turnPiece = "50ms" // of waiting for those who write, while others wait behind it
-	turnPause = 200 * time.Millisecond
-	turnTries = 25
+	rotatePiece = "50ms" // of waiting for those who write, while others wait behind it
+	rotatePause = 200 * time.Millisecond
+	rotateTries = 25
 )
 
-// ErrHeld is why a ring did not turn that is due: transactions that write into it, or have looked at it, stay open. It
-// keeps its rows for longer.
+// ErrHeld is why a ring that is due did not rotate: transactions that write into it, or have looked at it, stay open.
+// It keeps its rows for longer.
 var ErrHeld = errors.New("transactions that stay open hold it")
 
-// Turn turns a ring when that is due, and reports whether it did. While ids are written in transactions that stay open
-// it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a
+// Rotate rotates a ring when that is due, and reports whether it did. While ids are written in transactions that stay
+// open it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a
 // transaction for longest.
-func (s *Store) Turn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
-	for range turnTries {
-		turned, err = s.tryTurn(ctx, db, ring)
+func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Ring) (rotated bool, err error) {
+	for range rotateTries {
+		rotated, err = s.tryRotate(ctx, db, ring)
 		if pg.ClassOf(err) != pg.Busy {
 			break
 		}
-		if err := run.Sleep(ctx, run.Jitter(turnPause)); err != nil {
+		if err := run.Sleep(ctx, run.Jitter(rotatePause)); err != nil {
 			return false, err
 		}
 	}
 	if pg.ClassOf(err) == pg.Busy {
-		return false, fmt.Errorf("turn the ring of %s: %w: %s", ring, ErrHeld, s.holder(ctx, db, ring))
+		return false, fmt.Errorf("rotate the ring of %s: %w: %s", ring, ErrHeld, s.holder(ctx, db, ring))
 	}
 	if err != nil {
-		return false, fmt.Errorf("turn the ring of %s: %w", ring, err)
+		return false, fmt.Errorf("rotate the ring of %s: %w", ring, err)
 	}
-	return turned, nil
+	return rotated, nil
 }
 
-func (s *Store) tryTurn(ctx context.Context, db pgBeginner, ring Ring) (turned bool, err error) {
+func (s *Store) tryRotate(ctx context.Context, db pgBeginner, ring Ring) (rotated bool, err error) {
 	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
-		b.Queue(s.ring.Get("lock_timeout"), turnPiece)
-		b.Queue(s.ring.Get("turn"), string(ring)).QueryRow(func(row pgx.Row) error { return row.Scan(&turned) })
+		b.Queue(s.ring.Get("lock_timeout"), rotatePiece)
+		b.Queue(s.ring.Get("rotate"), string(ring)).QueryRow(func(row pgx.Row) error { return row.Scan(&rotated) })
 		return tx.SendBatch(ctx, b).Close()
 	})
-	return turned && err == nil, err
+	return rotated && err == nil, err
 }
 
 // holder names a session that holds a ring.
@@ -124,7 +124,7 @@ type RingInfo struct {
 	Ring  Ring
 	Slot  int           // that is written into
 	Keep  time.Duration // how long rows stay at least
-	Since time.Time     // of the last turn, by the database's clock
+	Since time.Time     // of the last rotation, by the database's clock
 }
 
 // Rings tells how both rings stand.

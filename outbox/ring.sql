@@ -1,7 +1,7 @@
 -- name: lock_timeout
 SELECT set_config('lock_timeout', $1, true);
 
--- name: turn
+-- name: rotate
 SELECT :schema.rotate_ring($1::text);
 
 -- name: holder

@@ -138,7 +138,7 @@ func (r *intakeRun) flushAll(ctx context.Context) error {
 func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	_, err := r.bus.Arrive(within, bus.ArriveOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
+	_, err := r.bus.Ingest(within, bus.IngestOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
 		r.arrivals(batch)...)
 	if err == nil {
 		r.retry.Reset()
@@ -159,8 +159,8 @@ func nack(messages []*message.Message) {
 	}
 }
 
-func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
-	arrivals, asked := make([]bus.Arrival, len(batch)), ""
+func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
+	arrivals, asked := make([]bus.IngestMessage, len(batch)), ""
 	run.Each(len(batch), func(n int) { arrivals[n] = r.arrival(batch[n], &asked) }, func(n int) {
 		arrivals[n] = standard(r.topic, batch[n])
 		arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)
@@ -169,14 +169,14 @@ func (r *intakeRun) arrivals(batch []*message.Message) []bus.Arrival {
 }
 
 // standard is what the standard functions make of m.
-func standard(topic string, m *message.Message) bus.Arrival {
-	return bus.Arrival{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
+func standard(topic string, m *message.Message) bus.IngestMessage {
+	return bus.IngestMessage{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
 }
 
 // arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
 // functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter
 // it has a kind.
-func (r *intakeRun) arrival(m *message.Message, asked *string) bus.Arrival {
+func (r *intakeRun) arrival(m *message.Message, asked *string) bus.IngestMessage {
 	a := standard(r.topic, m)
 	id, kind, err := r.ask(m, asked)
 	if err != nil {

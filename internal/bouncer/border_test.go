@@ -73,22 +73,22 @@ func TestBorderWhileTheRingTurns(t *testing.T) {
 	stopIntake()
 }
 
-// Arrive, for an endpoint and for subscribers, and the handlers that people have themselves. What was there before the
+// Ingest, for an endpoint and for subscribers, and the handlers that people have themselves. What was there before the
 // third turn is there after it.
-func TestArrivalsAndReceptions(t *testing.T) {
+func TestIngestAndInbox(t *testing.T) {
 	w := newWorld(t)
 	w.start("tasks", bus.EndpointOptions{}, bus.HandleTx(
 		func(ctx *bus.Context, tx pgx.Tx, m task) error { return w.effect(ctx, tx, m.Key, m.N) }))
 	const n = 20
-	var arrivals []bus.Arrival
+	var arrivals []bus.IngestMessage
 	for i := range n {
-		arrivals = append(arrivals, bus.Arrival{ID: uuid.NewString(), Kind: task{}.Kind(),
+		arrivals = append(arrivals, bus.IngestMessage{ID: uuid.NewString(), Kind: task{}.Kind(),
 			Body: fmt.Appendf(nil, `{"Key":"arrived","N":%d}`, i)})
 	}
-	arrivals = append(arrivals, bus.Arrival{ID: "no kind", Kind: "No Kind"})
+	arrivals = append(arrivals, bus.IngestMessage{ID: "no kind", Kind: "No Kind"})
 	received := func(i int) (fresh bool, err error) {
 		err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
-			if fresh, err = w.bus.ReceivedTx(t.Context(), tx, "bank", fmt.Sprint("payment ", i)); err != nil || !fresh {
+			if fresh, err = w.bus.InboxTx(t.Context(), tx, "bank", fmt.Sprint("payment ", i)); err != nil || !fresh {
 				return err
 			}
 			return w.effect(t.Context(), tx, "received", i)
@@ -101,7 +101,7 @@ func TestArrivalsAndReceptions(t *testing.T) {
 				t.Errorf("payment %d after %d turns: %v, %v", i, turn, fresh, err)
 			}
 		}
-		got, err := w.bus.Arrive(t.Context(), bus.ArriveOptions{From: "bank", Endpoint: "tasks"}, arrivals...)
+		got, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "bank", Endpoint: "tasks"}, arrivals...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func (w *world) turn(ring outbox.Ring) {
 	defer cancel()
 	w.exec("UPDATE :schema.ring SET since = since - keep WHERE name = $1", string(ring))
 	for turned := false; !turned; {
-		if turned, err = store.Turn(ctx, w.pool, ring); err != nil {
+		if turned, err = store.Rotate(ctx, w.pool, ring); err != nil {
 			w.t.Fatal(errors.Join(err, ctx.Err()))
 		}
 	}

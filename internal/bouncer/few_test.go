@@ -145,9 +145,9 @@ func (w *world) senders() map[string]sender {
 				return err
 			})
 		},
-		"Arrive": func(ctx context.Context, b *bus.Bus, m task, _ saga.ID) error {
-			_, err := b.Arrive(ctx, bus.ArriveOptions{From: "elsewhere"},
-				bus.Arrival{ID: fmt.Sprint(m.Key, m.N), Kind: m.Kind(), Body: raw(m).Body})
+		"Ingest": func(ctx context.Context, b *bus.Bus, m task, _ saga.ID) error {
+			_, err := b.Ingest(ctx, bus.IngestOptions{From: "elsewhere"},
+				bus.IngestMessage{ID: fmt.Sprint(m.Key, m.N), Kind: m.Kind(), Body: raw(m).Body})
 			return err
 		},
 	}

@@ -168,7 +168,7 @@ func TestLimitOfTheCluster(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	w := newWorld(t)
 	server := func(b *bus.Bus, name string) (stop func()) {
-		o := bus.PartitionOptions{Partitions: 3, Lease: patiently, Server: name,
+		o := bus.PartitionOptions{Partitions: 3, Lease: patiently, Holder: name,
 			Endpoint: bus.EndpointOptions{Poll: quickly}}
 		p, err := bus.NewPartitioned(b, "tallies", o, bus.Saga(tallies()))
 		if err == nil {

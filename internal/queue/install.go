@@ -11,16 +11,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Find returns the number of an endpoint's queue, or ErrNotInstalled.
-func (r *Router) Find(ctx context.Context, endpoint string) (id int, err error) {
+// Find returns the number of an endpoint's queue, and creates the queue when there is none and create says so.
+// ErrNotInstalled says that there is none and what to do.
+func (r *Router) Find(ctx context.Context, endpoint string, create bool) (id int, err error) {
 	err = r.pool.QueryRow(ctx, r.sql.Get("find_queue"), endpoint).Scan(&id)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return 0, ErrNotInstalled
-	case err != nil:
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return 0, fmt.Errorf("find its queue: %w", pg.Explain(err))
+	case err == nil:
+		return id, nil
+	case !create:
+		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", "+
+			"or set bus.Options.AutoInstall", ErrNotInstalled, endpoint)
 	}
-	return id, nil
+	if id, err = r.Create(ctx, endpoint); pg.ClassOf(err) == pg.Denied {
+		err = fmt.Errorf("%w: %w", ErrNotInstalled, err)
+	}
+	return id, err
 }
 
 // Create creates the queue of an endpoint, unless there is one, and returns its number. It needs the right to create

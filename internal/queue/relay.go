@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
 )
 
 // A queue is consumed by an endpoint or by a relay, and not by both in turn: an endpoint that ran under a relay's name
@@ -20,6 +21,15 @@ var (
 // Install creates the queue of an endpoint, or of a relay, and subscribes it to kinds. It needs the right to create
 // tables, and does nothing when all of that was done before.
 func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds []string) error {
+	faults := []error{saga.CheckName(endpoint)}
+	for _, kind := range kinds {
+		if err := saga.CheckName(kind); err != nil {
+			faults = append(faults, fmt.Errorf("kind %.80q: %w", kind, err))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
 	id, err := r.Create(ctx, endpoint)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ there AS (
     RETURNING 1)
 SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was gone');
 
--- name: gather
+-- name: collapse
 -- Messages of a partition back to the queue that they came through, whenever they are due.
 WITH gone AS (
     DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(SELECT x.ctid FROM :queue x ORDER BY x.due,
@@ -82,7 +82,7 @@ DELETE FROM :queue q WHERE q.ctid = ANY (ARRAY(
         SELECT m.ctid AS tid FROM :queue m WHERE m.due = u.due AND m.id = u.id FOR UPDATE SKIP LOCKED) x));
 
 -- name: relay_look
--- From the mark, which is no cursor: see relayhead.go. A cursor would pass over what is due earlier and was committed
+-- From the mark, which is no cursor: see outbox/head.go. A cursor would pass over what is due earlier and was committed
 -- later, and break the order of two messages of which one was committed before the other was written. A header or a
 -- body of more than $4 bytes stays behind, for read_large: so the server reads from TOAST, and sends, no more than the
 -- process has memory for.

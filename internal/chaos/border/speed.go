@@ -222,7 +222,7 @@ func takeIn(ctx context.Context, g *ground, n int) error {
 	}
 	arrived, done := atomic.Int64{}, make(chan struct{})
 	there, err := newSide(ctx, g.thereDSN, bus.Options{Events: func(e bus.Event) {
-		if a, ok := e.(bus.Arrivals); ok && arrived.Add(int64(a.Accepted)) == int64(n) {
+		if a, ok := e.(bus.Ingested); ok && arrived.Add(int64(a.Accepted)) == int64(n) {
 			close(done)
 		}
 	}})

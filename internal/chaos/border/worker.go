@@ -51,7 +51,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 }
 
 func (w worker) here(ctx context.Context, lw *lab.Worker, s *side) error {
-	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Server: lw.Name, RetryMost: time.Second}
+	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, RetryMost: time.Second}
 	relay, end, err := w.Way.relay(s, o)
 	if err != nil {
 		return err

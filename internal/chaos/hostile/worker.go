@@ -201,13 +201,13 @@ func (w worker) gate(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, calm <
 }
 
 func bring(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, d draw) error {
-	from := bus.ArriveOptions{From: "outside", Endpoint: []string{"", shop, accounts, calls, border}[d.IntN(5)]}
-	came, err := b.Arrive(ctx, from, bus.Arrival{ID: d.id(), Kind: d.kind(), Header: d.header(), Body: d.body()})
+	from := bus.IngestOptions{From: "outside", Endpoint: []string{"", shop, accounts, calls, border}[d.IntN(5)]}
+	came, err := b.Ingest(ctx, from, bus.IngestMessage{ID: d.id(), Kind: d.kind(), Header: d.header(), Body: d.body()})
 	if err != nil {
 		return fmt.Errorf("a message that arrived was an error: %w", err)
 	}
 	for _, a := range came {
-		if a.State == bus.Accepted || a.State == bus.ArrivedDead {
+		if a.State == bus.Accepted || a.State == bus.IngestDead {
 			if _, err := pool.Exec(ctx, sql.Get("attacked"), pgID(a.ID), "arrive"); err != nil {
 				return err
 			}

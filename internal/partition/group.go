@@ -1,0 +1,161 @@
+package partition
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed partition.sql
+var statements string
+
+// Group is one partitioned endpoint as the database has it: its queues, its leases and its number of partitions. Safe
+// for concurrent use.
+type Group struct {
+	GroupOptions
+	sql pg.Statements
+}
+
+// GroupOptions of a Group. All are required.
+type GroupOptions struct {
+	Endpoint   string
+	Partitions int
+	Pool       *pg.Pool
+	Schema     pg.Schema
+	Routes     *queue.Router
+	Leases     *lease.Store
+	Log        *slog.Logger
+}
+
+// NewGroup does no I/O.
+func NewGroup(o GroupOptions) (*Group, error) {
+	sql, err := pg.Load(statements, o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	return &Group{GroupOptions: o, sql: sql}, nil
+}
+
+// Lease names a lease of the endpoint: all its names begin alike. An endpoint's name has no slash.
+func (g *Group) Lease(what string) string { return "partition/" + g.Endpoint + "/" + what }
+
+// ErrOtherNumber says that the keys of messages which wait in the partitions would move away from them.
+var ErrOtherNumber = errors.New("another number of partitions is stored")
+
+// StoreNumber stores the number of partitions, unless one is stored.
+func (g *Group) StoreNumber(ctx context.Context) error {
+	if err := g.CheckNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
+		return err
+	}
+	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), queue.PartitionSetting(g.Endpoint),
+		strconv.Itoa(g.Partitions)); err != nil {
+		return fmt.Errorf("store the number of partitions: %w", pg.Explain(err))
+	}
+	return g.CheckNumber(ctx)
+}
+
+// CheckNumber compares the number of partitions with the one that is stored.
+func (g *Group) CheckNumber(ctx context.Context) error {
+	stored, err := g.Routes.PartitionNumber(ctx, g.Endpoint)
+	switch {
+	case err != nil:
+		return err
+	case stored == "":
+		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install",
+			queue.ErrNotInstalled)
+	case stored != strconv.Itoa(g.Partitions):
+		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all "+
+			"processes of the endpoint, call Partitioned.Collapse and install it anew",
+			ErrOtherNumber, stored, g.Partitions)
+	}
+	return nil
+}
+
+const (
+	collapseRows  = 1000            // in one transaction
+	collapseEvery = 2 * time.Second // from partitions of a former, larger number
+)
+
+// Collapse moves everything that waits in the partitions back to the endpoint's own queue, and forgets their number.
+func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
+	if err := g.checkAlone(ctx); err != nil {
+		return 0, err
+	}
+	known, err := g.Routes.Reload(ctx, g.Pool)
+	if err != nil {
+		return 0, err
+	}
+	for _, q := range known.Partitions(g.Endpoint, 0) {
+		for n := collapseRows; n == collapseRows; messages += n {
+			if n, err = collapseSome(ctx, g.Pool, q, known.Endpoints[g.Endpoint]); err != nil {
+				return messages, err
+			}
+		}
+	}
+	if err := g.checkAlone(ctx); err != nil { // one that started meanwhile found the old number
+		return messages, err
+	}
+	if _, err := g.Pool.Exec(ctx, g.sql.Get("forget_partitions"), queue.PartitionSetting(g.Endpoint)); err != nil {
+		return messages, fmt.Errorf("forget the number of partitions: %w", pg.Explain(err))
+	}
+	return messages, nil
+}
+
+// checkAlone returns an error while a process runs the endpoint.
+func (g *Group) checkAlone(ctx context.Context) error {
+	all, err := g.Leases.Under(ctx, g.Pool, g.Lease(""))
+	if err != nil {
+		return pg.Explain(err)
+	}
+	for _, l := range all {
+		if l.Held() {
+			return fmt.Errorf("a process runs it and has the lease %s: stop them all, or wait %v if it died",
+				l.Name, l.Left.Round(time.Second))
+		}
+	}
+	return nil
+}
+
+func collapseSome(ctx context.Context, db lease.DB, from, to *queue.Queue) (n int, err error) {
+	if err := db.QueryRow(ctx, from.To(to, "collapse"), collapseRows).Scan(&n); err != nil {
+		return 0, fmt.Errorf("move messages from %s to %s: %w", from.Endpoint, to.Endpoint, pg.Explain(err))
+	}
+	return n, nil
+}
+
+// CollapseLate moves messages that still reach partitions of a former, larger number, until ctx ends: they are answers
+// to what sagas had asked from there. Each move is guarded by the term t of the distributor.
+func (g *Group) CollapseLate(ctx context.Context, t lease.Term) error {
+	for run.Sleep(ctx, run.Jitter(collapseEvery)) == nil {
+		known, err := g.Routes.Get(ctx, g.Pool)
+		if err == nil {
+			for _, q := range known.Partitions(g.Endpoint, g.Partitions) {
+				err = g.collapseGuarded(ctx, t, q, known.Endpoints[g.Endpoint])
+			}
+		}
+		if err != nil && ctx.Err() == nil { // next time
+			g.Log.Debug("edda: late messages of former partitions were not moved", "endpoint", g.Endpoint, "error", err)
+		}
+	}
+	return nil
+}
+
+func (g *Group) collapseGuarded(ctx context.Context, t lease.Term, from, to *queue.Queue) error {
+	return pgx.BeginFunc(ctx, g.Pool, func(tx pgx.Tx) error {
+		if err := g.Leases.Guard(ctx, tx, t); err != nil {
+			return err
+		}
+		_, err := collapseSome(ctx, tx, from, to)
+		return err
+	})
+}

@@ -1,0 +1,123 @@
+package outbox
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed relay.sql
+var relayStatements string
+
+// A Border is where messages leave the database and enter it: its relays, Ingest and Replay. A bus makes one. Safe for
+// concurrent use.
+type Border struct {
+	BorderOptions
+	sql  pg.Statements
+	calm *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+}
+
+// BorderOptions of a Border. All are required.
+type BorderOptions struct {
+	Pool     *pg.Pool
+	Schema   pg.Schema
+	Store    *Store
+	Routes   *queue.Router
+	Hub      *wake.Hub
+	Notifier *wake.Notifier
+	Leases   *lease.Store
+	Letters  *deadletter.Store
+	Process  Process
+	Runs     Runs
+	Settings func(q *queue.Queue, poll time.Duration) Settings // of one relay
+	Log      *slog.Logger
+	Outage   *pg.Outage
+	Events   func(Event)
+
+	AutoInstall bool // relays create their queues
+	PollOnly    bool // nobody listens
+}
+
+// Process is the process that relays run in: what they share with everything else that runs there.
+type Process interface {
+	// Join announces that this process consumes a queue, until leave is called.
+	Join(ctx context.Context, queue int) (leave func(), err error)
+	// Serve starts what a process needs while something runs in it. What alive runs must not end before forward does.
+	Serve(alive, group *run.Group)
+	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that stands still for idle.
+	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
+	// CheckPool reports a pooler before Postgres that was not configured.
+	CheckPool(ctx context.Context, idle time.Duration) error
+}
+
+// Runs are the runs of manifests, to which some messages belong. A transaction that ends such a message ends its run.
+type Runs interface {
+	// QueueCheck queues the question which of these attempts are current. After the pipeline was sent, answers has one
+	// for each: 1 for one that is current, 0 for one that is over, -1 for one that does not exist.
+	QueueCheck(pipeline *pgx.Batch, runs []*saga.Fire) (answers *[]int32)
+	// QueueEnd queues the reports of runs that ended. One that is not current any more changes nothing.
+	QueueEnd(pipeline *pgx.Batch, ends []RunEnd)
+}
+
+// What QueueCheck answers.
+const (
+	runMissing = -1
+	runCurrent = 1
+)
+
+// RunEnd is how a run ended.
+type RunEnd struct {
+	Run     *saga.Fire
+	Outcome string // succeeded, failed, dead or discarded
+	Error   string
+}
+
+// Settings are what is set for a relay while it runs.
+type Settings interface {
+	Load(ctx context.Context) error   // reads them; after an error the last ones hold
+	Follow(ctx context.Context) error // keeps them up to date until ctx ends
+	Changed() <-chan struct{}         // closed when something is set anew; take it before asking what is set
+	Paused() bool                     // logs what is new, too
+}
+
+// NewBorder returns a Border that does nothing yet.
+func NewBorder(o BorderOptions) (*Border, error) {
+	sql, err := pg.Load(relayStatements, o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	return &Border{BorderOptions: o, sql: sql, calm: o.Outage.Logger(o.Log)}, nil
+}
+
+// commitTimeout bounds a write and its COMMIT, which a shutdown does not cancel.
+const commitTimeout = 30 * time.Second
+
+// betweenStatements bounds how long the server waits for the next statement of a transaction in which no user function
+// runs, since others wait for what the transaction has locked. The server counts until it has read the whole statement,
+// so the bound is five seconds and one more for each MiB that the statement may have, and commitTimeout at most.
+func betweenStatements(bytes int) string {
+	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
+	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"
+}
+
+// newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
+func newID() saga.ID {
+	id, err := uuid.NewV7()
+	if err != nil { // the system has no random numbers left: nothing can go on
+		panic("outbox: " + err.Error())
+	}
+	return saga.ID(id)
+}

@@ -1,0 +1,51 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/saga"
+)
+
+var (
+	// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it
+	// failed. It is no attempt.
+	ErrBehind = errors.New("not tried, because a message before it failed")
+	// ErrDrain says that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
+	ErrDrain = errors.New("handlers did not end in time and were cancelled")
+	// ErrRunning says that Run was called while another Run of the same thing was running.
+	ErrRunning = errors.New("the endpoint is already running")
+)
+
+// OutcomeUnknownError says that the connection broke during a commit: of a send, of an Ingest, or of a transaction of
+// InTx or InSQL. What it wrote may be in the queue, or not. ID is that of the send, and zero for a transaction. A send
+// that was given its id by saga.WithID may be repeated for seven days. Without that the id was not remembered, and
+// sending again may make a second message.
+type OutcomeUnknownError struct {
+	ID  saga.ID
+	Err error
+}
+
+func (e *OutcomeUnknownError) Error() string {
+	if e.ID.IsZero() {
+		return fmt.Sprintf("the outcome of the transaction is unknown "+
+			"(what it sent with ids given by saga.WithID may be sent again): %v", e.Err)
+	}
+	return fmt.Sprintf("the outcome of sending message %s is unknown "+
+		"(a send that was given its id by saga.WithID may be repeated): %v", e.ID, e.Err)
+}
+
+func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
+
+// cannotGoOn reports whether err needs a human. Other errors pass with time.
+func cannotGoOn(err error) bool {
+	for _, known := range []error{queue.ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return pg.Incurable(err)
+}

@@ -1,0 +1,229 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+)
+
+// finisher deletes the messages that have met their fate, and records what there is to record, in one transaction that
+// commits only while no other process has the lease.
+//
+// When a finish fails, the other side has messages that are still in the queue. A relay that made the same pass again
+// would give them to it again, as often as the finish fails: for ever, where the finish is too large for a
+// statement_timeout. So the finisher remembers what became of them, none of them is forwarded a second time, and the
+// next passes are smaller by half, until one message stands alone. All of it is in memory: a process that takes over
+// repeats what was not deleted.
+type finisher struct {
+	relay   *Relay
+	term    lease.Term
+	pool    *pg.Pool
+	log     *reporter
+	decided map[queue.Position]verdict // fates that are not written down yet
+	refused int                        // times in a row that the finish of a single message was refused
+}
+
+// verdict is what a pass has decided about a message.
+type verdict struct {
+	fate        fate
+	err         error
+	reason      string
+	attempt     int
+	firstFailed time.Time
+}
+
+// uncopiedAfter is how often in a row the finish of a single message is refused before the copy of it is given up.
+const uncopiedAfter = 3
+
+// finish returns the messages that its commit has deleted: somebody may have taken one out meanwhile.
+func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err error) {
+	for _, m := range b.messages {
+		if m.fate != fateLeft {
+			ended = append(ended, m)
+		}
+	}
+	if len(ended) == 0 {
+		return nil, nil
+	}
+	if ended, err = f.write(ctx, ended); err != nil {
+		return nil, fmt.Errorf("finish: %w", pg.Explain(lease.Fenced(err)))
+	}
+	for _, m := range ended {
+		delete(f.decided, m.Position())
+	}
+	if f.relay.options.Keep > 0 && f.refused >= uncopiedAfter {
+		f.log.uncopied(ctx, ended)
+	}
+	return ended, nil
+}
+
+// write deletes messages. On an error the connection is closed with its transaction, since the pool takes none back
+// that has one open.
+func (f *finisher) write(ctx context.Context, messages []*message) (ended []*message, err error) {
+	// What is relayed is to be deleted, also after the drain.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
+	defer cancel()
+	conn, err := f.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	first, plain, gone := &pgx.Batch{}, f.recordsNothing(messages), [][16]byte{}
+	first.Queue(queue.Begin)
+	first.Queue(queue.Open())
+	if !plain { // it takes two round trips, and the guard keeps others from taking over until it ends
+		first.Queue(queue.BoundIdle(), betweenStatements(bytesOf(messages)))
+	}
+	f.relay.border.Leases.QueueGuard(first, f.term)
+	f.queueDelete(first, messages, &gone)
+	if plain {
+		first.Queue("commit")
+	}
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return nil, err
+	}
+	if ended = messages; len(gone) < len(messages) {
+		ended = slices.DeleteFunc(slices.Clone(messages), func(m *message) bool {
+			return !slices.Contains(gone, [16]byte(m.ID))
+		})
+	}
+	if plain {
+		return ended, nil
+	}
+	second := &pgx.Batch{}
+	f.queueRecords(second, ended)
+	second.Queue("commit")
+	return ended, conn.SendBatch(ctx, second).Close()
+}
+
+func bytesOf(messages []*message) (sum int) {
+	for _, m := range messages {
+		sum += len(m.Header) + len(m.Body)
+	}
+	return sum
+}
+
+// queueDelete queues the deletion. gone are the ids of the messages that were there.
+func (f *finisher) queueDelete(pipeline *pgx.Batch, messages []*message, gone *[][16]byte) {
+	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
+	for _, m := range messages {
+		tid.TID(m.tid)
+		due.Time(m.Due)
+		id.UUID(m.ID)
+	}
+	pipeline.Queue(f.relay.queue.SQL("relay_delete"), tid, due, id).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			*gone = append(*gone, pg.CurrentRow(rows).UUID(0))
+		}
+		return rows.Err()
+	})
+}
+
+// recordsNothing reports whether all there is to do for these messages is to delete them, which takes one round trip.
+func (f *finisher) recordsNothing(messages []*message) bool {
+	return f.relay.options.Keep == 0 && !slices.ContainsFunc(messages, func(m *message) bool {
+		return m.fate != fateRelayed || m.run != nil
+	})
+}
+
+// queueRecords queues the copies, the records of messages that the other side does not have, and the ends of runs.
+func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
+	var (
+		letters   []deadletter.Letter
+		discarded []deadletter.Discarded
+		kept      []Kept
+		runs      []RunEnd
+	)
+	name := f.relay.name
+	for _, m := range ended {
+		if m.run != nil {
+			runs = append(runs, m.runEnd())
+		}
+		switch {
+		case f.copies(m):
+			kept = append(kept, Kept{
+				Endpoint: name, ID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body, Sent: m.Sent,
+			})
+		case m.fate == fateDiscarded:
+			discarded = append(discarded, deadletter.Discarded{
+				Endpoint: name, MessageID: m.ID, Kind: m.Kind, Reason: m.reason,
+			})
+		case m.fate == fateDead && m.run == nil:
+			letters = append(letters, deadletter.Letter{
+				Endpoint: name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body, Attempts: m.Attempt,
+				Reason: m.reason, Error: errorText(m.err), Sent: m.Sent, FirstFailed: m.FirstFailed,
+			})
+		}
+	}
+	b := f.relay.border
+	b.Letters.QueueLetters(pipeline, letters)
+	b.Letters.QueueDiscarded(pipeline, discarded)
+	b.Store.QueueKeep(pipeline, kept)
+	if len(runs) > 0 {
+		b.Runs.QueueEnd(pipeline, runs)
+	}
+}
+
+// errorText is for errors of users, whose Error may panic: fmt says so then, where a call of ours would end the
+// process.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprint(err)
+}
+
+// runEnd is how the run of m ended.
+func (m *message) runEnd() RunEnd {
+	switch {
+	case m.fate == fateRelayed:
+		return RunEnd{Run: m.run, Outcome: "succeeded"}
+	case m.fate == fateDiscarded:
+		return RunEnd{Run: m.run, Outcome: "discarded", Error: m.reason}
+	case m.hopeless():
+		return RunEnd{Run: m.run, Outcome: "dead", Error: errorText(m.err)}
+	}
+	return RunEnd{Run: m.run, Outcome: "failed", Error: errorText(m.err)}
+}
+
+// copies reports whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it
+// would hold up all that is behind it, and the other side has the message.
+func (f *finisher) copies(m *message) bool {
+	return m.fate == fateRelayed && f.relay.options.Keep > 0 && f.refused < uncopiedAfter
+}
+
+// remember notes what was decided in a pass whose finish failed with err.
+func (f *finisher) remember(b *batch, err error) {
+	for _, m := range b.messages {
+		if m.fate != fateLeft {
+			bounded(f.decided)
+			f.decided[m.Position()] = verdict{
+				fate: m.fate, err: m.err, reason: m.reason, attempt: m.Attempt, firstFailed: m.FirstFailed,
+			}
+		}
+	}
+	f.refused++
+	class := pg.ClassOf(err)
+	if len(b.messages) > 1 || pg.Code(err) == "" || class != pg.Other && class != pg.AbortedAlready {
+		f.refused = 0 // another message, or the database, may be the cause
+	}
+}
+
+// recall gives the messages of a pass the fates that an earlier pass could not write down.
+func (f *finisher) recall(b *batch) {
+	if len(f.decided) == 0 {
+		return
+	}
+	for _, m := range b.messages {
+		if v, known := f.decided[m.Position()]; known && m.fate == fateLeft {
+			m.fate, m.err, m.reason, m.Attempt, m.FirstFailed = v.fate, v.err, v.reason, v.attempt, v.firstFailed
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
+)
+
+// IngestMessage is a message from another system: another database with Edda, or any program that writes to a broker.
+type IngestMessage struct {
+	// ID distinguishes the message from every other one of its source. A UUID stays the message's id; any other text
+	// becomes a UUID that follows from the source and the text, and is kept as the header watermill-uuid. Without an ID
+	// the message gets a new one, and a second delivery of it is another message.
+	ID     string
+	Kind   string
+	Header map[string]string // as Envelope made them, or those of a foreign sender
+	Body   []byte
+	// Fault is why it cannot be a message, where the caller knows that already: it becomes a dead letter with this
+	// error.
+	Fault error
+}
+
+// IngestOptions say where messages come from and go to.
+type IngestOptions struct {
+	// From names the source: ids are unique within it. 1 to 255 bytes without control characters. Required.
+	From string
+	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Ids that
+	// come for one endpoint say nothing about another.
+	Endpoint string
+}
+
+// IngestState is what became of an IngestMessage.
+type IngestState uint8
+
+// What becomes of an IngestMessage. Each state is final, and the caller may tell the sender that the message is there.
+const (
+	Accepted   IngestState = iota // it is in the queue
+	Repeated                      // it was there before, and nothing was written
+	Unwanted                      // an event without a subscriber: its id is remembered, and nothing else
+	IngestDead                    // it cannot be a message here, and is a dead letter with its bytes
+)
+
+func (s IngestState) String() string {
+	return [...]string{"accepted", "repeated", "unwanted", "dead"}[s]
+}
+
+// IngestResult is what became of one IngestMessage.
+type IngestResult struct {
+	ID    saga.ID // under which it is known here
+	State IngestState
+	Err   error // why it is dead
+}
+
+// Ingest is Ingest of a bus.
+func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("ingest: %w", err)
+	}
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	conn, err := b.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ingest from %s: %w", o.From, err)
+	}
+	defer conn.Release()
+	pg.EnsureArrays(conn.Conn().TypeMap())
+	t := newIngestTx(b, conn, o, messages)
+	err = t.run(ctx)
+	if pg.ClassOf(err) == pg.Unprepared || errors.Is(err, queue.ErrNotInstalled) {
+		b.Routes.Forget() // a queue was dropped, or installed, since they were read
+		t = newIngestTx(b, conn, o, messages)
+		err = t.run(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.after(ctx)
+	return t.results(), nil
+}
+
+func (o IngestOptions) check() error {
+	if err := CheckSource(o.From); err != nil {
+		return fmt.Errorf("From: %w", err)
+	}
+	if o.Endpoint != "" {
+		if err := saga.CheckName(o.Endpoint); err != nil {
+			return fmt.Errorf("Endpoint %.80q: %w", o.Endpoint, err)
+		}
+	}
+	return nil
+}
+
+// source is what ids are unique within. Two endpoints that are fed from one topic must not take each other's messages
+// for duplicates.
+func (o IngestOptions) source() string {
+	if o.Endpoint == "" {
+		return o.From
+	}
+	return o.From + "\n" + o.Endpoint
+}

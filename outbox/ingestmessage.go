@@ -1,0 +1,109 @@
+package outbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/saga"
+)
+
+// foreignID is the header that keeps an id which is no UUID, letter by letter.
+const foreignID = "watermill-uuid"
+
+// incoming is one message on its way into this database.
+type incoming struct {
+	given *IngestMessage
+	out   saga.Outgoing
+	fault error // why it cannot be a message here
+	entry inboxEntry
+	state IngestState
+}
+
+// newIncoming makes a message of what came, or finds out why it cannot be one. Either has an id.
+func newIncoming(o IngestOptions, given *IngestMessage) *incoming {
+	m := &incoming{given: given}
+	if given.ID == "" {
+		m.entry.ID = newID()
+	} else {
+		m.entry = inboxEntry{ID: inboxID(o.From, given.ID), Sum: inboxSum(given.Kind, given.Body)}
+	}
+	m.out, m.fault = m.compose()
+	if o.Endpoint == "" && m.out.Info.Intent == saga.Command {
+		m.out.Info.Intent = saga.Event
+	}
+	if m.fault != nil {
+		m.out = saga.Outgoing{Info: saga.Info{ID: m.entry.ID, Kind: given.Kind}}
+	}
+	return m
+}
+
+// foreign reports whether the sender's id is not that of the message.
+func (m *incoming) foreign() bool { return m.given.ID != "" && m.given.ID != m.entry.ID.String() }
+
+// compose checks what came as any message is checked, and reads what another Edda says about it.
+func (m *incoming) compose() (saga.Outgoing, error) {
+	if m.given.Fault != nil {
+		return saga.Outgoing{}, m.given.Fault
+	}
+	header, envelope := wire.Split(m.given.Header)
+	if envelope == nil {
+		header = m.given.Header
+	}
+	if m.foreign() {
+		if envelope == nil {
+			header = maps.Clone(header)
+		}
+		if header == nil {
+			header = map[string]string{}
+		}
+		header[foreignID] = m.given.ID
+	}
+	options := make([]saga.SendOption, 0, len(header))
+	for name, value := range header {
+		options = append(options, saga.WithHeader(name, value))
+	}
+	runtime := saga.Runtime{Now: time.Now(), NewID: func() saga.ID { return m.entry.ID }}
+	out, err := runtime.Compose(saga.Command, saga.Raw{Name: m.given.Kind, Body: m.given.Body}, options...)
+	var permanent *saga.PermanentError
+	if errors.As(err, &permanent) {
+		err = permanent.Err
+	}
+	if err != nil || envelope == nil {
+		return out, err
+	}
+	if err := wire.OpenEnvelope(envelope, &out.Info); err != nil {
+		return out, fmt.Errorf("read its envelope: %w", err)
+	}
+	return out, nil
+}
+
+// letterHeader is the header of a message that became none, for a dead letter. Bytes that are not UTF-8 are written as
+// \xNN, so that nothing is lost.
+func (m *incoming) letterHeader() []byte {
+	header := make(map[string]string, len(m.given.Header)+1)
+	for name, value := range m.given.Header {
+		header[legible(name)] = legible(value)
+	}
+	if m.foreign() {
+		header[foreignID] = legible(m.given.ID)
+	}
+	text, err := json.Marshal(header) // strings always encode
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
+}
+
+func legible(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}

@@ -1,0 +1,293 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ingestTx is one transaction of Ingest.
+type ingestTx struct {
+	border  *Border
+	conn    *pgxpool.Conn
+	options IngestOptions
+	routes  *queue.Routes
+	all     []*incoming
+	order   []*queue.Queue // that get something
+	byQueue map[*queue.Queue][]*incoming
+	letters []deadletter.Letter
+}
+
+func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []IngestMessage) *ingestTx {
+	t := &ingestTx{
+		border: b, conn: conn, options: o, all: make([]*incoming, len(messages)),
+		byQueue: map[*queue.Queue][]*incoming{},
+	}
+	for n := range messages {
+		t.all[n] = newIncoming(o, &messages[n])
+	}
+	return t
+}
+
+// run is the transaction: find the queues, claim the ids, and write with the commit. After the claims, which wait for
+// transactions that have the same ids in hand, nothing waits.
+func (t *ingestTx) run(ctx context.Context) error {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(queue.Begin)
+	pipeline.Queue(queue.Open())
+	pipeline.Queue(queue.BoundIdle(), betweenStatements(t.bytes()))
+	pipeline, err := t.route(ctx, pipeline)
+	if err == nil {
+		err = t.claim(ctx, pipeline)
+	}
+	if err == nil {
+		err = t.write(ctx)
+	}
+	if err != nil {
+		t.rollback(ctx)
+	}
+	return err
+}
+
+// bytes is an upper bound for the largest statement: the bodies and headers of all messages.
+func (t *ingestTx) bytes() (sum int) {
+	for _, m := range t.all {
+		sum += len(m.given.Body)
+		for name, value := range m.given.Header {
+			sum += len(name) + len(value)
+		}
+	}
+	return sum
+}
+
+// route finds the queues. For events it sends the pipeline, with the lock that a new subscriber waits for, and returns
+// an empty one.
+func (t *ingestTx) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Batch, err error) {
+	routes := t.border.Routes
+	if t.options.Endpoint == "" {
+		routes.QueueWait(pipeline, "")
+		t.routes, err = routes.Newest(ctx, t.conn, pipeline)
+		return &pgx.Batch{}, t.failed(err)
+	}
+	if t.routes, err = routes.Get(ctx, t.conn); err != nil {
+		return nil, t.failed(err)
+	}
+	if t.routes.Endpoints[t.options.Endpoint] == nil {
+		return nil, fmt.Errorf("ingest from %s: endpoint %s: %w: call Endpoint.Install, "+
+			"or run the command \"edda migrate install %s\"",
+			t.options.From, t.options.Endpoint, queue.ErrNotInstalled, t.options.Endpoint)
+	}
+	return pipeline, nil
+}
+
+// claim finds out which messages are new. Those that come with the id of another message are remembered under an id of
+// their own, in a second claim; a transaction that waits there has nothing more to claim that one in the first could
+// wait for.
+func (t *ingestTx) claim(ctx context.Context, pipeline *pgx.Batch) error {
+	var named []*incoming
+	for _, m := range t.all {
+		if m.given.ID != "" {
+			named = append(named, m)
+		}
+	}
+	outcomes, err := t.claimSome(ctx, pipeline, named)
+	if err != nil {
+		return err
+	}
+	var others []*incoming
+	for n, m := range named {
+		switch outcomes[n] {
+		case dedup.Duplicate:
+			m.state = Repeated
+		case dedup.Conflict:
+			m.fault = dedup.ErrConflict
+			m.entry = inboxEntry{ID: conflictID(t.options.source(), m.entry), Sum: m.entry.Sum}
+			others = append(others, m)
+		}
+	}
+	if outcomes, err = t.claimSome(ctx, &pgx.Batch{}, others); err != nil {
+		return err
+	}
+	for n, m := range others {
+		if outcomes[n] != dedup.Fresh {
+			m.state = Repeated
+		}
+	}
+	return nil
+}
+
+// claimSome claims the ids of some messages. It sends the pipeline even when there are none.
+func (t *ingestTx) claimSome(ctx context.Context, pipeline *pgx.Batch, some []*incoming) ([]dedup.Outcome, error) {
+	entries := make([]inboxEntry, len(some))
+	for n, m := range some {
+		entries[n] = m.entry
+	}
+	c := t.border.Store.newInboxClaim(t.options.source(), entries)
+	c.queue(pipeline)
+	if err := t.send(ctx, pipeline); err != nil {
+		return nil, err
+	}
+	if c.unsure() {
+		pipeline = &pgx.Batch{}
+		c.sums(pipeline)
+		if err := t.send(ctx, pipeline); err != nil {
+			return nil, err
+		}
+	}
+	outcomes := make([]dedup.Outcome, len(some))
+	for n := range some {
+		outcomes[n] = c.outcome(n)
+	}
+	return outcomes, nil
+}
+
+// write inserts what is new, and commits.
+func (t *ingestTx) write(ctx context.Context) error {
+	for _, m := range t.all {
+		switch {
+		case m.state == Repeated:
+		case m.fault != nil:
+			m.state = IngestDead
+			t.letters = append(t.letters, t.lettersOf(m)...)
+		default:
+			t.deliver(m)
+		}
+	}
+	pipeline := &pgx.Batch{}
+	for _, q := range t.order {
+		inserts := queue.NewInOrder(pipeline, q)
+		for _, m := range t.byQueue[q] {
+			inserts.AddOut(&m.out)
+		}
+		inserts.Flush()
+	}
+	t.border.Letters.QueueLetters(pipeline, t.letters)
+	pipeline.Queue("commit")
+	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		if !pg.Refused(err) {
+			return &OutcomeUnknownError{ID: t.all[0].entry.ID, Err: err}
+		}
+		return t.failed(err)
+	}
+	return nil
+}
+
+// deliver finds the queues of one message.
+func (t *ingestTx) deliver(m *incoming) {
+	queues := []*queue.Queue{t.routes.Endpoints[t.options.Endpoint]}
+	if t.options.Endpoint == "" {
+		queues = t.routes.Kinds[m.out.Info.Kind]
+	}
+	if len(queues) == 0 {
+		m.state = Unwanted
+	}
+	for _, q := range queues {
+		if t.byQueue[q] == nil {
+			t.order = append(t.order, q)
+		}
+		t.byQueue[q] = append(t.byQueue[q], m)
+	}
+}
+
+// lettersOf are the dead letters of a message: one, or that of each subscriber of an event, so that each can be
+// retried.
+func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
+	endpoints := []string{t.options.Endpoint}
+	if t.options.Endpoint == "" {
+		endpoints[0] = "ingest"
+		for n, q := range t.routes.Kinds[m.given.Kind] {
+			endpoints = append(endpoints[:n], q.Endpoint)
+		}
+	}
+	reason := "it cannot be a message here"
+	if errors.Is(m.fault, dedup.ErrConflict) {
+		reason = "its id belongs to another message"
+	}
+	letters := make([]deadletter.Letter, len(endpoints))
+	for n, endpoint := range endpoints {
+		letters[n] = deadletter.Letter{
+			Endpoint: endpoint, MessageID: m.out.Info.ID, Kind: m.given.Kind, Header: m.letterHeader(),
+			Body: m.given.Body, Reason: reason, Error: fmt.Sprintf("ingested from %s: %v", t.options.From, m.fault),
+		}
+	}
+	return letters
+}
+
+func (t *ingestTx) send(ctx context.Context, pipeline *pgx.Batch) error {
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	return t.failed(t.conn.SendBatch(ctx, pipeline).Close())
+}
+
+func (t *ingestTx) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ingest from %s: %w", t.options.From, pg.Explain(err))
+}
+
+func (t *ingestTx) rollback(ctx context.Context) {
+	if t.conn.Conn().IsClosed() || t.conn.Conn().PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := t.conn.Exec(ctx, "rollback"); err != nil {
+		t.border.Log.Debug("edda: rollback", "source", t.options.From, "error", err)
+	}
+}
+
+// after wakes the workers, and reports to the log and the events what was committed.
+func (t *ingestTx) after(ctx context.Context) {
+	b := t.border
+	for _, q := range t.order {
+		b.Notifier.Wake(ctx, q.ID, time.Time{})
+	}
+	e := Ingested{Source: t.options.From, Endpoint: t.options.Endpoint}
+	for _, m := range t.all {
+		switch m.state {
+		case Accepted:
+			e.Accepted++
+		case Repeated:
+			e.Repeated++
+		case Unwanted:
+			e.Unwanted++
+		case IngestDead:
+			e.Dead++
+		}
+		if m.given.ID == "" {
+			e.Unnamed++
+		}
+	}
+	b.Events(e)
+	for _, l := range t.letters {
+		info := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}
+		b.Log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint),
+			slog.String("message_id", l.MessageID.String()), slog.String("kind", info.Kind),
+			slog.String("source", t.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
+		b.Events(DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
+	}
+}
+
+func (t *ingestTx) results() []IngestResult {
+	results := make([]IngestResult, len(t.all))
+	for n, m := range t.all {
+		results[n] = IngestResult{ID: m.out.Info.ID, State: m.state}
+		if m.state == IngestDead {
+			results[n].Err = m.fault
+		}
+	}
+	return results
+}

@@ -1,0 +1,285 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// reader reads the messages of a relay's queue. It leaves no lock and no transaction behind.
+type reader struct {
+	relay    *Relay
+	pool     *pg.Pool
+	log      *reporter
+	failures failures
+	finisher *finisher
+	head     head
+}
+
+// look reads the head of the queue.
+func (r *reader) look(ctx context.Context, most int) (*batch, error) {
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	pooled, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer pooled.Release()
+	conn := pg.Conn{Conn: pooled.Conn()}
+	found := &batch{read: time.Now()}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(queue.Open())
+	var xmin uint64
+	pipeline.Queue(r.relay.border.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &found.xmax))
+	if err := r.read(ctx, conn, pipeline, found, part{r.head.begin(found.read), most}); err != nil {
+		return nil, err
+	}
+	first := queue.Position{}
+	if len(found.messages) > 0 {
+		first = found.messages[0].Position()
+	}
+	r.head.looked(first, xmin)
+	r.decode(found)
+	return found, nil
+}
+
+// lookBehind reads messages behind a position, and decides what can be decided without the other side.
+func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) (*batch, error) {
+	limited, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	found := &batch{read: time.Now()}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(queue.Open())
+	if err := r.read(limited, r.pool, pipeline, found, part{from, most}); err != nil {
+		return nil, fmt.Errorf("look: %w", pg.Explain(err))
+	}
+	r.decode(found)
+	if found.unread > 0 {
+		found.messages = nil
+	}
+	if err := r.checkRuns(ctx, found); err != nil {
+		return nil, err
+	}
+	r.finisher.recall(found)
+	return found, nil
+}
+
+// pipeliner is met by a pool and by a connection.
+type pipeliner interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// part is the part of a queue that one look reads.
+type part struct {
+	from queue.Position
+	most int // messages
+}
+
+// read queues the look and sends the pipeline, which is one transaction, so that the planner's settings end with it.
+// Then it reads the headers and bodies that the look has left behind. A message that was taken out of the queue
+// meanwhile is not found.
+func (r *reader) read(ctx context.Context, conn pipeliner, pipeline *pgx.Batch, found *batch, of part) error {
+	var large []*message
+	bytes := r.relay.options.BatchBytes
+	small := queue.SmallUpTo(bytes, of.most)
+	pipeline.Queue(r.relay.queue.SQL("relay_look"), of.most, of.from.DueParam(), [16]byte(of.from.ID), small).
+		Query(func(rows pgx.Rows) (err error) {
+			large, err = found.collect(rows, of.most, bytes)
+			return err
+		})
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil || len(large) == 0 {
+		return err
+	}
+	rest := make(queue.Large, len(large))
+	for n, m := range large {
+		rest[n] = &m.Row
+	}
+	pipeline = &pgx.Batch{}
+	pipeline.Queue(queue.Open())
+	rest.Queue(pipeline, r.relay.queue, new(queue.Arena))
+	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	found.messages = slices.DeleteFunc(found.messages, func(m *message) bool { return slices.Contains(rest, &m.Row) })
+	return nil
+}
+
+const slabSize = 64 // messages that share an allocation
+
+// collect reads the rows of a look, and returns those that have no header and body yet. Their memory is not used again:
+// forward may keep what it was given.
+func (b *batch) collect(rows pgx.Rows, most, mostBytes int) (large []*message, err error) {
+	var (
+		bytes int
+		slab  []message
+	)
+	reader := queue.Reader{Arena: new(queue.Arena)}
+	for rows.Next() {
+		row := pg.CurrentRow(rows)
+		if bytes += int(row.Int(queue.ColumnSize)); bytes > mostBytes && len(b.messages) > 0 {
+			continue
+		}
+		if len(slab) == 0 {
+			slab = make([]message, min(slabSize, most))
+		}
+		m := &slab[0]
+		slab = slab[1:]
+		m.tid = row.TID(queue.ColumnMore)
+		if !reader.Read(row, &m.Row) {
+			large = append(large, m)
+		}
+		if b.messages == nil {
+			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(queue.ColumnNow)
+		}
+		b.messages = append(b.messages, m)
+	}
+	return large, rows.Err()
+}
+
+// untilNext returns how long it is until the first message that is not due yet, if there is one.
+func (r *reader) untilNext(ctx context.Context) (wait time.Duration, found bool) {
+	ctx, cancel := context.WithTimeout(ctx, nextTimeout)
+	defer cancel()
+	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due")).Scan(&wait)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		// the poll finds it
+		r.relay.options.Logger.Debug("edda: next due message", "endpoint", r.relay.name, "error", err)
+	}
+	return wait, err == nil
+}
+
+const (
+	nextTimeout = 5 * time.Second
+	newerWait   = time.Minute
+	// newerForgotten is how long a relay that has waited for a newer program in vain waits for none.
+	newerForgotten = 24 * time.Hour
+	newerProgram   = "newer program" // the reason of such a dead letter
+)
+
+// awaitedNewer is since when a relay has seen messages that a newer program wrote. It waits once for all of them:
+// anybody who may write to its queue can say that a newer program did, again and again.
+type awaitedNewer struct{ since, last, logged time.Time }
+
+// waits is called for each such message. It reports whether to go on waiting.
+func (a *awaitedNewer) waits(most time.Duration) bool {
+	now := time.Now()
+	if now.Sub(a.last) > newerForgotten {
+		a.since = now
+	}
+	a.last = now
+	return now.Sub(a.since) < most
+}
+
+// logs reports whether to log that messages wait: once in a while.
+func (a *awaitedNewer) logs() bool {
+	if time.Since(a.logged) < newerWait {
+		return false
+	}
+	a.logged = time.Now()
+	return true
+}
+
+// decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote
+// waits for one, and so does everything behind it, for as long as UnknownFor.
+func (r *reader) decode(b *batch) {
+	for n, m := range b.messages {
+		err := m.decode(r.failures.tried(m.ID))
+		b.fired = b.fired || m.fired
+		switch newer := errors.Is(err, wire.ErrNewer); {
+		case newer && r.relay.newer.waits(r.relay.options.UnknownFor):
+			if r.relay.newer.logs() {
+				r.relay.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.relay.name,
+					"message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err)
+			}
+			if n > 0 {
+				b.messages = b.messages[:n]
+			} else {
+				b.unread = len(b.messages)
+			}
+			return
+		case newer:
+			m.die(newerProgram, err)
+		case err != nil:
+			m.Attempt++
+			m.die("permanent", saga.Permanent(fmt.Errorf("header: %w", err)))
+		}
+	}
+}
+
+// decode fills the delivery. tried is how often this process has tried m.
+func (m *message) decode(tried int) error {
+	info := saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1 + tried, Sent: m.Sent, Due: m.Due}
+	m.delivery = saga.Delivery{Info: info, Body: m.Body}
+	err := wire.ReadHeader(m.Header, &m.delivery.Info)
+	f := m.delivery.Info.Fire
+	if f == nil || errors.Is(err, wire.ErrNewer) {
+		return err
+	}
+	wrong := checkFire(f)
+	// Nothing is believed of a header that is cut off: the attempt may be missing.
+	m.fired = wrong == nil && !errors.Is(err, wire.ErrNoObject)
+	if err != nil {
+		return err
+	}
+	return wrong
+}
+
+// checkFire finds what no scheduler writes into a header.
+func checkFire(f *saga.Fire) error {
+	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
+		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
+	}
+	return nil
+}
+
+const runIsOver = "its run is over" // cancelled, timed out, or sent again as another attempt
+
+var errNoRun = errors.New("its run does not exist")
+
+// checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that
+// lasts.
+func (r *reader) checkRuns(ctx context.Context, b *batch) error {
+	if !b.fired {
+		return nil
+	}
+	var fired []*message
+	var runs []*saga.Fire
+	for _, m := range b.undecided() {
+		if m.fired {
+			fired, runs = append(fired, m), append(runs, m.delivery.Info.Fire)
+		}
+	}
+	if len(fired) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	pipeline := &pgx.Batch{}
+	answers := r.relay.border.Runs.QueueCheck(pipeline, runs)
+	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("check runs: %w", pg.Explain(err))
+	}
+	seen := map[saga.ID]bool{}
+	for n, m := range fired {
+		switch answer := (*answers)[n]; {
+		case answer == runMissing:
+			m.die(errNoRun.Error(), errNoRun)
+		// no scheduler sends two messages of one attempt: the first decides
+		case answer != runCurrent || seen[runs[n].Run]:
+			m.err = nil
+			m.discard(runIsOver)
+		default:
+			m.run, seen[runs[n].Run] = runs[n], true
+		}
+	}
+	return nil
+}

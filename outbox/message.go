@@ -1,0 +1,86 @@
+package outbox
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
+)
+
+// fate is what becomes of a message of a relay.
+type fate uint8
+
+const (
+	fateLeft      fate = iota // it stays in the queue
+	fateRelayed               // the other side has it
+	fateDead                  // it is a dead letter
+	fateDiscarded             // it was not wanted
+)
+
+// message is one message of a relay's queue on its way to the other side.
+type message struct {
+	queue.Row
+	tid      pg.TID
+	delivery saga.Delivery
+
+	fired bool       // its header names a run
+	run   *saga.Fire // its run, once that is known to be current
+
+	fate   fate
+	err    error
+	reason string
+}
+
+func (m *message) die(reason string, err error) { m.fate, m.reason, m.err = fateDead, reason, err }
+
+func (m *message) discard(reason string) { m.fate, m.reason = fateDiscarded, reason }
+
+// hopeless reports whether another attempt of the run of m would end alike.
+func (m *message) hopeless() bool {
+	var permanent *saga.PermanentError
+	return errors.As(m.err, &permanent)
+}
+
+// since is when m began to wait.
+func (m *message) since() time.Time {
+	if m.Sent.After(m.Due) {
+		return m.Sent
+	}
+	return m.Due
+}
+
+// batch is the messages of one pass, in their order.
+type batch struct {
+	messages []*message
+	now      time.Time // of the database, when they were read
+	read     time.Time // of this process, before that
+	xmax     uint64    // the transaction that came next, when they were read
+	fired    bool      // one of them belongs to a run
+	unread   int       // messages that a newer program wrote
+	beyond   int       // of messages: read behind the pass, see stuck.go; there may be others before them
+
+	wait time.Duration // before the next pass
+	took time.Duration // of forward
+}
+
+// clock is what the database's clock shows now, or a little less.
+func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.read)) }
+
+// undecided returns the messages that are to be forwarded.
+func (b *batch) undecided() []*message {
+	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != fateLeft })
+}
+
+// gone is the last message before which nothing is left; zero when the first is.
+func (b *batch) gone() (last queue.Position) {
+	for _, m := range b.messages[:len(b.messages)-b.beyond] {
+		if m.fate == fateLeft {
+			break
+		}
+		last = m.Position()
+	}
+	return last
+}

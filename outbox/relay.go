@@ -1,0 +1,221 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/saga"
+)
+
+// Forward gives messages to the other side of a border, in their order, and returns one error for each: nil where the
+// message is there, whatever became of those before it. A nil slice says that all are there. It runs with no
+// transaction open.
+//
+// A message behind one that failed must not have been given to the other side, and has ErrBehind, unless the order of
+// the two does not matter: then it may be given, and has an error or none of its own. saga.Permanent says that no
+// attempt can succeed, saga.Discard that the message is not wanted, saga.RetryAfter how long to wait. Any other error
+// is tried again, for ever while nothing else goes through either. Forward may keep the deliveries.
+//
+// A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
+// blamed for it. The relay gives the same messages again, fewer at a time, until one of them fails alone.
+type Forward func(ctx context.Context, messages []*saga.Delivery) []error
+
+// Relay carries the messages of a queue over the border of this database, in their order, each at least once and with
+// its id. The queue is like that of an endpoint: a relay named shop.events is saga.To("shop.events"), and the
+// transaction that sends or publishes a message to it writes it. Methods are safe for concurrent use.
+//
+// One process at a time relays: the one that holds the lease. Others stand by. See docs/guide/outbox.md.
+type Relay struct {
+	border  *Border
+	name    string
+	kinds   []string
+	options RelayOptions // with defaults
+	calm    *slog.Logger // see Border.calm
+	forward Forward
+	keeper  *lease.Keeper
+	queue   *queue.Queue // set while Run does not run
+
+	newer awaitedNewer // belongs to the loop of the term
+
+	running sync.Mutex  // held by Run
+	fatal   chan error  // of capacity 1, of this Run: why it cannot go on
+	over    atomic.Bool // the context of Run has ended
+	drained atomic.Bool // after that, forward had to be cancelled
+}
+
+// NewRelay is bus.NewRelay, for the bus that made b.
+func NewRelay(b *Border, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
+	if b == nil {
+		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
+	}
+	o, optionErr := o.withDefaults(b.Log)
+	faults := []error{saga.CheckName(name), optionErr, checkKinds(kinds)}
+	if forward == nil {
+		faults = append(faults, errors.New("forward is nil"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("relay %.80q: %w", name, err)
+	}
+	r := &Relay{
+		border: b, name: name, kinds: kinds, options: o, calm: b.Outage.Logger(o.Logger), forward: forward,
+	}
+	var err error
+	r.keeper, err = lease.NewKeeper(b.Pool.Pool, b.Leases, lease.Job{Name: r.leaseName(), Run: r.work},
+		lease.Options{Lease: o.Lease, Stop: o.Drain + stopSlack, Holder: o.Holder, Logger: r.calm})
+	if err != nil {
+		return nil, fmt.Errorf("relay %s: %w", name, err)
+	}
+	return r, nil
+}
+
+func checkKinds(kinds []string) error {
+	var faults []error
+	seen := map[string]bool{}
+	for _, kind := range kinds {
+		if err := saga.CheckName(kind); err != nil {
+			faults = append(faults, fmt.Errorf("kind: %w", err))
+		} else if seen[kind] {
+			faults = append(faults, fmt.Errorf("kind %s is given twice", kind))
+		}
+		seen[kind] = true
+	}
+	return errors.Join(faults...)
+}
+
+// leaseName names the relay's lease. An endpoint's name has no slash.
+func (r *Relay) leaseName() string { return "relay/" + r.name }
+
+// Name returns the relay's name, and that of its queue.
+func (r *Relay) Name() string { return r.name }
+
+// Connections returns how many connections Run opens beside those of the bus's pool: one for the queue and one for the
+// lease. With PollOnly it is 0, see Endpoint.Connections.
+func (r *Relay) Connections() int {
+	if r.border.PollOnly {
+		return 0
+	}
+	return 2 // looks and finishes share one
+}
+
+// Holding reports whether this process is the one that relays now. It is for metrics; the answer may be old when it
+// arrives.
+func (r *Relay) Holding() bool {
+	_, ok := r.keeper.Holding()
+	return ok
+}
+
+// Install creates the queue and subscribes it to the relay's kinds. It needs the right to create tables, and does
+// nothing when that was done before. Every message that is published after it returns reaches the relay.
+func (r *Relay) Install(ctx context.Context) error {
+	if err := r.border.InstallRelay(ctx, r.name, r.kinds...); err != nil {
+		return fmt.Errorf("install relay %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// Check does what Run does before its first message, and nothing else, see Endpoint.Check.
+func (r *Relay) Check(ctx context.Context) error {
+	if _, err := r.check(ctx); err != nil {
+		return fmt.Errorf("check relay %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// Run relays, or stands by while another process does, until ctx ends. Then it takes nothing more, lets forward finish
+// for Drain, deletes what forward has relayed, and gives the lease back, so that another process goes on at once.
+// Errors are those of Endpoint.Run.
+func (r *Relay) Run(ctx context.Context) error {
+	if !r.running.TryLock() {
+		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
+	}
+	defer r.running.Unlock()
+	r.over.Store(false)
+	r.drained.Store(false)
+	r.fatal = make(chan error, 1)
+	err := r.run(ctx)
+	if err == nil && r.drained.Load() {
+		err = ErrDrain
+	}
+	if err != nil {
+		return fmt.Errorf("run relay %s: %w", r.name, err)
+	}
+	return nil
+}
+
+func (r *Relay) run(ctx context.Context) error {
+	found, err := r.check(ctx)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	r.queue = found
+	leave, err := r.border.Process.Join(ctx, r.queue.ID)
+	if err != nil {
+		return unlessOver(ctx, err)
+	}
+	defer leave()
+	defer context.AfterFunc(ctx, func() { r.over.Store(true) })()
+	defer r.border.Hub.Listen(lease.WakePrefix+r.leaseName(), func(string) { r.keeper.Wake() })()
+	r.options.Logger.Info("edda: relay started", "endpoint", r.name)
+	defer func() { r.options.Logger.Info("edda: relay stopped", "endpoint", r.name, "error", err) }()
+	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as forward runs, a drain included
+	group := run.NewGroup(ctx)
+	r.border.Process.Serve(alive, group)
+	group.Go(r.awaitFatal)
+	group.Go(r.keeper.Run)
+	err = group.Wait()
+	alive.Stop()
+	err = errors.Join(err, alive.Wait())
+	return err
+}
+
+// check compares the schema's version, makes sure of the queue and its mark, subscribes it and finds it.
+func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
+	b := r.border
+	if err := migrations.Check(ctx, b.Pool, b.Schema); err != nil {
+		return nil, err
+	}
+	id, err := b.prepareRelay(ctx, r.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Routes.Subscribe(ctx, id, r.kinds); err != nil {
+		return nil, err
+	}
+	known, err := b.Routes.Reload(ctx, b.Pool)
+	if err != nil {
+		return nil, err
+	}
+	return known.ByID[id], b.Process.CheckPool(ctx, relayIdle)
+}
+
+// unlessOver returns nil when ctx has ended: what fails then is no news.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (r *Relay) awaitFatal(ctx context.Context) error {
+	select {
+	case err := <-r.fatal:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+const (
+	relayTimeout = 30 * time.Second // of a look, and of a transaction that finishes messages
+	relayIdle    = time.Minute      // the server ends a transaction that stands still for so long
+	stopSlack    = 5 * time.Second  // for what follows forward
+)

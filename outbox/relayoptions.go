@@ -1,0 +1,73 @@
+package outbox
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/option"
+)
+
+// RelayOptions of a Relay. Every zero is a default, and a negative number an error.
+type RelayOptions struct {
+	BatchMax   int           // messages that forward is given at a time; 0 is 500, at most 5,000
+	BatchBytes int           // kinds, headers and bodies of a pass; 0 is 4 MiB. A larger message comes alone
+	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
+	Lease      time.Duration // how long the relay stays with a process that has died; 0 is the default lease, 2 s to 1 h
+	Holder     string        // the name of this process in the table lease, for people who look; "" is the host's name
+	Drain      time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
+
+	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps
+	// none. All relays of a database keep theirs as long as the one that wants it longest.
+	Keep time.Duration
+
+	// A message that fails is tried again after Retry, which grows up to RetryMost. What is behind it waits.
+	Retry     time.Duration // 0 is 100 ms
+	RetryMost time.Duration // 0 is 30 s, at most 1 h
+
+	// Stuck is after how many failures of a message the relay tries those behind it, to find out whether the other side
+	// refuses the message or is away; 0 is 10. A message is given up only while others go through: see
+	// docs/guide/outbox.md.
+	Stuck int
+
+	// Permanent reports whether an error of forward means that no attempt can succeed, such as that of a message which
+	// is too large for the broker. The message is then a dead letter at once. saga.Permanent says the same; nil is
+	// never.
+	Permanent func(error) bool
+
+	// UnknownFor is how long a message in a form that this program does not read holds up the relay, for a newer
+	// program to take over; 0 is 10 min. After that it is a dead letter, and for a day so is at once every other such
+	// message.
+	UnknownFor time.Duration
+
+	Logger *slog.Logger // nil is the bus's
+}
+
+func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
+	var f option.Faults
+	f.Int("BatchMax", &o.BatchMax, 500, 0, mostBatch)
+	f.Int("BatchBytes", &o.BatchBytes, 4<<20, 0, mostBytes)
+	f.Int("Stuck", &o.Stuck, 10, 0, math.MaxInt32)
+	f.Duration("Poll", &o.Poll, time.Second, 0, time.Hour)
+	f.Duration("Lease", &o.Lease, lease.Default, 2*time.Second, time.Hour)
+	f.Duration("Drain", &o.Drain, 30*time.Second, 0, 24*time.Hour)
+	f.Duration("Keep", &o.Keep, 0, time.Minute, 10*365*24*time.Hour)
+	f.Duration("RetryMost", &o.RetryMost, 30*time.Second, time.Millisecond, time.Hour)
+	f.Duration("Retry", &o.Retry, min(100*time.Millisecond, o.RetryMost), time.Millisecond, time.Hour)
+	f.Duration("UnknownFor", &o.UnknownFor, 10*time.Minute, 0, 365*24*time.Hour)
+	if o.Retry > o.RetryMost {
+		f.Add(fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry, o.RetryMost))
+	}
+	if o.Permanent == nil {
+		o.Permanent = func(error) bool { return false }
+	}
+	option.Default(&o.Logger, log)
+	return o, f.Err()
+}
+
+const (
+	mostBatch = 5000
+	mostBytes = 256 << 20 // Postgres takes no parameter of a gigabyte
+)

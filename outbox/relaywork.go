@@ -1,0 +1,91 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/run"
+)
+
+// work is one term of this process. life ends when Run is over, when somebody asked the holder to resign, and when the
+// lease is lost or in doubt. Only the last ends forward at once: others may be relaying then.
+func (r *Relay) work(life context.Context, t lease.Term) error {
+	working, cancel := context.WithCancelCause(context.WithoutCancel(life))
+	defer cancel(nil)
+	side := run.NewGroup(working)
+	side.Go(func(working context.Context) error { r.drain(life, working, cancel); return nil })
+	r.border.Events(RelayHeld{Endpoint: r.name, Holding: true})
+	err := r.serve(life, working, t)
+	r.border.Events(RelayHeld{Endpoint: r.name})
+	if errors.Is(context.Cause(working), ErrDrain) && r.over.Load() {
+		r.drained.Store(true)
+	}
+	cancel(nil)
+	_ = side.Wait() // its member has no errors
+	if err != nil && life.Err() == nil && cannotGoOn(err) {
+		select {
+		case r.fatal <- err:
+		default:
+		}
+	}
+	return err
+}
+
+// drain ends the work of a term that is over: at once when the lease was lost, else after Drain, or when the lease,
+// which is renewed until then, is lost meanwhile.
+func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-working.Done():
+		return
+	case <-life.Done():
+	}
+	if cause := context.Cause(life); errors.Is(cause, lease.ErrLost) {
+		cancel(cause)
+		return
+	}
+	for last := time.Now().Add(r.options.Drain); ; {
+		trusted := r.keeper.Health().Trusted // by the renewals so far
+		if run.Sleep(working, min(time.Until(last), time.Until(trusted))) != nil {
+			return
+		}
+		switch now := time.Now(); {
+		case !now.Before(last):
+			cancel(ErrDrain)
+			return
+		case !now.Before(r.keeper.Health().Trusted):
+			cancel(lease.ErrLost)
+			return
+		}
+	}
+}
+
+// serve runs the loop of one term, with what wakes and steers it.
+func (r *Relay) serve(life, working context.Context, t lease.Term) error {
+	b := r.border
+	pool, err := b.Process.OpenPool(working, relayIdle)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	loop := newRelayTerm(r, t, pool)
+	if err := loop.settings.Load(life); err != nil {
+		return fmt.Errorf("read what is set for it: %w", err)
+	}
+	defer b.Hub.Attach(r.queue.ID, loop.alarm)()
+	if r.options.Keep > 0 {
+		if err := b.Store.KeepAtLeast(life, b.Pool, Outbox, r.options.Keep); err != nil {
+			return pg.Explain(err)
+		}
+	}
+	side := run.NewGroup(life)
+	side.Go(func(ctx context.Context) error { return loop.alarm.Tick(ctx, loop.alarm.Wake) })
+	side.Go(loop.settings.Follow)
+	side.Go(loop.followSettings)
+	err = loop.run(life, working)
+	side.Stop()
+	return errors.Join(err, side.Wait())
+}

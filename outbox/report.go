@@ -1,0 +1,121 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/saga"
+)
+
+const relayWarns = 30 * time.Second // between two warnings of a relay that cannot get rid of its messages
+
+// reporter writes the log of a relay's term, and emits its events.
+type reporter struct {
+	relay    *Relay
+	warned   time.Time // of failures, for the last time
+	warnedOf time.Time // calls that failed as a whole, for the last time
+}
+
+func shownInfo(info saga.Info) saga.Info {
+	info.Kind = wire.Shown(info.Kind)
+	return info
+}
+
+// pass reports what a pass did. ended are the messages that its commit has deleted.
+func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
+	relayed := Relayed{Endpoint: r.relay.name, Forward: b.took}
+	now := b.clock()
+	for _, m := range ended {
+		switch m.fate {
+		case fateDead:
+			r.dead(ctx, m)
+		case fateDiscarded:
+			r.message(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
+			r.emit(Discarded{Endpoint: r.relay.name, Info: shownInfo(m.delivery.Info), Reason: m.reason})
+		default:
+			relayed.Messages++
+			relayed.Bytes += int64(len(m.Body))
+			relayed.Lag = max(relayed.Lag, now.Sub(m.since()))
+		}
+	}
+	if relayed.Messages > 0 {
+		r.emit(relayed)
+	}
+	r.failures(ctx, b, relayed.Messages > 0)
+}
+
+func (r *reporter) emit(e Event) { r.relay.border.Events(e) }
+
+func (r *reporter) dead(ctx context.Context, m *message) {
+	info := shownInfo(m.delivery.Info)
+	if m.run == nil {
+		r.message(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
+		r.emit(DeadLettered{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason})
+		return
+	}
+	final := m.hopeless()
+	r.message(ctx, slog.LevelWarn, "edda: run failed", m, "final", final, "reason", m.reason, "error", m.err)
+	r.emit(RunFailed{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason, Final: final})
+}
+
+// failures reports the first message that is to be tried again. Those behind it wait for it.
+func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
+	if through && !r.warned.IsZero() && b.wait == 0 {
+		r.warned = time.Time{}
+		r.relay.options.Logger.Info("edda: relay goes on", "endpoint", r.relay.name)
+	}
+	for _, m := range b.messages {
+		if m.fate != fateLeft || m.err == nil {
+			continue
+		}
+		r.emit(Retried{Endpoint: r.relay.name, Info: shownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
+		r.message(ctx, levelOf(&r.warned), "edda: message not relayed", m, "again_in", b.wait, "error", m.err)
+	}
+}
+
+// levelOf is that of a warning which repeats: Warn once in a while, and Debug meanwhile.
+func levelOf(last *time.Time) slog.Level {
+	if time.Since(*last) < relayWarns {
+		return slog.LevelDebug
+	}
+	*last = time.Now()
+	return slog.LevelWarn
+}
+
+// whole reports a call of forward that failed as a whole, and of which no message is known to be the cause.
+func (r *reporter) whole(ctx context.Context, messages int, err error) {
+	r.relay.options.Logger.Log(ctx, levelOf(&r.warnedOf),
+		"edda: a relay's forward failed as a whole, and is given fewer messages at a time",
+		"endpoint", r.relay.name, "messages", messages, "error", err)
+}
+
+// silence reports a forward that has taken longer than a shutdown would let it.
+func (r *reporter) silence(ctx context.Context, messages int) {
+	r.relay.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer",
+		"endpoint", r.relay.name, "messages", messages, "waited", r.relay.options.Drain)
+}
+
+// uncopied reports messages that went without a copy.
+func (r *reporter) uncopied(ctx context.Context, ended []*message) {
+	for _, m := range ended {
+		if m.fate == fateRelayed {
+			r.message(ctx, slog.LevelWarn, "edda: no copy of a relayed message is kept", m)
+		}
+	}
+}
+
+func (r *reporter) message(ctx context.Context, level slog.Level, text string, m *message, more ...any) {
+	log := r.relay.options.Logger
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	info := m.delivery.Info
+	about := []any{"endpoint", r.relay.name, "message_id", info.ID.String(), "kind", wire.Shown(info.Kind),
+		"attempt", info.Attempt}
+	if f := info.Fire; f != nil {
+		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
+	}
+	log.Log(ctx, level, text, append(about, more...)...)
+}

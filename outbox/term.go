@@ -1,0 +1,168 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
+)
+
+// relayTerm is one term of a relay in this process: a loop that looks at the queue, forwards and finishes. Each of the
+// three has a part with its own state. All of it belongs to the goroutine of the loop.
+type relayTerm struct {
+	relay    *Relay
+	alarm    *wake.Alarm
+	settings Settings
+	size     passSize
+	reader   *reader
+	carrier  *carrier
+	finisher *finisher
+	log      *reporter
+	database *backoff.ExponentialBackOff // with this database
+}
+
+func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
+	log, failures := &reporter{relay: r}, failures{}
+	finisher := &finisher{relay: r, term: t, pool: pool, log: log, decided: map[queue.Position]verdict{}}
+	reader := &reader{relay: r, pool: pool, log: log, failures: failures, finisher: finisher}
+	return &relayTerm{
+		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: r.border.Settings(r.queue, r.options.Poll),
+		size: newPassSize(r.options.BatchMax), reader: reader, carrier: newCarrier(r, reader, failures, log),
+		finisher: finisher, log: log,
+		database: backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0)),
+	}
+}
+
+// run makes passes until life ends; a pass that has begun may go on until working does.
+func (t *relayTerm) run(life, working context.Context) error {
+	for t.alarm.Await(life) {
+		for life.Err() == nil && t.awaitResume(life) {
+			after, err := t.pass(life, working)
+			if working.Err() != nil {
+				return nil // cancelled by the drain, or the lease is lost: whatever did it says so
+			}
+			if err != nil {
+				if pg.Incurable(err) || errors.Is(err, lease.ErrFenced) {
+					return err
+				}
+				t.relay.calm.Warn("edda: a relay's pass was lost", "endpoint", t.relay.name, "error", err)
+				after = rest{wait: t.database.NextBackOff()}
+			} else {
+				t.database.Reset()
+				t.relay.border.Outage.Over()
+			}
+			if after.idle {
+				break
+			}
+			if after.wait > 0 {
+				_ = run.Sleep(life, after.wait) // the loop sees the end of life itself
+			}
+		}
+	}
+	return nil
+}
+
+// rest is what follows a pass: the next one at once, unless it says otherwise.
+type rest struct {
+	idle bool          // nothing is due
+	wait time.Duration // before the next pass
+}
+
+// pass relays the head of the queue: look, forward, finish. When life ends it goes no further than it must.
+func (t *relayTerm) pass(life, working context.Context) (rest, error) {
+	batch, err := t.reader.look(working, t.size.next())
+	if err != nil {
+		t.size.shrink(0)
+		return rest{}, fmt.Errorf("look: %w", pg.Explain(err))
+	}
+	if len(batch.messages) == 0 {
+		if in := t.reader.head.again(time.Now()); in > 0 {
+			t.reader.head.fromFront()
+			t.alarm.WakeAt(time.Now().Add(in))
+			return rest{idle: true}, nil
+		}
+		if wait, found := t.reader.untilNext(working); found {
+			t.alarm.WakeAt(time.Now().Add(wait))
+		}
+		return rest{idle: true}, nil
+	}
+	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
+		return rest{wait: min(newerWait, t.relay.options.UnknownFor)}, nil
+	}
+	if err := t.reader.checkRuns(working, batch); err != nil {
+		t.size.shrink(len(batch.messages))
+		return rest{}, err
+	}
+	t.finisher.recall(batch)
+	t.carrier.carry(life, working, batch)
+	ended, err := t.finisher.finish(working, batch)
+	if err != nil {
+		t.finisher.remember(batch, err)
+		t.size.shrink(len(batch.messages))
+		return rest{}, err
+	}
+	t.carrier.forgetEnded(ended)
+	t.log.pass(working, batch, ended)
+	t.finisher.refused = 0
+	t.size.grow()
+	t.reader.head.finished(batch.gone(), batch.xmax, batch.clock())
+	return rest{wait: batch.wait}, nil
+}
+
+// awaitResume waits while the relay is paused. It reports whether to go on.
+func (t *relayTerm) awaitResume(life context.Context) bool {
+	for {
+		changed := t.settings.Changed()
+		if !t.settings.Paused() {
+			return life.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-life.Done():
+			return false
+		}
+	}
+}
+
+// followSettings lets an idle loop see that something was set.
+func (t *relayTerm) followSettings(life context.Context) error {
+	for {
+		select {
+		case <-t.settings.Changed():
+			t.alarm.Wake()
+		case <-life.Done():
+			return nil
+		}
+	}
+}
+
+// passSize is how many messages a pass takes. Passes become smaller by half while they are lost, until one message
+// stands alone, and grow again after each that goes well.
+type passSize struct{ now, most float64 }
+
+const (
+	growOnGood  = 1.1
+	shrinkOnBad = 0.5
+)
+
+func newPassSize(most int) passSize { return passSize{now: float64(most), most: float64(most)} }
+
+func (s *passSize) next() int { return max(1, int(s.now)) }
+
+func (s *passSize) grow() { s.now = min(s.now*growOnGood+0.1, s.most) }
+
+// shrink is called after a pass of so many messages was lost; 0 when it was lost before it knew their number.
+func (s *passSize) shrink(messages int) {
+	if messages == 0 {
+		messages = s.next()
+	}
+	s.now = max(1, float64(min(messages, s.next()))*shrinkOnBad)
+}
