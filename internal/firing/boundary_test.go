@@ -159,7 +159,7 @@ func TestServerThatDiesInACycleLeavesNothing(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
 	s, other := w.scheduler(), w.scheduler()
-	s.evaluator.guards.loaded = func() { w.kill("try_lock|load|reap") }
+	s.evaluator.loaded = func() { w.kill("try_lock|load|reap") }
 	if _, err := s.evaluator.cycle(t.Context(), noTerm); err == nil {
 		t.Error("the cycle did not notice its end")
 	}

@@ -86,7 +86,7 @@ func TestLoserOfACycleRollsBack(t *testing.T) {
 	w.hourlies(1)
 	pool, seen := w.witnessed()
 	first, loser := w.scheduler(), w.schedulerOver(pool)
-	first.evaluator.guards.loaded = func() {
+	first.evaluator.loaded = func() {
 		if c := w.cycle(loser); !c.elsewhere {
 			t.Errorf("a second cycle ran beside the first: %+v", c)
 		}
@@ -146,7 +146,7 @@ func TestLockOfACycleEndsWithIt(t *testing.T) {
 			}
 			key, during := lockKey(w.schema), 0
 			s := w.scheduler()
-			s.evaluator.guards.loaded = func() { during = w.count(held, key) }
+			s.evaluator.loaded = func() { during = w.count(held, key) }
 			if _, err := s.evaluator.cycle(t.Context(), noTerm); (err != nil) != c.fails {
 				t.Errorf("the cycle ended with: %v", err)
 			}

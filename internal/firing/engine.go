@@ -42,13 +42,13 @@ func New(pool *pgxpool.Pool, schema pg.Schema, sender Sender, o Options) (*Engin
 	}
 	e := &Engine{
 		core:       c,
-		evaluator:  &evaluator{core: c, lockKey: lockKey(schema), guards: guards{noLease: o.NoLease, noLock: o.NoLock}},
+		evaluator:  &evaluator{core: c, lockKey: lockKey(schema)},
 		dispatcher: &dispatcher{core: c, sender: sender, pace: pace{first: 5 * time.Second, most: time.Minute}},
 		sweeper:    &sweeper{core: c},
 		cleaner:    &cleaner{core: c},
 	}
 	o.Lease.Logger = c.calm
-	e.keeper, err = lease.NewKeeper(pool, c.leases, lease.Job{Name: LeaseName, Run: e.lead}, o.Lease)
+	e.keeper, err = lease.NewKeeper(pool, c.leases, lease.Job{Name: LeaseName, Run: e.Lead}, o.Lease)
 	return e, err
 }
 
@@ -113,16 +113,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	if !e.core.options.PollOnly {
 		group.Go(e.listen)
 	}
-	if e.evaluator.guards.noLease {
-		group.Go(func(ctx context.Context) error { return e.lead(ctx, lease.Term{}) })
-	} else {
-		group.Go(e.keeper.Run)
-	}
+	group.Go(e.keeper.Run)
 	return group.Wait()
 }
 
-// lead is what the holder of the lease does in its term. The Keeper releases the lease after lead has returned.
-func (e *Engine) lead(ctx context.Context, t lease.Term) error {
+// Lead evaluates and reconciles until ctx ends. Run calls it in each term of the lease, which the Keeper releases after
+// Lead has returned.
+func (e *Engine) Lead(ctx context.Context, t lease.Term) error {
 	group := run.NewGroup(ctx)
 	group.Go(func(ctx context.Context) error { return e.evaluator.run(ctx, t) })
 	group.Go(func(ctx context.Context) error { return e.sweeper.run(ctx, t) })

@@ -37,13 +37,7 @@ type evaluator struct {
 	*core
 	lockKey int64
 	backoff backoff
-	guards  guards
-}
-
-// guards are taken away by tests, to show that the unique indexes keep the promise without them.
-type guards struct {
-	noLease, noLock bool
-	loaded          func() // called between the load of a cycle and its decision
+	loaded  func() // a test sets it, to act between the load of a cycle and its decision
 }
 
 // lockKey is the key of the advisory lock of a cycle. All programs of a database share such keys, so it is made from a
@@ -78,14 +72,12 @@ func (e *evaluator) run(ctx context.Context, t lease.Term) error {
 // cycle is one evaluation. All of it commits, or nothing. It does no I/O but SQL, and no manifest waits for another.
 func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error) {
 	err = e.inTx(ctx, t, func(tx pgx.Tx) error {
-		if !e.guards.noLock {
-			alone := false
-			if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone); err != nil {
-				return fmt.Errorf("try the lock of the cycle: %w", err)
-			}
-			if !alone {
-				return errElsewhere // rolls back
-			}
+		alone := false
+		if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone); err != nil {
+			return fmt.Errorf("try the lock of the cycle: %w", err)
+		}
+		if !alone {
+			return errElsewhere // rolls back
 		}
 		e.log.Debug("edda: an evaluation cycle begins")
 		return e.steps(ctx, tx, &c)
@@ -110,8 +102,8 @@ func (e *evaluator) steps(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	if err != nil {
 		return fmt.Errorf("load what is due: %w", err)
 	}
-	if e.guards.loaded != nil {
-		e.guards.loaded()
+	if e.loaded != nil {
+		e.loaded()
 	}
 	c.loaded = len(loaded)
 	if err := e.reapOrSkip(ctx, tx, c); err != nil {

@@ -89,8 +89,8 @@ func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	}
 	for p, intervals := range map[*proxied]func(*Options){often: short, seldom: neverPolls} {
 		s := w.schedulerOver(p.pool, intervals, func(o *Options) { o.PollOnly = true })
-		s.evaluator.guards = guards{noLease: true, noLock: true}
-		w.run(s)
+		s.unlocked()
+		w.runs(s.dispatcher.run, s.cleaner.run, s.unled)
 	}
 	for _, loop := range []string{"evaluate", "dispatch", "reconcile", "clean up"} {
 		w.await(loop+" has looked twenty times", func() bool { return looks(often)[loop] >= 20 })
@@ -112,7 +112,7 @@ func TestSkippedCycleCostsOneTry(t *testing.T) {
 	p := w.behindProxy()
 	first, second := w.scheduler(), w.schedulerOver(p.pool, func(o *Options) { o.Evaluate = time.Hour })
 	w.cycle(second) // connects
-	first.evaluator.guards.loaded = func() {
+	first.evaluator.loaded = func() {
 		p.proxy.Set()
 		c := w.cycle(second)
 		if wait := second.evaluator.untilDue(t.Context(), c); !c.elsewhere || wait != time.Hour {

@@ -35,7 +35,7 @@ func TestOneOfTwoSchedulersLeads(t *testing.T) {
 		servers[n] = w.scheduler(func(o *Options) {
 			o.Evaluate, o.Reconcile, o.Lease.Acquire = 5*time.Millisecond, 5*time.Millisecond, 20*time.Millisecond
 		})
-		servers[n].evaluator.guards.loaded = func() { cycles[n].Add(1) }
+		servers[n].evaluator.loaded = func() { cycles[n].Add(1) }
 		stops[n] = w.run(servers[n])
 	}
 	leads := func(n int) bool { return cycles[n].Load() > 0 }

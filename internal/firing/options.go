@@ -26,9 +26,6 @@ type Options struct {
 
 	// Heard gets each notification that is not for the Engine, and "" when some may have been missed. nil is nobody.
 	Heard func(payload string)
-
-	// NoLease and NoLock take a guard away, for tests that show what is left without it.
-	NoLease, NoLock bool
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -19,9 +20,8 @@ const evaluators = 8
 // Eight evaluators and a thousand due manifests: a run for each, with every guard, without one of them, and without
 // any.
 func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
-	for name, off := range map[string]guards{
-		"both on": {}, "lock off": {noLock: true}, "lease off": {noLease: true},
-		"both off": {noLock: true, noLease: true},
+	for name, off := range map[string]struct{ lock, lease bool }{
+		"both on": {}, "lock off": {lock: true}, "lease off": {lease: true}, "both off": {lock: true, lease: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := loopsOpen(t)
@@ -31,8 +31,18 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 			var all sync.WaitGroup
 			for range evaluators {
 				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.Lease = 20*time.Millisecond, time.Second })
-				s.evaluator.guards = off
-				all.Go(func() { w.evaluateOnly(ctx, s) })
+				if off.lock {
+					s.unlocked()
+				}
+				evaluate := s.keeper.Run
+				if off.lease {
+					evaluate = s.unled
+				}
+				all.Go(func() {
+					if err := evaluate(ctx); err != nil {
+						t.Error(err)
+					}
+				})
 			}
 			w.await("every manifest is queued",
 				func() bool { return w.count("SELECT count(*) FROM :schema.manifest WHERE run IS NULL") == 0 })
@@ -46,15 +56,11 @@ func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 	}
 }
 
-func (w *loopsWorld) evaluateOnly(ctx context.Context, s *Engine) {
-	if s.evaluator.guards.noLease {
-		_ = s.lead(ctx, noTerm)
-		return
-	}
-	if err := s.keeper.Run(ctx); err != nil {
-		w.t.Error(err)
-	}
-}
+// unlocked gives the engine a lock of its own, so that the lock keeps no other engine out.
+func (e *Engine) unlocked() { e.evaluator.lockKey = rand.Int64() }
+
+// unled evaluates and reconciles without the lease.
+func (e *Engine) unled(ctx context.Context) error { return e.Lead(ctx, noTerm) }
 
 // The same moment for all: each has loaded what is due before any of them writes, and they write one after another. The
 // indexes decide. Without them there are eight runs for each manifest, so this test can see the race.
@@ -79,11 +85,12 @@ func TestX1TheIndexesDecide(t *testing.T) {
 			loaded.Add(evaluators)
 			w.atOnce(evaluators, func(int) error {
 				s := w.scheduler()
-				s.evaluator.guards = guards{noLease: true, noLock: true, loaded: func() {
+				s.unlocked()
+				s.evaluator.loaded = func() {
 					loaded.Done()
 					loaded.Wait()
 					turn.Lock()
-				}}
+				}
 				defer turn.Unlock()
 				_, err := s.evaluator.cycle(t.Context(), noTerm)
 				return err
@@ -105,12 +112,13 @@ func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 		('m', '{"rule":{"kind":"every","every":1000000000},"misfire":"all"}', 'ping', '{}',
 		now() - interval '1 minute', true)`)
 	stale, other := w.scheduler(), w.scheduler()
-	stale.evaluator.guards = guards{noLock: true, loaded: func() {
+	stale.unlocked()
+	stale.evaluator.loaded = func() {
 		for range 3 {
 			w.cycle(other)
 			w.drain(other)
 		}
-	}}
+	}
 	if c := w.cycle(stale); c.queued != 0 {
 		t.Errorf("the stale decision queued %d runs", c.queued)
 	}
@@ -129,10 +137,11 @@ func TestStaleDecisionFiresNoFollowerAgain(t *testing.T) {
 	w := loopsOpen(t)
 	w.follower()
 	stale, other := w.scheduler(), w.scheduler()
-	stale.evaluator.guards = guards{noLock: true, loaded: func() {
+	stale.unlocked()
+	stale.evaluator.loaded = func() {
 		w.cycle(other)
 		w.drain(other)
-	}}
+	}
 	if c := w.cycle(stale); c.queued != 0 {
 		t.Errorf("the stale decision queued %d runs", c.queued)
 	}
@@ -161,7 +170,7 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 	w.hourlies(1)
 	first := w.scheduler()
 	var book, quiet logbook
-	first.evaluator.guards.loaded = func() {
+	first.evaluator.loaded = func() {
 		for _, s := range []*Engine{
 			w.scheduler(func(o *Options) { o.Logger = book.logger(slog.LevelDebug) }),
 			w.scheduler(func(o *Options) { o.Logger = quiet.logger(slog.LevelInfo) }),
@@ -275,7 +284,7 @@ func TestDecisionAboutWhatHasChangedIsDropped(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(4)
 	s := w.scheduler()
-	s.evaluator.guards.loaded = func() {
+	s.evaluator.loaded = func() {
 		w.exec("UPDATE :schema.manifest SET version = version + 1 WHERE name = 'm1'")
 		w.exec("UPDATE :schema.manifest SET live = false WHERE name = 'm2'")
 		w.exec("DELETE FROM :schema.manifest WHERE name = 'm3'")

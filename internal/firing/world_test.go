@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -239,9 +240,21 @@ func (w *loopsWorld) await(what string, ok func() bool) {
 // run runs a scheduler until the test or stop ends it.
 func (w *loopsWorld) run(s *Engine) (stop func()) {
 	w.t.Helper()
+	return w.runs(s.Run)
+}
+
+// runs runs loops in the same way.
+func (w *loopsWorld) runs(loops ...func(context.Context) error) (stop func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
+	go func() {
+		group := run.NewGroup(ctx)
+		for _, loop := range loops {
+			group.Go(loop)
+		}
+		ended <- group.Wait()
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

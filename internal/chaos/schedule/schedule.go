@@ -109,8 +109,11 @@ func try(ctx context.Context, s lab.Settings, m mode) error {
 	}
 	defer l.Close()
 	t.Lab = l
-	if m.noIndex {
-		if err := l.Exec(ctx, sql.Get("drop_indexes")); err != nil {
+	for name, wanted := range map[string]bool{"drop_indexes": m.noIndex, "no_lock": m.noLock} {
+		if !wanted {
+			continue
+		}
+		if err := l.Exec(ctx, sql.Get(name)); err != nil {
 			return err
 		}
 	}

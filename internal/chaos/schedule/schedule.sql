@@ -1,6 +1,10 @@
 -- name: drop_indexes
 DROP INDEX :schema.run_entry_idx, :schema.run_due_idx;
 
+-- name: no_lock
+-- A session that finds this function before Postgres's gets every lock that it tries.
+CREATE FUNCTION chaos.pg_try_advisory_xact_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+
 -- name: count
 -- A due time is a number of microseconds in the ledger.
 INSERT INTO chaos.effect (key, n) VALUES ($1, (extract(epoch FROM $2::timestamptz) * 1000000)::bigint);

@@ -46,41 +46,46 @@ func serve(ctx context.Context, w *lab.Worker) error {
 			return nil, err
 		}
 		schedule, err := s.scheduler(ctx, pool, b)
-		return []edda.Runner{ticks, schedule}, err
+		return append(schedule, ticks), err
 	})
 }
 
-// scheduler is a Scheduler, or its engine with a guard taken away.
-func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (edda.Runner, error) {
-	const owner = "chaos"
+// scheduler is a Scheduler. Without the lock every try for it succeeds; without the lease another engine evaluates and
+// reconciles beside the Scheduler, and asks for none.
+func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) ([]edda.Runner, error) {
 	log := lab.Log(slog.LevelError)
-	if !s.NoLease && !s.NoLock {
-		return scheduler.New(pool, b, scheduler.Options{Owner: owner, Lease: term, Logger: log}, s.manifests()...)
+	if s.NoLock {
+		config := pool.Config()
+		config.ConnConfig.RuntimeParams["search_path"] = "chaos, pg_catalog" // see no_lock
+		var err error
+		if pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, pool.Close)
 	}
-	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := store.Sync(ctx, owner, nil, s.manifests()); err != nil {
-		return nil, err
+	all, err := scheduler.New(pool, b, scheduler.Options{Owner: "chaos", Lease: term, Logger: log}, s.manifests()...)
+	if err != nil || !s.NoLease {
+		return []edda.Runner{all}, err
 	}
 	schema, err := pg.ParseSchema("")
 	if err != nil {
 		return nil, err
 	}
-	return firing.New(pool, schema, b, firing.Options{
-		Lease: lease.Options{Lease: term}, Logger: log, NoLease: s.NoLease, NoLock: s.NoLock,
-	})
+	engine, err := firing.New(pool, schema, b, firing.Options{Logger: log})
+	return []edda.Runner{all, unled{engine}}, err
 }
+
+// unled leads without the lease.
+type unled struct{ engine *firing.Engine }
+
+func (u unled) Run(ctx context.Context) error { return u.engine.Lead(ctx, lease.Term{}) }
 
 func (s server) manifests() []scheduler.Manifest {
 	all := make([]scheduler.Manifest, s.Manifests)
 	for i := range all {
 		all[i] = scheduler.Manifest{
-			Name: fmt.Sprintf(
-				"every-second-%04d",
-				i,
-			), When: scheduler.Every(time.Second), Message: saga.Message(tick{}),
+			Name: fmt.Sprintf("every-second-%04d", i),
+			When: scheduler.Every(time.Second), Message: saga.Message(tick{}),
 			Misfire: scheduler.MisfireAll, MisfireUp: 100_000, Overlap: true,
 		}
 	}
