@@ -16,7 +16,7 @@ import (
 // before any SQL, or stored as it is; a stored message that cannot be handled becomes a dead letter on its
 // first attempt with its bytes, and its neighbours are handled.
 type badInput struct {
-	id    string // of the catalogue of bad input
+	id    string // the row in the catalogue of bad input; its name is the input
 	input string
 	do    func(c *inputs) []result
 	want  want
@@ -55,7 +55,7 @@ func TestBadInput(t *testing.T) {
 	g := newInputs(w)
 	for n, row := range slices.Concat(sentInputs, arrivedInputs, instanceInputs, timeInputs, againInputs,
 		optionInputs) {
-		t.Run(row.id+" "+row.input, func(t *testing.T) {
+		t.Run(row.input, func(t *testing.T) {
 			c := *g
 			c.name = fmt.Sprintf("in-%d", n)
 			defer func(outer *testing.T) { w.t = outer }(w.t)

@@ -54,7 +54,8 @@ func (m *memory) tell(verb, manifest string) {
 	}
 }
 
-func TestX18TheProviderInMemoryKeepsTheContract(t *testing.T) {
+// Row X18.
+func TestTheProviderInMemoryKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	for _, s := range contract {
 		t.Run(s.name, func(t *testing.T) {

@@ -162,7 +162,8 @@ func (d *database) tell(verb, manifest string) {
 	}
 }
 
-func TestX18PostgresKeepsTheContract(t *testing.T) {
+// Row X18.
+func TestPostgresKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	for _, s := range contract {
 		t.Run(s.name, func(t *testing.T) {

@@ -134,7 +134,9 @@ func (f *flow) scheduler(o scheduler.Options, m ...scheduler.Manifest) *schedule
 
 // A declared manifest fires through the bus, the handler's effect and the end of the run commit together, and the
 // follower comes after it. Everything works with every notification dropped, later.
-func TestX11NotificationsOnlyMakeItFaster(t *testing.T) {
+//
+// Row X11.
+func TestNotificationsOnlyMakeItFaster(t *testing.T) {
 	for name, c := range map[string]struct {
 		wakeup bus.Wakeup
 		mute   bool
@@ -185,7 +187,9 @@ func TestHandlerFindsItsRun(t *testing.T) {
 
 // Five triggers while a scheduled run is queued are five runs beside it. One that is delayed does not keep the schedule
 // from firing.
-func TestX13TriggersStandBesideTheSchedule(t *testing.T) {
+//
+// Row X13.
+func TestTriggersStandBesideTheSchedule(t *testing.T) {
 	f := openFlow(t, bus.Notify)
 	m := scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour), Message: settle{Account: "7"},
 		Group: "g"}

@@ -113,7 +113,9 @@ func (w *restartWorld) await(what string, ok func() bool) {
 
 // Servers come, evaluate, sweep and go while runs of another take their time. None of that ends a run: one is lost when
 // its handler gives no sign of life, and not because somebody else has begun.
-func TestX14RollingRestartFailsNoRun(t *testing.T) {
+//
+// Row X14.
+func TestRollingRestartFailsNoRun(t *testing.T) {
 	w := &restartWorld{singleWorld: singleOpen(t), begun: make(chan struct{}, 100), let: make(chan struct{})}
 	w.pool = pgtest.Pool(t) // installs
 	release := sync.OnceFunc(func() { close(w.let) })

@@ -14,7 +14,9 @@ import (
 )
 
 // Eight replicas want it all the time. One has it, and each term has an epoch of its own.
-func TestX5OneOfManyBiddersWins(t *testing.T) {
+//
+// Row X5.
+func TestOneOfManyBiddersWins(t *testing.T) {
 	w := singleOpen(t)
 	const replicas, wanted = 8, 24
 	var inside, terms atomic.Int64
@@ -46,7 +48,9 @@ func TestX5OneOfManyBiddersWins(t *testing.T) {
 
 // A holder whose renewals go nowhere, for whatever reason, has ended before anybody else begins; then it is followed in
 // time.
-func TestX5HungHolderIsFollowedAfterItsEnd(t *testing.T) {
+//
+// Row X5.
+func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{
 		"renewals swallowed":           faultproxy.Swallow,
 		"renewals done, answers lost":  faultproxy.DropReply,
@@ -73,7 +77,8 @@ func TestX5HungHolderIsFollowedAfterItsEnd(t *testing.T) {
 	}
 }
 
-func TestX5ActiveHolderIsNotFollowed(t *testing.T) {
+// Row X5.
+func TestActiveHolderIsNotFollowed(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
 	w.start(w.replica(w.pool, "a", w.holder("a", terms), brief))
@@ -90,7 +95,9 @@ func TestX5ActiveHolderIsNotFollowed(t *testing.T) {
 }
 
 // Where a release deletes the row its epochs begin anew, and the holder of long ago, when it wakes, finds its own.
-func TestX5OldHolderIsNotTakenForTheNewOne(t *testing.T) {
+//
+// Row X5.
+func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
 	proxy, pool := w.faulty()
@@ -129,7 +136,9 @@ func TestX5OldHolderIsNotTakenForTheNewOne(t *testing.T) {
 
 // The clock jumps over the end of the term. For a moment there are two that believe to hold the lease, and one whose
 // writes count.
-func TestX5ClockJumpsForward(t *testing.T) {
+//
+// Row X5.
+func TestOldHolderWritesNothingAfterTheClockJumpsForward(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
 	w.start(w.replica(w.pool, "a", w.holder("a", terms), func(o *scheduler.SingletonOptions) {
@@ -152,7 +161,9 @@ func TestX5ClockJumpsForward(t *testing.T) {
 
 // The clock goes back by an hour, and with it the end of the term of one that is dead moves away. It is followed all
 // the same, by who has seen nothing of it for a lease.
-func TestX5ClockJumpsBack(t *testing.T) {
+//
+// Row X5.
+func TestDeadHolderIsFollowedThoughTheClockJumpsBack(t *testing.T) {
 	w := singleOpen(t)
 	proxy, pool := w.faulty()
 	w.start(w.replica(pool, "a", w.holder("a", nil), brief))
@@ -168,7 +179,9 @@ func TestX5ClockJumpsBack(t *testing.T) {
 
 // The holder goes while its renewal is on the way. The renewal is answered first and the release comes after it, so
 // that the renewal neither revives what was released nor hits the next term.
-func TestX5ReleaseDuringARenewal(t *testing.T) {
+//
+// Row X5.
+func TestReleaseWaitsForARenewalOnItsWay(t *testing.T) {
 	w := singleOpen(t)
 	proxy, pool := w.faulty()
 	onItsWay, goOn := make(chan struct{}), make(chan struct{})
@@ -196,7 +209,9 @@ func TestX5ReleaseDuringARenewal(t *testing.T) {
 
 // A loop that goes on after its end is not followed at once, but when its lease is over; and nothing of it is committed
 // from then on.
-func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
+//
+// Row X5.
+func TestLoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	w := singleOpen(t)
 	let, begun := make(chan struct{}), make(chan scheduler.Term, 1)
 	stubborn := func(term scheduler.Term) error {
@@ -231,7 +246,9 @@ func TestX5LoopThatDoesNotStopIsNotReleased(t *testing.T) {
 
 // The leader is paused inside its protected write, and its term runs out. Until that transaction has ended nobody
 // begins.
-func TestX6NewTermWaitsForTheOldLeadersWrite(t *testing.T) {
+//
+// Row X6.
+func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
 	proxy, pool := w.faulty()
@@ -276,7 +293,9 @@ func TestX6NewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 
 // The leader does not come back to its write. The server ends it, and the new leader begins: the old one's write is
 // undone.
-func TestX6FrozenLeadersWriteIsUndone(t *testing.T) {
+//
+// Row X6.
+func TestFrozenLeadersWriteIsUndone(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
 	proxy, pool := w.faulty()

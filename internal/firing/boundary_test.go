@@ -13,7 +13,9 @@ import (
 
 // The connection breaks before and after every statement of evaluate and dispatch, one at a time. Whatever was on its
 // way is done wholly or not at all, and another server ends it: each firing has one run, and each run one message.
-func TestX2EveryStatementMayBeTheLast(t *testing.T) {
+//
+// Row X2.
+func TestEveryStatementMayBeTheLast(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()
 	strict := w.group("strict", 1, true, 0)

@@ -294,7 +294,9 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 
 // Fifty entries and a Sender that takes its time: ten are sent at the same time where ten may be, and one where one
 // may.
-func TestX17SlowSenderIsUsedTenAtATime(t *testing.T) {
+//
+// Row X17.
+func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
 	w := loopsOpen(t)
 	const entries = 50
 	for _, most := range []int64{1, 10} {

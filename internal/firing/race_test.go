@@ -19,7 +19,9 @@ const evaluators = 8
 
 // Eight evaluators and a thousand due manifests: a run for each, with every guard, without one of them, and without
 // any.
-func TestX1EveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
+//
+// Row X1.
+func TestEveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 	for name, off := range map[string]struct{ lock, lease bool }{
 		"both on": {}, "lock off": {lock: true}, "lease off": {lease: true}, "both off": {lock: true, lease: true},
 	} {
@@ -64,7 +66,9 @@ func (e *Engine) unled(ctx context.Context) error { return e.Lead(ctx, noTerm) }
 
 // The same moment for all: each has loaded what is due before any of them writes, and they write one after another. The
 // indexes decide. Without them there are eight runs for each manifest, so this test can see the race.
-func TestX1TheIndexesDecide(t *testing.T) {
+//
+// Row X1.
+func TestUniqueIndexesAloneKeepServersApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop string
 		want int
@@ -239,7 +243,9 @@ func (w *loopsWorld) term(s *Engine, holder string) lease.Term {
 }
 
 // A duplicate and poison in one cycle: the others are queued, and the poison is passed over with its due time kept.
-func TestX3OneBadManifestDoesNotStopTheOthers(t *testing.T) {
+//
+// Row X3.
+func TestOneBadManifestDoesNotStopTheOthers(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(10)
 	w.exec(`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
