@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
@@ -96,7 +94,7 @@ func (b *Bus) newBorder() (*outbox.Border, error) {
 	return outbox.NewBorder(outbox.BorderOptions{
 		Pool: b.pool, Schema: b.schema, Store: store, Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.leases, Letters: b.letters,
-		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.borderSettings, Log: b.log, Outage: b.outage,
+		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
 		Events:      b.emitOfBorder,
 		AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
@@ -165,26 +163,7 @@ func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
 	r.bus.queueRunEnd(pipeline, all)
 }
 
-// borderSettings are outbox.Settings of a relay.
-func (b *Bus) borderSettings(q *queue.Queue, poll time.Duration) outbox.Settings {
-	e := &Endpoint{bus: b, name: q.Endpoint, options: EndpointOptions{Poll: poll}, knobs: newKnobs(1, 1)}
-	e.queue = q
-	return borderSettings{e}
-}
-
-type borderSettings struct{ *Endpoint }
-
-func (s borderSettings) Load(ctx context.Context) error { return s.lookAtKnob(ctx) }
-
-func (s borderSettings) Follow(ctx context.Context) error {
-	defer s.bus.hub.Listen(settings.Prefix, wake.OfQueue(s.queue.ID, s.knobs.look.Send))()
-	return s.follow(ctx)
-}
-
-func (s borderSettings) Changed() <-chan struct{} { return s.knobs.changed() }
-
-func (s borderSettings) Paused() bool {
-	now := s.knobs.now()
-	s.sayKnob(now)
-	return now.Paused
+// relaySettings are what is set for a relay: it has no workers.
+func (b *Bus) relaySettings(relay string, poll time.Duration) *settings.Follower {
+	return b.newFollower(relay, poll, b.emitPause)
 }

@@ -43,7 +43,7 @@ type claims struct {
 
 func newClaims(t *terms) *claims {
 	return &claims{
-		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{}, most: t.ep.knobs.workers(t.ep.knobs.now()),
+		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{}, most: t.ep.settings.workers(t.ep.settings.Now()),
 		over: run.NewNudge(), room: run.NewNudge(), sooner: run.NewNudge(),
 		losses: run.NewNudge(),
 	}

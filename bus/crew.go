@@ -4,17 +4,15 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/settings"
 )
 
-// crew keeps as many workers at work as the knobs say: none while the endpoint is paused. It belongs to the goroutine
+// crew keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the goroutine
 // that runs it.
 type crew struct {
-	knobs *knobs
-	group *run.Group
-	work  func(taking context.Context) error // one worker, until taking ends and its batch is over
-	pump  *pump
-	say   func(now settings.Settings) // what is set holds from now on
+	settings *workerSettings
+	group    *run.Group
+	work     func(taking context.Context) error // one worker, until taking ends and its batch is over
+	pump     *pump
 
 	leave []context.CancelFunc // of the workers, in the order in which they came
 }
@@ -22,10 +20,10 @@ type crew struct {
 // run hires and sends home until ctx ends. Those who work then see the end of ctx themselves.
 func (c *crew) run(ctx context.Context) error {
 	for {
-		changed := c.knobs.changed()
-		now := c.knobs.now()
+		changed := c.settings.Changed()
+		now := c.settings.Now()
 		quiet := c.pump.halt(now.Paused)
-		c.resize(ctx, c.knobs.workers(now))
+		c.resize(ctx, c.settings.workers(now))
 		if now.Paused && quiet != nil {
 			select {
 			case <-quiet:
@@ -33,7 +31,7 @@ func (c *crew) run(ctx context.Context) error {
 				return nil
 			}
 		}
-		c.say(now)
+		c.settings.Report(now)
 		select {
 		case <-changed:
 		case <-ctx.Done():

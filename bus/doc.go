@@ -146,8 +146,8 @@
 // Then take.go (with permit.go where there is a limit), decode.go, load.go, step.go, save.go, effects.go in the order a
 // batch passes them; send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types;
 // queues.go, peek.go and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction,
-// and watch.go for pages that follow an instance; limits.go to turn the knob. What changes the pace of an endpoint
-// while it runs is knob.go, follow.go and crew.go (how many workers, and none), and brake.go (one at a time while
+// and watch.go for pages that follow an instance; What changes the pace of an endpoint
+// while it runs is follow.go and crew.go (how many workers, and none), and brake.go (one at a time while
 // nothing succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for
 // messages that manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go
 // with finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it

@@ -386,7 +386,7 @@ func (e *effects) haltAfterPause(ctx context.Context) {
 		if e.in.ep.pump != nil {
 			e.in.ep.pump.halt(true)
 		}
-		e.in.ep.knobs.pause(e.in.pausing.reason, e.in.clock())
+		e.in.ep.settings.Pause(e.in.pausing.reason, e.in.clock())
 	}
-	e.in.ep.bus.turned(ctx, e.in.ep.queue.ID)
+	e.in.ep.bus.announceSettings(ctx, e.in.ep.queue.ID)
 }

@@ -99,13 +99,13 @@ type Endpoint struct {
 	strategy strategy         // what becomes of decoded messages
 
 	ground
-	alarm   *wake.Alarm // of Run
-	pump    *pump       // of a Run with workers
-	permits permits     // of the limit
-	knobs   *knobs
-	brake   *brake
-	memory  *memory
-	counts  *counts
+	alarm    *wake.Alarm // of Run
+	pump     *pump       // of a Run with workers
+	permits  permits     // of the limit
+	settings *workerSettings
+	brake    *brake
+	memory   *memory
+	counts   *counts
 }
 
 // NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
@@ -204,8 +204,8 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer pool.Close()
-	e.knobs = newKnobs(e.options.Concurrency, e.mostWorkers(pool))
-	if err := e.lookAtKnob(ctx); err != nil {
+	e.settings = e.newSettings(e.mostWorkers(pool))
+	if err := e.settings.Load(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -219,7 +219,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, err)
 	}
 	defer leave()
-	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.knobs.concurrency())
+	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
 	work := e.runWorkers
 	if e.handlers.leased {
 		work = e.runLeased
@@ -407,7 +407,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 
 	side := run.NewGroup(ctx)
 	side.Go(func(ctx context.Context) error { return e.pump.Tick(ctx, e.pump.Wake) })
-	side.Go(e.follow)
+	side.Go(e.settings.Run)
 	side.Go(e.unpark)
 	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
@@ -419,7 +419,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	}
 	e.bus.session.awaitLock(ctx)
 	workers := run.NewGroup(ctx)
-	c := &crew{knobs: e.knobs, group: workers, pump: e.pump, say: e.sayKnob,
+	c := &crew{settings: e.settings, group: workers, pump: e.pump,
 		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
 	workers.Go(c.run)
 	side.Go(func(context.Context) error { e.drain(ctx, work, cancel); return nil })

@@ -50,7 +50,7 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 
 	side := run.NewGroup(ctx)
 	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, e.alarm.Wake) })
-	side.Go(e.follow)
+	side.Go(e.settings.Run)
 	side.Go(func(ctx context.Context) error { return l.runner.followSettings(ctx, l.claimer) })
 	side.Go(e.bus.clean)
 	alive := run.NewGroup(work) // as long as handlers run, a drain included

@@ -210,16 +210,16 @@ func (r *runner) startHeartbeats(m *claimed) {
 // followSettings keeps as many handlers at work as are set, and reports a pause when no claim is on its way any more.
 func (r *runner) followSettings(ctx context.Context, claiming *claimer) error {
 	for {
-		changed := r.ep.knobs.changed()
-		now := r.ep.knobs.now()
-		r.setMost(r.ep.knobs.workers(now))
+		changed := r.ep.settings.Changed()
+		now := r.ep.settings.Now()
+		r.setMost(r.ep.settings.workers(now))
 		r.start(nil) // there may be room for what waits
 		r.claims.room.Send()
 		r.ep.alarm.Wake()
 		if now.Paused {
 			claiming.awaitClaim()
 		}
-		r.ep.sayKnob(now)
+		r.ep.settings.Report(now)
 		select {
 		case <-changed:
 		case <-ctx.Done():

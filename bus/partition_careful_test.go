@@ -47,8 +47,8 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.suspect`)
 }
 
-// Whoever turns the knob of a partition up gets one batch at a time still.
-func TestKnobLeavesPartitionsInOrder(t *testing.T) {
+// A partition handles one batch at a time, whatever concurrency is set for it.
+func TestConcurrencyLeavesPartitionsInOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
 	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m turn) error { return s.handle(ctx, m) },

@@ -81,7 +81,7 @@ func TestNoMoreLeasedHandlersThanTheLimit(t *testing.T) {
 	})
 }
 
-// A limit is a knob: the one that is set while handlers run counts for those that begin after it.
+// A limit that is set while handlers run counts for those that begin after it.
 func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

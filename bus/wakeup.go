@@ -21,7 +21,7 @@ func attach(e *Endpoint, w wake.Waker) (detach func()) {
 	hub := e.bus.hub
 	stops := []func(){
 		hub.Attach(e.queue.ID, w),
-		hub.Listen(settings.Prefix, wake.OfQueue(e.queue.ID, e.knobs.look.Send)),
+		hub.Listen(settings.Prefix, wake.OfQueue(e.queue.ID, e.settings.Look)),
 		hub.Listen(limit.CallPrefix, func(name string) {
 			if name == "" || name == e.name {
 				e.permits.changed.Send()

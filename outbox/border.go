@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -42,7 +43,7 @@ type BorderOptions struct {
 	Letters  *deadletter.Store
 	Process  Process
 	Runs     Runs
-	Settings func(q *queue.Queue, poll time.Duration) Settings // of one relay
+	Settings func(relay string, poll time.Duration) *settings.Follower
 	Log      *slog.Logger
 	Outage   *pg.Outage
 	Events   func(Event)
@@ -83,14 +84,6 @@ type RunEnd struct {
 	Run     *saga.Fire
 	Outcome string // succeeded, failed, dead or discarded
 	Error   string
-}
-
-// Settings are what is set for a relay while it runs.
-type Settings interface {
-	Load(ctx context.Context) error   // reads them; after an error the last ones hold
-	Follow(ctx context.Context) error // keeps them up to date until ctx ends
-	Changed() <-chan struct{}         // closed when something is set anew; take it before asking what is set
-	Paused() bool                     // logs what is new, too
 }
 
 // NewBorder returns a Border that does nothing yet.

@@ -9,6 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/wake"
 )
 
 // work is one term of this process. life ends when Run is over, when somebody asked the holder to resign, and when the
@@ -76,6 +78,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 		return fmt.Errorf("read what is set for it: %w", err)
 	}
 	defer b.Hub.Attach(r.queue.ID, loop.alarm)()
+	defer b.Hub.Listen(settings.Prefix, wake.OfQueue(r.queue.ID, loop.settings.Look))()
 	if r.options.Keep > 0 {
 		if err := b.Store.KeepAtLeast(life, b.Pool, Outbox, r.options.Keep); err != nil {
 			return pg.Explain(err)
@@ -83,7 +86,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	}
 	side := run.NewGroup(life)
 	side.Go(func(ctx context.Context) error { return loop.alarm.Tick(ctx, loop.alarm.Wake) })
-	side.Go(loop.settings.Follow)
+	side.Go(loop.settings.Run)
 	side.Go(loop.followSettings)
 	err = loop.run(life, working)
 	side.Stop()

@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 )
 
@@ -19,7 +20,7 @@ import (
 type relayTerm struct {
 	relay    *Relay
 	alarm    *wake.Alarm
-	settings Settings
+	settings *settings.Follower
 	size     passSize
 	reader   *reader
 	carrier  *carrier
@@ -33,7 +34,7 @@ func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 	finisher := &finisher{relay: r, term: t, pool: pool, log: log, decided: map[queue.Position]verdict{}}
 	reader := &reader{relay: r, pool: pool, log: log, failures: failures, finisher: finisher}
 	return &relayTerm{
-		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: r.border.Settings(r.queue, r.options.Poll),
+		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: r.border.Settings(r.name, r.options.Poll),
 		size: newPassSize(r.options.BatchMax), reader: reader, carrier: newCarrier(r, reader, failures, log),
 		finisher: finisher, log: log,
 		database: backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
@@ -121,7 +122,8 @@ func (t *relayTerm) pass(life, working context.Context) (rest, error) {
 func (t *relayTerm) awaitResume(life context.Context) bool {
 	for {
 		changed := t.settings.Changed()
-		if !t.settings.Paused() {
+		now := t.settings.Now()
+		if t.settings.Report(now); !now.Paused {
 			return life.Err() == nil
 		}
 		select {

@@ -6,6 +6,8 @@
 // is set anew. Every statement finds its row by the primary key and holds it no longer than the statement takes, or the
 // write of a batch.
 //
+// A Follower is what one process knows of it: it reads the row at each poll, and when it is told to look.
+//
 // # States
 //
 // No row: the endpoint has never run, and the numbers of its program hold. An endpoint that runs adds its row, so that a

@@ -15,7 +15,7 @@ import (
 var statements string
 
 // Prefix begins the payload of a notification that the setting of a queue was changed; the queue's number follows.
-const Prefix = "knob "
+const Prefix = "settings "
 
 // MostWorkers is the largest number of workers that can be set.
 const MostWorkers = 10_000

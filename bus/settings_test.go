@@ -21,13 +21,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func (w *world) knobs() []operate.EndpointSettings {
+func (w *world) settings() []operate.EndpointSettings {
 	w.t.Helper()
-	knobs, err := w.operator().Endpoints(w.t.Context())
+	settings, err := w.operator().Endpoints(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return knobs
+	return settings
 }
 
 func (w *world) must(err error) {
@@ -37,7 +37,7 @@ func (w *world) must(err error) {
 	}
 }
 
-func TestKnobsAreRows(t *testing.T) {
+func TestSettingsAreRows(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("a", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.install("b", bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }))
@@ -59,7 +59,7 @@ func TestKnobsAreRows(t *testing.T) {
 	for n, step := range steps {
 		w.must(step.do(t.Context()))
 		step.want.Endpoint = "a"
-		got := w.knobs()
+		got := w.settings()
 		if diff := cmp.Diff([]operate.EndpointSettings{step.want, {Endpoint: "b"}}, got,
 			cmpopts.IgnoreFields(operate.EndpointSettings{}, "PausedAt")); diff != "" {
 			t.Errorf("after step %d (-want +got):\n%s", n, diff)
@@ -238,7 +238,7 @@ func TestWhoLeavesHandsOver(t *testing.T) {
 }
 
 // What an alert is written on, and what whoever starts a paused program has to read.
-func TestLogOfKnobs(t *testing.T) {
+func TestLogOfSettings(t *testing.T) {
 	var text bytes.Buffer // slog's handler serialises the writes, and it is read after the last one
 	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -291,7 +291,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.start("calls", o, part)
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "calls", o, part)
 	w.until("both processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
-	if k := w.knobs()[0]; !k.Paused || k.Reason != "renew the password" {
+	if k := w.settings()[0]; !k.Paused || k.Reason != "renew the password" {
 		t.Errorf("%+v", k)
 	}
 	w.want(5, `SELECT count(*) FROM `+w.queue("calls"))
@@ -302,7 +302,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	renewed.Store(true)
 	// the batch that the other process had in hand may fail yet, and pause anew
 	w.until("all are handled", func() bool {
-		if w.knobs()[0].Paused {
+		if w.settings()[0].Paused {
 			w.must(w.operator().ResumeEndpoint(t.Context(), "calls"))
 		}
 		w.hurry("calls")
@@ -311,7 +311,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// Somebody holds the row of the knob. A batch never waits for it: the message is put back, and the next failure asks
+// Somebody holds the row of the settings. A batch never waits for it: the message is put back, and the next failure asks
 // again.
 func TestPauseByPolicyNeverWaits(t *testing.T) {
 	w := newWorld(t, bus.Options{})
@@ -326,13 +326,13 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 		w.hurry("calls")
 		return len(eventsOf[bus.Retried](w)) >= 2
 	})
-	if w.knobs()[0].Paused {
+	if w.settings()[0].Paused {
 		t.Error("paused, and somebody holds the row")
 	}
 	w.commit(holder)
 	w.until("it is paused", func() bool {
 		w.hurry("calls")
-		return w.knobs()[0].Paused
+		return w.settings()[0].Paused
 	})
 }
 

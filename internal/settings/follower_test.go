@@ -1,0 +1,20 @@
+package settings
+
+import "testing"
+
+// A look that began before this process paused the endpoint reads a row that knows nothing of it. It resumed the
+// endpoint for a moment, against the policy that had just paused it.
+func TestLateLookDoesNotResume(t *testing.T) {
+	t.Parallel()
+	f := NewFollower(FollowerOptions{})
+	mark := f.ownPauses()
+	f.Pause("no stock", f.Now().PausedAt)
+	f.accept(Settings{}, mark)
+	if !f.Now().Paused || len(f.nudge) != 1 {
+		t.Errorf("%+v, and %d looks are asked for", f.Now(), len(f.nudge))
+	}
+	f.accept(Settings{}, f.ownPauses())
+	if f.Now().Paused {
+		t.Error("it can not be resumed")
+	}
+}
