@@ -23,7 +23,7 @@ const (
 	mostPublic     = 140
 	mostColumns    = 120 // of a line; a tab counts four
 	columnsOfTab   = 4
-	longLinesToday = 235 // lines over mostColumns that are left: lower it with each that goes
+	longLinesToday = 195 // lines over mostColumns that are left: lower it with each that goes
 )
 
 // public are the packages that users read: they may export up to mostPublic names.
@@ -32,27 +32,25 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus":      90,
+		"bus":      70,
 		"cmd/edda": 27,
 	}
 	tooManyMethods = map[string]int{
-		"bus Bus":          106,
-		"bus Endpoint":     37,
+		"bus Bus":          65,
 		"bus batch":        62,
 		"cmd/edda tool":    99,
 		"operate Operator": 46,
 	}
 	tooManyFields = map[string]int{
 		"bus Bus":               27,
-		"bus batch":             57,
-		"bus message":           34,
-		"bus worker":            27,
+		"bus batch":             55,
+		"bus message":           26,
+		"bus worker":            26,
 		"cmd/edda manifestJSON": 32,
 		"cmd/edda foundJSON":    27,
 		"cmd/edda runJSON":      22,
 	}
 	tooManyNames = map[string]int{
-		"bus":            193,
 		"internal/pg":    92,
 		"internal/queue": 81,
 	}

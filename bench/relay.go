@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -35,9 +36,9 @@ func (outbound) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
 		return err
 	}
-	b, err := bus.New(db, bus.Options{Schema: c.Schema()})
+	o, err := operate.New(db, operate.Options{Schema: c.Schema()})
 	if err == nil {
-		err = b.InstallRelay(ctx, "abroad")
+		err = o.InstallRelay(ctx, "abroad")
 	}
 	if err == nil {
 		_, err = db.Exec(ctx, statements(relaySQL, c.Schema())["fill_relay"], c.N)

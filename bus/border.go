@@ -43,13 +43,6 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	return outbox.NewRelay(b.border, name, o, forward, kinds...)
 }
 
-// InstallRelay is InstallQueue for a relay: Relay.Install for programs that do not have it, such as those that run with
-// the right to create tables. It does nothing when all of it was done before. It fails when an endpoint of that name
-// has run.
-func (b *Bus) InstallRelay(ctx context.Context, name string, kinds ...string) error {
-	return b.border.InstallRelay(ctx, name, kinds...)
-}
-
 // Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
 // knows what this side knows: the user's headers, and who sent it, for which conversation and which instance.
 // Bus.Ingest reads it.

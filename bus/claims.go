@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -265,8 +266,8 @@ func (c *claims) logLost() {
 	e := c.terms.ep
 	for _, m := range c.takeLost() {
 		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.msg.ID.String(),
-			"kind", shownKind(m.msg.Kind), "attempt", m.msg.delivery.Info.Attempt)
-		e.bus.emit(ClaimLost{Endpoint: e.name, Info: shownInfo(m.msg.delivery.Info)})
+			"kind", wire.Shown(m.msg.Kind), "attempt", m.msg.delivery.Info.Attempt)
+		e.bus.emit(ClaimLost{Endpoint: e.name, Info: wire.ShownInfo(m.msg.delivery.Info)})
 	}
 }
 

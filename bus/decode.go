@@ -92,11 +92,9 @@ func (d *decoder) read(m *message) {
 		Info: saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1, Sent: m.Sent, Due: m.Due},
 		Body: m.Body,
 	}
-	err := wire.ReadHeader(m.Header, &m.delivery.Info)
-	if m.delivery.Info.Fire != nil {
-		err = m.readFiring(err)
-		d.fired = d.fired || m.fired
-	}
+	var err error
+	m.fired, err = wire.ReadDelivery(m.Header, &m.delivery.Info)
+	d.fired = d.fired || m.fired
 	switch {
 	case m.convicted != nil:
 		m.die("process died", m.convicted)
@@ -173,7 +171,7 @@ func (d *decoder) unknownPause(m *message) time.Duration {
 // unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
 // attempt, and only when nobody has known it for a long time is it a dead letter.
 func (d *decoder) unknownKind(m *message) {
-	err := fmt.Errorf("%s: %w; this endpoint consumes %v", shownKind(m.Kind), ErrUnknownKind, d.ep.kinds())
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.ep.kinds())
 	if d.waitedLong(m) {
 		m.die("unknown kind", err)
 		return
@@ -204,7 +202,7 @@ func (d *decoder) awaitNewerProgram(m *message, wait time.Duration, err error) {
 	m.putBack(wait, err)
 	if d.ep.memory.newerSeen() {
 		d.ep.bus.log.Warn("edda: messages wait for a newer program", "endpoint", d.ep.name, "message_id", m.ID.String(),
-			"kind", shownKind(m.Kind), "error", err)
+			"kind", wire.Shown(m.Kind), "error", err)
 	}
 }
 

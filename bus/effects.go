@@ -238,7 +238,7 @@ func (e *effects) queueRecords(pipeline *pgx.Batch) {
 			}
 			letters = append(letters, deadletter.Letter{
 				Endpoint: e.in.ep.name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
-				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.reason, Error: errorText(m.err),
+				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.reason, Error: deadletter.ErrorText(m.err),
 				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
 		case fateDropped:
@@ -324,13 +324,13 @@ func (e *effects) localTime(t time.Time) time.Time {
 func (e *effects) emitEvents() {
 	for _, a := range e.retried {
 		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
-			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: shownInfo(a.info), Err: a.err})
+			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: wire.ShownInfo(a.info), Err: a.err})
 		}
 	}
 	handled := 0
 	for _, m := range e.in.messages {
 		name, key := m.instance.name()
-		info := shownInfo(m.delivery.Info)
+		info := wire.ShownInfo(m.delivery.Info)
 		switch m.fate {
 		case fateDone:
 			handled++
@@ -357,15 +357,6 @@ func (e *effects) emitEvents() {
 	}
 	e.in.ep.bus.emit(BatchDone{Endpoint: e.in.ep.name, Taken: len(e.in.messages), Handled: handled,
 		Left: len(e.in.messages) - e.report(nil).handled, Took: time.Since(e.in.begun)})
-}
-
-// errorText is for errors of handlers too, whose Error may panic: fmt says so then, where a call of ours would end the
-// process.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return fmt.Sprint(err)
 }
 
 // wakeAfter is a queue that got messages, and when the first of them is due; zero is now.

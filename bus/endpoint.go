@@ -191,32 +191,30 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
 	}
 	defer e.running.Unlock()
+	if err := e.run(ctx); err != nil {
+		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+	}
+	return nil
+}
+
+func (e *Endpoint) run(ctx context.Context) error {
 	found, err := e.check(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+		return run.UnlessOver(ctx, err)
 	}
 	e.ground = found
 	pool, err := e.openPool(ctx)
 	if err != nil {
-		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+		return err
 	}
 	defer pool.Close()
 	e.settings = e.newSettings(e.mostWorkers(pool))
 	if err := e.settings.Load(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("run endpoint %s: read what is set for it: %w", e.name, err)
+		return run.UnlessOver(ctx, fmt.Errorf("read what is set for it: %w", err))
 	}
 	leave, err := e.bus.session.join(ctx, e.queue.ID)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+		return run.UnlessOver(ctx, err)
 	}
 	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
@@ -226,10 +224,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	}
 	err = work(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
-	if err != nil {
-		return fmt.Errorf("run endpoint %s: %w", e.name, err)
-	}
-	return nil
+	return err
 }
 
 // Check does what Run does before its first message, and nothing else: it compares the schema's version, finds the

@@ -3,10 +3,9 @@ package bus
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/internal/wire"
 )
 
 // What is logged, at which level, and with which keys is listed in doc.go: people write alerts on it.
@@ -55,15 +54,10 @@ func (e *effects) logMessage(ctx context.Context, level slog.Level, text string,
 }
 
 func (e *effects) logAttempt(ctx context.Context, level slog.Level, text string, a failedAttempt, more ...any) {
-	info := a.info
 	if !e.in.ep.bus.log.Enabled(ctx, level) {
 		return
 	}
-	about := []any{"endpoint", e.in.ep.name, "message_id", info.ID.String(), "kind", shownKind(info.Kind), "attempt",
-		info.Attempt}
-	if f := info.Fire; f != nil {
-		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
-	}
+	about := wire.LogArgs(e.in.ep.name, &a.info)
 	if name, key := a.of.instance.name(); name != "" {
 		about = append(about, "saga", name, "key", key)
 	}
@@ -71,26 +65,9 @@ func (e *effects) logAttempt(ctx context.Context, level slog.Level, text string,
 }
 
 const (
-	mostShownKind  = 80
 	mostShownPanic = 500
 	mostShownStack = 8 << 10
 )
-
-// shownKind is a kind as the log and events have it. Whoever may write to a topic, or has rights on a queue, chooses
-// the kinds there: any bytes of any length.
-func shownKind(kind string) string {
-	if saga.CheckName(kind) == nil {
-		return kind
-	}
-	quoted := strconv.Quote(shown(kind, mostShownKind))
-	return quoted[1 : len(quoted)-1]
-}
-
-// shownInfo is info as events have it.
-func shownInfo(info saga.Info) saga.Info {
-	info.Kind = shownKind(info.Kind)
-	return info
-}
 
 // shown is the beginning of a text that may be long.
 func shown(text string, most int) string {

@@ -222,11 +222,11 @@ func (p *Partitioned) Run(ctx context.Context) error {
 func (p *Partitioned) run(ctx context.Context) error {
 	found, err := p.check(ctx)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return run.UnlessOver(ctx, err)
 	}
 	leave, err := p.bus.session.join(ctx, found.queue.ID)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return run.UnlessOver(ctx, err)
 	}
 	defer leave()
 	p.over.Store(false)
@@ -335,14 +335,6 @@ func cannotGoOn(err error) bool {
 		}
 	}
 	return fatal(err)
-}
-
-// unlessOver returns nil when ctx has ended: what fails then is no news.
-func unlessOver(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // leaseChanged is called when a lease of the endpoint was released, or when somebody asked its holder to resign; with

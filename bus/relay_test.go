@@ -222,13 +222,13 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 			"relay another name"},
 		"SetConcurrency":          {w.operator().SetConcurrency(t.Context(), "border", 2), "it is a relay"},
 		"SetLimit":                {w.operator().SetLimit(t.Context(), "border", 2), "it is a relay"},
-		"InstallRelay of no name": {w.ownersBus().InstallRelay(t.Context(), "No Name"), "beginning with a letter"},
+		"InstallRelay of no name": {w.operatorOf(w.owner).InstallRelay(t.Context(), "No Name"), "beginning with a letter"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", call, c.err, c.want)
 		}
 	}
-	if err := w.ownersBus().InstallRelay(t.Context(), "border", "a.b"); err != nil {
+	if err := w.operatorOf(w.owner).InstallRelay(t.Context(), "border", "a.b"); err != nil {
 		t.Errorf("a second install: %v", err)
 	}
 	infos, err := w.operator().Queues(t.Context())

@@ -5,10 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/wire"
 
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -44,29 +42,6 @@ const (
 	runDiscarded = "discarded"
 	runCancelled = "cancelled"
 )
-
-// checkFire finds what no scheduler writes into a header.
-func checkFire(f *saga.Fire) error {
-	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
-		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
-	}
-	return nil
-}
-
-// readFiring notes whether m was emitted by a manifest. err is what is wrong with its header so far. Of a header that
-// is cut off nothing is believed: the attempt may be missing.
-func (m *message) readFiring(err error) error {
-	f := m.delivery.Info.Fire
-	if f == nil || errors.Is(err, wire.ErrNewer) {
-		return err
-	}
-	wrong := checkFire(f)
-	m.fired = wrong == nil && !errors.Is(err, wire.ErrNoObject)
-	if err != nil {
-		return err
-	}
-	return wrong
-}
 
 // attempts names attempts of runs, as the functions want them.
 type attempts struct {
@@ -244,7 +219,7 @@ func (m *message) reportRun(ends *runEnds) {
 		if m.hopeless() {
 			outcome = runDead
 		}
-		ends.addHeld(m.run, outcome, errorText(m.err))
+		ends.addHeld(m.run, outcome, deadletter.ErrorText(m.err))
 	case fateDropped:
 		outcome := runDiscarded
 		if m.cancelled {

@@ -15,7 +15,8 @@ func (o *Operator) InstallQueue(ctx context.Context, endpoint string, kinds ...s
 	return o.install(ctx, endpoint, false, kinds)
 }
 
-// InstallRelay is InstallQueue for a relay. It fails when an endpoint of that name has run.
+// InstallRelay is InstallQueue for a relay: outbox.Relay.Install for programs that do not have it. It fails when an
+// endpoint of that name has run.
 func (o *Operator) InstallRelay(ctx context.Context, name string, kinds ...string) error {
 	return o.install(ctx, name, true, kinds)
 }

@@ -158,7 +158,7 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 		case m.fate == fateDead && m.run == nil:
 			letters = append(letters, deadletter.Letter{
 				Endpoint: name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body, Attempts: m.Attempt,
-				Reason: m.reason, Error: errorText(m.err), Sent: m.Sent, FirstFailed: m.FirstFailed,
+				Reason: m.reason, Error: deadletter.ErrorText(m.err), Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
 		}
 	}
@@ -171,15 +171,6 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	}
 }
 
-// errorText is for errors of users, whose Error may panic: fmt says so then, where a call of ours would end the
-// process.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return fmt.Sprint(err)
-}
-
 // runEnd is how the run of m ended.
 func (m *message) runEnd() RunEnd {
 	switch {
@@ -188,9 +179,9 @@ func (m *message) runEnd() RunEnd {
 	case m.fate == fateDiscarded:
 		return RunEnd{Run: m.run, Outcome: "discarded", Error: m.reason}
 	case m.hopeless():
-		return RunEnd{Run: m.run, Outcome: "dead", Error: errorText(m.err)}
+		return RunEnd{Run: m.run, Outcome: "dead", Error: deadletter.ErrorText(m.err)}
 	}
-	return RunEnd{Run: m.run, Outcome: "failed", Error: errorText(m.err)}
+	return RunEnd{Run: m.run, Outcome: "failed", Error: deadletter.ErrorText(m.err)}
 }
 
 // copies reports whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it

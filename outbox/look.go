@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -219,26 +218,9 @@ func (r *reader) decode(b *batch) {
 func (m *message) decode(tried int) error {
 	info := saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1 + tried, Sent: m.Sent, Due: m.Due}
 	m.delivery = saga.Delivery{Info: info, Body: m.Body}
-	err := wire.ReadHeader(m.Header, &m.delivery.Info)
-	f := m.delivery.Info.Fire
-	if f == nil || errors.Is(err, wire.ErrNewer) {
-		return err
-	}
-	wrong := checkFire(f)
-	// Nothing is believed of a header that is cut off: the attempt may be missing.
-	m.fired = wrong == nil && !errors.Is(err, wire.ErrNoObject)
-	if err != nil {
-		return err
-	}
-	return wrong
-}
-
-// checkFire finds what no scheduler writes into a header.
-func checkFire(f *saga.Fire) error {
-	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
-		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
-	}
-	return nil
+	var err error
+	m.fired, err = wire.ReadDelivery(m.Header, &m.delivery.Info)
+	return err
 }
 
 const runIsOver = "its run is over" // cancelled, timed out, or sent again as another attempt

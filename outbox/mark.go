@@ -8,15 +8,6 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 )
 
-// InstallRelay creates a relay's queue and subscribes it to kinds. It is Relay.Install for programs that do not have
-// the relay. It does nothing when all of it was done before, and fails when an endpoint of that name has run.
-func (b *Border) InstallRelay(ctx context.Context, name string, kinds ...string) error {
-	if err := b.Routes.Install(ctx, name, true, kinds); err != nil {
-		return fmt.Errorf("install endpoint %.80q: %w", name, err)
-	}
-	return nil
-}
-
 // prepareRelay makes sure of a relay's queue and its mark, as far as it may.
 func (b *Border) prepareRelay(ctx context.Context, name string) (id int, err error) {
 	id, err = b.Routes.Find(ctx, name, b.AutoInstall)

@@ -116,7 +116,7 @@ func (r *Relay) Holding() bool {
 // Install creates the queue and subscribes it to the relay's kinds. It needs the right to create tables, and does
 // nothing when that was done before. Every message that is published after it returns reaches the relay.
 func (r *Relay) Install(ctx context.Context) error {
-	if err := r.border.InstallRelay(ctx, r.name, r.kinds...); err != nil {
+	if err := r.border.Routes.Install(ctx, r.name, true, r.kinds); err != nil {
 		return fmt.Errorf("install relay %s: %w", r.name, err)
 	}
 	return nil
@@ -154,12 +154,12 @@ func (r *Relay) Run(ctx context.Context) error {
 func (r *Relay) run(ctx context.Context) error {
 	found, err := r.check(ctx)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return run.UnlessOver(ctx, err)
 	}
 	r.queue = found
 	leave, err := r.border.Process.Join(ctx, r.queue.ID)
 	if err != nil {
-		return unlessOver(ctx, err)
+		return run.UnlessOver(ctx, err)
 	}
 	defer leave()
 	defer context.AfterFunc(ctx, func() { r.over.Store(true) })()
@@ -195,14 +195,6 @@ func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 		return nil, err
 	}
 	return known.ByID[id], b.Process.CheckPool(ctx, relayIdle)
-}
-
-// unlessOver returns nil when ctx has ended: what fails then is no news.
-func unlessOver(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func (r *Relay) awaitFatal(ctx context.Context) error {

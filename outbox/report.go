@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/wire"
-	"github.com/edda-go/edda/saga"
 )
 
 const relayWarns = 30 * time.Second // between two warnings of a relay that cannot get rid of its messages
@@ -16,11 +15,6 @@ type reporter struct {
 	relay    *Relay
 	warned   time.Time // of failures, for the last time
 	warnedOf time.Time // calls that failed as a whole, for the last time
-}
-
-func shownInfo(info saga.Info) saga.Info {
-	info.Kind = wire.Shown(info.Kind)
-	return info
 }
 
 // pass reports what a pass did. ended are the messages that its commit has deleted.
@@ -33,7 +27,7 @@ func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
 			r.dead(ctx, m)
 		case fateDiscarded:
 			r.message(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
-			r.emit(Discarded{Endpoint: r.relay.name, Info: shownInfo(m.delivery.Info), Reason: m.reason})
+			r.emit(Discarded{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Reason: m.reason})
 		default:
 			relayed.Messages++
 			relayed.Bytes += int64(len(m.Body))
@@ -49,7 +43,7 @@ func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
 func (r *reporter) emit(e Event) { r.relay.border.Events(e) }
 
 func (r *reporter) dead(ctx context.Context, m *message) {
-	info := shownInfo(m.delivery.Info)
+	info := wire.ShownInfo(m.delivery.Info)
 	if m.run == nil {
 		r.message(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
 		r.emit(DeadLettered{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason})
@@ -70,7 +64,7 @@ func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 		if m.fate != fateLeft || m.err == nil {
 			continue
 		}
-		r.emit(Retried{Endpoint: r.relay.name, Info: shownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
+		r.emit(Retried{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
 		r.message(ctx, levelOf(&r.warned), "edda: message not relayed", m, "again_in", b.wait, "error", m.err)
 	}
 }
@@ -111,11 +105,5 @@ func (r *reporter) message(ctx context.Context, level slog.Level, text string, m
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	info := m.delivery.Info
-	about := []any{"endpoint", r.relay.name, "message_id", info.ID.String(), "kind", wire.Shown(info.Kind),
-		"attempt", info.Attempt}
-	if f := info.Fire; f != nil {
-		about = append(about, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
-	}
-	log.Log(ctx, level, text, append(about, more...)...)
+	log.Log(ctx, level, text, append(wire.LogArgs(r.relay.name, &m.delivery.Info), more...)...)
 }

@@ -53,9 +53,7 @@ func (w *world) letters() (found string) {
 // relayBatches relays n messages to b, and returns what the relay has not refused, in the order in which it came.
 func (w *world) relayBatches(b *wholesale, n, want int, o watermill.RelayOptions) []string {
 	w.Helper()
-	if err := w.bus.InstallRelay(w.Context(), "shop.events", "order.paid"); err != nil {
-		w.Fatal(err)
-	}
+	w.installRelay()
 	w.pay(n)
 	w.runRelayTo(b, o)
 	var texts []string

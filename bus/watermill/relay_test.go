@@ -16,6 +16,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -64,6 +65,17 @@ func (b *elsewhere) all() []*message.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.got)
+}
+
+func (w *world) installRelay() {
+	w.Helper()
+	operator, err := operate.New(w.pool, operate.Options{Schema: w.schema})
+	if err == nil {
+		err = operator.InstallRelay(w.Context(), "shop.events", "order.paid")
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
 }
 
 func (w *world) runRelay(to *elsewhere, o watermill.RelayOptions) {
@@ -117,9 +129,7 @@ func (w *world) untilRelayed(to *elsewhere, n int) []*message.Message {
 // What a message is on the other side: its id, its body, its kind, its headers, and who sent it.
 func TestRelayedMessages(t *testing.T) {
 	w := newWorld(t)
-	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
-		t.Fatal(err)
-	}
+	w.installRelay()
 	ids := w.pay(20, saga.WithHeader("tenant", "7"))
 	to := &elsewhere{}
 	w.runRelay(to, watermill.RelayOptions{Topic: "SHOP.events"})
@@ -139,9 +149,7 @@ func TestRelayedMessages(t *testing.T) {
 // With Parallel the messages of one key keep their order, also when some of them fail, and others do not wait for them.
 func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 	w := newWorld(t)
-	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
-		t.Fatal(err)
-	}
+	w.installRelay()
 	place := map[string]int{}
 	for n, id := range w.pay(200) {
 		place[id] = n
@@ -184,9 +192,7 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 // A function of the user's that panics says nothing of other messages, and ends nothing.
 func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t)
-	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
-		t.Fatal(err)
-	}
+	w.installRelay()
 	ids := w.pay(40)
 	to := &elsewhere{refuse: func(m *message.Message) error {
 		if m.UUID == ids[25] {
@@ -225,9 +231,7 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 // What is behind a message whose key nobody knows may be of its key, so it waits.
 func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
 	w := newWorld(t)
-	if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
-		t.Fatal(err)
-	}
+	w.installRelay()
 	ids, asked := w.pay(40), 0
 	o := watermill.RelayOptions{Parallel: 4, Key: func(d *saga.Delivery) string {
 		if d.Info.ID.String() == ids[10] {
@@ -270,9 +274,7 @@ func TestPublisherThatEndsItsGoroutineHasFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if err := w.bus.InstallRelay(t.Context(), "shop.events", "order.paid"); err != nil {
-				t.Fatal(err)
-			}
+			w.installRelay()
 			ids := w.pay(40)
 			var exits atomic.Int64
 			to := &elsewhere{refuse: func(m *message.Message) error {

@@ -32,6 +32,14 @@ func Wait(ctx context.Context, d time.Duration, signal <-chan struct{}) Woken {
 	return woken
 }
 
+// UnlessOver returns err, or nil when ctx has ended: what fails then is no news.
+func UnlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // Sleep waits for d or for the end of ctx, whose cause it then returns.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if Wait(ctx, d, nil) == Ended {

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -14,6 +16,29 @@ func ReadHeader(header []byte, i *saga.Info) error {
 	r := reader{info: i, version: thisVersion}
 	err := eachPair(header, r.pair)
 	return r.end(err)
+}
+
+// ReadDelivery fills a stored message's Info, and reports whether a manifest emitted the message. Of a header that is cut
+// off nothing is believed about a run: its attempt may be missing.
+func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
+	err = ReadHeader(header, i)
+	if i.Fire == nil || errors.Is(err, ErrNewer) {
+		return false, err
+	}
+	wrong := checkFire(i.Fire)
+	fired = wrong == nil && !errors.Is(err, ErrNoObject)
+	if err == nil {
+		err = wrong
+	}
+	return fired, err
+}
+
+// checkFire finds what no scheduler writes into a header.
+func checkFire(f *saga.Fire) error {
+	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
+		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
+	}
+	return nil
 }
 
 // reader fills an Info from the names and values of a header.

@@ -20,3 +20,18 @@ func Shown(kind string) string {
 	quoted := strconv.Quote(kind)
 	return quoted[1 : len(quoted)-1]
 }
+
+// ShownInfo is info as events have it.
+func ShownInfo(info saga.Info) saga.Info {
+	info.Kind = Shown(info.Kind)
+	return info
+}
+
+// LogArgs are the keys and values that name a message in the log.
+func LogArgs(endpoint string, info *saga.Info) []any {
+	args := []any{"endpoint", endpoint, "message_id", info.ID.String(), "kind", Shown(info.Kind), "attempt", info.Attempt}
+	if f := info.Fire; f != nil {
+		args = append(args, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
+	}
+	return args
+}

@@ -1,6 +1,10 @@
 package deadletter
 
-import "github.com/edda-go/edda/internal/pg"
+import (
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+)
 
 // MaxText is how many bytes of a reason or an error are kept.
 const MaxText = 8 << 10
@@ -8,3 +12,12 @@ const MaxText = 8 << 10
 // Storable returns s as a text that Postgres can store: U+FFFD replaces NUL and bytes that are not UTF-8, and the text
 // is cut after at most MaxText bytes, at the end of a rune.
 func Storable(s string) string { return pg.Storable(s, MaxText) }
+
+// ErrorText returns the text of an error, "" of none. The Error method of a user's error may panic; the text then says
+// so.
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprint(err)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -70,7 +71,11 @@ func install(ctx context.Context, l *lab.Lab) error {
 			return err
 		}
 	}
-	if err := l.Bus.InstallRelay(ctx, border, outgoing{}.Kind()); err != nil {
+	operator, err := operate.New(l.Pool, operate.Options{})
+	if err == nil {
+		err = operator.InstallRelay(ctx, border, outgoing{}.Kind())
+	}
+	if err != nil {
 		return err
 	}
 	grants, err := migrate.Grants("", migrate.Roles{Runtime: "hostile_runtime", Sender: "hostile_sender"})
