@@ -36,8 +36,9 @@ var layers = [][]string{
 
 // exceptions are imports between brothers that are meant.
 var exceptions = map[string][]string{
-	"recoverability": {"saga"},                        // a policy judges a failure, whose message is a saga.Info
-	"internal/wake":  {"internal/pg", "internal/run"}, // it waits, and notifies
+	"recoverability":   {"saga"},                        // a policy judges a failure, whose message is a saga.Info
+	"internal/wake":    {"internal/pg", "internal/run"}, // it waits, and notifies
+	"examples/scatter": {"examples/scatter/gather"},     // bench/scatter imports the sagas too
 }
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import

@@ -2,24 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddafx"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/fx"
 )
@@ -27,57 +23,13 @@ import (
 //go:embed tables.sql
 var tables string
 
-// open starts a Postgres, makes the tables, runs the shop, and takes everything away.
-func open(ctx context.Context, s settings, out io.Writer) (err error) {
-	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	own := "shop_" + strings.ToLower(rand.Text()[:8]) // DATABASE_URL may name a server that others use
-	pool, err := connect(ctx, server.DSN(), own)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx), pool, own, engine(own))) }()
-	if err := prepare(ctx, pool, own); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute "+
-		"at the defaults.\n", s.orders, s.rate, s.payWithin)
-	return trade(ctx, s, pool, engine(own), out)
-}
-
-// engine is the schema of Edda's tables, beside the shop's own.
-func engine(own string) string { return own + "_edda" }
-
-func connect(ctx context.Context, dsn, own string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("read the connection string: %w", err)
-	}
-	config.ConnConfig.RuntimeParams["search_path"] = own
-	return pgxpool.NewWithConfig(ctx, config)
-}
-
-func prepare(ctx context.Context, pool *pgxpool.Pool, own string) error {
-	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{own}.Sanitize()); err != nil {
-		return fmt.Errorf("make the shop's schema: %w", err)
-	}
-	if _, err := pool.Exec(ctx, tables); err != nil {
-		return fmt.Errorf("make the shop's tables: %w", err)
-	}
-	return migrate.Up(ctx, pool, migrate.Options{Schema: engine(own)})
-}
-
-func drop(ctx context.Context, pool *pgxpool.Pool, schemas ...string) error {
-	for _, name := range schemas {
-		if _, err := pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
-			return fmt.Errorf("drop schema %s: %w", name, err)
-		}
-	}
-	return nil
+// open runs the shop on a database of its own.
+func open(ctx context.Context, s settings, out io.Writer) error {
+	return demo.WithDatabase(ctx, "shop", tables, func(d *demo.Database) error {
+		_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute "+
+			"at the defaults.\n", s.orders, s.rate, s.payWithin)
+		return trade(ctx, s, d.Pool, d.Edda, out)
+	})
 }
 
 // trade runs the app while orders are placed, until the last one has ended.

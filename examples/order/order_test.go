@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/sagatest"
 	"github.com/google/go-cmp/cmp"
@@ -67,16 +68,17 @@ func TestProgram(t *testing.T) {
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx, own := t.Context(), pgdev.Schema(t)
-	pool, err := connect(ctx, pgdev.DSN(t), own)
+	d, err := demo.Connect(ctx, pgdev.DSN(t), own, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
+	pool := d.Pool
 	defer pool.Close()
-	if err := prepare(ctx, pool, own); err != nil {
+	if err := d.Create(ctx, tables); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := drop(ctx, pool, engine(own)); err != nil {
+		if err := d.Drop(ctx); err != nil {
 			t.Error(err)
 		}
 	}()

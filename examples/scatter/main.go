@@ -2,117 +2,131 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/examples/scatter/gather"
 	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
 )
 
-const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both stores, and
-prints what that costs the saga and the other messages of its endpoint.
+const usage = `Scatter lets one saga send many requests and gather as many replies, once in each of five designs.
 
   go run ./examples/scatter [flags]
 
 The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries.
-The exit code is 0 when every run came to the right sum and no message died, 1 otherwise, and 2 for wrong flags.
+The exit code is 0 when every run came to the right sum, 1 otherwise, and 2 for wrong flags.
 
 Flags:
 `
-
-const appendDesign = "append"
-
-var allDesigns = []string{"flat", "tree", "chunks", "sequential", appendDesign}
-
-// settings are the flags.
-type settings struct {
-	requests, workers, rate int
-	designs, stores         []string
-	quiet, lasts, within    time.Duration
-	full                    bool
-}
 
 func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // start is the program. It returns the exit code.
 func start(args []string, out, complaints io.Writer) int {
-	var design, store string
-	s := settings{}
+	requests := 0
 	return demo.Program{
 		Name: "scatter", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&s.requests, "requests", 1000, "how `many` requests one scatter sends, at most 100000")
-			f.IntVar(&s.workers, "workers", 2, "how many `servers` host the sagas, at most 8")
-			f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with "+
-				"commas, or all")
-			f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
-			f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-			f.DurationVar(
-				&s.quiet,
-				"quiet",
-				5*time.Second,
-				"how long unrelated messages are measured in quiet, in turns "+
-					"with the load",
-			)
-			f.DurationVar(
-				&s.lasts,
-				"for",
-				5*time.Second,
-				"how long scatters are measured, in turns with the quiet; the "+
-					"last one is finished",
-			)
-			f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
-			f.BoolVar(
-				&s.full,
-				"full",
-				false,
-				"hold the replies back until all of them wait, and measure how fast they are "+
-					"gathered then, without unrelated messages; for flat",
-			)
+			f.IntVar(&requests, "requests", 1000, "how `many` requests one run sends, at most 100000")
 		},
 		Check: func() error {
-			s.designs, s.stores = strings.Split(design, ","), []string{store}
-			if design == "all" {
-				s.designs = allDesigns
+			if requests < 1 || requests > 100_000 {
+				return fmt.Errorf("-requests %d: want 1 to 100000", requests)
 			}
-			if store == "both" {
-				s.stores = []string{"optimistic", "pessimistic"}
-			}
-			return s.check()
+			return nil
 		},
-		Run: func(ctx context.Context) error { return open(ctx, s, out) },
+		Run: func(ctx context.Context) error {
+			return demo.WithDatabase(ctx, "scatter", gather.Tables, func(d *demo.Database) error {
+				return play(ctx, d, requests, out)
+			})
+		},
 	}.Start(args, out, complaints)
 }
 
-func (s settings) check() error {
-	switch {
-	case s.requests < 1 || s.requests > 100_000:
-		return fmt.Errorf("-requests %d: want 1 to 100000", s.requests)
-	case s.workers < 1 || s.workers > 8:
-		return fmt.Errorf("-workers %d: want 1 to 8", s.workers)
-	case s.rate < 1 || s.rate > 1000:
-		return fmt.Errorf("-unrelated %d: want 1 to 1000", s.rate)
-	case s.quiet <= 0 || s.lasts < 0 || s.within <= 0:
-		return errors.New("-quiet and -within want more than 0, and -for 0 or more")
+// play runs each design once.
+func play(ctx context.Context, d *demo.Database, requests int, out io.Writer) error {
+	ended := make(chan struct{}, 1)
+	b, err := bus.New(d.Pool, bus.Options{
+		Schema: d.Edda, AutoInstall: true,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Events: func(e bus.Event) {
+			if h, ok := e.(bus.Handled); ok && h.Info.Kind == (gather.Gathered{}).Kind() {
+				ended <- struct{}{}
+			}
+		},
+	})
+	if err != nil {
+		return err
 	}
-	for _, store := range s.stores {
-		if _, ok := storeOf[store]; !ok {
-			return fmt.Errorf("-store %q: want optimistic, pessimistic or both", store)
+	host, err := endpoints(d, b)
+	if err != nil {
+		return err
+	}
+	if err := host.Install(ctx); err != nil {
+		return err
+	}
+	group := run.NewGroup(ctx)
+	group.Go(host.Run)
+	group.Go(func(ctx context.Context) error {
+		defer group.Stop()
+		for i, m := range designs(requests) {
+			took, err := one(ctx, b, m, ended)
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(out, "%-10s %v\n", runs[i], took.Round(time.Millisecond))
 		}
+		return gather.Check(ctx, d.Pool, out, requests, runs...)
+	})
+	return group.Wait()
+}
+
+// one sends a message, and waits until its run has ended.
+func one(ctx context.Context, b *bus.Bus, m saga.Message, ended <-chan struct{}) (time.Duration, error) {
+	begun := time.Now()
+	if _, err := b.Send(ctx, m); err != nil {
+		return 0, err
 	}
-	for _, d := range s.designs {
-		switch {
-		case !slices.Contains(allDesigns, d):
-			return fmt.Errorf("-design %q: want some of %s, or all", d, strings.Join(allDesigns, ", "))
-		case s.full && d != "flat":
-			return fmt.Errorf("-full with -design %s: want flat, where all requests are sent at once and all "+
-				"replies are for one saga", d)
+	select {
+	case <-ended:
+		return time.Since(begun), nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// runs are the names of the runs, by their designs.
+var runs = []string{"flat", "tree", "chunks", "sequential", "append"}
+
+func designs(requests int) (all []saga.Message) {
+	for _, name := range runs[:4] {
+		all = append(all, gather.Gather{Run: name, Design: name, Last: requests})
+	}
+	return append(all, gather.Collect{Run: "append", Requests: requests})
+}
+
+// endpoints are the desk of the sagas, the work, and the tables of items and results.
+func endpoints(d *demo.Database, b *bus.Bus) (*edda.Host, error) {
+	var runners []edda.Runner
+	for name, parts := range map[string][]bus.Part{
+		"desk":     {bus.Saga(gather.Saga(saga.Pessimistic)), bus.Saga(gather.CollectSaga(saga.Pessimistic))},
+		"requests": {bus.HandleTx(gather.DoWork)},
+		"items":    {bus.HandleTx(gather.KeepItem), bus.HandleTx(gather.LookForItems)},
+		"ledger":   {bus.HandleTx(gather.Enter)},
+	} {
+		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
+		if err != nil {
+			return nil, err
 		}
+		runners = append(runners, e)
 	}
-	return nil
+	return edda.NewHost(d.Pool, runners...)
 }

@@ -87,7 +87,7 @@ func (p *show) lines(ctx context.Context) ([]line, error) {
 			names, dues = append(names, name), append(dues, due)
 		}
 	}
-	rows, err := p.pool.Query(ctx, p.sql.Get("check"), names, dues)
+	rows, err := p.Pool.Query(ctx, p.sql.Get("check"), names, dues)
 	if err != nil {
 		return nil, fmt.Errorf("check the runs: %w", err)
 	}
@@ -145,6 +145,6 @@ func (p *show) judgeHeld(ctx context.Context, out io.Writer) (faults []string, e
 		"the second gives that firing up:\n"+
 		"  edda run retry %[1]s --schema %[2]s --note \"the file is right again\"\n  edda run cancel %[1]s "+
 		"--schema %[2]s --note \"no rates today\"\n",
-		m.Held.ID, engineSchema(p.own))
+		m.Held.ID, p.Edda)
 	return faults, nil
 }

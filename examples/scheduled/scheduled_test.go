@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/pgdev"
 	"go.uber.org/goleak"
 )
@@ -50,16 +51,16 @@ func TestProgram(t *testing.T) {
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	d := &database{dsn: pgdev.DSN(t), own: pgdev.Schema(t)}
-	var err error
-	if d.sql, err = load(d.own); err == nil {
-		d.pool, err = connect(ctx, d.dsn, d.own, "test")
-	}
-	if err == nil {
-		defer d.pool.Close()
-		err = d.create(ctx)
-	}
+	db, err := demo.Connect(ctx, pgdev.DSN(t), pgdev.Schema(t), "test")
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Pool.Close()
+	if err := db.Create(ctx, tables); err != nil {
+		t.Fatal(err)
+	}
+	d := &database{Database: db}
+	if d.sql, err = load(d.Own); err != nil {
 		t.Fatal(err)
 	}
 	due := time.Date(2026, 11, 20, 2, 30, 0, 0, time.UTC)
@@ -73,7 +74,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		INSERT INTO %[1]s.run_attempt (run, attempt, message_id, sent, ended) SELECT id, 1, id, now(),
 		now() + interval '1 second' FROM r`
 	stamp := func(n int) string { return due.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
-	if _, err := d.pool.Exec(ctx, fmt.Sprintf(seed, engineSchema(d.own), stamp(0), stamp(9))); err != nil {
+	if _, err := d.Pool.Exec(ctx, fmt.Sprintf(seed, d.Edda, stamp(0), stamp(9))); err != nil {
 		t.Fatal(err)
 	}
 	p := &show{database: d, due: map[string][]time.Time{"poll": {due, due.Add(time.Hour)}}}

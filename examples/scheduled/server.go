@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,12 +40,12 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool, err := connect(ctx, s.DSN, s.Schema, s.Name)
+	d, err := demo.Connect(ctx, s.DSN, s.Schema, s.Name)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	host, err := s.host(pool)
+	defer d.Pool.Close()
+	host, err := s.host(d.Pool)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	b, err := bus.New(pool, bus.Options{Schema: engineSchema(s.Schema), Logger: log})
+	b, err := bus.New(pool, bus.Options{Schema: demo.EddaSchema(s.Schema), Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 // killed.
 func (s server) options(log *slog.Logger) scheduler.Options {
 	return scheduler.Options{
-		Schema: engineSchema(s.Schema), Owner: owner, Groups: groups(), Holder: s.Name, Logger: log,
+		Schema: demo.EddaSchema(s.Schema), Owner: owner, Groups: groups(), Holder: s.Name, Logger: log,
 		Lease: 2 * time.Second, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 500 * time.Millisecond,
 	}
 }

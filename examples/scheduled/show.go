@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/scheduler"
@@ -27,8 +28,12 @@ type show struct {
 }
 
 func perform(ctx context.Context, s settings, out io.Writer) error {
-	return withDatabase(ctx, func(d *database) error {
-		p := &show{database: d, settings: s, story: &story{out: out, begun: time.Now()}}
+	return demo.WithDatabase(ctx, "scheduled", tables, func(d *demo.Database) error {
+		sql, err := load(d.Own)
+		if err != nil {
+			return err
+		}
+		p := &show{database: &database{d, sql}, settings: s, story: &story{out: out, begun: time.Now()}}
 		if err := p.declare(ctx); err != nil {
 			return err
 		}
@@ -43,21 +48,21 @@ func perform(ctx context.Context, s settings, out io.Writer) error {
 // servers declare the same once more, as they do at each start, and change nothing.
 func (p *show) declare(ctx context.Context) error {
 	var now time.Time
-	if err := p.pool.QueryRow(ctx, p.sql.Get("now")).Scan(&now); err != nil {
+	if err := p.Pool.QueryRow(ctx, p.sql.Get("now")).Scan(&now); err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
 	p.until = now.Add(p.lasting).Truncate(time.Millisecond)
-	host, err := server{Name: "parent", Schema: p.own, Night: p.night, Until: p.until}.host(p.pool)
+	host, err := server{Name: "parent", Schema: p.Own, Night: p.night, Until: p.until}.host(p.Pool)
 	if err != nil {
 		return err
 	}
 	if err := host.Install(ctx); err != nil {
 		return err
 	}
-	if p.store, err = scheduler.NewStore(p.pool, scheduler.StoreOptions{Schema: engineSchema(p.own)}); err != nil {
+	if p.store, err = scheduler.NewStore(p.Pool, scheduler.StoreOptions{Schema: p.Edda}); err != nil {
 		return err
 	}
-	if p.leases, err = scheduler.NewLeases(p.pool, engineSchema(p.own)); err != nil {
+	if p.leases, err = scheduler.NewLeases(p.Pool, p.Edda); err != nil {
 		return err
 	}
 	declared := manifests(p.night, p.until)
@@ -99,7 +104,7 @@ const grace = time.Minute
 func (p *show) play(ctx context.Context) error {
 	p.story.tell("a night each %v, %d of them until %s, %d currencies each, at most %d at a time", p.night,
 		len(p.due[settleName(currencies[0])]), p.until.Format(time.TimeOnly), len(currencies), groupMax)
-	spec := server{DSN: p.dsn, Schema: p.own, Night: p.night, Until: p.until}
+	spec := server{DSN: p.DSN, Schema: p.Own, Night: p.night, Until: p.until}
 	servers := procs.NewWorkers(2, spec.job, procs.Options{
 		Away:    p.night / 2,
 		Started: func(s *procs.Process) { p.story.tell("%s starts, process %d", s.Name, s.Pid()) },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"io"
@@ -51,6 +52,9 @@ func (s settings) check() error {
 	return nil
 }
 
+//go:embed tables.sql
+var tables string
+
 // open opens the shop, and closes it when ctx ends.
 func open(ctx context.Context, s settings, out io.Writer) error {
 	var lc net.ListenConfig
@@ -59,7 +63,7 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
-	return withDatabase(ctx, func(d database) error {
+	return demo.WithDatabase(ctx, "web", tables, func(d *demo.Database) error {
 		p, err := newProgram(d, s.pause, listener)
 		if err != nil {
 			return err

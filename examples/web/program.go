@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -23,9 +24,9 @@ type program struct {
 	host     *edda.Host
 }
 
-func newProgram(d database, pause time.Duration, listener net.Listener) (*program, error) {
+func newProgram(d *demo.Database, pause time.Duration, listener net.Listener) (*program, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := bus.New(d.pool, bus.Options{Schema: d.engine, AutoInstall: true, Logger: log})
+	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +35,10 @@ func newProgram(d database, pause time.Duration, listener net.Listener) (*progra
 		return nil, err
 	}
 	p := &program{listener: listener}
-	if p.site, err = newSite(d.pool, stdlib.OpenDBFromPool(d.pool), b, log); err != nil {
+	if p.site, err = newSite(d.Pool, stdlib.OpenDBFromPool(d.Pool), b, log); err != nil {
 		return nil, err
 	}
-	p.host, err = edda.NewHost(d.pool, append(runners, p)...)
+	p.host, err = edda.NewHost(d.Pool, append(runners, p)...)
 	return p, err
 }
 

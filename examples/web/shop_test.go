@@ -16,6 +16,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -24,7 +25,7 @@ import (
 // shop is a program on a schema of the test's own, and a visitor.
 type shop struct {
 	t       *testing.T
-	db      database
+	db      *demo.Database
 	site    *site
 	address string
 	client  *http.Client
@@ -36,13 +37,13 @@ func openShop(t *testing.T, pause time.Duration, only ...string) *shop {
 	t.Helper()
 	t.Parallel()
 	own := pgdev.Schema(t)
-	d, err := connect(t.Context(), pgdev.DSN(t), own)
+	d, err := demo.Connect(t.Context(), pgdev.DSN(t), own, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.pool.Close)
-	t.Cleanup(func() { _ = d.drop(context.Background(), d.engine) })
-	if err := d.create(t.Context(), own); err != nil {
+	t.Cleanup(d.Pool.Close)
+	t.Cleanup(func() { _ = d.Drop(context.Background()) })
+	if err := d.Create(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,9 +74,9 @@ func openShop(t *testing.T, pause time.Duration, only ...string) *shop {
 	return s
 }
 
-func newTestProgram(t *testing.T, d database, pause time.Duration, only []string) *program {
+func newTestProgram(t *testing.T, d *demo.Database, pause time.Duration, only []string) *program {
 	t.Helper()
-	b, err := bus.New(d.pool, bus.Options{Schema: d.engine, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func newTestProgram(t *testing.T, d database, pause time.Duration, only []string
 		t.Fatal(err)
 	}
 	p := &program{}
-	if p.site, err = newSite(d.pool, stdlib.OpenDBFromPool(d.pool), b, slog.New(slog.DiscardHandler)); err != nil {
+	if p.site, err = newSite(d.Pool, stdlib.OpenDBFromPool(d.Pool), b, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	chosen := []edda.Runner{p}
@@ -97,7 +98,7 @@ func newTestProgram(t *testing.T, d database, pause time.Duration, only []string
 			chosen = append(chosen, e)
 		}
 	}
-	if p.host, err = edda.NewHost(d.pool, chosen...); err != nil {
+	if p.host, err = edda.NewHost(d.Pool, chosen...); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -164,7 +165,7 @@ func (s *shop) place(route string, f url.Values) (path string) {
 
 func (s *shop) count(sql string) (n int) {
 	s.t.Helper()
-	if err := s.db.pool.QueryRow(s.t.Context(), strings.ReplaceAll(sql, "edda.", s.db.engine+".")).Scan(
+	if err := s.db.Pool.QueryRow(s.t.Context(), strings.ReplaceAll(sql, "edda.", s.db.Edda+".")).Scan(
 		&n); err != nil {
 		s.t.Fatal(err)
 	}

@@ -230,7 +230,7 @@ func TestFormSentTwiceIsOneOrder(t *testing.T) {
 	if n := s.count(`SELECT count(*) FROM shop_order`); n != 1 {
 		t.Errorf("%d orders, want 1", n)
 	}
-	if _, err := s.db.pool.Exec(t.Context(), "DELETE FROM "+s.db.engine+".sent_id"); err != nil { // a week has passed
+	if _, err := s.db.Pool.Exec(t.Context(), "DELETE FROM "+s.db.Edda+".sent_id"); err != nil { // a week has passed
 		t.Fatal(err)
 	}
 	for _, route := range []string{"/orders", "/sql/orders"} {

@@ -12,6 +12,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
+// Errand is the message that has nothing to do with the hot saga.
+type Errand struct{ For int }
+
+// Kind names the message.
+func (Errand) Kind() string { return "errand.run" }
+
 // Errands is the state of the other saga of the endpoint: how many errands somebody ran.
 type Errands struct{ Run int }
 

@@ -1,4 +1,4 @@
-package main
+package gather
 
 import (
 	"fmt"
@@ -99,7 +99,8 @@ func (g *Gathering) count(ctx *saga.Context, t Total) error {
 
 func keyOf(m Gather) string { return fmt.Sprintf("%s/%d-%d", m.Run, m.First, m.Last) }
 
-func gather(store saga.Store) *saga.Definition {
+// Saga gathers the answers, in the design that the message names.
+func Saga(store saga.Store) *saga.Definition {
 	return saga.Define("gather", saga.Options{Store: store},
 		saga.StartedBy(keyOf, (*Gathering).begin),
 		saga.OnTimeout((*Gathering).more),
@@ -108,8 +109,8 @@ func gather(store saga.Store) *saga.Definition {
 	)
 }
 
-// answer is the work: a plain handler, which runs beside others on any server.
-func answer(ctx *bus.Context, _ pgx.Tx, m Ask) error {
+// DoWork answers a request: a plain handler, which runs beside others on any server.
+func DoWork(ctx *bus.Context, _ pgx.Tx, m Ask) error {
 	reply := Answer{Run: m.Run, Number: m.Number, Value: answerTo(m.Number)}
 	if m.To != "" {
 		ctx.Send(reply, saga.To(m.To))

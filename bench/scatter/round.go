@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/examples/scatter/gather"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -50,7 +51,7 @@ func (r *round) play(ctx context.Context) (err error) {
 	if err := migrate.Up(ctx, r.pool, migrate.Options{Schema: r.schema}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx), r.pool, r.schema)) }()
+	defer func() { err = errors.Join(err, demo.DropSchema(context.WithoutCancel(ctx), r.pool, r.schema)) }()
 	if err := r.build(ctx); err != nil {
 		return err
 	}
@@ -79,11 +80,11 @@ func (r *round) build(ctx context.Context) (err error) {
 	if r.street, err = r.newBus(nil); err != nil {
 		return err
 	}
-	parts := []bus.Part{bus.Saga(gather(r.store)), bus.Saga(errands(r.store, "errand"))}
+	parts := []bus.Part{bus.Saga(gather.Saga(r.store)), bus.Saga(errands(r.store, "errand"))}
 	if r.design == appendDesign {
-		parts = []bus.Part{bus.Saga(collect(r.store)), bus.Saga(errands(r.store, "errand"))}
-		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(keep),
-			bus.HandleTx(countItems)); err != nil {
+		parts = []bus.Part{bus.Saga(gather.CollectSaga(r.store)), bus.Saga(errands(r.store, "errand"))}
+		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(gather.KeepItem),
+			bus.HandleTx(gather.LookForItems)); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,7 @@ func (r *round) build(ctx context.Context) (err error) {
 		}
 	}
 	if err := r.host(&r.others, "requests", bus.EndpointOptions{Concurrency: 1, BatchMax: 60}, nil,
-		bus.HandleTx(answer)); err != nil {
+		bus.HandleTx(gather.DoWork)); err != nil {
 		return err
 	}
 	if err := r.host(&r.others, "elsewhere", bus.EndpointOptions{}, observe,
@@ -110,7 +111,7 @@ func (r *round) build(ctx context.Context) (err error) {
 			r.ended <- struct{}{}
 		}
 	}
-	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended, bus.HandleTx(enter)); err != nil {
+	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended, bus.HandleTx(gather.Enter)); err != nil {
 		return err
 	}
 	for _, e := range append(r.servers, r.others...) {
@@ -129,13 +130,6 @@ func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, ev
 	}
 	e, err := bus.NewEndpoint(b, name, o, parts...)
 	*to = append(*to, e)
-	return err
-}
-
-// enter writes down how a run has ended.
-func enter(ctx *bus.Context, tx pgx.Tx, m Gathered) error {
-	_, err := tx.Exec(ctx, `INSERT INTO result (run, replies, sum, squares) VALUES ($1, $2, $3, $4)`,
-		m.Run, m.Total.Count, m.Total.Sum, m.Total.Squares)
 	return err
 }
 
@@ -236,7 +230,11 @@ func (r *round) scatter(ctx context.Context) error {
 func (r *round) begin(ctx context.Context) error {
 	name := fmt.Sprintf("%s-%s-%d", r.line.design, r.line.store, len(r.runs))
 	r.runs = append(r.runs, name)
-	_, err := r.street.Send(ctx, Gather{Run: name, Design: r.design, Last: r.requests})
+	var m saga.Message = gather.Gather{Run: name, Design: r.design, Last: r.requests}
+	if r.design == appendDesign {
+		m = gather.Collect{Run: name, Requests: r.requests}
+	}
+	_, err := r.street.Send(ctx, m)
 	return err
 }
 
@@ -308,13 +306,13 @@ func (r *round) settle(ctx context.Context) error {
 		return err
 	}
 	for _, c := range all {
-		if c.Endpoint == "desk" && c.Saga == "gather" {
+		if c.Endpoint == "desk" && (c.Saga == "gather" || c.Saga == "collect") {
 			r.line.saga = c
 		}
 	}
 	letters, err := operator.DeadLetters().List(ctx, r.pool, deadletter.Filter{Limit: 10})
 	for _, l := range letters {
-		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", errWrong, l.Kind, l.Endpoint, l.Error))
+		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", gather.ErrWrong, l.Kind, l.Endpoint, l.Error))
 	}
 	return err
 }

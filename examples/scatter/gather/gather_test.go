@@ -1,15 +1,26 @@
-package main
+package gather
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/sagatest"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
 // Every design, with numbers that it does not divide evenly, sends each request once and adds up each reply once, and
 // no saga of the tree waits for more than two.
@@ -17,7 +28,7 @@ func TestDesignsAskEveryRequestOnce(t *testing.T) {
 	t.Parallel()
 	for name := range designs {
 		for _, n := range []int{1, 2, 3, 10, 33} {
-			p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
+			p := &play{t: t, desk: sagatest.New(t, Saga(saga.Optimistic)), asked: map[int]int{}}
 			got := p.gather(Gather{Run: "r", Design: name, Last: n})
 			var want Total
 			for number := range n {
@@ -52,14 +63,14 @@ func TestATreeMayHaveAnyNumberOfBranches(t *testing.T) {
 	t.Parallel()
 	const requests = 120
 	for name, n := range branches {
-		p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
+		p := &play{t: t, desk: sagatest.New(t, Saga(saga.Optimistic)), asked: map[int]int{}}
 		if got := p.gather(Gather{Run: "r", Design: name, Last: requests}); got.Count != requests ||
 			len(p.asked) != requests || p.most != n || p.deepest < 2 {
 			t.Errorf("%s: %d replies to %d requests, %d messages of one step, %d levels", name, got.Count, len(p.asked),
 				p.most, p.deepest)
 		}
 	}
-	p := &play{t: t, desk: sagatest.New(t, gather(saga.Optimistic)), asked: map[int]int{}}
+	p := &play{t: t, desk: sagatest.New(t, Saga(saga.Optimistic)), asked: map[int]int{}}
 	if got := p.gather(Gather{Run: "r", Design: "chunks", Last: requests}); got.Count != requests || p.most != 11 ||
 		p.deepest != 1 {
 		t.Errorf("chunks: %d replies, %d messages of one step, %d levels below the first; want %d, 11 and 1", got.Count,
@@ -114,51 +125,81 @@ func deliver(t *testing.T, err error) {
 
 func totalOf(number int) Total { return total(answerTo(number)) }
 
-// The whole program with small numbers: 23 requests are divided by no design evenly.
-func TestProgram(t *testing.T) {
-	t.Parallel()
-	var out, complaints bytes.Buffer
-	code := start([]string{"-requests", "23", "-quiet", "50ms", "-for", "1ms"}, &out, &complaints)
-	if code != 0 {
-		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
-	}
-	for _, want := range []string{"wrong=0", "flat   optimistic", "tree  pessimistic", "chunks   optimistic",
-		"sequential  pessimistic", "append"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the program did not print %q:\n%s", want, out.String())
-		}
-	}
-}
-
-func TestProgramWithAFullQueue(t *testing.T) {
-	t.Parallel()
-	var out, complaints bytes.Buffer
-	if code := start([]string{"-requests", "6000", "-design", "flat", "-store", "pessimistic", "-workers", "1",
-		"-full"}, &out, &complaints); code != 0 {
-		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
-	}
-	if !strings.Contains(out.String(), "runs=1 wrong=0") {
-		t.Errorf("it printed:\n%s", out.String())
-	}
-}
-
 // What comes in are rows of a table: the saga is written when it begins and when it ends, and nothing contends for it.
 func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	t.Parallel()
-	var out, complaints bytes.Buffer
-	if code := start([]string{"-requests", "40", "-design", "append", "-quiet", "50ms", "-for", "1ms"}, &out,
-		&complaints); code != 0 {
-		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
+	d, err := demo.Connect(t.Context(), pgdev.DSN(t), pgdev.Schema(t), "test")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for line := range strings.Lines(out.String()) {
-		cells := strings.Fields(line)
-		if len(cells) > 10 && cells[1] == "-" && (cells[6] != "0" || cells[10] != "2.0") {
-			t.Errorf("%s conflicts and %s saga writes for each scatter, want 0 and 2.0:\n%s", cells[6], cells[10],
-				out.String())
+	defer d.Pool.Close()
+	if err := d.Create(t.Context(), Tables); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Drop(context.Background()) }()
+	ended := make(chan struct{}, 1)
+	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
+		if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Gathered{}).Kind() {
+			ended <- struct{}{}
 		}
+	}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "append      -") {
-		t.Errorf("there is no line of the design:\n%s", out.String())
+	runEndpoints(t, d, b, func(ctx context.Context) {
+		if _, err := b.Send(ctx, Collect{Run: "r", Requests: 40}); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Error("the run did not end")
+		}
+	})
+	o, err := operate.New(d.Pool, operate.Options{Schema: d.Edda})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := o.SagaCounters(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(c operate.SagaCounters) bool { return c.Saga == "collect" })
+	if at < 0 || all[at].Messages.Conflicts != 0 || all[at].Saves.Writes != 2 {
+		t.Errorf("%+v; want a saga without conflicts that was written twice", all)
+	}
+}
+
+// runEndpoints runs the append design while f does.
+func runEndpoints(t *testing.T, d *demo.Database, b *bus.Bus, f func(ctx context.Context)) {
+	t.Helper()
+	var runners []edda.Runner
+	for name, parts := range map[string][]bus.Part{
+		"desk":     {bus.Saga(CollectSaga(saga.Pessimistic))},
+		"requests": {bus.HandleTx(DoWork)},
+		"items":    {bus.HandleTx(KeepItem), bus.HandleTx(LookForItems)},
+		"ledger":   {bus.HandleTx(Enter)},
+	} {
+		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runners = append(runners, e)
+	}
+	host, err := edda.NewHost(d.Pool, runners...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- host.Run(ctx) }()
+	f(ctx)
+	stop()
+	if err := <-ran; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -166,12 +207,13 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx, own := t.Context(), pgdev.Schema(t)
-	pool, err := connect(ctx, pgdev.DSN(t), own)
+	d, err := demo.Connect(ctx, pgdev.DSN(t), own, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
+	pool := d.Pool
 	defer pool.Close()
-	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+own+";"+tables); err != nil {
+	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+own+";"+Tables); err != nil {
 		t.Fatal(err)
 	}
 	good := Total{}
@@ -200,8 +242,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := check(ctx, lab{pool, own, &out}, 3,
-		[]string{"good", "twice", "short", "swapped", "items", "over", "lost"}); err == nil {
+	if err := Check(ctx, pool, &out, 3, "good", "twice", "short", "swapped", "items", "over", "lost"); err == nil {
 		t.Error("the check found nothing wrong")
 	}
 	for _, want := range []string{"twice: it ended 2 times", "short: 2 replies counted", "swapped: 3 replies counted",
@@ -210,21 +251,5 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the check did not print %q:\n%s", want, out.String())
 		}
-	}
-}
-
-func TestWrongFlags(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"-requests", "0"}, {"-workers", "9"}, {"-design", "round"}, {"-store", "adaptive"},
-		{"-design", "tree", "-full"},
-		{"-unrelated", "0"}, {"-quiet", "0s"}, {"now"}, {"-what"}} {
-		var out, complaints bytes.Buffer
-		if code := start(args, &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "-h for help") {
-			t.Errorf("%v ended with %d and %q, want 2 and where help is", args, code, complaints.String())
-		}
-	}
-	var out bytes.Buffer
-	if code := start([]string{"-h"}, &out, &out); code != 0 || !strings.Contains(out.String(), "-workers") {
-		t.Errorf("-h ended with %d and %q", code, out.String())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package gather
 
 import (
 	_ "embed"
@@ -18,19 +18,19 @@ const countEvery = 20 * time.Millisecond
 
 // Collecting is the state: what was asked for, and how much of that was sent.
 type Collecting struct {
-	Asked Gather
+	Asked Collect
 	Sent  int
 }
 
-func (c *Collecting) begin(ctx *saga.Context, m Gather) error {
+func (c *Collecting) begin(ctx *saga.Context, m Collect) error {
 	c.Asked = m
 	return c.scatter(ctx, More{})
 }
 
 func (c *Collecting) scatter(ctx *saga.Context, _ More) error {
-	n := c.Asked.Last - c.Asked.First
+	n := c.Asked.Requests
 	for until := min(n, c.Sent+stepMost); c.Sent < until; c.Sent++ {
-		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Asked.First + c.Sent, To: "items"})
+		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Sent, To: "items"})
 	}
 	if c.Sent < n {
 		ctx.Timeout(0, More{})
@@ -46,17 +46,18 @@ func (c *Collecting) end(ctx *saga.Context, m AllThere) error {
 	return nil
 }
 
-func collect(store saga.Store) *saga.Definition {
-	return saga.Define("gather", saga.Options{Store: store},
-		saga.StartedBy(keyOf, (*Collecting).begin),
+// CollectSaga is the saga of the append design.
+func CollectSaga(store saga.Store) *saga.Definition {
+	return saga.Define("collect", saga.Options{Store: store},
+		saga.StartedBy(func(m Collect) string { return m.Run }, (*Collecting).begin),
 		saga.OnTimeout((*Collecting).scatter),
 		saga.Handles(func(m AllThere) string { return m.Key }, (*Collecting).end,
 			saga.IfMissing(saga.MissingDeadLetter)),
 	)
 }
 
-// keep handles an answer: one row more, and nothing that another row could be in the way of.
-func keep(ctx *bus.Context, tx pgx.Tx, m Answer) error {
+// KeepItem handles an answer: one row more, and nothing that another row could be in the way of.
+func KeepItem(ctx *bus.Context, tx pgx.Tx, m Answer) error {
 	_, err := tx.Exec(ctx, `INSERT INTO item (run, number, value) VALUES ($1, $2, $3)`, m.Run, m.Number, m.Value)
 	return err
 }
@@ -64,9 +65,9 @@ func keep(ctx *bus.Context, tx pgx.Tx, m Answer) error {
 //go:embed count.sql
 var countSQL string
 
-// countItems asks itself again later until all items are there. It sees those that are committed, so the last look sees
-// all.
-func countItems(ctx *bus.Context, tx pgx.Tx, m CountItems) error {
+// LookForItems handles CountItems: it asks itself again later until all items are there. It sees those that are
+// committed, so the last look sees all.
+func LookForItems(ctx *bus.Context, tx pgx.Tx, m CountItems) error {
 	var t Total
 	if err := tx.QueryRow(ctx, countSQL, m.Run).Scan(&t.Count, &t.Sum, &t.Squares); err != nil {
 		return err

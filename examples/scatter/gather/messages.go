@@ -1,4 +1,4 @@
-package main
+package gather
 
 // Gather asks for the replies to the requests First to Last-1. From outside it starts the whole; a saga sends it to the
 // sagas that it divides its requests among.
@@ -7,6 +7,12 @@ type Gather struct {
 	Design      string
 	First, Last int
 	Depth       int
+}
+
+// Collect asks for the replies to so many requests, in the append design.
+type Collect struct {
+	Run      string
+	Requests int
 }
 
 // More is a timeout of a saga that has more requests than one step should send.
@@ -47,11 +53,11 @@ type AllThere struct {
 	Total Total
 }
 
-// Errand is the message that has nothing to do with all that.
-type Errand struct{ For int }
-
 // Kind names the message.
 func (Gather) Kind() string { return "scatter.gather" }
+
+// Kind names the message.
+func (Collect) Kind() string { return "scatter.collect" }
 
 // Kind names the message.
 func (More) Kind() string { return "scatter.more" }
@@ -74,9 +80,6 @@ func (CountItems) Kind() string { return "scatter.count-items" }
 // Kind names the message.
 func (AllThere) Kind() string { return "scatter.all-there" }
 
-// Kind names the message.
-func (Errand) Kind() string { return "errand.run" }
-
 // Total is what replies add up to. The squares tell one reply that was counted twice, and another never, from both of
 // them counted once.
 type Total struct {
@@ -90,7 +93,7 @@ func (t *Total) add(other Total) {
 	t.Squares += other.Squares
 }
 
-// answerTo is what the reply to a request says. tables.sql has it too, for the check.
+// answerTo is what the reply to a request says. check.sql has it too.
 func answerTo(number int) int64 { return int64(number)*7919%10007 + 1 }
 
 func total(value int64) Total { return Total{Count: 1, Sum: value, Squares: value * value} }

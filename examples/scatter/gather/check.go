@@ -1,0 +1,62 @@
+package gather
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Tables are the program's own.
+//
+//go:embed tables.sql
+var Tables string
+
+//go:embed check.sql
+var checkSQL string
+
+// ErrWrong is the answer of Check.
+var ErrWrong = errors.New("not everything is as it should be")
+
+// Enter handles Gathered: it writes down how a run has ended.
+func Enter(ctx *bus.Context, tx pgx.Tx, m Gathered) error {
+	_, err := tx.Exec(ctx, `INSERT INTO result (run, replies, sum, squares) VALUES ($1, $2, $3, $4)`,
+		m.Run, m.Total.Count, m.Total.Sum, m.Total.Squares)
+	return err
+}
+
+const listed = 10 // faults that are printed
+
+// Check compares the end of every run with what it must be, and prints what is wrong.
+func Check(ctx context.Context, pool *pgxpool.Pool, out io.Writer, requests int, runs ...string) error {
+	rows, err := pool.Query(ctx, checkSQL, runs, requests)
+	if err != nil {
+		return fmt.Errorf("check the runs: %w", err)
+	}
+	var name, fault string
+	checked, wrong := 0, 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &fault}, func() error {
+		checked++
+		if fault == "" {
+			return nil
+		}
+		if wrong++; wrong <= listed {
+			_, _ = fmt.Fprintf(out, "wrong: %s: %s\n", name, fault)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("check the runs: %w", err)
+	}
+	_, _ = fmt.Fprintf(out, "runs=%d wrong=%d: every reply was counted once, and every run came to the same sum, "+
+		"unless something is wrong\n", checked, wrong)
+	if wrong > 0 || checked != len(runs) {
+		return fmt.Errorf("%w: %d of %d runs are wrong", ErrWrong, wrong, checked)
+	}
+	return nil
+}
