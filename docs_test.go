@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	linked   = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`) // a Markdown link to a file of the repository, and its anchor
+	// a Markdown link to a file of the repository, and its anchor
+	linked   = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
 	testName = regexp.MustCompile("`((?:Test|Example|Fuzz|Benchmark)[A-Z]\\w*)`")
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
 	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")

@@ -270,7 +270,8 @@ func (m *Metrics) Watch(o *operate.Operator) { m.queues.watch(o) }
 func (m *Metrics) collectors() []prometheus.Collector {
 	s, b, r := &m.messages, &m.batch, &m.relay
 	return []prometheus.Collector{
-		s.handled, s.failed, s.retried, s.dead, s.runsFailed, s.discarded, s.conflicts, s.lost, s.processing, s.critical,
+		s.handled, s.failed, s.retried, s.dead, s.runsFailed, s.discarded, s.conflicts, s.lost, s.processing,
+		s.critical,
 		b.ended, b.size, b.took, r.messages, r.bytes, r.lag, r.forward, r.holding,
 		m.border.arrived, m.border.unnamed, m.endpoint.slow, m.endpoint.paused, m.queues, m.schedule,
 	}

@@ -1,5 +1,5 @@
--- A session is one process that runs endpoints; queues are those of its endpoints. A process has crashed when its row has
--- not ended and its time is over, or the advisory lock that it held is free.
+-- A session is one process that runs endpoints; queues are those of its endpoints. A process has crashed when its row
+-- has not ended and its time is over, or the advisory lock that it held is free.
 CREATE TABLE :schema.session (
     id      uuid CONSTRAINT session_pkey PRIMARY KEY,
     host    text NOT NULL,
@@ -45,8 +45,8 @@ CREATE UNLOGGED TABLE :schema.suspect (
     CONSTRAINT suspect_pkey PRIMARY KEY (queue, due, id)
 );
 
--- session_died reports whether the process of a session has crashed. A session without a row crashed long ago, because a
--- process that runs keeps its row. Where look is false the caller cannot trust its own connection, so that only what
+-- session_died reports whether the process of a session has crashed. A session without a row crashed long ago, because
+-- a process that runs keeps its row. Where look is false the caller cannot trust its own connection, so that only what
 -- other processes have recorded counts.
 CREATE FUNCTION :schema.session_died(session uuid, look boolean) RETURNS boolean
 LANGUAGE sql AS $$

@@ -69,7 +69,8 @@ func (c *Context) ask(due time.Time, m Message, o []TimeoutOption) {
 		return
 	}
 	if c.def.timer[out.Info.Kind] == nil {
-		c.fault("timeout %s: saga %s has no OnTimeout for it; it has: %s", out.Info.Kind, c.def.name, c.def.timerKinds())
+		c.fault("timeout %s: saga %s has no OnTimeout for it; it has: %s", out.Info.Kind, c.def.name,
+			c.def.timerKinds())
 		return
 	}
 	out.Info.Due, out.Info.Instance, out.Info.Origin = due, c.id, c.id

@@ -177,7 +177,8 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 	if err != nil {
 		return m, err
 	}
-	for n, into := range []*time.Time{&m.Parent.Fired, &m.Group.Paused, &m.Paused.Since, &m.Orphaned, &m.Due, &m.Run.Ready,
+	for n, into := range []*time.Time{&m.Parent.Fired, &m.Group.Paused, &m.Paused.Since, &m.Orphaned, &m.Due,
+		&m.Run.Ready,
 		&m.History.Fired, &m.History.Succeeded} {
 		if at[n] != nil {
 			*into = *at[n]

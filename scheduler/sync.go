@@ -171,7 +171,8 @@ func (d declaring) writeManifests(ctx context.Context, todo comparison) error {
 		}
 	}
 	if len(todo.update) > 0 {
-		if _, err := d.tx.Exec(ctx, d.sql.Get("update_manifests"), columnsOf(d.owner, now, todo.update)...); err != nil {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("update_manifests"),
+			columnsOf(d.owner, now, todo.update)...); err != nil {
 			return fmt.Errorf("change manifests: %w", err)
 		}
 	}

@@ -111,7 +111,8 @@ func (r *round) build(ctx context.Context) (err error) {
 			r.ended <- struct{}{}
 		}
 	}
-	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended, bus.HandleTx(gather.Enter)); err != nil {
+	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended,
+		bus.HandleTx(gather.Enter)); err != nil {
 		return err
 	}
 	for _, e := range append(r.servers, r.others...) {

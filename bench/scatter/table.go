@@ -29,7 +29,8 @@ func printTable(out io.Writer, lines []line) error {
 		c := l.saga
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%.0f\t%d\t%d\t%d\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", l.design, l.store,
 			l.scatters,
-			milliseconds(l.each()), l.rate(), c.Messages.Conflicts, c.Messages.Retries, c.Waiting.Waits, c.Messages.Busy+c.Messages.Queued,
+			milliseconds(l.each()), l.rate(), c.Messages.Conflicts, c.Messages.Retries, c.Waiting.Waits,
+			c.Messages.Busy+c.Messages.Queued,
 			float64(c.Saves.Writes)/float64(max(1, l.scatters)),
 			milliseconds(quiet), milliseconds(elsewhere), milliseconds(p99), ratio)
 	}

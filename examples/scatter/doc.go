@@ -5,6 +5,6 @@
 //	go run ./examples/scatter -requests 100000
 //
 // The designs are in package gather: read gather/gather.go. At the end SQL compares the result of every run with what
-// it must be; the exit code is 1 if one is wrong. docs/guide/hot-sagas.md says which design costs what, and bench/scatter
-// measures it.
+// it must be; the exit code is 1 if one is wrong. docs/guide/hot-sagas.md says which design costs what, and
+// bench/scatter measures it.
 package main

@@ -107,8 +107,8 @@ type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Add adds to the numbers of this hour, in one transaction that does not wait for the disk. The sagas are written in the
-// order of their names, so that two processes cannot lock each other out.
+// Add adds to the numbers of this hour, in one transaction that does not wait for the disk. The sagas are written in
+// the order of their names, so that two processes cannot lock each other out.
 func (s *Store) Add(ctx context.Context, db Sender, e Endpoint) error {
 	slices.SortFunc(e.Sagas, func(a, b Saga) int { return cmp.Compare(a.Saga, b.Saga) })
 	pipeline := &pgx.Batch{}

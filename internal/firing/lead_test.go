@@ -72,7 +72,8 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w.exec("UPDATE :schema.run SET state = 'succeeded', ended = now() - interval '31 days'")
 	w.queued("q", 3, 0)
 	s := w.scheduler(func(o *Options) {
-		o.Evaluate, o.Dispatch, o.Clean, o.Lease.Acquire = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
+		o.Evaluate, o.Dispatch, o.Clean, o.Lease.Acquire = 20*time.Millisecond, 20*time.Millisecond,
+			20*time.Millisecond,
 			20*time.Millisecond
 	})
 	w.term(s, "dead")

@@ -19,9 +19,9 @@ import (
 	"sync"
 )
 
-// ground is what trials depend on, in a repository without changes. A result holds as long as its key is the same. After a
-// change of a test, or of what tests share, the mutants whose tests use it are tried again. After a change of a page, those
-// whose tests read pages are. After any other change, all are.
+// ground is what trials depend on, in a repository without changes. A result holds as long as its key is the same.
+// After a change of a test, or of what tests share, the mutants whose tests use it are tried again. After a change of a
+// page, those whose tests read pages are. After any other change, all are.
 type ground struct {
 	root  string
 	sum   string                            // of all files except tests, pages and those of skipped
@@ -75,8 +75,8 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 	return g, nil
 }
 
-// skipped reports whether no trial depends on a file of this command. Paragraphs of the catalogue are in the keys, and of
-// the rest only what tries and judges counts.
+// skipped reports whether no trial depends on a file of this command. Paragraphs of the catalogue are in the keys, and
+// of the rest only what tries and judges counts.
 func skipped(name string) bool {
 	rest, ours := strings.CutPrefix(name, "internal/mutants/")
 	return ours && rest != "trial.go" && rest != "mutant.go"
@@ -218,7 +218,8 @@ func (t *tests) used(tops []string) []string {
 	return slices.Sorted(maps.Keys(texts))
 }
 
-// key is the sum of all that the trial of m depends on: the code, the tests that it names with all that they use, and itself.
+// key is the sum of all that the trial of m depends on: the code, the tests that it names with all that they use, and
+// itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
 	write(sum, runtime.Version(), g.sum, m.name, m.target.pkg, m.target.tags, m.hangs.String())

@@ -38,7 +38,8 @@ func main() {
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
 	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "try so many mutants at the same time")
-	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that it says were killed by the same tests on the same code")
+	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that "+
+		"it says were killed by the same tests on the same code")
 	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")
 	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
 	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
@@ -59,7 +60,8 @@ func mutants(ctx context.Context, s settings) error {
 	}
 	if s.list {
 		for _, m := range chosen {
-			_, _ = fmt.Fprintf(s.out, "%s (%s)\n    %s\n    %s %s\n", m.name, m.theme, m.guards, m.target.pkg, strings.Join(m.target.tests, " "))
+			_, _ = fmt.Fprintf(s.out, "%s (%s)\n    %s\n    %s %s\n", m.name, m.theme, m.guards, m.target.pkg,
+				strings.Join(m.target.tests, " "))
 		}
 		return nil
 	}
@@ -190,7 +192,8 @@ func (t *tally) add(m mutant, v verdict, output string, took time.Duration) erro
 	}
 	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", v, m.name, took.Seconds())
 	if v != killed {
-		_, _ = fmt.Fprintf(t.out, "    %s\n    want failures of %v in %s, got %v\n", m.guards, m.target.tests, m.target.pkg, m.target.failed(output))
+		_, _ = fmt.Fprintf(t.out, "    %s\n    want failures of %v in %s, got %v\n", m.guards, m.target.tests,
+			m.target.pkg, m.target.failed(output))
 	}
 	if t.verbose || v != killed && v != survived {
 		_, _ = fmt.Fprintln(t.out, tail(output))

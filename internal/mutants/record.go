@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// record is a file with a line for each trial: its key, the mutant, and how it ended. A run that was interrupted goes on
-// from it, and so does the next one after a change, with what that changed. The zero record keeps nothing.
+// record is a file with a line for each trial: its key, the mutant, and how it ended. A run that was interrupted goes
+// on from it, and so does the next one after a change, with what that changed. The zero record keeps nothing.
 type record struct {
 	file   *os.File
 	commit string
@@ -23,8 +23,8 @@ type record struct {
 // killed reports whether a mutant was killed in a trial that would be the same now, as far as the record knows.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
-// openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes, because a result
-// belongs to a commit. Changes of the page do not count: the run writes it.
+// openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes,
+// because a result belongs to a commit. Changes of the page do not count: the run writes it.
 func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil

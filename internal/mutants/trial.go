@@ -60,7 +60,8 @@ func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) 
 func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+compileTime)
 	defer cancel()
-	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags, "-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags, "-timeout",
+		patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.WaitDelay = l.root, 5*time.Second
 	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn)
@@ -113,7 +114,8 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 			return ctx.Err()
 		}
 		if missing := t.missing(output); failure != nil || len(missing) > 0 {
-			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg, failure, tail(output)))
+			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg,
+				failure, tail(output)))
 			continue
 		}
 		for _, m := range mutants {
@@ -133,7 +135,8 @@ func (m mutant) patient(output string) error {
 	}
 	for _, name := range m.target.tests {
 		if took := elapsed(output, name); took > m.hangs/2 {
-			return fmt.Errorf("mutant %s is watched for %v, and %s takes %v without it: this machine is too slow for that", m.name, m.hangs, name, took)
+			return fmt.Errorf("mutant %s is watched for %v, and %s takes %v without it: this machine is too "+
+				"slow for that", m.name, m.hangs, name, took)
 		}
 	}
 	return nil

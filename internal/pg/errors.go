@@ -119,8 +119,8 @@ func Constraint(err error) string {
 	return ""
 }
 
-// Incurable reports whether err needs a human: a missing grant, a pooler that was not configured, or a corrupt database,
-// which must not be touched further. Other errors may pass with time.
+// Incurable reports whether err needs a human: a missing grant, a pooler that was not configured, or a corrupt
+// database, which must not be touched further. Other errors may pass with time.
 func Incurable(err error) bool {
 	switch ClassOf(err) {
 	case Denied, Mispooled:

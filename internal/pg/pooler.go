@@ -113,8 +113,8 @@ func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 	return pid, nil
 }
 
-// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres would
-// know and a pooler does not.
+// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres
+// would know and a pooler does not.
 func refusedToStart(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) && Code(err) == "08P01"

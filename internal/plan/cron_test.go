@@ -65,7 +65,8 @@ func TestCronOverYears(t *testing.T) {
 		t.Errorf("after the years that can be written: %v", due)
 	}
 	always := []Exclusion{{From: "2000-01-01"}}
-	if due := compiled(t, Definition{Rule: cronRule("* * * * * *", "UTC"), Exclude: always}).Next(at("2026-01-01T00:00:00Z"),
+	if due := compiled(t, Definition{Rule: cronRule("* * * * * *", "UTC"), Exclude: always}).Next(
+		at("2026-01-01T00:00:00Z"),
 		1); len(
 		due,
 	) != 0 {

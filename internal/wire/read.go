@@ -18,8 +18,8 @@ func ReadHeader(header []byte, i *saga.Info) error {
 	return r.end(err)
 }
 
-// ReadDelivery fills a stored message's Info, and reports whether a manifest emitted the message. Of a header that is cut
-// off nothing is believed about a run: its attempt may be missing.
+// ReadDelivery fills a stored message's Info, and reports whether a manifest emitted the message. Of a header that is
+// cut off nothing is believed about a run: its attempt may be missing.
 func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 	err = ReadHeader(header, i)
 	if i.Fire == nil || errors.Is(err, ErrNewer) {

@@ -29,7 +29,8 @@ func ShownInfo(info saga.Info) saga.Info {
 
 // LogArgs are the keys and values that name a message in the log.
 func LogArgs(endpoint string, info *saga.Info) []any {
-	args := []any{"endpoint", endpoint, "message_id", info.ID.String(), "kind", Shown(info.Kind), "attempt", info.Attempt}
+	args := []any{"endpoint", endpoint, "message_id", info.ID.String(), "kind", Shown(info.Kind), "attempt",
+		info.Attempt}
 	if f := info.Fire; f != nil {
 		args = append(args, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 	}

@@ -50,7 +50,8 @@ func Grants(schema string, roles Roles) (string, error) {
 			return "", fmt.Errorf("role %s: %w", grant.what, err)
 		}
 		if seen[grant.role] {
-			return "", fmt.Errorf("role %s: %q has another part already, and the script of one part revokes the other's rights",
+			return "", fmt.Errorf("role %s: %q has another part already, and the script of one part revokes the "+
+				"other's rights",
 				grant.what, grant.role)
 		}
 		seen[grant.role] = true

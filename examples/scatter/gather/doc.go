@@ -14,9 +14,9 @@
 //	append      the replies are rows of a table of the program's own, written by plain handlers; the saga is written when
 //	            it begins and when all rows are there
 //
-// They are the redesigns that a chapter on saga concurrency recommends where replies fight for one instance. Edda handles
-// the replies that wait for one instance in one batch and saves once, so conflicts are no reason to avoid the flat
-// design. docs/guide/hot-sagas.md has measured them all.
+// They are the redesigns that a chapter on saga concurrency recommends where replies fight for one instance. Edda
+// handles the replies that wait for one instance in one batch and saves once, so conflicts are no reason to avoid the
+// flat design. docs/guide/hot-sagas.md has measured them all.
 //
 // # States
 //

@@ -138,11 +138,12 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	}
 	defer func() { _ = d.Drop(context.Background()) }()
 	ended := make(chan struct{}, 1)
-	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-		if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Gathered{}).Kind() {
-			ended <- struct{}{}
-		}
-	}})
+	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
+		Events: func(e bus.Event) {
+			if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Gathered{}).Kind() {
+				ended <- struct{}{}
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

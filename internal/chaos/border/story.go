@@ -30,7 +30,8 @@ func (g *ground) printStory(ctx context.Context) error {
 		if err := g.there.pool.QueryRow(ctx, sql.Get("known"), v.ID, ids).Scan(&entered, &known); err != nil {
 			return fmt.Errorf("look for a message in the inbox: %w", err)
 		}
-		g.Printf("%s %s in_the_stream=%v entered_there=%v in_the_inbox=%v", v.Rule, v.ID, streamed[v.ID], entered, known)
+		g.Printf("%s %s in_the_stream=%v entered_there=%v in_the_inbox=%v", v.Rule, v.ID, streamed[v.ID], entered,
+			known)
 	}
 	return nil
 }

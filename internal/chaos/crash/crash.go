@@ -201,7 +201,8 @@ func (a *arena) use(ctx context.Context, load workload) error {
 	}
 	a.workload = load
 	w := &worker{Name: "parent", Workload: load}
-	endpoints, err := w.endpoints(a.Pool, slog.New(slog.DiscardHandler)) //nolint:contextcheck // a handler is given its own context
+	quiet := slog.New(slog.DiscardHandler)
+	endpoints, err := w.endpoints(a.Pool, quiet) //nolint:contextcheck // a handler is given its own context
 	for _, e := range endpoints {
 		if err == nil {
 			err = e.Install(ctx)

@@ -259,7 +259,8 @@ func (r *race) judgeRoute(ctx context.Context, route string) error {
 	)
 	gap := time.Duration(seconds * float64(time.Second))
 	r.Expect(gap <= longestGap, "gap", "route %s: no effect for %v", route, gap)
-	r.Printf("route %s: sent=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs", route, r.sent[route], normal, attacked, seconds)
+	r.Printf("route %s: sent=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs", route, r.sent[route], normal, attacked,
+		seconds)
 	return nil
 }
 
