@@ -6,6 +6,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 )
@@ -15,7 +16,7 @@ var (
 	// failed. It is no attempt.
 	ErrBehind = errors.New("not tried, because a message before it failed")
 	// ErrDrain says that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
-	ErrDrain = errors.New("handlers did not end in time and were cancelled")
+	ErrDrain = run.ErrDrain
 	// ErrRunning says that Run was called while another Run of the same thing was running.
 	ErrRunning = errors.New("the endpoint is already running")
 )

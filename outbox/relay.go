@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
@@ -46,10 +45,8 @@ type Relay struct {
 
 	newer awaitedNewer // belongs to the loop of the term
 
-	running sync.Mutex  // held by Run
-	fatal   chan error  // of capacity 1, of this Run: why it cannot go on
-	over    atomic.Bool // the context of Run has ended
-	drained atomic.Bool // after that, forward had to be cancelled
+	running sync.Mutex // held by Run
+	ending  run.Ending
 }
 
 // NewRelay is bus.NewRelay, for the bus that made b.
@@ -138,14 +135,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
 	}
 	defer r.running.Unlock()
-	r.over.Store(false)
-	r.drained.Store(false)
-	r.fatal = make(chan error, 1)
-	err := r.run(ctx)
-	if err == nil && r.drained.Load() {
-		err = ErrDrain
-	}
-	if err != nil {
+	if err := r.run(ctx); err != nil {
 		return fmt.Errorf("run relay %s: %w", r.name, err)
 	}
 	return nil
@@ -162,18 +152,18 @@ func (r *Relay) run(ctx context.Context) error {
 		return run.UnlessOver(ctx, err)
 	}
 	defer leave()
-	defer context.AfterFunc(ctx, func() { r.over.Store(true) })()
+	defer r.ending.Begin(ctx)()
 	defer r.border.Hub.Listen(lease.WakePrefix+r.leaseName(), func(string) { r.keeper.Wake() })()
 	r.options.Logger.Info("edda: relay started", "endpoint", r.name)
 	defer func() { r.options.Logger.Info("edda: relay stopped", "endpoint", r.name, "error", err) }()
 	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as forward runs, a drain included
 	group := run.NewGroup(ctx)
 	r.border.Process.Serve(alive, group)
-	group.Go(r.awaitFatal)
+	group.Go(r.ending.Await)
 	group.Go(r.keeper.Run)
 	err = group.Wait()
 	alive.Stop()
-	err = errors.Join(err, alive.Wait())
+	err = r.ending.Err(errors.Join(err, alive.Wait()))
 	return err
 }
 
@@ -195,15 +185,6 @@ func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 		return nil, err
 	}
 	return known.ByID[id], b.Process.CheckPool(ctx, relayIdle)
-}
-
-func (r *Relay) awaitFatal(ctx context.Context) error {
-	select {
-	case err := <-r.fatal:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
 }
 
 const (

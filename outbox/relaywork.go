@@ -23,16 +23,13 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	r.border.Events(RelayHeld{Endpoint: r.name, Holding: true})
 	err := r.serve(life, working, t)
 	r.border.Events(RelayHeld{Endpoint: r.name})
-	if errors.Is(context.Cause(working), ErrDrain) && r.over.Load() {
-		r.drained.Store(true)
+	if errors.Is(context.Cause(working), ErrDrain) {
+		r.ending.Drained()
 	}
 	cancel(nil)
 	_ = side.Wait() // its member has no errors
 	if err != nil && life.Err() == nil && cannotGoOn(err) {
-		select {
-		case r.fatal <- err:
-		default:
-		}
+		r.ending.GiveUp(err)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -10,29 +9,14 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 )
 
-// BalanceOptions of a Balance. All are required.
-type BalanceOptions struct {
-	Group   *Group
-	Keepers []*lease.Keeper // by partition
-	Line    *lease.Line     // of all leases
-	Lease   time.Duration
-	Holder  string
-	Changed run.Nudge       // a lease was released, or a process came
-	GiveUp  func(err error) // is told why a keeper ended
-	Log     *slog.Logger    // for failures that are tried again
-
-	// Announce tells other processes that this one came: they have to give up something.
-	Announce func(ctx context.Context, leaseName string)
-}
-
-// Balance keeps a process at its share of the partitions: it gives up what it has too much of, and bids for free ones.
+// balance keeps a process at its share of the partitions: it gives up what it has too much of, and bids for free ones.
 // It belongs to one goroutine; only the keepers run beside it.
-type Balance struct {
-	BalanceOptions
+type balance struct {
+	*Consumer
+	holder  string
 	every   time.Duration
 	rank    lease.Term // Name is "" when there is none
 	keepers *run.Group
@@ -60,31 +44,32 @@ const (
 	together    = 30 * time.Millisecond  // what happens within is looked at once
 )
 
-// NewBalance returns a Balance that does nothing yet.
-func NewBalance(o BalanceOptions) *Balance {
-	o.Holder = lease.Identity(o.Holder)
-	return &Balance{BalanceOptions: o, every: min(5*time.Second, o.Lease/3), kept: make([]kept, len(o.Keepers))}
+func newBalance(c *Consumer) *balance {
+	return &balance{
+		Consumer: c, holder: lease.Identity(c.Holder), every: min(5*time.Second, c.Lease/3),
+		kept: make([]kept, len(c.partitions)),
+	}
 }
 
-// Run looks and acts until ctx ends. Then it gives the rank back at once, so that others expect more, and each
+// run looks and acts until ctx ends. Then it gives the rank back at once, so that others expect more, and each
 // partition when its work has ended. It returns an error that time does not cure.
-func (b *Balance) Run(ctx context.Context) error {
+func (b *balance) run(ctx context.Context) error {
 	b.keepers = run.NewGroup(ctx)
 	var err error
 	for ctx.Err() == nil && err == nil {
 		var wait time.Duration
-		if wait, err = b.pass(ctx); err == nil && run.Wait(ctx, wait, b.Changed) == run.Nudged {
+		if wait, err = b.pass(ctx); err == nil && run.Wait(ctx, wait, b.changed) == run.Nudged {
 			_ = run.Sleep(ctx, rand.N(together)) // the loop sees the end of ctx
 		}
 	}
 	b.leave(ctx)
 	b.keepers.Stop()
-	_ = b.keepers.Wait() // their errors went to GiveUp
+	_ = b.keepers.Wait() // their errors are those of the ending
 	return err
 }
 
 // pass looks once and acts, and returns how long to wait.
-func (b *Balance) pass(ctx context.Context) (wait time.Duration, err error) {
+func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	limited, cancel := context.WithTimeout(ctx, b.every)
 	defer cancel()
 	seen, err := b.look(limited)
@@ -108,10 +93,10 @@ type view struct {
 }
 
 // look renews the rank, or takes one, and reads how all leases stand.
-func (b *Balance) look(ctx context.Context) (view, error) {
+func (b *balance) look(ctx context.Context) (view, error) {
 	leases := b.Group.Leases
 	if b.rank.Name != "" {
-		answer, err := leases.Renew(ctx, b.Line, b.rank, b.Lease)
+		answer, err := leases.Renew(ctx, b.line, b.rank, b.Lease)
 		if err != nil {
 			return view{}, err
 		}
@@ -119,7 +104,7 @@ func (b *Balance) look(ctx context.Context) (view, error) {
 			b.rank = lease.Term{}
 		}
 	}
-	all, err := leases.Under(ctx, b.Line, b.Group.Lease(""))
+	all, err := leases.Under(ctx, b.line, b.Group.Lease(""))
 	if err != nil {
 		return view{}, err
 	}
@@ -131,10 +116,10 @@ func (b *Balance) look(ctx context.Context) (view, error) {
 	return b.read(all), nil
 }
 
-const rankPrefix = "server/"
+const rankPrefix = "rank/"
 
 // takeRank bids for the lowest rank that is free. A process that loses the bid looks again soon.
-func (b *Balance) takeRank(ctx context.Context, all []lease.Standing) error {
+func (b *balance) takeRank(ctx context.Context, all []lease.Standing) error {
 	held := map[string]bool{}
 	for _, l := range all {
 		held[l.Name] = l.Held()
@@ -144,20 +129,20 @@ func (b *Balance) takeRank(ctx context.Context, all []lease.Standing) error {
 		n++
 	}
 	name := b.Group.Lease(rankPrefix + strconv.Itoa(n))
-	t, ok, err := b.Group.Leases.Acquire(ctx, b.Line, lease.Bid{Name: name, Holder: b.Holder, Lease: b.Lease})
+	t, ok, err := b.Group.Leases.Acquire(ctx, b.line, lease.Bid{Name: name, Holder: b.holder, Lease: b.Lease})
 	if err != nil || !ok {
 		return err
 	}
 	b.rank = t
-	b.Announce(ctx, name)
+	b.Announce(ctx, lease.WakePrefix+name)
 	return nil
 }
 
-func (b *Balance) read(all []lease.Standing) view {
-	v := view{taken: make([]bool, len(b.Keepers)), expires: b.every}
+func (b *balance) read(all []lease.Standing) view {
+	v := view{taken: make([]bool, len(b.partitions)), expires: b.every}
 	place := map[string]int{}
-	for n := range b.Keepers {
-		place[b.Group.Lease(queue.PartitionName(b.Group.Endpoint, n))] = n
+	for n, q := range b.Partitions {
+		place[b.Group.Lease(q.Endpoint)] = n
 	}
 	own := b.rankNumber(b.rank.Name)
 	for _, l := range all {
@@ -182,7 +167,7 @@ func (b *Balance) read(all []lease.Standing) view {
 }
 
 // rankNumber returns that of a lease, -1 when it is none of a rank.
-func (b *Balance) rankNumber(name string) int {
+func (b *balance) rankNumber(name string) int {
 	text, ok := strings.CutPrefix(name, b.Group.Lease(rankPrefix))
 	number, err := strconv.Atoi(text)
 	if !ok || err != nil {
@@ -193,13 +178,13 @@ func (b *Balance) rankNumber(name string) int {
 
 // act starts and ends keepers. It returns when to look again: soon while this process has not its share. Without a rank
 // nothing changes: that is a process that looked a moment too late.
-func (b *Balance) act(ctx context.Context, v view) time.Duration {
+func (b *balance) act(ctx context.Context, v view) time.Duration {
 	mine := b.roles()
 	if b.rank.Name == "" {
 		return run.Jitter(unevenEvery)
 	}
-	want := share(len(b.Keepers), v.processes, v.rank)
-	d := decide(want, v.rank*len(b.Keepers)/v.processes, mine, v.taken)
+	want := share(len(b.partitions), v.processes, v.rank)
+	d := decide(want, v.rank*len(b.partitions)/v.processes, mine, v.taken)
 	for _, n := range d.stop {
 		b.kept[n].leaving = true
 		b.kept[n].end()
@@ -215,15 +200,15 @@ func (b *Balance) act(ctx context.Context, v view) time.Duration {
 }
 
 // roles returns what this process is for each partition now.
-func (b *Balance) roles() []role {
-	mine := make([]role, len(b.Keepers))
+func (b *balance) roles() []role {
+	mine := make([]role, len(b.partitions))
 	for n := range mine {
 		k := &b.kept[n]
 		if k.end != nil && k.gone() {
 			k.end()
 			*k = kept{}
 		}
-		_, holds := b.Keepers[n].Holding()
+		_, holds := b.partitions[n].Holding()
 		switch {
 		case k.end == nil:
 		case k.leaving:
@@ -247,27 +232,27 @@ func countOf(roles []role, r role) (n int) {
 }
 
 // start runs the keeper of a partition until it is told to end, or ctx ends.
-func (b *Balance) start(ctx context.Context, n int) {
+func (b *balance) start(ctx context.Context, n int) {
 	ctx, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	b.kept[n] = kept{end: end, ended: ended}
 	b.keepers.Go(func(context.Context) error {
 		defer close(ended)
-		if err := b.Keepers[n].Run(ctx); err != nil {
-			b.GiveUp(err)
+		if err := b.partitions[n].Run(ctx); err != nil {
+			b.ending.GiveUp(err)
 		}
 		return nil
 	})
 }
 
 // leave gives the rank back.
-func (b *Balance) leave(ctx context.Context) {
+func (b *balance) leave(ctx context.Context) {
 	if b.rank.Name == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := b.Group.Leases.Release(ctx, b.Line, b.rank); err != nil {
+	if _, err := b.Group.Leases.Release(ctx, b.line, b.rank); err != nil {
 		b.Log.Debug("edda: a rank was not given back", "endpoint", b.Group.Endpoint, "error", err) // it expires
 	}
 	b.rank = lease.Term{}

@@ -19,5 +19,5 @@
 // # Failures
 //
 // What a process sees of the leases may be old; then two bid for one partition, and one wins. The partitions of a
-// process that died are free when their leases are over. An error that time does not cure ends Balance.Run.
+// process that died are free when their leases are over. An error that time does not cure ends Consumer.Run.
 package partition

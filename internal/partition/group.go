@@ -52,20 +52,46 @@ func (g *Group) Lease(what string) string { return "partition/" + g.Endpoint + "
 // ErrOtherNumber says that the keys of messages which wait in the partitions would move away from them.
 var ErrOtherNumber = errors.New("another number of partitions is stored")
 
-// StoreNumber stores the number of partitions, unless one is stored.
-func (g *Group) StoreNumber(ctx context.Context) error {
-	if err := g.CheckNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
+// Install creates the queues of the partitions, and stores how many there are. It fails when another number is stored.
+func (g *Group) Install(ctx context.Context) error {
+	for n := range g.Partitions {
+		if _, err := g.Routes.Create(ctx, queue.PartitionName(g.Endpoint, n)); err != nil {
+			return err
+		}
+	}
+	return g.storeNumber(ctx)
+}
+
+// Check finds the queues of the partitions, creates them if it is told to, and compares their number with the stored
+// one.
+func (g *Group) Check(ctx context.Context, create bool) error {
+	for n := range g.Partitions {
+		if _, err := g.Routes.Find(ctx, queue.PartitionName(g.Endpoint, n), create); err != nil {
+			return err
+		}
+	}
+	if create {
+		if err := g.storeNumber(ctx); err != nil && pg.ClassOf(err) != pg.Denied {
+			return err
+		}
+	}
+	return g.checkNumber(ctx)
+}
+
+// storeNumber stores the number of partitions, unless one is stored.
+func (g *Group) storeNumber(ctx context.Context) error {
+	if err := g.checkNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
 		return err
 	}
 	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), queue.PartitionSetting(g.Endpoint),
 		strconv.Itoa(g.Partitions)); err != nil {
 		return fmt.Errorf("store the number of partitions: %w", pg.Explain(err))
 	}
-	return g.CheckNumber(ctx)
+	return g.checkNumber(ctx)
 }
 
-// CheckNumber compares the number of partitions with the one that is stored.
-func (g *Group) CheckNumber(ctx context.Context) error {
+// checkNumber compares the number of partitions with the one that is stored.
+func (g *Group) checkNumber(ctx context.Context) error {
 	stored, err := g.Routes.PartitionNumber(ctx, g.Endpoint)
 	switch {
 	case err != nil:
