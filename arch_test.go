@@ -21,7 +21,7 @@ const module = "github.com/edda-go/edda"
 var layers = [][]string{
 	{"internal/option"},
 	{"saga", "recoverability", "internal/plan"},
-	{"internal/pg", "internal/run", "internal/wire", "internal/wake"},
+	{"event", "internal/pg", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "internal/dedup", "internal/lease", "internal/limit", "internal/queue",
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},

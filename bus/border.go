@@ -88,29 +88,8 @@ func (b *Bus) newBorder() (*outbox.Border, error) {
 		Pool: b.pool, Schema: b.schema, Store: store, Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.leases, Letters: b.letters,
 		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
-		Events:      b.emitOfBorder,
-		AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
+		Events: b.emit, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
-}
-
-// emitOfBorder emits an event of package outbox.
-func (b *Bus) emitOfBorder(e outbox.Event) {
-	switch e := e.(type) {
-	case outbox.Relayed:
-		b.emit(Relayed(e))
-	case outbox.RelayHeld:
-		b.emit(RelayHeld(e))
-	case outbox.Ingested:
-		b.emit(Ingested(e))
-	case outbox.Retried:
-		b.emit(Retried(e))
-	case outbox.DeadLettered:
-		b.emit(DeadLettered(e))
-	case outbox.RunFailed:
-		b.emit(RunFailed(e))
-	case outbox.Discarded:
-		b.emit(Discarded(e))
-	}
 }
 
 // borderProcess is outbox.Process.

@@ -142,16 +142,6 @@
 // escaped and cut. saga and key are there when the message was for an instance; manifest, run and run_attempt when a
 // manifest emitted it.
 //
-// Reading order: process.go is one batch from top to bottom; one line up is worker.go, one line down is saga.Session.
-// Then take.go (with permit.go where there is a limit), decode.go, load.go, step.go, save.go, effects.go in the order a
-// batch passes them; send.go for what callers do; raw.go and sendraw.go for bridges, which have bytes and no Go types;
-// queues.go, peek.go and instances.go and counters.go for tools that look on; intx.go for a caller's own transaction,
-// and watch.go for pages that follow an instance; What changes the pace of an endpoint
-// while it runs is follow.go and crew.go (how many workers, and none), and brake.go (one at a time while
-// nothing succeeds). session.go, careful.go and ledger.go are for messages that kill the process. runs.go is for
-// messages that manifests emit. A leased endpoint is leased.go and claims.go, then claim.go, leasedrunner.go, finish.go
-// with finishing.go, extend.go and trust.go; lanes.go, laneplan.go and revive.go when it is ordered, slots.go when it
-// is limited, leasedquarantine.go for messages that kill the process. A partitioned endpoint is partition.go, then
-// distribute.go and internal/partition. What crosses the border of the database is border.go, and package outbox.
-// pooler.go refuses to listen where that cannot work.
+// process.go is one batch from top to bottom, leased.go a leased endpoint, partition.go a partitioned one, and border.go
+// what crosses the border of the database; docs/internals/architecture.md has the whole.
 package bus

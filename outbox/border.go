@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -46,7 +47,7 @@ type BorderOptions struct {
 	Settings func(relay string, poll time.Duration) *settings.Follower
 	Log      *slog.Logger
 	Outage   *pg.Outage
-	Events   func(Event)
+	Events   func(event.Event)
 
 	AutoInstall bool // relays create their queues
 	PollOnly    bool // nobody listens

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -255,7 +256,7 @@ func (t *ingestTx) after(ctx context.Context) {
 	for _, q := range t.order {
 		b.Notifier.Wake(ctx, q.ID, time.Time{})
 	}
-	e := Ingested{Source: t.options.From, Endpoint: t.options.Endpoint}
+	e := event.Ingested{Source: t.options.From, Endpoint: t.options.Endpoint}
 	for _, m := range t.all {
 		switch m.state {
 		case Accepted:
@@ -277,7 +278,7 @@ func (t *ingestTx) after(ctx context.Context) {
 		b.Log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint),
 			slog.String("message_id", l.MessageID.String()), slog.String("kind", info.Kind),
 			slog.String("source", t.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
-		b.Events(DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
+		b.Events(event.DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
@@ -20,9 +21,9 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	defer cancel(nil)
 	side := run.NewGroup(working)
 	side.Go(func(working context.Context) error { r.drain(life, working, cancel); return nil })
-	r.border.Events(RelayHeld{Endpoint: r.name, Holding: true})
+	r.border.Events(event.RelayHeld{Endpoint: r.name, Holding: true})
 	err := r.serve(life, working, t)
-	r.border.Events(RelayHeld{Endpoint: r.name})
+	r.border.Events(event.RelayHeld{Endpoint: r.name})
 	if errors.Is(context.Cause(working), ErrDrain) {
 		r.ending.Drained()
 	}

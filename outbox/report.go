@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type reporter struct {
 
 // pass reports what a pass did. ended are the messages that its commit has deleted.
 func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
-	relayed := Relayed{Endpoint: r.relay.name, Forward: b.took}
+	relayed := event.Relayed{Endpoint: r.relay.name, Forward: b.took}
 	now := b.clock()
 	for _, m := range ended {
 		switch m.fate {
@@ -27,7 +28,7 @@ func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
 			r.dead(ctx, m)
 		case fateDiscarded:
 			r.message(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.reason)
-			r.emit(Discarded{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Reason: m.reason})
+			r.emit(event.Discarded{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Reason: m.reason})
 		default:
 			relayed.Messages++
 			relayed.Bytes += int64(len(m.Body))
@@ -40,18 +41,18 @@ func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
 	r.failures(ctx, b, relayed.Messages > 0)
 }
 
-func (r *reporter) emit(e Event) { r.relay.border.Events(e) }
+func (r *reporter) emit(e event.Event) { r.relay.border.Events(e) }
 
 func (r *reporter) dead(ctx context.Context, m *message) {
 	info := wire.ShownInfo(m.delivery.Info)
 	if m.run == nil {
 		r.message(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.reason, "error", m.err)
-		r.emit(DeadLettered{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason})
+		r.emit(event.DeadLettered{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason})
 		return
 	}
 	final := m.hopeless()
 	r.message(ctx, slog.LevelWarn, "edda: run failed", m, "final", final, "reason", m.reason, "error", m.err)
-	r.emit(RunFailed{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason, Final: final})
+	r.emit(event.RunFailed{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason, Final: final})
 }
 
 // failures reports the first message that is to be tried again. Those behind it wait for it.
@@ -64,7 +65,7 @@ func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 		if m.fate != fateLeft || m.err == nil {
 			continue
 		}
-		r.emit(Retried{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
+		r.emit(event.Retried{Endpoint: r.relay.name, Info: wire.ShownInfo(m.delivery.Info), Err: m.err, Delay: b.wait})
 		r.message(ctx, levelOf(&r.warned), "edda: message not relayed", m, "again_in", b.wait, "error", m.err)
 	}
 }

@@ -1,0 +1,169 @@
+package event
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Event is something that has happened. Its types are those of this package.
+type Event interface{ event() }
+
+// Handled says that a message was consumed and its effects are committed. It is not emitted for a message that was
+// discarded, such as a timeout that was cancelled on its way.
+type Handled struct {
+	Endpoint string
+	Info     saga.Info
+	Saga     string        // "" for a plain handler
+	Key      string        // of the instance
+	Step     time.Duration // the handler's own time
+	Critical time.Duration // from when the message was sent, or due, to its commit, by the database's clock
+}
+
+// Retried says that an attempt failed and another follows: within the same batch or at once when Delay is 0, else after
+// Delay. It is emitted once for each such attempt; Info.Attempt is its number.
+type Retried struct {
+	Endpoint string
+	Info     saga.Info
+	Err      error
+	Delay    time.Duration
+}
+
+// DeadLettered says that a message was given up and stored with its bytes. It is emitted once, with the error of the
+// last attempt and the rule that ended it.
+type DeadLettered struct {
+	Endpoint string
+	Info     saga.Info
+	Err      error
+	Reason   string
+}
+
+// RunFailed says that a message that a manifest emitted was given up. It is emitted in the place of DeadLettered, for
+// the message is not stored: its run (Info.Fire) has the error, and is sent again while its manifest has retries. With
+// Final it is dead at once, since another attempt would end alike.
+type RunFailed struct {
+	Endpoint string
+	Info     saga.Info
+	Err      error
+	Reason   string
+	Final    bool
+}
+
+// Discarded says that a message was consumed without effect, and the reason stored: its handler or the policy said so,
+// or there was no instance for it.
+type Discarded struct {
+	Endpoint string
+	Info     saga.Info
+	Reason   string
+}
+
+// Conflicted says that another transaction changed the instance first. The message is still in the queue, or back in
+// it. It is emitted after the batch has committed what it did not lose.
+type Conflicted struct {
+	Endpoint string
+	Info     saga.Info
+	Saga     string
+	Key      string
+}
+
+// ClaimLost says that a leased endpoint may no longer be the one that has a message: its lease could not be extended,
+// or another process has claimed it. The message is in the queue, or has been ended by that process; what its handler
+// sent here is not written.
+type ClaimLost struct {
+	Endpoint string
+	Info     saga.Info
+}
+
+// BatchDone says that one transaction of an endpoint has committed. It is emitted behind the events of its messages,
+// and not for a take that found nothing to do.
+type BatchDone struct {
+	Endpoint string
+	Taken    int // messages whose rows were locked
+	Handled  int
+	Left     int // stayed in the queue
+	Took     time.Duration
+}
+
+// BatchFailed says that one transaction was rolled back. It is emitted when that is known, before the worker pauses.
+// All of its messages are still in the queue, unless the error is that of a COMMIT whose reply was lost.
+type BatchFailed struct {
+	Endpoint string
+	Taken    int
+	Err      error
+}
+
+// Slowed says that nothing has succeeded for a while, so that the endpoint of this process now tries one message at a
+// time. It is emitted by the worker whose batch was the last of the failures.
+type Slowed struct {
+	Endpoint string
+	Failures int   // attempts that have failed since the last success
+	Err      error // the last of them
+}
+
+// Recovered says that a message was handled, so that the endpoint of this process that was slow goes on with all its
+// workers.
+type Recovered struct {
+	Endpoint string
+	SlowFor  time.Duration
+}
+
+// Paused says that this process has seen that the endpoint is paused. It takes no more messages, and finishes those
+// that it has in hand. It is emitted at the start of a Run too.
+type Paused struct {
+	Endpoint string
+	Reason   string
+}
+
+// Resumed says that this process has seen that the endpoint is not paused any more.
+type Resumed struct{ Endpoint string }
+
+// ConcurrencySet says that this process has seen that somebody set the endpoint's number of workers, or gave the
+// program its own number back. It is emitted at the start of a Run too, when a number is set.
+type ConcurrencySet struct {
+	Endpoint    string
+	Concurrency int // that this process has from now on, while the endpoint is not paused
+}
+
+// Ingested says that one Ingest has committed.
+type Ingested struct {
+	Source   string
+	Endpoint string // "" where they were published
+	Accepted int
+	Repeated int // were there before
+	Unwanted int // events without a subscriber
+	Dead     int
+	Unnamed  int // of all these, how many had no id
+}
+
+// Relayed says that a relay has given messages to the other side and deleted them here, in one transaction.
+type Relayed struct {
+	Endpoint string // the relay's name
+	Messages int
+	Bytes    int64         // of their bodies
+	Lag      time.Duration // the longest wait of a message, from when it was sent, or due, to the commit
+	Forward  time.Duration // the time of forward alone, failures included
+}
+
+// RelayHeld says that this process has begun or ceased to be the one that relays.
+type RelayHeld struct {
+	Endpoint string
+	Holding  bool
+}
+
+func (Handled) event()        {}
+func (Retried) event()        {}
+func (DeadLettered) event()   {}
+func (RunFailed) event()      {}
+func (Discarded) event()      {}
+func (Conflicted) event()     {}
+func (ClaimLost) event()      {}
+func (BatchDone) event()      {}
+func (BatchFailed) event()    {}
+func (Slowed) event()         {}
+func (Recovered) event()      {}
+func (Paused) event()         {}
+func (Resumed) event()        {}
+func (ConcurrencySet) event() {}
+func (Ingested) event()       {}
+func (Relayed) event()        {}
+func (RelayHeld) event()      {}
