@@ -1,6 +1,7 @@
 // Package outbox carries messages over the border of the database: out by relays, in by Ingest.
 //
-// Programs reach it through a bus: bus.NewRelay, Bus.Ingest, Bus.InboxTx, Bus.Replay and Bus.Outbox.
+// Programs reach it through a bus: bus.NewRelay, Bus.Ingest and Bus.InboxTx; operators reach its copies
+// through package operate.
 //
 // # Promise
 //
@@ -11,10 +12,6 @@
 // Ingest puts a message from another system into the queues once for each id of its source, for as long as the inbox
 // keeps the id. What cannot be a message becomes a dead letter, once. See docs/guide/inbox.md.
 //
-// Of all transactions that claim one id that a caller chose for a send, exactly one that commits finds it Fresh; every
-// other finds a Duplicate, or a Conflict when its content differs, for as long as the id is kept. Ids written by the
-// SQL function send and by this package meet each other.
-//
 // # States
 //
 // A message of a relay is left in the queue, relayed, dead or discarded. One pass of a relay looks at the head of the
@@ -24,9 +21,9 @@
 //	head.go     search.go      report.go
 //	            stuck.go
 //
-// An id is unknown, claimed by an open transaction, or noted. A transaction that claims an id which an open transaction
-// has claimed waits for the end of that one: only then is the answer known. So claims come in the order of the ids,
-// before anything that changes a row.
+// An id of the inbox is unknown, claimed by an open transaction, or noted. A transaction that claims an id which an
+// open transaction has claimed waits for the end of that one: only then is the answer known. So claims come in the
+// order of the ids, before anything that changes a row.
 //
 // Ids of the inbox and copies of relayed messages are in rings of four partitions. A claim of the inbox keeps its ring
 // from rotating while its transaction is open.
@@ -43,5 +40,5 @@
 // of Postgres. The caller's own transaction may come from any connection, also through PgBouncer and in each of pgx's
 // modes, so its statements take plain text and bytea arrays.
 //
-// The package owns the tables sent_id, inbox, outbox and ring, and the functions received, inbox_id and rotate_ring.
+// The package owns the tables inbox, outbox and ring, and the functions received, inbox_id and rotate_ring.
 package outbox
