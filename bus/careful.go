@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
 )
 
 // Careful mode. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
@@ -49,7 +52,7 @@ func (s *session) isCareful(queue int) bool {
 // first.
 func (w *worker) carefully(o order) order {
 	switch {
-	case !w.bus.session.isCareful(w.queue.ID):
+	case !w.ep.bus.session.isCareful(w.ep.queue.ID):
 		w.suspects, w.portion = nil, carefulFirst
 	case len(w.suspects) > 0:
 		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
@@ -71,76 +74,80 @@ func (w *worker) pacing(o order, r report) {
 	}
 }
 
+// journal enters batches of queues in careful mode into the crash ledger.
+type journal struct {
+	in       *decoder
+	taker    *taker
+	entered  saga.ID          // the row of the batch
+	suspects []queue.Position // that were taken out of it
+}
+
+func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
+
 // beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
 // cannot be entered is not run.
-func (b *batch) beCareful(ctx context.Context, o order) error {
-	if !b.ep.strategy.handles() {
+func (j *journal) beCareful(ctx context.Context, o order) error {
+	if !j.in.ep.strategy.handles() {
 		return nil // no handler runs in it
 	}
-	if b.touched {
-		b.ep.bus.session.lookAround(ctx)
+	if j.taker.touched {
+		j.in.ep.bus.session.lookAround(ctx)
 	}
-	if !b.ep.bus.session.isCareful(b.ep.queue.ID) {
+	if !j.in.ep.bus.session.isCareful(j.in.ep.queue.ID) {
 		return nil
 	}
-	if len(b.messages) > carefulMost { // the death became known after the take
-		b.messages, b.cut = b.messages[:carefulMost], true
+	if len(j.in.messages) > carefulMost { // the death became known after the take
+		j.in.messages, j.in.cut = j.in.messages[:carefulMost], true
 	}
-	found, err := b.enterLedger(ctx, o.alone)
+	found, err := j.enterLedger(ctx, o.alone)
 	if err != nil {
 		return fmt.Errorf("crash ledger: %w", err)
 	}
 	switch {
-	case len(b.messages) == 0:
-		b.abandon(ctx)
-	case len(found) == 0:
+	case len(j.in.messages) == 0, len(found) == 0:
 	case o.alone:
-		b.face(found[0])
+		j.face(found[0])
 	default:
-		b.setAside(ctx, found)
+		j.setAside(found)
 	}
 	return nil
 }
 
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
 // stands in the ledger with them, which adds nothing to what counts against them.
-func (b *batch) setAside(ctx context.Context, found []suspect) {
-	if b.ep.fence != nil {
-		b.stopBefore(ctx, found)
+func (j *journal) setAside(found []suspect) {
+	if j.in.ep.fence != nil {
+		j.stopBefore(found)
 		return
 	}
 	for _, f := range found {
-		b.suspects = append(b.suspects, f.Position)
+		j.suspects = append(j.suspects, f.Position)
 	}
-	b.messages = slices.DeleteFunc(b.messages, func(m *message) bool {
-		return slices.Contains(b.suspects, m.Position())
+	j.in.messages = slices.DeleteFunc(j.in.messages, func(m *message) bool {
+		return slices.Contains(j.suspects, m.Position())
 	})
-	if len(b.messages) == 0 {
-		b.abandon(ctx)
-	}
 }
 
 // stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first
 // suspect, and when that is the first message, the worker comes back for it.
-func (b *batch) stopBefore(ctx context.Context, found []suspect) {
-	first := slices.IndexFunc(b.messages, func(m *message) bool {
+func (j *journal) stopBefore(found []suspect) {
+	first := slices.IndexFunc(j.in.messages, func(m *message) bool {
 		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
 	})
 	switch {
 	case first == 0:
-		b.suspects = append(b.suspects, b.messages[0].Position())
-		b.messages = b.messages[:0]
-		b.abandon(ctx)
+		j.suspects = append(j.suspects, j.in.messages[0].Position())
+		j.in.messages = j.in.messages[:0]
 	case first > 0:
-		b.messages, b.cut = b.messages[:first], true
+		j.in.messages, j.in.cut = j.in.messages[:first], true
 	}
 }
 
 // face is for a suspect that is alone. One that is guilty does not run.
-func (b *batch) face(f suspect) {
-	m := b.messages[0]
+func (j *journal) face(f suspect) {
+	m := j.in.messages[0]
 	m.suspected = true
-	if f.guilty(b.ep.options.MaxCrashes) {
+	if f.guilty(j.in.ep.options.MaxCrashes) {
 		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
 			f.alone)
 	}

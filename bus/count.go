@@ -65,21 +65,20 @@ type holderWait struct {
 	failed bool // it did not get it
 }
 
-// count adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
+// add adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
 // messages will be counted by the batch that decides about them.
-func (b *batch) count(err error) {
-	if len(b.messages) == 0 {
+func (c *counts) add(b *batch, err error) {
+	if len(b.in.messages) == 0 {
 		return
 	}
-	c := b.ep.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := &b.turned; w.def != nil {
+	if w := &b.loader.turned; w.def != nil {
 		s := c.of(w.def)
 		s[counters.Turns]++
 		s[counters.Turn] += int64(w.took)
 	}
-	if w := &b.waited; w.def != nil {
+	if w := &b.loader.waited; w.def != nil {
 		s := c.of(w.def)
 		s[counters.Waits]++
 		s[counters.Wait] += int64(w.took)
@@ -88,17 +87,17 @@ func (b *batch) count(err error) {
 		}
 	}
 	if err == nil {
-		b.countMessages(c)
-		b.countInstances(c)
+		c.countMessages(&b.in)
+		c.countInstances(b)
 	}
 }
 
 // countMessages: the caller holds mu.
-func (b *batch) countMessages(c *counts) {
-	now, share := b.clock(), int64(time.Since(b.begun))/int64(len(b.messages))
+func (c *counts) countMessages(in *decoder) {
+	now, share := in.clock(), int64(time.Since(in.begun))/int64(len(in.messages))
 	var last *saga.Definition
 	s := c.of(nil)
-	for _, m := range b.messages {
+	for _, m := range in.messages {
 		if d := m.sagaOf(); d != last {
 			s, last = c.of(d), d
 		}
@@ -121,20 +120,20 @@ func (b *batch) countMessages(c *counts) {
 		case fateDropped:
 			s[counters.Discarded]++
 		case fateLeft:
-			b.countLeft(s, m)
+			countLeft(s, m)
 		}
 		if m.conflicted {
 			s[counters.Conflicts]++
 		}
 	}
-	for _, a := range b.retried {
+	for _, a := range in.retried {
 		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			c.of(a.of.sagaOf())[counters.Retries]++
 		}
 	}
 }
 
-func (b *batch) countLeft(s *counters.Sums, m *message) {
+func countLeft(s *counters.Sums, m *message) {
 	switch {
 	case m.instance == nil:
 	case m.instance.status == busyThere:
@@ -145,10 +144,10 @@ func (b *batch) countLeft(s *counters.Sums, m *message) {
 }
 
 // countInstances: the caller holds mu.
-func (b *batch) countInstances(c *counts) {
+func (c *counts) countInstances(b *batch) {
 	var few [4]*counters.Sums
 	seen := few[:0]
-	for _, i := range b.instances {
+	for _, i := range b.loader.instances {
 		if i.write < 0 {
 			continue
 		}
@@ -158,9 +157,9 @@ func (b *batch) countInstances(c *counts) {
 			s[counters.Batches]++
 		}
 		s[counters.Instances]++
-		w := &b.writes[i.write]
+		w := &b.saver.writes[i.write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
-		won := i.won || b.save != nil // a save that goes with the second trip is sure
+		won := i.won || b.effects.save != nil // a save that goes with the second trip is sure
 		switch {
 		case !won:
 			s[counters.Lost]++

@@ -17,6 +17,7 @@ import (
 type decoder struct {
 	tally
 	conn  *pgx.Conn // of the transaction; nil where handlers run outside of one
+	xact  string    // that transaction, when handlers may end it
 	arena queue.Arena
 
 	messages  []*message
@@ -27,6 +28,15 @@ type decoder struct {
 	cut       bool                        // the last messages were left before any step began
 	fired     bool                        // messages have runs, see runs.go
 	rehearses bool                        // a failure is written and taken back, see errRehearsed
+}
+
+// reset makes d ready for another transaction. Its memory serves again.
+func (d *decoder) reset(conn *pgx.Conn) {
+	clear(d.messages)
+	d.arena.Reset()
+	*d = decoder{
+		tally: tally{ep: d.ep}, conn: conn, arena: d.arena, messages: d.messages[:0], reclaim: d.reclaim,
+	}
 }
 
 // decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first

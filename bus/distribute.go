@@ -42,7 +42,7 @@ func (t *targets) decide(ctx context.Context, b *batch) error {
 	if err := t.distribute(ctx, b); err != nil {
 		return err
 	}
-	return b.checkRuns(ctx)
+	return b.effects.checkRuns(ctx)
 }
 
 func (t *targets) handles() bool { return false }
@@ -53,22 +53,22 @@ func (t *targets) handles() bool { return false }
 func (t *targets) distribute(ctx context.Context, b *batch) error {
 	var byID []*message
 	now := time.Now()
-	deadline := now.Add(min(b.ep.options.Budget, b.ep.options.StepTimeout))
-	for n, m := range b.messages {
+	deadline := now.Add(min(b.in.ep.options.Budget, b.in.ep.options.StepTimeout))
+	for n, m := range b.in.messages {
 		if m.fate != fateLeft || m.consumer == nil {
 			continue
 		}
 		if n > 0 && now.After(deadline) {
-			b.messages, b.cut = b.messages[:n], true
+			b.in.messages, b.in.cut = b.in.messages[:n], true
 			break
 		}
 		key, err := t.keyFor(b, m)
-		if now = b.readBy(m, now); m.fate != fateLeft {
+		if now = b.in.readBy(m, now); m.fate != fateLeft {
 			continue
 		}
 		switch {
 		case err != nil:
-			b.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
+			b.in.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
 		case key == "":
 			byID = append(byID, m)
 		default:
@@ -84,7 +84,7 @@ func (t *targets) keyFor(b *batch, m *message) (string, error) {
 	case m.undecided():
 		return "", nil
 	case m.call == nil:
-		return m.keyOf(b.ep.bus.codec)
+		return m.keyOf(b.in.ep.bus.codec)
 	}
 	return m.call.Key(), nil
 }
@@ -104,7 +104,7 @@ func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages [
 	for i, m := range messages {
 		refs[i].ID = m.delivery.Info.Instance
 	}
-	found, err := b.ep.bus.sagas.Load(ctx, b.conn, refs)
+	found, err := b.in.ep.bus.sagas.Load(ctx, b.in.conn, refs)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ var errNoPartition = errors.New("the queue of a partition is not installed")
 // queue queues the moves, one statement for each partition.
 func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
 	tids := make([]*pg.Array, len(t.names))
-	for _, m := range b.messages {
+	for _, m := range b.in.messages {
 		if m.fate != fateMoved {
 			continue
 		}
@@ -140,8 +140,8 @@ func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) erro
 		if target == nil {
 			return fmt.Errorf("move messages to %s: %w: %w", t.names[n], errNoPartition, ErrNotInstalled)
 		}
-		pipeline.Queue(t.move(route{b.ep.queue, target}), of, of.Len())
-		b.noteWake(target, b.now)
+		pipeline.Queue(t.move(route{b.in.ep.queue, target}), of, of.Len())
+		b.effects.noteWake(target, b.in.now)
 	}
 	return nil
 }

@@ -22,15 +22,13 @@ type effects struct {
 	in   *decoder // what they follow from
 	only [1]*queue.Queue
 
-	xact    string            // the transaction that took the messages, when handlers may end it
-	forget  []saga.ID         // ids that were claimed for messages which are not sent after all
-	wakes   []wakeAfter       // whom to wake after the COMMIT
-	retried []failedAttempt   // each repeated in this transaction
-	save    *persistence.Save // of instances, that goes with this write
-	ending  []*instance       // that complete, and began with a run
-	ended   bool              // the messages are deleted already, see finish.go
-	also    func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
-	paused  bool              // the endpoint was paused: nobody else held the row
+	forget []saga.ID         // ids that were claimed for messages which are not sent after all
+	wakes  []wakeAfter       // whom to wake after the COMMIT
+	save   *persistence.Save // of instances, that goes with this write
+	ending []*instance       // that complete, and began with a run
+	ended  bool              // the messages are deleted already, see finish.go
+	also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
+	paused bool              // the endpoint was paused: nobody else held the row
 }
 
 // commit queues the effects behind what pipeline has, and ends the transaction: the deletion of exactly the messages
@@ -269,7 +267,7 @@ func (e *effects) queueRemoval(pipeline *pgx.Batch) {
 			id.UUID(c.ID)
 		}
 	}
-	pipeline.Queue(e.in.ep.queue.SQL("delete"), tids, tids.Len(), e.xact)
+	pipeline.Queue(e.in.ep.queue.SQL("delete"), tids, tids.Len(), e.in.xact)
 	if id.Len() > 0 {
 		pipeline.Queue(e.in.ep.queue.SQL("delete_timeouts"), due, id)
 	}
@@ -322,7 +320,7 @@ func (e *effects) localTime(t time.Time) time.Time {
 }
 
 func (e *effects) emitEvents() {
-	for _, a := range e.retried {
+	for _, a := range e.in.retried {
 		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: wire.ShownInfo(a.info), Err: a.err})
 		}
@@ -344,7 +342,8 @@ func (e *effects) emitEvents() {
 			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: info, Err: m.err, Delay: m.delay})
 		case fateDead:
 			if m.run != nil {
-				e.in.ep.bus.emit(RunFailed{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason, Final: m.hopeless()})
+				e.in.ep.bus.emit(RunFailed{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason,
+					Final: m.hopeless()})
 				continue
 			}
 			e.in.ep.bus.emit(DeadLettered{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason})

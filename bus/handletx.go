@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,98 +23,53 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // handleTx runs a plain handler on the batch's transaction. A failed one is rolled back to where it began; its
 // neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
 // transaction is gone.
-func (b *batch) handleTx(ctx context.Context, m *message) (*saga.Outcome, error) {
-	if b.shared.savepoint >= mostTxBatch {
-		b.late = true
+func (s *stepper) handleTx(ctx context.Context, m *message) (*saga.Outcome, error) {
+	if s.shared.savepoint >= mostTxBatch {
+		s.in.late = true
 		return nil, nil
 	}
-	if err := b.shared.openToUser(ctx, len(b.messages) > 1, b.waited.def != nil); err != nil {
+	if err := s.shared.openToUser(ctx, len(s.in.messages) > 1, s.loader.waited.def != nil); err != nil {
 		return nil, err
 	}
-	tx := &stepTx{shared: &b.shared}
-	c := &Context{ctx: ctx, rt: *b.turn(m)}
-	err := b.callTx(ctx, m, c, tx)
+	tx := &stepTx{shared: s.shared}
+	c := &Context{ctx: ctx, rt: *s.in.turn(m)}
+	err := s.callTx(ctx, m, c, tx)
 	tx.leave()
 	switch {
 	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason
 		return nil, fmt.Errorf("open the savepoint of %s: %w", m.Kind, tx.unready)
-	case b.conn.IsClosed() || tx.lost != nil:
-		return nil, b.lostIn(ctx, m, errors.Join(err, tx.lost))
-	case b.conn.PgConn().TxStatus() == 'I':
-		b.ep.memory.condemn(m.ID, saga.Permanent(errEndedTx))
+	case s.in.conn.IsClosed() || tx.lost != nil:
+		return nil, s.blame.lostIn(ctx, m, errors.Join(err, tx.lost))
+	case s.in.conn.PgConn().TxStatus() == 'I':
+		s.in.ep.memory.condemn(m.ID, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
-	case saga.Succeeded(err) && b.conn.PgConn().TxStatus() == 'E':
+	case saga.Succeeded(err) && s.in.conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
 	}
 	out := c.outcome(err)
 	if out.Err == nil {
-		out.Err = b.route(ctx, out.Out)
+		out.Err = s.in.route(ctx, out.Out)
 	}
 	if out.Err == nil && out.Discard == "" {
 		return &out, nil
 	}
 	if err := tx.undo(ctx); err != nil {
-		if !b.conn.IsClosed() {
+		if !s.in.conn.IsClosed() {
 			return nil, err
 		}
-		return nil, b.lostIn(ctx, m, errors.Join(out.Err, err))
+		return nil, s.blame.lostIn(ctx, m, errors.Join(out.Err, err))
 	}
-	return b.judgeTrouble(m, tx, out), nil
+	return s.blame.judge(m, tx, out), nil
 }
 
-// lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
-// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
-// still.
-func (b *batch) lostIn(step context.Context, m *message, err error) error {
-	m.charged = true
-	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.ep.memory.condemn(m.ID, err)
-	} else {
-		b.chargeTrouble(m, err)
-	}
-	return fmt.Errorf("handle %s: the transaction was lost: %w", m.Kind, err)
-}
-
-func (b *batch) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
+func (s *stepper) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
 	defer recovered(&err)
 	defer c.closed.Store(true)
 	call := func(ctx context.Context, d *saga.Delivery) error {
 		c.ctx = ctx
-		return m.consumer.tx(c, tx, d.Body, b.ep.bus.codec)
+		return m.consumer.tx(c, tx, d.Body, s.in.ep.bus.codec)
 	}
-	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call)))
-}
-
-// judgeTrouble: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
-// as long as that does not go on for ever.
-func (b *batch) judgeTrouble(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
-	switch pg.ClassOf(tx.failed) {
-	case pg.Busy:
-		if len(b.messages) == 1 {
-			return &out // it was alone, under the lock_timeout of its own session
-		}
-	case pg.Race, pg.Exhausted:
-	default:
-		return &out
-	}
-	b.trouble = true
-	if b.chargeTrouble(m, out.Err) {
-		return &out
-	}
-	return nil
-}
-
-// chargeTrouble counts trouble against m, and tells whether the free ones are used up.
-func (b *batch) chargeTrouble(m *message, err error) (spent bool) {
-	if b.ep.memory.charge(m.ID) <= freeTroubles {
-		return false
-	}
-	if err == nil {
-		err = errors.New("trouble of the connection")
-	}
-	b.ep.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
-	b.convicts = true
-	return true
+	return saga.Examined(inTime(ctx, s.in.ep.handlers.around(ctx, &m.delivery, call)))
 }
 
 // stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.

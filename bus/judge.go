@@ -27,10 +27,11 @@ type tally struct {
 	ep *Endpoint
 	dbTime
 
-	failures int      // failed attempts, except conflicts
-	failure  error    // the last of them
-	pausing  *message // whose policy pauses the endpoint
-	late     bool     // no more steps begin
+	failures int             // failed attempts, except conflicts
+	retried  []failedAttempt // each repeated in this transaction
+	failure  error           // the last of them
+	pausing  *message        // whose policy pauses the endpoint
+	late     bool            // no more steps begin
 }
 
 // failureOf is what a policy is told about m.

@@ -29,49 +29,50 @@ type suspect struct {
 // keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more for
 // ever. So the transaction that took the messages ends with the entry, and a new one takes them again. Both go to the
 // server together, so that other workers seldom come between; what they have taken then is theirs.
-func (b *batch) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
+func (j *journal) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	returning := slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return !m.touched })
+	returning := slices.DeleteFunc(slices.Clone(j.in.messages), func(m *message) bool { return !m.touched })
 	oldDue, oldID := ledgerKeys(returning)
-	charged, err := b.deadBatches(ctx, oldID)
+	charged, err := j.deadBatches(ctx, oldID)
 	if err != nil {
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(b.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(j.in.ep.bus.sql.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(b.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
+		pipeline.Queue(j.in.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(b.ep.bus.sql.Get("suspects"), b.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(j.in.ep.bus.sql.Get("suspects"), j.in.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
-	due, id := ledgerKeys(b.messages)
-	b.entered = newID()
-	pipeline.Queue(b.ep.bus.sql.Get("enter_batch"), b.entered, b.ep.queue.ID, b.ep.bus.session.id, alone, due, id)
+	due, id := ledgerKeys(j.in.messages)
+	j.entered = newID()
+	pipeline.Queue(j.in.ep.bus.sql.Get("enter_batch"), j.entered, j.in.ep.queue.ID, j.in.ep.bus.session.id, alone, due,
+		id)
 	pipeline.Queue("commit")
-	return found, b.takeAgain(ctx, pipeline)
+	return found, j.takeAgain(ctx, pipeline)
 }
 
 // takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
-func (b *batch) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
-	before := b.messages
+func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
+	before := j.in.messages
 	entered := make(map[queue.Position]bool, len(before))
 	for _, m := range before {
 		entered[m.Position()] = true
 	}
 	first := before[0].Position()
-	cut := b.cut
-	b.messages, b.cut = nil, false
-	b.queueTake(pipeline, order{limit: len(before), after: first.Before()})
-	if err := b.sendTake(ctx, pipeline); err != nil {
-		b.messages = before
+	cut := j.in.cut
+	j.in.messages, j.in.cut = nil, false
+	j.taker.queueTake(pipeline, order{limit: len(before), after: first.Before()})
+	if err := j.taker.sendTake(ctx, pipeline); err != nil {
+		j.in.messages = before
 		return pg.Explain(err)
 	}
-	b.messages = slices.DeleteFunc(b.messages,
+	j.in.messages = slices.DeleteFunc(j.in.messages,
 		func(m *message) bool { return !entered[m.Position()] })
-	b.cut = b.cut || cut
-	b.outrun = len(b.messages) == 0
+	j.in.cut = j.in.cut || cut
+	j.taker.outrun = len(j.in.messages) == 0
 	return nil
 }
 
@@ -83,11 +84,11 @@ type oldBatch struct {
 
 // deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is
 // found is alive: it lost its connection, and could not say that its batch was over.
-func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
+func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := b.conn.Query(ctx, b.ep.bus.sql.Get("old_batches"), b.ep.queue.ID, b.ep.bus.session.id, ids)
+	rows, err := j.in.conn.Query(ctx, j.in.ep.bus.sql.Get("old_batches"), j.in.ep.queue.ID, j.in.ep.bus.session.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	dead, err := b.whoDied(ctx, found)
+	dead, err := j.whoDied(ctx, found)
 	for _, old := range found {
 		if dead[old.Session] {
 			died = append(died, old.ID)
@@ -106,7 +107,7 @@ func (b *batch) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID
 
 // whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
 // one after another.
-func (b *batch) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
+func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
 	owners := make([]owner, len(found))
 	for n, old := range found {
 		owners[n] = owner{old.Session, old.Backend}
@@ -115,7 +116,7 @@ func (b *batch) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		dead, err = b.ep.bus.session.dead(ctx, b.conn, owners)
+		dead, err = j.in.ep.bus.session.dead(ctx, j.in.conn, owners)
 		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
@@ -136,37 +137,37 @@ func readSuspects(found *[]suspect) func(pgx.Rows) error {
 }
 
 // queueLedger says in the batch's own transaction that it is over, and acquits a suspect.
-func (b *batch) queueLedger(pipeline *pgx.Batch) {
-	if b.entered.IsZero() {
+func (j *journal) queueLedger(pipeline *pgx.Batch) {
+	if j.entered.IsZero() {
 		return
 	}
-	pipeline.Queue(b.ep.bus.sql.Get("leave_batch"), b.entered)
-	if m := b.messages[0]; m.suspected {
-		pipeline.Queue(b.ep.bus.sql.Get("strike_out"), b.ep.queue.ID, m.Due, m.ID)
+	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), j.entered)
+	if m := j.in.messages[0]; m.suspected {
+		pipeline.Queue(j.in.ep.bus.sql.Get("strike_out"), j.in.ep.queue.ID, m.Due, m.ID)
 	}
 }
 
 // leaveLedger says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
 // and others see that this process lives. No transaction is open, so it may wait for a session of a pooler.
-func (b *batch) leaveLedger(ctx context.Context) {
-	if b.entered.IsZero() {
+func (j *journal) leaveLedger(ctx context.Context) {
+	if j.entered.IsZero() {
 		return
 	}
-	left := b.entered
-	b.entered = saga.ID{}
-	if b.conn.IsClosed() {
-		b.ep.bus.session.leaveLater(left)
+	left := j.entered
+	j.entered = saga.ID{}
+	if j.in.conn.IsClosed() {
+		j.in.ep.bus.session.leaveLater(left)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
 	pipeline.Queue(queue.Open())
-	pipeline.Queue(b.ep.bus.sql.Get("lazily"))
-	pipeline.Queue(b.ep.bus.sql.Get("leave_batch"), left)
-	if err := b.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		b.ep.bus.log.Debug("edda: leave the crash ledger", "endpoint", b.ep.name, "error", err)
-		b.ep.bus.session.leaveLater(left)
+	pipeline.Queue(j.in.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), left)
+	if err := j.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		j.in.ep.bus.log.Debug("edda: leave the crash ledger", "endpoint", j.in.ep.name, "error", err)
+		j.in.ep.bus.session.leaveLater(left)
 	}
 }
 

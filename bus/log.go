@@ -13,7 +13,7 @@ import (
 // logEnds tells the log what an operator may have to act on: messages that will not be tried again, or not now. It is
 // called after the commit.
 func (e *effects) logEnds(ctx context.Context) {
-	for _, a := range e.retried {
+	for _, a := range e.in.retried {
 		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
 			e.logRetry(ctx, a, 0)
 		}

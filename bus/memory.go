@@ -11,7 +11,7 @@ import (
 // a process that forgets it is slower and no less right. Safe for concurrent use.
 type memory struct {
 	mu        sync.Mutex
-	held      map[handle]*batch     // instances in the hands of a worker of this process
+	held      map[handle]*holding   // instances in the hands of a worker of this process
 	contended map[handle]contention // instances that lost saves lately
 	lost      map[saga.ID]int       // saves lost by a message since it was last written
 	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
@@ -39,31 +39,34 @@ const (
 
 func newMemory() *memory {
 	return &memory{
-		held: map[handle]*batch{}, contended: map[handle]contention{}, lost: map[saga.ID]int{},
+		held: map[handle]*holding{}, contended: map[handle]contention{}, lost: map[saga.ID]int{},
 		trouble: map[saga.ID]int{}, condemned: map[saga.ID]error{}, waiting: map[handle]struct{}{},
 	}
 }
 
-// hold makes b the holder of h, unless another batch of this process is.
-func (m *memory) hold(b *batch, h handle) bool {
+// holding is the instances that one batch holds in this process.
+type holding []handle
+
+// hold adds h to what by holds, unless another batch of this process holds it.
+func (m *memory) hold(by *holding, h handle) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if holder := m.held[h]; holder != nil {
-		return holder == b
+		return holder == by
 	}
-	m.held[h] = b
-	b.holds = append(b.holds, h)
+	m.held[h] = by
+	*by = append(*by, h)
 	return true
 }
 
-// release gives everything of b back.
-func (m *memory) release(b *batch) {
+// release gives back everything that by holds.
+func (m *memory) release(by *holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, h := range b.holds {
+	for _, h := range *by {
 		delete(m.held, h)
 	}
-	b.holds = b.holds[:0]
+	*by = (*by)[:0]
 }
 
 // mustLock tells whether an optimistic instance has lost so often that it is loaded with its lock.

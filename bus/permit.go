@@ -23,12 +23,12 @@ type permits struct {
 }
 
 // queuePermit asks for the permit in the trip of the take, and returns the take that needs it.
-func (b *batch) queuePermit(pipeline *pgx.Batch) (take string) {
-	if !b.ep.permits.limited.Load() {
-		return b.ep.queue.SQL("take")
+func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
+	if !t.in.ep.permits.limited.Load() {
+		return t.in.ep.queue.SQL("take")
 	}
-	b.permit = b.ep.bus.limits.QueuePermit(pipeline, b.ep.name)
-	return b.ep.queue.SQL("take_permitted")
+	t.permit = t.in.ep.bus.limits.QueuePermit(pipeline, t.in.ep.name)
+	return t.in.ep.queue.SQL("take_permitted")
 }
 
 // refused reports whether the take had no permit.
@@ -40,15 +40,15 @@ const seekEvery = 50 * time.Millisecond
 // paused. A change of the limit ends the wait. One worker of a process waits so, and tries again; awaitPermit reports
 // whether this is the one. The others are idle, and are woken when that one has found more than it can take.
 func (w *worker) awaitPermit(ctx context.Context, closed bool) (again bool) {
-	if !w.pump.seek() {
+	if !w.ep.pump.seek() {
 		return false
 	}
-	defer w.pump.sought()
+	defer w.ep.pump.sought()
 	wait := seekEvery
 	if closed {
-		wait = max(wait, w.options.Poll)
+		wait = max(wait, w.ep.options.Poll)
 	}
-	run.Wait(ctx, run.Jitter(wait), w.permits.changed)
+	run.Wait(ctx, run.Jitter(wait), w.ep.permits.changed)
 	return true
 }
 

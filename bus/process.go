@@ -5,61 +5,70 @@ import (
 	"errors"
 	"time"
 
-	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
 // batch is one transaction of a worker: it takes messages, and ends them with everything that follows from them. It
-// belongs to the worker's goroutine, which uses its memory again for the next one.
+// belongs to the worker's goroutine, which uses its memory again for the next one. Each part has one job, and the parts
+// share the decoder, which has the messages and the connection.
 type batch struct {
-	decoder
-	effects
-	scratch
+	in      decoder
+	taker   taker
+	journal journal
+	loader  loader
+	stepper stepper
+	shared  sharedTx
+	saver   saver
+	effects effects
+	blame   blame
+}
 
-	bytes int         // of the rows that the take has locked
-	large queue.Large // among them
+// connect makes the parts of a worker's batch know each other.
+func (b *batch) connect(e *Endpoint) {
+	in := &b.in
+	in.ep, in.reclaim = e, b.shared.takeBackSettings
+	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
+	b.saver.in, b.effects.in, b.blame.in = in, in, in
+	b.journal.taker = &b.taker
+	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
+	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
+	b.blame.shared = &b.shared
+	b.loader.find = map[handle]*instance{}
+}
 
-	foundLast queue.Position // the last row that the take has locked
-
-	byID       bool            // a message names its instance by id
-	stepCtx    context.Context // of the steps that run now, see stepContext
-	endStepCtx context.CancelFunc
-	stepSince  time.Time
-	turned     holderWait    // for a worker of this process
-	waited     holderWait    // for another process
-	trouble    bool          // a smaller batch may go better
-	convicts   bool          // trouble has condemned one of its messages
-	permit     *limit.Permit // under the endpoint's limit; nil when it has none
-	slow       bool          // one message at a time: none is tried twice in this batch
-	shared     sharedTx
-	touched    bool             // somebody had one of its messages in hand before
-	entered    saga.ID          // its row in the crash ledger, see careful.go
-	suspects   []queue.Position // that were taken out of it
-	outrun     bool             // others took its messages while it was entered into the ledger
+// begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.
+func (b *batch) begin(conn *pgx.Conn, slow bool) {
+	b.in.reset(conn)
+	b.taker.reset()
+	b.journal.reset()
+	b.loader.reset()
+	b.stepper.reset(slow)
+	b.shared = sharedTx{ep: b.in.ep, conn: conn}
+	b.saver.reset()
+	b.effects = effects{in: &b.in}
+	b.blame.reset()
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
 // returns without an error, met its fate in one committed transaction; after an error the transaction is gone
 // and every message is where it was.
 func (b *batch) process(ctx context.Context, o order) (report, error) {
-	defer b.ep.memory.release(b)
+	defer b.in.ep.memory.release(&b.loader.holds)
 	err := b.run(ctx, o)
 	switch {
 	case errors.Is(err, errRehearsed):
 		b.abandon(ctx)
-		b.trouble, b.convicts = true, true
+		b.blame.trouble, b.blame.convicts = true, true
 	case err != nil:
 		b.abandon(ctx)
-		b.blame(err)
+		b.blame.assign(err)
 		err = b.refuseLent(ctx, err)
-		if len(b.messages) > 0 {
-			b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.messages), Err: err})
+		if len(b.in.messages) > 0 {
+			b.in.ep.bus.emit(BatchFailed{Endpoint: b.in.ep.name, Taken: len(b.in.messages), Err: err})
 		}
 	}
-	b.count(err)
+	b.in.ep.counts.add(b, err)
 	return b.report(err), err
 }
 
@@ -74,25 +83,30 @@ var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or 
 // is judged when it is taken again.
 func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
-	b.trouble = true
-	if b.inHand != nil {
-		b.ep.memory.condemn(b.inHand.ID, errExited)
+	b.blame.trouble = true
+	if b.in.inHand != nil {
+		b.in.ep.memory.condemn(b.in.inHand.ID, errExited)
 	}
-	b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.messages), Err: errExited})
-	b.count(errExited)
+	b.in.ep.bus.emit(BatchFailed{Endpoint: b.in.ep.name, Taken: len(b.in.messages), Err: errExited})
+	b.in.ep.counts.add(b, errExited)
 	return b.report(errExited)
 }
 
 func (b *batch) run(ctx context.Context, o order) error {
-	if err := b.take(ctx, o); err != nil || len(b.messages) == 0 {
+	err := b.taker.take(ctx, o)
+	if err == nil && len(b.in.messages) > 0 {
+		err = b.journal.beCareful(ctx, o)
+	}
+	if err != nil {
 		return err
 	}
-	if err := b.beCareful(ctx, o); err != nil || len(b.messages) == 0 {
-		return err
+	if len(b.in.messages) == 0 {
+		b.abandon(ctx)
+		return nil
 	}
-	b.prepareTurn(ctx)
-	b.decode()
-	if err := b.ep.strategy.decide(ctx, b); err != nil {
+	b.in.prepareTurn(ctx)
+	b.in.decode()
+	if err := b.in.ep.strategy.decide(ctx, b); err != nil {
 		return err
 	}
 	return b.commit(ctx)
@@ -110,13 +124,13 @@ type strategy interface {
 type handling struct{}
 
 func (handling) decide(ctx context.Context, b *batch) error {
-	if err := b.checkRuns(ctx); err != nil {
+	if err := b.effects.checkRuns(ctx); err != nil {
 		return err
 	}
-	if err := b.load(ctx); err != nil {
+	if err := b.loader.load(ctx); err != nil {
 		return err
 	}
-	return b.step(ctx)
+	return b.stepper.step(ctx)
 }
 
 func (handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
@@ -134,18 +148,18 @@ func (b *batch) commit(ctx context.Context) error {
 	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
 		return err
 	}
-	if err := b.saveInstances(ctx); err != nil {
+	if err := b.saver.saveInstances(ctx); err != nil {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	b.after(ctx)
+	b.effects.after(ctx)
 	return nil
 }
 
 func (b *batch) nothingToWrite() bool {
-	for _, m := range b.messages {
+	for _, m := range b.in.messages {
 		if m.fate != fateLeft {
 			return false
 		}
@@ -155,8 +169,8 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
-	defer b.leaveLedger(ctx)
-	rollback(ctx, b.ep, b.conn)
+	defer b.journal.leaveLedger(ctx)
+	rollback(ctx, b.in.ep, b.in.conn)
 }
 
 // rollback ends the transaction of conn, if it has one open.
@@ -171,57 +185,8 @@ func rollback(ctx context.Context, e *Endpoint, conn *pgx.Conn) {
 	}
 }
 
-// blame decides what the next batches do differently after this one was lost: they are smaller, until a message that
-// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
-// batches.
-func (b *batch) blame(err error) {
-	class := pg.ClassOf(err)
-	// somebody subscribed, or a queue was dropped: our routes are old
-	if class == pg.GuardFailed || class == pg.Unprepared {
-		b.ep.bus.routes.Forget()
-	}
-	if class == pg.GuardFailed || class == pg.Lost && len(b.messages) == 0 {
-		return
-	}
-	b.trouble = true
-	if len(b.messages) == 1 {
-		b.blameOne(b.messages[0], class, err)
-	}
-}
-
-// blameOne holds an error against a message that was alone in its batch. Where the server refused what the batch wrote,
-// nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
-// message when it has come back often enough.
-func (b *batch) blameOne(m *message, class pg.Class, err error) {
-	switch {
-	case m.judged:
-		b.ep.memory.acquit(m.ID)
-	case m.charged:
-	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
-		b.ep.memory.condemn(m.ID, err)
-	case doubtful(class, err):
-		b.chargeTrouble(m, err)
-	}
-}
-
-// guilty reports whether an error is the fault of the only message of its transaction.
-func guilty(class pg.Class, err error) bool {
-	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
-}
-
-// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database
-// which is slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it
-// wanted.
-func doubtful(class pg.Class, err error) bool {
-	switch class {
-	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
-		return true
-	}
-	return errors.Is(err, context.DeadlineExceeded) // the write took longer than commitTimeout
-}
-
 func (b *batch) report(err error) report {
 	r := b.effects.report(err)
-	r.late, r.failed, r.permit, r.outrun = b.late || b.cut, b.trouble, b.permit, b.outrun
+	r.late, r.failed, r.permit, r.outrun = b.in.late || b.in.cut, b.blame.trouble, b.taker.permit, b.taker.outrun
 	return r
 }

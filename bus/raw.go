@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -41,21 +42,21 @@ func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Pa
 }
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
-func (b *batch) handleRaw(ctx context.Context, m *message) *saga.Outcome {
-	c := &Context{ctx: ctx, rt: *b.turn(m)}
-	err := b.callRaw(ctx, m, c)
+func (s *stepper) handleRaw(ctx context.Context, m *message) *saga.Outcome {
+	c := &Context{ctx: ctx, rt: *s.in.turn(m)}
+	err := s.callRaw(ctx, m, c)
 	if errors.Is(err, ErrLeave) {
-		b.late = true
+		s.in.late = true
 		return nil
 	}
 	out := c.outcome(err)
 	if out.Err == nil {
-		out.Err = b.route(ctx, out.Out)
+		out.Err = s.in.route(ctx, out.Out)
 	}
 	return &out
 }
 
-func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error) {
+func (s *stepper) callRaw(ctx context.Context, m *message, c *Context) (err error) {
 	defer recovered(&err)
 	defer c.closed.Store(true)
 	call := func(ctx context.Context, d *saga.Delivery) error {
@@ -63,6 +64,17 @@ func (b *batch) callRaw(ctx context.Context, m *message, c *Context) (err error)
 		return m.consumer.raw(c, d)
 	}
 	own := m.delivery
-	own.Body = b.copyOf(own.Body)
-	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &own, call)))
+	own.Body = s.copyOf(own.Body)
+	return saga.Examined(inTime(ctx, s.in.ep.handlers.around(ctx, &own, call)))
+}
+
+const mostLent = 64 << 10 // a larger body gets memory of its own
+
+// copyOf is a copy of a body for one call of a raw handler, which may write into it.
+func (s *stepper) copyOf(body []byte) []byte {
+	if len(body) > mostLent {
+		return bytes.Clone(body)
+	}
+	s.lentBody = append(s.lentBody[:0], body...)
+	return s.lentBody
 }

@@ -132,15 +132,15 @@ func (m *message) settleRun(answer int32) {
 
 // queueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait
 // for another batch: whoever waits there must not be waited for here.
-func (b *batch) queueRunLocks(pipeline *pgx.Batch) {
+func (s *saver) queueRunLocks(pipeline *pgx.Batch) {
 	var a attempts
-	for _, i := range b.ending {
+	for _, i := range s.effects.ending {
 		if f := i.firing(); i.version > 0 && f != nil {
 			a.add(f)
 		}
 	}
 	if a.len() > 0 {
-		b.ep.bus.queueCheck(pipeline, a, nil)
+		s.in.ep.bus.queueCheck(pipeline, a, nil)
 	}
 }
 

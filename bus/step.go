@@ -11,32 +11,48 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
+// stepper hands the messages of a batch to their handlers.
+type stepper struct {
+	in     *decoder
+	loader *loader
+	shared *sharedTx
+	blame  *blame
+
+	slow     bool            // one message at a time: none is tried twice in this batch
+	ctx      context.Context // of the steps that run now, see stepContext
+	end      context.CancelFunc
+	since    time.Time
+	lentBody []byte // a copy of the body in hand, for a raw handler
+}
+
+func (s *stepper) reset(slow bool) { s.slow = slow }
+
 // step handles each message in order, in memory. A message that failed and is to be tried at once comes again
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
-func (b *batch) step(ctx context.Context) error {
-	defer b.endStepContext()
-	deadline := time.Now().Add(b.ep.options.Budget)
-	queue := b.messages
+func (s *stepper) step(ctx context.Context) error {
+	defer s.endStepContext()
+	deadline := time.Now().Add(s.in.ep.options.Budget)
+	queue := s.in.messages
 	var again []*message
 	written := 0
 	for len(queue) > 0 {
 		m := queue[0]
 		queue = queue[1:]
-		if !b.ready(m) {
+		if !s.ready(m) {
 			continue
 		}
 		now := time.Now()
-		if b.late = b.late || now.After(deadline); b.late {
+		if s.in.late = s.in.late || now.After(deadline); s.in.late {
 			return nil // what is not decided yet is left; what failed is already written down as a retry
 		}
 		fresh := m.instance != nil && !m.instance.stepped
-		if err := b.handle(ctx, m, now); err != nil {
+		if err := s.handle(ctx, m, now); err != nil {
 			return err
 		}
 		if written += m.written(fresh); written > mostWritten {
-			b.late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
+			s.in.late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
 		}
-		if m.retryNow() && !b.slow {
+		if m.retryNow() && !s.slow {
 			again = append(again, m)
 		}
 		if len(queue) == 0 {
@@ -64,7 +80,7 @@ func (m *message) written(fresh bool) (bytes int) {
 }
 
 // ready tells whether m is to be handled now, and decides the fate of those that need no handler.
-func (b *batch) ready(m *message) bool {
+func (s *stepper) ready(m *message) bool {
 	if m.consumer == nil || m.fate != fateLeft && !m.retryNow() {
 		return false
 	}
@@ -76,48 +92,35 @@ func (b *batch) ready(m *message) bool {
 	case busyHere, busyThere, unknown:
 		return false
 	case newer:
-		b.awaitNewerProgram(m, newerWait, i.fault)
+		s.in.awaitNewerProgram(m, newerWait, i.fault)
 		return false
 	case faulty:
-		b.fail(m, i.fault)
+		s.in.fail(m, i.fault)
 		return false
 	case absent:
 		if !m.call.MayStart() {
 			return true // missing decides
 		}
-		return b.begin(i, m)
+		return s.loader.begin(i, m)
 	}
 	// A key that was completed earlier in this batch can live again, but not in the same transaction.
 	return !i.session.Completed()
 }
 
-// begin makes the instance that a message may start. It is stored only if a step succeeds.
-func (b *batch) begin(i *instance, m *message) bool {
-	id := newID()
-	session, err := i.def.Open(saga.Instance{ID: id, New: true, Saga: i.def.Name(), Key: m.call.Key()})
-	if err != nil {
-		b.fail(m, err)
-		return false
-	}
-	i.id, i.session, i.status = id, session, ours
-	b.instances = append(b.instances, i)
-	return true
-}
-
 // handle runs one handler, which begins now. The error is the batch's.
-func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
-	b.inHand = m
+func (s *stepper) handle(ctx context.Context, m *message, begun time.Time) error {
+	s.in.inHand = m
 	retried := m.retryNow()
 	if retried {
-		b.retried = append(b.retried, failedAttempt{of: m, info: m.delivery.Info, err: m.err})
+		s.in.retried = append(s.in.retried, failedAttempt{of: m, info: m.delivery.Info, err: m.err})
 		m.delivery.Info.Attempt = m.Attempt + 1
 		m.leave()
 	}
-	step := b.stepContext(ctx, begun)
+	step := s.stepContext(ctx, begun)
 	var out saga.Outcome
 	switch i := m.instance; {
 	case m.consumer.tx != nil:
-		decided, err := b.handleTx(step, m)
+		decided, err := s.handleTx(step, m)
 		if err == nil && decided == nil && retried {
 			m.putBack(0, m.err) // the attempts that it made in this batch are not forgotten
 		}
@@ -126,7 +129,7 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 		}
 		out = *decided
 	case m.consumer.raw != nil:
-		decided := b.handleRaw(step, m)
+		decided := s.handleRaw(step, m)
 		if decided == nil {
 			if retried {
 				m.putBack(0, m.err)
@@ -135,10 +138,10 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 		}
 		out = *decided
 	case i.status == absent || !i.session.Live() && !m.call.MayStart(): // also when the start of this batch failed
-		b.missing(step, m)
+		s.missing(step, m)
 		return nil
 	default:
-		out = b.stepSaga(step, m, i)
+		out = s.stepSaga(step, m, i)
 		i.stepped = true
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
@@ -148,9 +151,9 @@ func (b *batch) handle(ctx context.Context, m *message, begun time.Time) error {
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
-		b.ep.memory.condemn(m.ID, out.Err)
+		s.in.ep.memory.condemn(m.ID, out.Err)
 	}
-	b.decide(m, out)
+	s.in.decide(m, out)
 	return nil
 }
 
@@ -167,26 +170,26 @@ var errOverran = errors.New("the handler took longer than StepTimeout")
 
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
 // long as that holds, since most of them are over in microseconds.
-func (b *batch) stepContext(ctx context.Context, now time.Time) context.Context {
-	if b.stepCtx == nil || now.Sub(b.stepSince) > b.ep.options.StepTimeout/10 {
-		b.endStepContext()
-		b.stepSince = now
-		b.stepCtx, b.endStepCtx = context.WithDeadline(ctx, now.Add(b.ep.options.StepTimeout))
+func (s *stepper) stepContext(ctx context.Context, now time.Time) context.Context {
+	if s.ctx == nil || now.Sub(s.since) > s.in.ep.options.StepTimeout/10 {
+		s.endStepContext()
+		s.since = now
+		s.ctx, s.end = context.WithDeadline(ctx, now.Add(s.in.ep.options.StepTimeout))
 	}
-	return b.stepCtx
+	return s.ctx
 }
 
-func (b *batch) endStepContext() {
-	if b.stepCtx != nil {
-		b.endStepCtx()
-		b.stepCtx = nil
+func (s *stepper) endStepContext() {
+	if s.ctx != nil {
+		s.end()
+		s.ctx = nil
 	}
 }
 
-func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
-	turn := b.turn(m)
+func (s *stepper) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
+	turn := s.in.turn(m)
 	turn.Around = timed
-	if len(b.ep.handlers.middleware) > 0 {
+	if len(s.in.ep.handlers.middleware) > 0 {
 		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
 			call := func(ctx context.Context, d *saga.Delivery) error {
 				if !bytes.Equal(d.Body, turn.In.Body) {
@@ -194,7 +197,7 @@ func (b *batch) stepSaga(ctx context.Context, m *message, i *instance) saga.Outc
 				}
 				return handler(ctx)
 			}
-			return inTime(ctx, b.ep.handlers.around(ctx, &m.delivery, call))
+			return inTime(ctx, s.in.ep.handlers.around(ctx, &m.delivery, call))
 		}
 	}
 	return i.session.Step(ctx, turn, m.call)
@@ -212,21 +215,21 @@ const (
 // missing decides about a message that found no instance and may not start one. When it was looked for by key, an
 // instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
 // for by its id has existed, so it is gone for good.
-func (b *batch) missing(ctx context.Context, m *message) {
+func (s *stepper) missing(ctx context.Context, m *message) {
 	if m.call.Instance().IsZero() && m.Conflict < absentTries {
 		m.Conflict++
 		m.putBack(absentWait, ErrMissing)
 		return
 	}
-	if out, ok := m.call.StepMissing(ctx, b.turn(m)); ok {
-		b.decide(m, out)
+	if out, ok := m.call.StepMissing(ctx, s.in.turn(m)); ok {
+		s.in.decide(m, out)
 		return
 	}
 	name, key := m.instance.name()
 	err := fmt.Errorf("saga %s, key %q: %w", name, key, ErrMissing)
 	switch m.call.Missing() {
 	case saga.MissingRetry:
-		b.fail(m, err)
+		s.in.fail(m, err)
 	case saga.MissingDeadLetter:
 		m.die("no instance", err)
 	default:

@@ -15,10 +15,10 @@ import (
 
 // worker processes one batch after another. It has a connection only while it works.
 type worker struct {
-	*Endpoint
+	ep    *Endpoint
 	pool  *pg.Pool
 	retry *backoff.ExponentialBackOff
-	last  batch // its memory serves the next
+	last  batch // the last one: its memory serves the next
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
@@ -31,7 +31,9 @@ type worker struct {
 }
 
 func newWorker(e *Endpoint, pool *pg.Pool) *worker {
-	return &worker{Endpoint: e, pool: pool, portion: carefulFirst, retry: newPatience()}
+	w := &worker{ep: e, pool: pool, portion: carefulFirst, retry: newPatience()}
+	w.last.connect(e)
+	return w
 }
 
 // run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then
@@ -51,7 +53,7 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 			return err
 		}
 	}
-	for exited || w.pump.Await(taking) {
+	for exited || w.ep.pump.Await(taking) {
 		exited = false
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
@@ -60,7 +62,7 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 			}
 			if err == nil {
 				w.retry.Reset()
-				w.bus.outage.Over()
+				w.ep.bus.outage.Over()
 				continue
 			}
 			if goesOn, err := w.rolledBack(taking, work, err); !goesOn {
@@ -83,7 +85,7 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 	if errors.Is(err, errRehearsed) {
 		return true, nil
 	}
-	w.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.name, "error", err)
+	w.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.ep.name, "error", err)
 	if w.convicts {
 		return true, nil // at once: an outage that ends just now must not look like the message's doing
 	}
@@ -92,13 +94,13 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 
 // admitted is turn, once the brake lets this worker take.
 func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
-	tries, ok := w.brake.admit(taking)
+	tries, ok := w.ep.brake.admit(taking)
 	if !ok {
 		return false, nil
 	}
 	w.tries, w.failed = tries, false
 	if tries {
-		defer func() { w.brake.release(taking, w.failed) }()
+		defer func() { w.ep.brake.release(taking, w.failed) }()
 	}
 	return w.turn(taking, work)
 }
@@ -111,18 +113,19 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	release := w.bus.session.enter(len(w.suspects) > 0)
-	o := w.pump.begin(w.behind)
+	release := w.ep.bus.session.enter(len(w.suspects) > 0)
+	o := w.ep.pump.begin(w.behind)
 	if o.limit == 0 {
 		release()
 		return false, nil
 	}
 	o = w.carefully(o)
 	w.behind = queue.Position{}
-	b := w.newBatch(conn.Conn())
-	if b.slow = w.tries; b.slow {
+	if w.tries {
 		o.limit = 1
 	}
+	b := &w.last
+	b.begin(conn.Conn(), w.tries)
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -141,7 +144,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	if r.refused() {
 		return w.awaitPermit(taking, r.permit.Closed), nil
 	}
-	w.pace(r)
+	w.ep.pace(r)
 	w.failed = r.done == 0 && r.failures > 0
 	switch {
 	case r.outrun, len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
@@ -149,15 +152,15 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 	case r.taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:
-		w.wakeForNext(work, conn.Conn())
+		w.ep.wakeForNext(work, conn.Conn())
 		return false, nil
 	case o.helper && r.useless():
 		if !w.stroll(taking) || r.taken < o.limit {
 			return false, nil
 		}
-		w.behind = b.last()
+		w.behind = b.taker.last()
 	case r.handled == 0:
-		w.pump.park(taking)
+		w.ep.pump.park(taking)
 	default:
 		w.idling = 0
 	}
@@ -167,10 +170,10 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 // ended notes the end of a batch.
 func (w *worker) ended(b *batch, o order, r report, release func()) {
 	release()
-	w.pump.finish(r)
-	w.suspects = append(w.suspects, b.suspects...)
+	w.ep.pump.finish(r)
+	w.suspects = append(w.suspects, b.journal.suspects...)
 	w.pacing(o, r)
-	w.convicts = b.convicts
+	w.convicts = b.blame.convicts
 }
 
 // stroll makes a helper wait whose take was for instances of other workers, longer each time: the others come to
@@ -178,10 +181,10 @@ func (w *worker) ended(b *batch, o order, r report, release func()) {
 // for somebody else. One of a process does that; it tells whether this worker is the one.
 func (w *worker) stroll(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
-	if !w.pump.noHelpFor(w.idling) {
+	if !w.ep.pump.noHelpFor(w.idling) {
 		return false
 	}
-	defer w.pump.strolled()
+	defer w.ep.pump.strolled()
 	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
 	return true
 }

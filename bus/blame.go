@@ -1,0 +1,115 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+)
+
+// blame is what a batch has against its messages when something goes wrong that no handler has returned.
+type blame struct {
+	in     *decoder
+	shared *sharedTx
+
+	trouble  bool // a smaller batch may go better
+	convicts bool // trouble has condemned one of its messages
+}
+
+func (b *blame) reset() { b.trouble, b.convicts = false, false }
+
+// assign decides what the next batches do differently after this one was lost: they are smaller, until a message that
+// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
+// batches.
+func (b *blame) assign(err error) {
+	class := pg.ClassOf(err)
+	// somebody subscribed, or a queue was dropped: our routes are old
+	if class == pg.GuardFailed || class == pg.Unprepared {
+		b.in.ep.bus.routes.Forget()
+	}
+	if class == pg.GuardFailed || class == pg.Lost && len(b.in.messages) == 0 {
+		return
+	}
+	b.trouble = true
+	if len(b.in.messages) == 1 {
+		b.assignOne(b.in.messages[0], class, err)
+	}
+}
+
+// assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch wrote,
+// nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
+// message when it has come back often enough.
+func (b *blame) assignOne(m *message, class pg.Class, err error) {
+	switch {
+	case m.judged:
+		b.in.ep.memory.acquit(m.ID)
+	case m.charged:
+	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
+		b.in.ep.memory.condemn(m.ID, err)
+	case doubtful(class, err):
+		b.charge(m, err)
+	}
+}
+
+// guilty reports whether an error is the fault of the only message of its transaction.
+func guilty(class pg.Class, err error) bool {
+	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
+}
+
+// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database
+// which is slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it
+// wanted.
+func doubtful(class pg.Class, err error) bool {
+	switch class {
+	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) // the write took longer than commitTimeout
+}
+
+// lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
+// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
+// still.
+func (b *blame) lostIn(step context.Context, m *message, err error) error {
+	m.charged = true
+	if errors.Is(step.Err(), context.DeadlineExceeded) {
+		b.in.ep.memory.condemn(m.ID, err)
+	} else {
+		b.charge(m, err)
+	}
+	return fmt.Errorf("handle %s: the transaction was lost: %w", m.Kind, err)
+}
+
+// judge: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
+// as long as that does not go on for ever.
+func (b *blame) judge(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
+	switch pg.ClassOf(tx.failed) {
+	case pg.Busy:
+		if len(b.in.messages) == 1 {
+			return &out // it was alone, under the lock_timeout of its own session
+		}
+	case pg.Race, pg.Exhausted:
+	default:
+		return &out
+	}
+	b.trouble = true
+	if b.charge(m, out.Err) {
+		return &out
+	}
+	return nil
+}
+
+// charge counts trouble against m, and tells whether the free ones are used up.
+func (b *blame) charge(m *message, err error) (spent bool) {
+	if b.in.ep.memory.charge(m.ID) <= freeTroubles {
+		return false
+	}
+	if err == nil {
+		err = errors.New("trouble of the connection")
+	}
+	b.in.ep.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.convicts = true
+	return true
+}
