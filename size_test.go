@@ -42,7 +42,6 @@ var (
 	}
 	tooManyFields = map[string]int{
 		"bus Bus":               27,
-		"bus message":           26,
 		"cmd/edda manifestJSON": 32,
 		"cmd/edda foundJSON":    27,
 		"cmd/edda runJSON":      22,

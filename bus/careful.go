@@ -146,9 +146,9 @@ func (j *journal) stopBefore(found []suspect) {
 // face is for a suspect that is alone. One that is guilty does not run.
 func (j *journal) face(f suspect) {
 	m := j.in.messages[0]
-	m.suspected = true
+	m.crash.suspected = true
 	if f.guilty(j.in.ep.options.MaxCrashes) {
-		m.convicted = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
+		m.crash.guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
 			f.alone)
 	}
 }

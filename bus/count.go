@@ -106,7 +106,7 @@ func (c *counts) countMessages(in *decoder) {
 		switch m.fate {
 		case fateDone:
 			s[counters.Steps]++
-			s[counters.Handler] += int64(m.took)
+			s[counters.Handler] += int64(m.step.took)
 			s[counters.Critical] += int64(now.Sub(m.since()))
 		case fateAgain:
 			if !m.conflicted {

@@ -103,11 +103,11 @@ func (d *decoder) read(m *message) {
 		Body: m.Body,
 	}
 	var err error
-	m.fired, err = wire.ReadDelivery(m.Header, &m.delivery.Info)
-	d.fired = d.fired || m.fired
+	m.firing.emitted, err = wire.ReadDelivery(m.Header, &m.delivery.Info)
+	d.fired = d.fired || m.firing.emitted
 	switch {
-	case m.convicted != nil:
-		m.die("process died", m.convicted)
+	case m.crash.guilty != nil:
+		m.die("process died", m.crash.guilty)
 	case errors.Is(err, wire.ErrNewer):
 		d.newerHeader(m, err)
 	case err != nil:

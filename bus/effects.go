@@ -98,8 +98,8 @@ func (e *effects) report(err error) report {
 // givenIDs lists the messages to be sent whose ids a handler chose.
 func (e *effects) givenIDs() (ids []dedup.Given, senders []*message) {
 	for _, m := range e.in.messages {
-		for n := range m.out {
-			if out := &m.out[n]; out.GivenID {
+		for n := range m.step.out {
+			if out := &m.step.out[n]; out.GivenID {
 				ids = append(ids, dedup.Given{ID: out.Info.ID, Sum: dedup.Sum(out.Info.Kind, out.To, out.Body)})
 				senders = append(senders, m)
 			}
@@ -120,7 +120,7 @@ func (e *effects) sortOutIDs(ids []dedup.Given, senders []*message, claim *dedup
 		case dedup.Fresh:
 			claimed[ids[n].ID] = true
 		case dedup.Conflict:
-			if m.out == nil {
+			if m.step.out == nil {
 				continue // it lost its instance, and sends nothing
 			}
 			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
@@ -129,7 +129,7 @@ func (e *effects) sortOutIDs(ids []dedup.Given, senders []*message, claim *dedup
 		}
 	}
 	for _, m := range e.in.messages {
-		m.out = slices.DeleteFunc(m.out, func(out saga.Outgoing) bool {
+		m.step.out = slices.DeleteFunc(m.step.out, func(out saga.Outgoing) bool {
 			send := !out.GivenID || claimed[out.Info.ID]
 			delete(claimed, out.Info.ID)
 			return !send
@@ -148,8 +148,8 @@ func (e *effects) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events b
 	order := []*queue.Queue(nil)
 	var header []byte
 	for _, m := range e.in.messages {
-		for n := range m.out {
-			out := &m.out[n]
+		for n := range m.step.out {
+			out := &m.step.out[n]
 			if out.Info.Intent == saga.Timer && gone[out.Info.ID] {
 				continue // asked for and cancelled in one batch
 			}
@@ -195,7 +195,7 @@ func (e *effects) queuesFor(known *queue.Routes, out *saga.Outgoing, event bool)
 func (e *effects) cancelledTimeouts() map[saga.ID]bool {
 	var gone map[saga.ID]bool
 	for _, m := range e.in.messages {
-		for _, c := range m.gone {
+		for _, c := range m.step.gone {
 			if gone == nil {
 				gone = map[saga.ID]bool{}
 			}
@@ -231,7 +231,7 @@ func (e *effects) queueRecords(pipeline *pgx.Batch) {
 	for _, m := range e.in.messages {
 		switch m.fate {
 		case fateDead:
-			if m.run != nil {
+			if m.firing.run != nil {
 				continue // its run has the error, see runs.go
 			}
 			letters = append(letters, deadletter.Letter{
@@ -262,7 +262,7 @@ func (e *effects) queueRemoval(pipeline *pgx.Batch) {
 			continue
 		}
 		tids.TID(m.tid)
-		for _, c := range m.gone {
+		for _, c := range m.step.gone {
 			due.Time(c.Due)
 			id.UUID(c.ID)
 		}
@@ -336,12 +336,12 @@ func (e *effects) emitEvents() {
 			if m.Sent.After(from) {
 				from = m.Sent
 			}
-			e.in.ep.bus.emit(Handled{Endpoint: e.in.ep.name, Info: info, Saga: name, Key: key, Step: m.took,
+			e.in.ep.bus.emit(Handled{Endpoint: e.in.ep.name, Info: info, Saga: name, Key: key, Step: m.step.took,
 				Critical: e.in.clock().Sub(from)})
 		case fateAgain:
 			e.in.ep.bus.emit(Retried{Endpoint: e.in.ep.name, Info: info, Err: m.err, Delay: m.delay})
 		case fateDead:
-			if m.run != nil {
+			if m.firing.run != nil {
 				e.in.ep.bus.emit(RunFailed{Endpoint: e.in.ep.name, Info: info, Err: m.err, Reason: m.reason,
 					Final: m.hopeless()})
 				continue

@@ -42,8 +42,8 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 		if m.failed.pauses {
 			t.effects.in.pausing = &m.msg
 		}
-		t.effects.in.fired = t.effects.in.fired || m.msg.fired
-		t.writes = t.writes || m.msg.fired || !m.release && (m.msg.fate != fateDone || len(m.msg.out) > 0)
+		t.effects.in.fired = t.effects.in.fired || m.msg.firing.emitted
+		t.writes = t.writes || m.msg.firing.emitted || !m.release && (m.msg.fate != fateDone || len(m.msg.step.out) > 0)
 	}
 	return t
 }
@@ -88,8 +88,8 @@ func (t *finishing) recheck(ctx context.Context) error {
 			m.decoder.fail(&m.msg, err)
 			t.writes = true
 		}
-		for n := range m.msg.out {
-			out := &m.msg.out[n]
+		for n := range m.msg.step.out {
+			out := &m.msg.step.out[n]
 			if out.Info.Intent == saga.Event && out.To == "" {
 				continue
 			}
@@ -222,8 +222,8 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
 	var a attempts
 	for n, m := range t.claims {
-		if t.won[n] && m.msg.run != nil && (m.release || m.msg.fate == fateAgain) {
-			a.add(m.msg.run)
+		if t.won[n] && m.msg.firing.run != nil && (m.release || m.msg.fate == fateAgain) {
+			a.add(m.msg.firing.run)
 		}
 	}
 	if a.len() > 0 {

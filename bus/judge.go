@@ -79,7 +79,7 @@ func (t *tally) decide(m *message, out saga.Outcome) {
 	case out.Discard != "":
 		m.drop(out.Discard)
 	default:
-		m.fate, m.out, m.gone = fateDone, out.Out, out.Cancelled
+		m.fate, m.step.out, m.step.gone = fateDone, out.Out, out.Cancelled
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}
 	limited, end := context.WithTimeout(ctx, r.ep.options.StepTimeout)
 	defer end()
-	if m.msg.fired && !r.beginRun(limited, m) {
+	if m.msg.firing.emitted && !r.beginRun(limited, m) {
 		return
 	}
 	m.begun = time.Now()
@@ -115,7 +115,7 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}()
 	out = m.call(limited)
 	returned = true
-	m.msg.took = time.Since(m.begun)
+	m.msg.step.took = time.Since(m.begun)
 	r.judge(ctx, m, out)
 }
 

@@ -32,7 +32,7 @@ type suspect struct {
 func (j *journal) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	returning := slices.DeleteFunc(slices.Clone(j.in.messages), func(m *message) bool { return !m.touched })
+	returning := slices.DeleteFunc(slices.Clone(j.in.messages), func(m *message) bool { return !m.crash.touched })
 	oldDue, oldID := ledgerKeys(returning)
 	charged, err := j.deadBatches(ctx, oldID)
 	if err != nil {
@@ -142,7 +142,7 @@ func (j *journal) queueLedger(pipeline *pgx.Batch) {
 		return
 	}
 	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), j.entered)
-	if m := j.in.messages[0]; m.suspected {
+	if m := j.in.messages[0]; m.crash.suspected {
 		pipeline.Queue(j.in.ep.bus.sql.Get("strike_out"), j.in.ep.queue.ID, m.Due, m.ID)
 	}
 }

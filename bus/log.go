@@ -22,7 +22,7 @@ func (e *effects) logEnds(ctx context.Context) {
 		switch m.fate {
 		case fateDead:
 			m.delivery.Info.Attempt = m.Attempt // as the letter has it: a message that was not run had no attempt
-			if m.run != nil {
+			if m.firing.run != nil {
 				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.hopeless(), "reason", m.reason,
 					"error", m.err)
 				break

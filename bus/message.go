@@ -40,41 +40,63 @@ type message struct {
 	delay  time.Duration // with again
 	err    error         // the last failure
 	reason string        // with dead and dropped
-	out    []saga.Outgoing
-	gone   []saga.Cancelled
-	took   time.Duration
+	step   stepped
 
-	unread     bool  // it could not be decoded, or not in time: it is not tried again in this batch
-	conflicted bool  // its instance lost the save
-	inLane     bool  // its lane waits for its retry, see laneplan.go
-	touched    bool  // somebody had its row in hand before
-	judged     bool  // it is not run: it fails for what it did to a batch that rolled back
-	charged    bool  // this batch was lost while its handler ran, which is counted already
-	suspected  bool  // processes died with it
-	convicted  error // and too many of them: it is not run
-	partition  int   // with moved
+	unread     bool // it could not be decoded, or not in time: it is not tried again in this batch
+	conflicted bool // its instance lost the save
+	inLane     bool // its lane waits for its retry, see laneplan.go
+	judged     bool // it is not run: it fails for what it did to a batch that rolled back
+	charged    bool // this batch was lost while its handler ran, which is counted already
+	partition  int  // with moved
 
-	fired     bool       // a manifest emitted it, see runs.go
+	crash  crash
+	firing firing
+}
+
+// stepped is what the step of a message did. It sends nothing unless the message is done.
+type stepped struct {
+	out  []saga.Outgoing
+	gone []saga.Cancelled
+	took time.Duration
+}
+
+// crash is what is known of processes that died with a message.
+type crash struct {
+	touched   bool  // somebody had its row in hand before
+	suspected bool  // processes died with it
+	guilty    error // and too many of them: it is not run
+}
+
+// firing is what a message has to do with the run of a manifest, see runs.go.
+type firing struct {
+	emitted   bool       // a manifest emitted it
 	run       *saga.Fire // its run, which this transaction holds
 	cancelled bool       // with dropped: by Operator.Cancel
 }
 
+// undo takes back what the step of m did.
+func (m *message) undo() { m.step.out, m.step.gone = nil, nil }
+
 // leave makes m stay in the queue, with nothing of it.
 func (m *message) leave() {
-	m.fate, m.out, m.gone = fateLeft, nil, nil
+	m.fate = fateLeft
+	m.undo()
 }
 
 // putBack writes m back, due after d.
 func (m *message) putBack(d time.Duration, err error) {
-	m.fate, m.delay, m.err, m.out, m.gone = fateAgain, d, err, nil, nil
+	m.fate, m.delay, m.err = fateAgain, d, err
+	m.undo()
 }
 
 func (m *message) drop(reason string) {
-	m.fate, m.reason, m.out, m.gone = fateDropped, reason, nil, nil
+	m.fate, m.reason = fateDropped, reason
+	m.undo()
 }
 
 func (m *message) die(reason string, err error) {
-	m.fate, m.reason, m.err, m.out, m.gone = fateDead, reason, err, nil, nil
+	m.fate, m.reason, m.err = fateDead, reason, err
+	m.undo()
 }
 
 // failedAttempt is one that left no trace in its message, because another followed in the same batch.

@@ -88,7 +88,7 @@ func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message, lost func(
 	var fired []*message
 	var a attempts
 	for _, m := range messages {
-		if m.fired && m.fate != fateMoved {
+		if m.firing.emitted && m.fate != fateMoved {
 			fired = append(fired, m)
 			a.add(m.delivery.Info.Fire)
 		}
@@ -118,10 +118,10 @@ func (b *Bus) queueRunCheck(pipeline *pgx.Batch, messages []*message, lost func(
 
 // settleRun makes what became of m's run its fate, unless the run is current.
 func (m *message) settleRun(answer int32) {
-	m.run = nil
+	m.firing.run = nil
 	switch answer {
 	case runCurrent:
-		m.run = m.delivery.Info.Fire
+		m.firing.run = m.delivery.Info.Fire
 	case runMissing:
 		m.die(errNoRun.Error(), errNoRun)
 	default:
@@ -188,7 +188,7 @@ func (e *effects) queueRunEnds(pipeline *pgx.Batch) {
 	}
 	ends := &runEnds{held: []int32{}}
 	for _, m := range e.in.messages {
-		if m.run != nil {
+		if m.firing.run != nil {
 			m.reportRun(ends)
 		}
 	}
@@ -210,22 +210,22 @@ func (e *effects) queueRunEnds(pipeline *pgx.Batch) {
 func (m *message) reportRun(ends *runEnds) {
 	switch m.fate {
 	case fateDone:
-		if f := m.instance.firing(); f != nil && f.Run == m.run.Run && f.Attempt == m.run.Attempt {
+		if f := m.instance.firing(); f != nil && f.Run == m.firing.run.Run && f.Attempt == m.firing.run.Attempt {
 			return
 		}
-		ends.addHeld(m.run, runSucceeded, "")
+		ends.addHeld(m.firing.run, runSucceeded, "")
 	case fateDead:
 		outcome := runFailed
 		if m.hopeless() {
 			outcome = runDead
 		}
-		ends.addHeld(m.run, outcome, deadletter.ErrorText(m.err))
+		ends.addHeld(m.firing.run, outcome, deadletter.ErrorText(m.err))
 	case fateDropped:
 		outcome := runDiscarded
-		if m.cancelled {
+		if m.firing.cancelled {
 			outcome = runCancelled
 		}
-		ends.addHeld(m.run, outcome, m.reason)
+		ends.addHeld(m.firing.run, outcome, m.reason)
 	}
 }
 
@@ -238,5 +238,5 @@ func (m *message) hopeless() bool {
 // callOff is drop for a message that Operator.Cancel has ended.
 func (m *message) callOff(reason string) {
 	m.drop(reason)
-	m.cancelled = true
+	m.firing.cancelled = true
 }

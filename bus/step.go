@@ -68,8 +68,8 @@ const mostWritten = 16 << 20
 // written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
 // is the first of that.
 func (m *message) written(fresh bool) (bytes int) {
-	for n := range m.out {
-		bytes += len(m.out[n].Body)
+	for n := range m.step.out {
+		bytes += len(m.step.out[n].Body)
 	}
 	if fresh && m.instance.session != nil {
 		if in, err := m.instance.session.Instance(); err == nil {
@@ -147,7 +147,7 @@ func (s *stepper) handle(ctx context.Context, m *message, begun time.Time) error
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
 	}
-	m.took = time.Since(begun)
+	m.step.took = time.Since(begun)
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.

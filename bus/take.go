@@ -124,8 +124,8 @@ func (t *taker) collect(rows pgx.Rows) error {
 		m.taken.attempt, m.taken.firstFailed = m.Attempt, m.FirstFailed
 		t.in.messages = append(t.in.messages, m)
 		t.in.now = r.Time(queue.ColumnNow)
-		m.tid, m.touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
-		t.touched = t.touched || m.touched
+		m.tid, m.crash.touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
+		t.touched = t.touched || m.crash.touched
 	}
 	return rows.Err()
 }
