@@ -148,7 +148,8 @@ func (j *journal) face(f suspect) {
 	m := j.in.messages[0]
 	m.crash.suspected = true
 	if f.guilty(j.in.ep.options.MaxCrashes) {
-		m.crash.guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied, 1+f.deaths,
+		m.crash.guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied,
+			1+f.deaths,
 			f.alone)
 	}
 }
