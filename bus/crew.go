@@ -6,8 +6,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// crew keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the goroutine
-// that runs it.
+// crew keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the
+// goroutine that runs it.
 type crew struct {
 	settings *workerSettings
 	group    *run.Group

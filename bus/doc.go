@@ -45,8 +45,8 @@
 //
 // # Relays
 //
-// NewRelay makes a queue that leads out of the database, and Ingest is the way in: see package outbox. A relay that fails
-// keeps its messages and their order; only a message that is refused while others go through is given up.
+// NewRelay makes a queue that leads out of the database, and Ingest is the way in: see package outbox. A relay that
+// fails keeps its messages and their order; only a message that is refused while others go through is given up.
 //
 // # Runs
 //
@@ -142,6 +142,6 @@
 // escaped and cut. saga and key are there when the message was for an instance; manifest, run and run_attempt when a
 // manifest emitted it.
 //
-// process.go is one batch from top to bottom, leased.go a leased endpoint, partition.go a partitioned one, and border.go
-// what crosses the border of the database; docs/internals/architecture.md has the whole.
+// process.go is one batch from top to bottom, leased.go a leased endpoint, partition.go a partitioned one, and
+// border.go what crosses the border of the database; docs/internals/architecture.md has the whole.
 package bus

@@ -46,7 +46,8 @@ func (s *workerSettings) reportConcurrency(b *Bus, before, now settings.Settings
 	if now.Concurrency == before.Concurrency {
 		return
 	}
-	b.log.Info("edda: concurrency set", "endpoint", now.Endpoint, "concurrency", s.count(now), "before", s.count(before))
+	b.log.Info("edda: concurrency set", "endpoint", now.Endpoint, "concurrency", s.count(now), "before",
+		s.count(before))
 	if now.Concurrency > s.most {
 		b.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", now.Endpoint, "wanted",
 			now.Concurrency, "concurrency", s.most)

@@ -40,7 +40,8 @@ type Seen struct {
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
 func (s Seen) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
-		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key, s.Life)
+		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key,
+			s.Life)
 	}
 	return readState(s.def, s.Instance, state)
 }
