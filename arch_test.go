@@ -112,7 +112,7 @@ func short(path string) (name string, ok bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// under tells whether name is one of the packages, or inside one.
+// under reports whether name is one of the packages, or inside one.
 func under(packages []string, name string) bool {
 	return slices.ContainsFunc(packages, func(p string) bool {
 		return name == p || p != "" && strings.HasPrefix(name, p+"/")

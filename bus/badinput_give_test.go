@@ -280,7 +280,7 @@ func (c *inputs) put(endpoint string, l letter) saga.ID {
 func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) result {
 	c.t.Helper()
 	name := c.name + "." + way
-	o := bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond, UnknownFor: time.Microsecond}
+	o := bus.EndpointOptions{Concurrency: 1, Poll: 20 * time.Millisecond, UnknownKindTimeout: time.Microsecond}
 	e := c.endpoint(name, o, part)
 	c.makeQueue(name)
 	if err := e.Install(c.t.Context()); err != nil {

@@ -160,7 +160,7 @@ func (c *inputs) largeBatch() []result {
 	for range 4 {
 		c.send(relayed{}, saga.To(from))
 	}
-	c.start(from, bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second}, part)
+	c.start(from, bus.EndpointOptions{Concurrency: 1, BatchTime: 5 * time.Second}, part)
 	c.untilEmpty(from)
 	c.want(28, `SELECT count(*) FROM `+c.queue(c.name)+` WHERE octet_length(body) = 1048576`)
 	c.exec(`TRUNCATE ` + c.queue(c.name))

@@ -49,13 +49,14 @@ var optionInputs = []badInput{
 		failed(nil, "BatchMax is 61, want 0 to 60")},
 	{"B43", "BatchBytes", options(bus.EndpointOptions{BatchBytes: math.MaxInt}),
 		failed(nil, "BatchBytes", "want 0 to 268435456")},
-	{"B43", "times of less than nothing", options(bus.EndpointOptions{Budget: -1, StepTimeout: -1, Drain: -1, Poll: -1,
-		UnknownFor: -1}),
-		failed(nil, "Budget", "StepTimeout", "Drain", "Poll", "UnknownFor")},
-	{"B43", "times without end", options(bus.EndpointOptions{Budget: math.MaxInt64, StepTimeout: math.MaxInt64}),
-		failed(nil, "Budget", "StepTimeout")},
-	{"B43", "conflicts beyond the column", options(bus.EndpointOptions{Conflicts: math.MaxInt32 + 1}),
-		failed(nil, "Conflicts is 2147483648")},
+	{"B43", "times of less than nothing", options(bus.EndpointOptions{BatchTime: -1, StepTimeout: -1, Drain: -1,
+		Poll:               -1,
+		UnknownKindTimeout: -1}),
+		failed(nil, "BatchTime", "StepTimeout", "Drain", "Poll", "UnknownKindTimeout")},
+	{"B43", "times without end", options(bus.EndpointOptions{BatchTime: math.MaxInt64, StepTimeout: math.MaxInt64}),
+		failed(nil, "BatchTime", "StepTimeout")},
+	{"B43", "conflicts beyond the column", options(bus.EndpointOptions{MaxConflicts: math.MaxInt32 + 1}),
+		failed(nil, "MaxConflicts is 2147483648")},
 }
 
 func handlesNote() bus.Part {

@@ -15,10 +15,10 @@ type blame struct {
 	shared *sharedTx
 
 	trouble  bool // a smaller batch may go better
-	convicts bool // trouble has condemned one of its messages
+	poisoned bool // trouble has failed one of its messages
 }
 
-func (b *blame) reset() { b.trouble, b.convicts = false, false }
+func (b *blame) reset() { b.trouble, b.poisoned = false, false }
 
 // assign decides what the next batches do differently after this one was lost: they are smaller, until a message that
 // always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
@@ -39,15 +39,15 @@ func (b *blame) assign(err error) {
 }
 
 // assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
-// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
-// message when it has come back often enough.
+// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of
+// the message when it has come back often enough.
 func (b *blame) assignOne(m *message, class pg.Class, err error) {
 	switch {
 	case m.judged:
-		b.in.ep.memory.acquit(m.ID)
+		b.in.ep.memory.clear(m.ID)
 	case m.charged:
 	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
-		b.in.ep.memory.condemn(m.ID, err)
+		b.in.ep.memory.failNext(m.ID, err)
 	case doubtful(class, err):
 		b.charge(m, err)
 	}
@@ -75,7 +75,7 @@ func doubtful(class pg.Class, err error) bool {
 func (b *blame) lostIn(step context.Context, m *message, err error) error {
 	m.charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.in.ep.memory.condemn(m.ID, err)
+		b.in.ep.memory.failNext(m.ID, err)
 	} else {
 		b.charge(m, err)
 	}
@@ -101,7 +101,7 @@ func (b *blame) judge(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	return nil
 }
 
-// charge counts trouble against m, and tells whether the free ones are used up.
+// charge counts trouble against m, and reports whether the free ones are used up.
 func (b *blame) charge(m *message, err error) (spent bool) {
 	if b.in.ep.memory.charge(m.ID) <= freeTroubles {
 		return false
@@ -109,7 +109,7 @@ func (b *blame) charge(m *message, err error) (spent bool) {
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.in.ep.memory.condemn(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
-	b.convicts = true
+	b.in.ep.memory.failNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.poisoned = true
 	return true
 }

@@ -146,7 +146,7 @@ func TestStatementTimeoutMakesTransactionsSmaller(t *testing.T) {
 	t.Run("a batch", func(t *testing.T) {
 		w := newWorld(t, bus.Options{})
 		w.slowTarget("outside.called")
-		o := bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: once}
+		o := bus.EndpointOptions{Concurrency: 1, BatchTime: 5 * time.Second, Policy: once}
 		part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error { ctx.Send(called{N: m.N}); return nil })
 		w.install("sources", part)
 		for i := range n {

@@ -96,10 +96,10 @@ func (c *claimer) awaitClaim() {
 // calm waits, while the breaker is open and the last finish has failed, before another message is tried. It returns
 // false when ctx has ended.
 func (c *claimer) calm(ctx context.Context) bool {
-	if failing := c.failing.Swap(false); !failing || !c.ep.brake.slow.Load() {
+	if failing := c.failing.Swap(false); !failing || !c.ep.breaker.slow.Load() {
 		return ctx.Err() == nil
 	}
-	return run.Wait(ctx, c.ep.brake.pause, c.ep.brake.ended()) != run.Ended
+	return run.Wait(ctx, c.ep.breaker.pause, c.ep.breaker.ended()) != run.Ended
 }
 
 // got is what a claim says about the queue.
@@ -110,8 +110,8 @@ type got struct {
 
 // claim claims up to want messages that are due and starts their handlers.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its lease
-// ends.
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its
+// lease ends.
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()

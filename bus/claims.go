@@ -44,7 +44,8 @@ type claims struct {
 
 func newClaims(t *terms) *claims {
 	return &claims{
-		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{}, most: t.ep.settings.workers(t.ep.settings.Now()),
+		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
+		most: t.ep.settings.workers(t.ep.settings.Now()),
 		over: run.NewNudge(), room: run.NewNudge(), sooner: run.NewNudge(),
 		losses: run.NewNudge(),
 	}
@@ -299,7 +300,7 @@ func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 
 // atOnce is how many handlers may run now: as many as are set, or one while the breaker is open. The caller holds mu.
 func (c *claims) atOnce() int {
-	if c.terms.ep.brake.slow.Load() {
+	if c.terms.ep.breaker.slow.Load() {
 		return min(c.most, 1)
 	}
 	return c.most
@@ -319,7 +320,7 @@ func (c *claims) endedSoFar() int {
 func (c *claims) wanted(ending int) (want, ahead int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, slow := &c.terms.ep.options, c.terms.ep.brake.slow.Load()
+	o, slow := &c.terms.ep.options, c.terms.ep.breaker.slow.Load()
 	switch {
 	case len(c.ended) >= o.BatchMax:
 		return 0, 0 // the loop that finishes is behind

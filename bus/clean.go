@@ -128,15 +128,15 @@ func (b *Bus) chores(ctx context.Context) []chore {
 		{"session", execute(b.sql.Get("prune_sessions"), kept, cleanRows)},
 		{"in_flight", execute(b.sql.Get("prune_batches"), kept, cleanRows)},
 	}
-	for some := range slices.Chunk(b.ledgerQueues(ctx), cleanQueues) {
-		chores = append(chores, chore{"suspect", execute(b.sql.Get("prune_ledger"), some, cleanRows)})
+	for some := range slices.Chunk(b.journalQueues(ctx), cleanQueues) {
+		chores = append(chores, chore{"suspect", execute(b.sql.Get("prune_journal"), some, cleanRows)})
 	}
 	return chores
 }
 
-// ledgerQueues are the queues with messages in the crash ledger: hardly ever one.
-func (b *Bus) ledgerQueues(ctx context.Context) []int32 {
-	rows, err := b.pool.Query(ctx, b.sql.Get("ledger_queues"))
+// journalQueues are the queues with messages in the in-flight journal: hardly ever one.
+func (b *Bus) journalQueues(ctx context.Context) []int32 {
+	rows, err := b.pool.Query(ctx, b.sql.Get("journal_queues"))
 	if err == nil {
 		var queues []int32
 		if queues, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err == nil {

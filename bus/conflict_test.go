@@ -202,7 +202,7 @@ func TestLoadAloneNeverDeadLetters(t *testing.T) {
 	}
 	w.install("tallies", bus.Saga(tallies(saga.Optimistic, nil)))
 	load()
-	o := bus.EndpointOptions{BatchMax: 10, Concurrency: 2, Conflicts: 3}
+	o := bus.EndpointOptions{BatchMax: 10, Concurrency: 2, MaxConflicts: 3}
 	w.start("tallies", o, bus.Saga(tallies(saga.Optimistic, nil)))
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "tallies", o, bus.Saga(tallies(saga.Optimistic, nil)))
 	w.untilEmpty("tallies")

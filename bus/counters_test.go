@@ -94,7 +94,7 @@ func TestCountersTellWhatASagaDid(t *testing.T) {
 			}
 			return recoverability.DeadLetter()
 		}
-		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, Budget: 5 * time.Second, Policy: policy},
+		e := w.endpoint("tallies", bus.EndpointOptions{Concurrency: 1, BatchTime: 5 * time.Second, Policy: policy},
 			bus.Saga(sagas), plain)
 		w.makeQueue("tallies")
 		if err := e.Install(t.Context()); err != nil {
@@ -142,7 +142,8 @@ func TestCountersTellOfConflicts(t *testing.T) {
 	g.open()
 	w.untilEmpty("tallies")
 	stop()
-	if c := w.counters("tallies", "tally"); c.Messages.Conflicts != 1 || c.Saves.Lost != 1 || c.Saves.LostStarts != 0 || c.Messages.Steps != 2 ||
+	if c := w.counters("tallies", "tally"); c.Messages.Conflicts != 1 || c.Saves.Lost != 1 || c.Saves.LostStarts != 0 ||
+		c.Messages.Steps != 2 ||
 		c.Saves.Writes != 2 ||
 		c.Saves.Instances != 3 {
 		t.Errorf("%+v", c)

@@ -1,4 +1,4 @@
--- Sessions of processes, and the ledger of what careful ones have in hand.
+-- Sessions of processes, and the journal of what those in quarantine have in hand.
 
 -- name: lazily
 -- Must survive the death of a process, and need not survive that of the server.
@@ -41,7 +41,7 @@ FROM gone WHERE d.id = gone.id RETURNING d.id, d.host, d.pid, d.queues;
 -- name: peers
 SELECT EXISTS (SELECT FROM :schema.session s WHERE s.ended IS NULL AND s.id <> $1);
 
--- name: careful_queues
+-- name: quarantined_queues
 -- Which of the queues were in the hands of a process that died in the last while, and for how many microseconds that
 -- counts. By now(), which an index can be asked for: the transaction has just begun.
 SELECT u.queue, s.remaining FROM unnest($1::int[]) u(queue)
@@ -75,7 +75,7 @@ DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
     ORDER BY s.ended LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: enter_batch
--- Before a careful batch runs anything.
+-- Before a batch in quarantine runs anything.
 INSERT INTO :schema.in_flight (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[],
     $6::uuid[]);
 
@@ -120,12 +120,12 @@ DELETE FROM :schema.in_flight d WHERE d.ctid = ANY (ARRAY(
     SELECT h.ctid FROM :schema.in_flight h
     WHERE h.at < clock_timestamp() - $1::bigint * interval '1 microsecond' LIMIT $2 FOR UPDATE SKIP LOCKED));
 
--- name: ledger_queues
+-- name: journal_queues
 SELECT DISTINCT l.queue FROM :schema.suspect l WHERE l.at < clock_timestamp() - interval '1 minute'
     ORDER BY l.queue;
 
--- name: prune_ledger
--- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was careful. The statement
+-- name: prune_journal
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was in quarantine. The statement
 -- looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
 DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.suspect l

@@ -22,7 +22,7 @@ type decoder struct {
 
 	messages  []*message
 	found     int                         // rows that the statement has found, also those for which there was no memory
-	lent      saga.Runtime                // what the steps are lent
+	runtime   saga.Runtime                // what steps run with
 	reclaim   func(context.Context) error // takes a handler's settings back before the routes are read; may be nil
 	inHand    *message                    // that a function of the user is called for
 	cut       bool                        // the last messages were left before any step began
@@ -45,7 +45,7 @@ func (d *decoder) reset(conn *pgx.Conn) {
 // transaction: see decodeClaimed.
 func (d *decoder) decode() {
 	now := time.Now()
-	deadline := now.Add(min(d.ep.options.Budget, d.ep.options.StepTimeout))
+	deadline := now.Add(min(d.ep.options.BatchTime, d.ep.options.StepTimeout))
 	for n, m := range d.messages {
 		if n > 0 && now.After(deadline) {
 			d.messages, d.cut = d.messages[:n], true
@@ -86,7 +86,7 @@ func (d *decoder) readBy(m *message, begun time.Time) time.Time {
 			d.fail(m, fmt.Errorf("%w: decoding it took %v", errOverran, took.Round(time.Millisecond)))
 		}
 		m.unread = true
-		d.ep.memory.condemn(m.ID, m.err)
+		d.ep.memory.failNext(m.ID, m.err)
 	}
 	return now
 }
@@ -119,7 +119,7 @@ func (d *decoder) read(m *message) {
 
 // prepare finds the consumer and, for a saga, decodes the body and reads the key.
 func (d *decoder) prepare(m *message) {
-	if err := d.ep.memory.verdict(m.ID); err != nil {
+	if err := d.ep.memory.failureOf(m.ID); err != nil {
 		m.judged = true
 		d.rehearses = len(d.messages) == 1 && d.ep.memory.rehearses(m.ID)
 		d.fail(m, err)
@@ -186,15 +186,15 @@ func (d *decoder) unknownKind(m *message) {
 		m.die("unknown kind", err)
 		return
 	}
-	m.putBack(min(d.unknownPause(m), d.ep.options.UnknownFor), err)
+	m.putBack(min(d.unknownPause(m), d.ep.options.UnknownKindTimeout), err)
 }
 
-// waitedLong tells whether m has waited for a program that understands it for as long as it may.
+// waitedLong reports whether m has waited for a program that understands it for as long as it may.
 func (d *decoder) waitedLong(m *message) bool {
 	if m.FirstFailed.IsZero() {
 		m.FirstFailed = d.now
 	}
-	return d.now.Sub(m.FirstFailed) >= d.ep.options.UnknownFor
+	return d.now.Sub(m.FirstFailed) >= d.ep.options.UnknownKindTimeout
 }
 
 // newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
@@ -204,7 +204,7 @@ func (d *decoder) newerHeader(m *message, err error) {
 		m.die(newerProgram, err)
 		return
 	}
-	d.awaitNewerProgram(m, min(newerWait, d.ep.options.UnknownFor), err)
+	d.awaitNewerProgram(m, min(newerWait, d.ep.options.UnknownKindTimeout), err)
 }
 
 // awaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
@@ -234,15 +234,15 @@ const (
 )
 
 const newerProgram = "newer program" // the reason of such a dead letter
-// turn is what a step of m is lent. There is one for the whole batch, since steps run one after another.
-func (d *decoder) turn(m *message) *saga.Runtime {
-	d.lent.In = m.delivery
-	return &d.lent
+// runtimeOf returns what a step of m runs with. There is one for the whole batch, since steps run one after another.
+func (d *decoder) runtimeOf(m *message) *saga.Runtime {
+	d.runtime.In = m.delivery
+	return &d.runtime
 }
 
 // prepareTurn sets what is the same for all steps of the batch.
 func (d *decoder) prepareTurn(ctx context.Context) {
-	d.lent = saga.Runtime{
+	d.runtime = saga.Runtime{
 		Now: d.now, Clock: d.clock, NewID: newID, Codec: d.ep.bus.codec, Endpoint: d.ep.name,
 		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) },
 	}

@@ -53,7 +53,7 @@ func (t *targets) handles() bool { return false }
 func (t *targets) distribute(ctx context.Context, b *batch) error {
 	var byID []*message
 	now := time.Now()
-	deadline := now.Add(min(b.in.ep.options.Budget, b.in.ep.options.StepTimeout))
+	deadline := now.Add(min(b.in.ep.options.BatchTime, b.in.ep.options.StepTimeout))
 	for n, m := range b.in.messages {
 		if m.fate != fateLeft || m.consumer == nil {
 			continue

@@ -124,7 +124,7 @@ func (e *effects) sortOutIDs(ids []dedup.Given, senders []*message, claim *dedup
 				continue // it lost its instance, and sends nothing
 			}
 			err := fmt.Errorf("send with id %s: %w", ids[n].ID, ErrIDConflict)
-			e.in.ep.memory.condemn(m.ID, saga.Permanent(err))
+			e.in.ep.memory.failNext(m.ID, saga.Permanent(err))
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (e *effects) sortOutIDs(ids []dedup.Given, senders []*message, claim *dedup
 	return nil
 }
 
-// queueSends queues what the steps sent, one statement for each queue, and tells whether events are among it.
+// queueSends queues what the steps sent, one statement for each queue, and reports whether events are among it.
 func (e *effects) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events bool, err error) {
 	gone := e.cancelledTimeouts()
 	targets := map[*queue.Queue]*queue.Inserts{}

@@ -34,7 +34,7 @@ type EndpointOptions struct {
 	// kinds, headers and bodies that a batch, or one claim of a leased endpoint, reads; 0 is 4 MiB. A larger message
 	// comes alone
 	BatchBytes int
-	Budget     time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
+	BatchTime  time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
 	// of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
 	StepTimeout time.Duration
 	// of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
@@ -47,8 +47,8 @@ type EndpointOptions struct {
 	Drain      time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	// how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
-	UnknownFor time.Duration
-	Conflicts  int // saves a message may lose before that counts as a failure; 0 is 10
+	UnknownKindTimeout time.Duration
+	MaxConflicts       int // saves a message may lose before that counts as a failure; 0 is 10
 	// processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/operate/crashes.md
 	MaxCrashes int
 
@@ -67,11 +67,11 @@ type EndpointOptions struct {
 	// recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
-	// After SlowAfter failed attempts with no message handled between, and at least SlowPause after the first of them,
-	// this process tries one message at a time, with SlowPause after each failure, until one is handled. See
-	// docs/operate/recoverability.md.
-	SlowAfter int           // 0 is 100; math.MaxInt32 is never
-	SlowPause time.Duration // 0 is 1 s, at most 1 h
+	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first
+	// of them, this process tries one message at a time, with BreakerPause after each failure, until one is handled.
+	// See docs/operate/recoverability.md.
+	BreakerFailures int           // 0 is 100; math.MaxInt32 is never
+	BreakerPause    time.Duration // 0 is 1 s, at most 1 h
 }
 
 const (
@@ -98,12 +98,12 @@ type Endpoint struct {
 	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
 	strategy strategy         // what becomes of decoded messages
 
-	ground
+	resolved
 	alarm    *wake.Alarm // of Run
 	pump     *pump       // of a Run with workers
 	permits  permits     // of the limit
 	settings *workerSettings
-	brake    *brake
+	breaker  *breaker
 	memory   *memory
 	counts   *counts
 }
@@ -165,16 +165,16 @@ func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOption
 	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, MostLimit)
 	f.Int("BatchMax", &o.BatchMax, rows, 0, batch)
 	f.Int("BatchBytes", &o.BatchBytes, 4<<20, 0, mostBytes)
-	f.Int("Conflicts", &o.Conflicts, 10, 0, math.MaxInt32)
+	f.Int("MaxConflicts", &o.MaxConflicts, 10, 0, math.MaxInt32)
 	f.Int("MaxCrashes", &o.MaxCrashes, 4, fewestCrashes, math.MaxInt32)
-	f.Int("SlowAfter", &o.SlowAfter, 100, 0, math.MaxInt32)
+	f.Int("BreakerFailures", &o.BreakerFailures, 100, 0, math.MaxInt32)
 	f.Duration("Lease", &o.Lease, lease.Default, time.Second, time.Hour)
-	f.Duration("Budget", &o.Budget, 50*time.Millisecond, 0, 5*time.Second)
+	f.Duration("BatchTime", &o.BatchTime, 50*time.Millisecond, 0, 5*time.Second)
 	f.Duration("StepTimeout", &o.StepTimeout, step, 0, longestStep)
 	f.Duration("Drain", &o.Drain, 30*time.Second, 0, 24*time.Hour)
 	f.Duration("Poll", &o.Poll, time.Second, 0, time.Hour)
-	f.Duration("SlowPause", &o.SlowPause, time.Second, 0, time.Hour)
-	f.Duration("UnknownFor", &o.UnknownFor, 10*time.Minute, 0, 365*24*time.Hour)
+	f.Duration("BreakerPause", &o.BreakerPause, time.Second, 0, time.Hour)
+	f.Duration("UnknownKindTimeout", &o.UnknownKindTimeout, 10*time.Minute, 0, 365*24*time.Hour)
 	return o, f.Err()
 }
 
@@ -202,7 +202,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	e.ground = found
+	e.resolved = found
 	pool, err := e.openPool(ctx)
 	if err != nil {
 		return err
@@ -256,36 +256,36 @@ func (e *Endpoint) connections() int {
 	return e.options.Concurrency
 }
 
-// ground is what Run learns from the database before it takes a message.
-type ground struct {
+// resolved is what Run learns from the database before it takes a message.
+type resolved struct {
 	queue   *queue.Queue
 	planner [6]string // the planner settings of a session, given back to a user's handler
 }
 
 // check asks what only the database knows.
-func (e *Endpoint) check(ctx context.Context) (ground, error) {
+func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	b := e.bus
 	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
-		return ground{}, pg.ExplainPooler(err)
+		return resolved{}, pg.ExplainPooler(err)
 	}
 	id, err := e.findQueue(ctx)
 	if err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	if err := b.routes.CheckRelay(ctx, e.name, false); err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	if err := e.subscribe(ctx, id); err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	if err := e.findLimit(ctx); err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	known, err := b.routes.Reload(ctx, b.pool)
 	if err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
-	g := ground{queue: known.ByID[id]}
+	g := resolved{queue: known.ByID[id]}
 	g.planner, err = b.look(ctx, e.workerConfig())
 	return g, err
 }
@@ -396,7 +396,7 @@ func (e *Endpoint) idleInTx() time.Duration {
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.alarm, e.brake = wake.NewAlarm(e.options.Poll), newBrake(e.options)
+	e.alarm, e.breaker = wake.NewAlarm(e.options.Poll), newBreaker(e.options)
 	e.pump = newPump(e.options, e.alarm)
 	defer attach(e, e.pump)()
 
@@ -414,7 +414,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	}
 	e.bus.session.awaitLock(ctx)
 	workers := run.NewGroup(ctx)
-	c := &crew{settings: e.settings, group: workers, pump: e.pump,
+	c := &workerGroup{settings: e.settings, group: workers, pump: e.pump,
 		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
 	workers.Go(c.run)
 	side.Go(func(context.Context) error { e.drain(ctx, work, cancel); return nil })

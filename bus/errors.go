@@ -34,7 +34,7 @@ var (
 	ErrConflict = errors.New("somebody else changed the saga instance first, too often")
 	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
 	ErrMissing = errors.New("there is no saga instance for it")
-	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownFor.
+	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownKindTimeout.
 	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
 	// ErrProcessDied is the error of a message with which processes died, again and again.
 	ErrProcessDied = errors.New("the process died while it handled the message")

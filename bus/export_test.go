@@ -13,7 +13,7 @@ func CleanNow(ctx context.Context, b *Bus) { b.cleanOnce(ctx) }
 // StoreName is how the counters name a store.
 var StoreName = storeName
 
-// RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are careful.
+// RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are in quarantine.
 func RenewNow(ctx context.Context, b *Bus) error {
 	return b.session.renew(ctx, renewal{within: renewTimeout})
 }

@@ -84,7 +84,7 @@ func (t *finishing) recheck(ctx context.Context) error {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.verdict(m.msg.ID); err != nil && m.msg.fate == fateDone {
+		if err := t.ep.memory.failureOf(m.msg.ID); err != nil && m.msg.fate == fateDone {
 			m.decoder.fail(&m.msg, err)
 			t.writes = true
 		}

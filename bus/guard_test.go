@@ -42,7 +42,7 @@ func TestTakeWaitsForNobody(t *testing.T) {
 	}
 }
 
-// waiting tells whether a statement of this schema waits for a lock.
+// waiting reports whether a statement of this schema waits for a lock.
 func (w *world) waiting(statement string) bool {
 	w.t.Helper()
 	return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'

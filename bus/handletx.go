@@ -32,7 +32,7 @@ func (s *stepper) handleTx(ctx context.Context, m *message) (*saga.Outcome, erro
 		return nil, err
 	}
 	tx := &stepTx{shared: s.shared}
-	c := &Context{ctx: ctx, rt: *s.in.turn(m)}
+	c := &Context{ctx: ctx, rt: *s.in.runtimeOf(m)}
 	err := s.callTx(ctx, m, c, tx)
 	tx.leave()
 	switch {
@@ -41,7 +41,7 @@ func (s *stepper) handleTx(ctx context.Context, m *message) (*saga.Outcome, erro
 	case s.in.conn.IsClosed() || tx.lost != nil:
 		return nil, s.blame.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case s.in.conn.PgConn().TxStatus() == 'I':
-		s.in.ep.memory.condemn(m.ID, saga.Permanent(errEndedTx))
+		s.in.ep.memory.failNext(m.ID, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
 	case saga.Succeeded(err) && s.in.conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)

@@ -77,7 +77,7 @@ func (s workerSpec) receive(ctx context.Context) error {
 	return nil
 }
 
-// deliver gives an id to a process of its own, as a broker does, and tells whether it was acked.
+// deliver gives an id to a process of its own, as a broker does, and reports whether it was acked.
 func (w *world) deliver(id string) (acked bool) {
 	w.t.Helper()
 	spec, err := json.Marshal(workerSpec{DSN: pgdev.DSN(w.t), Schema: w.schema, Role: w.role})

@@ -38,7 +38,7 @@ type tally struct {
 func (t *tally) failureOf(m *message, err error) recoverability.Failure {
 	failure := recoverability.Failure{
 		Info: m.delivery.Info, Err: err, Endpoint: t.ep.name, First: m.FirstFailed, Conflicts: m.Conflict,
-		Now: t.now, Handled: t.ep.brake.handled.Load(),
+		Now: t.now, Handled: t.ep.breaker.handled.Load(),
 	}
 	if m.consumer != nil && m.consumer.def != nil {
 		failure.Sagas = []string{m.consumer.def.Name()}
@@ -68,7 +68,7 @@ func (t *tally) pauseAfter(m *message, reason string, err error) {
 	t.pausing, t.late = m, true
 }
 
-// pauses tells whether this batch pauses its endpoint: not when the message that asked for it was lost to a conflict.
+// pauses reports whether this batch pauses its endpoint: not when the message that asked for it was lost to a conflict.
 func (t *tally) pauses() bool { return t.pausing != nil && t.pausing.fate == fateAgain }
 
 // decide turns an outcome into a fate.

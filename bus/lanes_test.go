@@ -44,7 +44,7 @@ func TestAFollowerSeesTheRetryThatIsWrittenWhileItWaitsForTheLane(t *testing.T) 
 	table := w.queue("turns")
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'key-0', gen_random_uuid(),
 		clock_timestamp() + interval '1 hour')`, queue)
-	w.exec(`UPDATE `+table+` SET turn = due, due = clock_timestamp() + interval '1 hour', claim = 1, owner = `+
+	w.exec(`UPDATE `+table+` SET was_due = due, due = clock_timestamp() + interval '1 hour', claim = 1, owner = `+
 		`gen_random_uuid() WHERE body = $1`, turnBody("key-0", 0))
 	finish := w.begin()
 	w.execTx(finish, `SELECT FROM edda.lane WHERE queue = $1 FOR UPDATE`, queue)
@@ -100,7 +100,7 @@ func (w *world) deadHands(queue int, key string, n int, end string) {
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) VALUES ($1, $2, gen_random_uuid(), $3, `+end+`)`,
 		queue, key, session)
 	for i := range n {
-		w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+end+
+		w.exec(`UPDATE `+w.queue("turns")+` SET was_due = due, due = `+end+
 			` + $3 * interval '1 microsecond', claim = 1, owner = $2 WHERE body = $1`,
 			turnBody(key, i), session, i+1)
 	}
@@ -302,7 +302,7 @@ func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
 	w.until("the first runs", func() bool { return w.count(`SELECT count(*) FROM edda.lane`) == 1 })
 	queue := w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
 	w.exec(`INSERT INTO edda.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body)
-		SELECT $1, 'k', turn + interval '1 microsecond', gen_random_uuid(), sent, 0, 0, kind, header, $2 FROM `+
+		SELECT $1, 'k', was_due + interval '1 microsecond', gen_random_uuid(), sent, 0, 0, kind, header, $2 FROM `+
 		w.queue("turns"), queue, turnBody("k", 1))
 	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
 	close(hold)

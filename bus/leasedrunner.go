@@ -122,7 +122,7 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 // call runs the handler. It lends the handler a Context of its own, since others of the same claim run at the same
 // time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
-	runtime := m.decoder.lent
+	runtime := m.decoder.runtime
 	runtime.In = m.msg.delivery
 	own := &Context{ctx: ctx, rt: runtime, slot: m.slot}
 	out := own.outcome(m.callHandler(ctx, own))
@@ -168,8 +168,8 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 // message. A run that is over cancels the handler, and what the handler sent is not written.
 
 // beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
-// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have their runs
-// locked: the connections that claim, finish and extend are not for them.
+// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have
+// their runs locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a attempts
 	a.add(m.msg.delivery.Info.Fire)

@@ -112,14 +112,14 @@ func (l *loader) ask(ctx context.Context, asked []*instance) error {
 		return err
 	}
 	for n, i := range asked {
-		l.settle(i, found[n])
+		l.classify(i, found[n])
 	}
 	return nil
 }
 
-// settle turns what was found into an instance of the batch. A key and an id that name the same instance
+// classify turns what was found into an instance of the batch. A key and an id that name the same instance
 // become one before the first step.
-func (l *loader) settle(i *instance, f persistence.Found) {
+func (l *loader) classify(i *instance, f persistence.Found) {
 	switch f.Status {
 	case persistence.Absent:
 		i.status = absent
@@ -284,7 +284,7 @@ func (l *loader) askAgain(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	l.settle(i, found[0])
+	l.classify(i, found[0])
 	return nil
 }
 

@@ -15,7 +15,7 @@ type memory struct {
 	contended map[handle]contention // instances that lost saves lately
 	lost      map[saga.ID]int       // saves lost by a message since it was last written
 	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
-	condemned map[saga.ID]error     // messages whose next step is to fail with this error
+	toFail    map[saga.ID]error     // messages whose next step is to fail with this error
 	waiting   map[handle]struct{}   // instances that one worker of this process waits for
 	newer     time.Time             // when it was last said that a message waits for a newer program
 }
@@ -40,7 +40,7 @@ const (
 func newMemory() *memory {
 	return &memory{
 		held: map[handle]*holding{}, contended: map[handle]contention{}, lost: map[saga.ID]int{},
-		trouble: map[saga.ID]int{}, condemned: map[saga.ID]error{}, waiting: map[handle]struct{}{},
+		trouble: map[saga.ID]int{}, toFail: map[saga.ID]error{}, waiting: map[handle]struct{}{},
 	}
 }
 
@@ -69,7 +69,7 @@ func (m *memory) release(by *holding) {
 	*by = (*by)[:0]
 }
 
-// mustLock tells whether an optimistic instance has lost so often that it is loaded with its lock.
+// mustLock reports whether an optimistic instance has lost so often that it is loaded with its lock.
 func (m *memory) mustLock(h handle) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,45 +112,45 @@ func (m *memory) charge(id saga.ID) int {
 	return m.trouble[id]
 }
 
-// condemn makes the next step of a message fail with err: it was found guilty in a batch that rolled back.
-func (m *memory) condemn(id saga.ID, err error) {
+// failNext makes the next step of a message fail with err: it was found guilty in a batch that rolled back.
+func (m *memory) failNext(id saga.ID, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	bounded(m.condemned)
-	m.condemned[id] = err
+	bounded(m.toFail)
+	m.toFail[id] = err
 }
 
-// acquit takes back what trouble has condemned a message to: writing no more than its failure down meets the same
+// clear takes back that trouble made a message fail: writing no more than its failure down meets the same
 // trouble, so it is not the message's. What its handler was seen to do stays.
-func (m *memory) acquit(id saga.ID) {
+func (m *memory) clear(id saga.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.trouble[id] > freeTroubles {
-		delete(m.condemned, id)
+		delete(m.toFail, id)
 		delete(m.trouble, id)
 	}
 }
 
-// verdict returns what a message is condemned to, nil when it is not.
-func (m *memory) verdict(id saga.ID) error {
+// failureOf returns the error that the next step of a message is to fail with, nil when it is to run.
+func (m *memory) failureOf(id saga.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.condemned) == 0 {
+	if len(m.toFail) == 0 {
 		return nil
 	}
-	return m.condemned[id]
+	return m.toFail[id]
 }
 
-// rehearses reports whether the failure that a message is condemned to is to be rehearsed: when only trouble speaks
+// rehearses reports whether the failure that a message is to fail with is to be rehearsed: when only trouble speaks
 // against it, for the first time. The next batch that takes the message steps it once more, and further trouble
-// condemns it for good.
+// makes it fail for good.
 func (m *memory) rehearses(id saga.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.condemned[id] == nil || m.trouble[id] != freeTroubles+1 {
+	if m.toFail[id] == nil || m.trouble[id] != freeTroubles+1 {
 		return false
 	}
-	delete(m.condemned, id)
+	delete(m.toFail, id)
 	m.trouble[id]++
 	return true
 }
@@ -159,14 +159,14 @@ func (m *memory) rehearses(id saga.ID) bool {
 func (m *memory) forget(messages []*message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.lost)+len(m.trouble)+len(m.condemned) == 0 {
+	if len(m.lost)+len(m.trouble)+len(m.toFail) == 0 {
 		return
 	}
 	for _, msg := range messages {
 		if msg.fate != fateLeft {
 			delete(m.lost, msg.ID)
 			delete(m.trouble, msg.ID)
-			delete(m.condemned, msg.ID)
+			delete(m.toFail, msg.ID)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (m *memory) waitFor(h handle) (done func(), ok bool) {
 	}, true
 }
 
-// newerSeen tells whether to say that a message waits for a newer program: once for as long as such a message waits.
+// newerSeen reports whether to say that a message waits for a newer program: once for as long as such a message waits.
 func (m *memory) newerSeen() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

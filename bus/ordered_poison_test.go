@@ -225,7 +225,7 @@ func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 				w.text(`SELECT gen_random_uuid()::text`)
 			w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) SELECT $1, 'key-' || n, `+
 				`gen_random_uuid(), $2, `+c.leases+` FROM generate_series(0, 1) n`, queue, died)
-			w.exec(`UPDATE `+w.queue("turns")+` SET turn = due, due = `+c.leases+
+			w.exec(`UPDATE `+w.queue("turns")+` SET was_due = due, due = `+c.leases+
 				` + interval '5 seconds', claim = 1, owner = $1`, died)
 			if c.alone >= 0 {
 				w.exec(`UPDATE `+w.queue("turns")+` SET alone = true WHERE body = $1`, turnBody("key-0", c.alone))

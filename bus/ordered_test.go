@@ -195,7 +195,7 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 		clock_timestamp() + interval '300 ms')`, queue)
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, until) VALUES ($1, 'nothing', gen_random_uuid(),
 		clock_timestamp())`, queue)
-	w.exec(`UPDATE ` + table + ` SET turn = due, due = clock_timestamp() + interval '301 ms', claim = 1, owner = ` +
+	w.exec(`UPDATE ` + table + ` SET was_due = due, due = clock_timestamp() + interval '301 ms', claim = 1, owner = ` +
 		`'00000000-0000-4000-8000-000000000001' WHERE body = convert_to('{"Key":"key-0","N":0,"Fail":0}', 'UTF8')`)
 	w.run(e)
 	w.wantTurns(s, 1, 4, true)

@@ -57,7 +57,8 @@ func TestLeasedPolicyPausesItsEndpoint(t *testing.T) {
 		bus.Handle(func(*bus.Context, call) error { runs.Add(1); return errors.New("no answer") }))
 	w.sendMany(3)
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
-	w.want(1, "SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'callers' AND reason = 'the provider is down'")
+	w.want(1, "SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'callers' AND reason = 'the "+
+		"provider is down'")
 	if n := runs.Load(); n > 3 || w.rows("callers") != 3 {
 		t.Errorf("%d attempts, %d messages are left", n, w.rows("callers"))
 	}
@@ -68,8 +69,8 @@ func TestLeasedEndpointSlowsDown(t *testing.T) {
 	w.listener()
 	var g gauge
 	var healthy atomic.Bool
-	w.start("callers", bus.EndpointOptions{Concurrency: 4, Poll: 20 * time.Millisecond, SlowAfter: 5,
-		SlowPause: 100 * time.Millisecond,
+	w.start("callers", bus.EndpointOptions{Concurrency: 4, Poll: 20 * time.Millisecond, BreakerFailures: 5,
+		BreakerPause: 100 * time.Millisecond,
 		Policy: func(recoverability.Failure) recoverability.Decision {
 			return recoverability.RetryIn(
 				time.Millisecond)

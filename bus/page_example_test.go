@@ -22,11 +22,11 @@ func Example_recoverability() {
 	use := func() error {
 		// page options
 		e, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{
-			Policy:         policy,          // of failures
-			Conflicts:      10,              // lost saves that cost nothing
-			ConflictPolicy: conflicts,       // and what then; nil is that the message has failed
-			SlowAfter:      100,             // failed attempts without a success, for at least SlowPause
-			SlowPause:      1 * time.Second, // and between two tries after that
+			Policy:          policy,          // of failures
+			MaxConflicts:    10,              // lost saves that cost nothing
+			ConflictPolicy:  conflicts,       // and what then; nil is that the message has failed
+			BreakerFailures: 100,             // failed attempts without a success, for at least BreakerPause
+			BreakerPause:    1 * time.Second, // and between two tries after that
 		}, part)
 		// end
 		if err == nil {

@@ -163,12 +163,12 @@ func (p *Partitioned) Check(ctx context.Context) error {
 }
 
 // check returns what is so of the distributor's queue.
-func (p *Partitioned) check(ctx context.Context) (ground, error) {
+func (p *Partitioned) check(ctx context.Context) (resolved, error) {
 	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	if err := p.group.Check(ctx, p.bus.autoInstall); err != nil {
-		return ground{}, err
+		return resolved{}, err
 	}
 	return p.distributor.check(ctx)
 }

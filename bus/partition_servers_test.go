@@ -186,7 +186,7 @@ func (s *servers) posts() map[string][]string {
 	return held
 }
 
-// settled tells whether the running servers have all queues, and partitions in numbers that differ by one at most.
+// settled reports whether the running servers have all queues, and partitions in numbers that differ by one at most.
 func (s *servers) settled() bool {
 	held, total, least, most := s.posts(), 0, serverPartitions, 0
 	for name := range s.running {

@@ -251,7 +251,7 @@ func TestKeysOfHandleTx(t *testing.T) {
 		return nil
 	}, bus.KeyedBy(func(m turn) string { return m.Key }))
 	o := soon(3)
-	o.Endpoint.UnknownFor = time.Millisecond
+	o.Endpoint.UnknownKindTimeout = time.Millisecond
 	w.installPartitioned("turns", o, part)
 	p := w.partitioned(w.bus, "turns", o, part)
 	w.runPartitioned(p)
@@ -305,7 +305,8 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 		parts []bus.Part
 		want  string
 	}{
-		{"p", bus.PartitionOptions{Partitions: -1}, []bus.Part{keyed}, "Partitions is -1, want 1 to 256 (0 is the default, 8)"},
+		{"p", bus.PartitionOptions{Partitions: -1}, []bus.Part{keyed}, "Partitions is -1, want 1 to 256 (0 is the " +
+			"default, 8)"},
 		{"p", bus.PartitionOptions{Partitions: 257}, []bus.Part{keyed}, "Partitions is 257"},
 		{"p", bus.PartitionOptions{Lease: time.Second}, []bus.Part{keyed}, "Lease is 1s, want 2s to 1h"},
 		{"p", bus.PartitionOptions{Lease: -1}, []bus.Part{keyed}, "Lease is -1ns"},
@@ -318,7 +319,8 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 			"ClusterConcurrency"},
 		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Ordered: bus.Strict}}, []bus.Part{keyed},
 			"Ordered is for endpoints with Handle"},
-		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{Budget: -1}}, []bus.Part{keyed}, "Budget is -1ns"},
+		{"p", bus.PartitionOptions{Endpoint: bus.EndpointOptions{BatchTime: -1}}, []bus.Part{keyed},
+			"BatchTime is -1ns"},
 		{"P", bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{strings.Repeat("p", 61), bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{"p", bus.PartitionOptions{}, nil, "it handles nothing"},

@@ -101,14 +101,14 @@ func (w *world) drained(what string) time.Duration {
 	return time.Since(begun)
 }
 
-// checkInnocents: no innocent did anything twice or not at all, and the ledger is empty.
+// checkInnocents: no innocent did anything twice or not at all, and the journal is empty.
 func (w *world) checkInnocents(n int) {
 	w.t.Helper()
 	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`),
 		w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
 		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
 	}
-	// A dead process's batch stays in the ledger until it is old when another process handled its messages before the
+	// A dead process's batch stays in the journal until it is old when another process handled its messages before the
 	// death was seen. A batch of a session that ended in order has no such excuse.
 	w.exec(`UPDATE edda.in_flight SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
 		FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)
@@ -117,12 +117,12 @@ func (w *world) checkInnocents(n int) {
 		w.t.Fatal(err)
 	}
 	bus.CleanNow(w.t.Context(), w.bus)
-	w.checkLedger()
+	w.checkJournal()
 }
 
-// checkLedger waits until no batch and no suspect is left: a batch that came too late for its messages leaves the
+// checkJournal waits until no batch and no suspect is left: a batch that came too late for its messages leaves the
 // ledger after the queue is empty.
-func (w *world) checkLedger() {
+func (w *world) checkJournal() {
 	w.t.Helper()
 	for _, table := range []string{"in_flight", "suspect"} {
 		w.until(table+" is empty", func() bool { return w.count(`SELECT count(*) FROM edda.`+table) == 0 })
@@ -265,9 +265,9 @@ func TestPoisonWithoutListening(t *testing.T) {
 	w.checkInnocents(300)
 }
 
-// Postgres is restarted, in order and as after a crash, while processes are careful: nothing is lost or doubled, and
-// nobody is blamed. What the ledger had is gone after a crash, so the killer needs more deaths.
-func TestRestartOfPostgresInCarefulMode(t *testing.T) {
+// Postgres is restarted, in order and as after a crash, while processes are in quarantine: nothing is lost or doubled,
+// and nobody is blamed. What the journal had is gone after a crash, so the killer needs more deaths.
+func TestRestartOfPostgresInQuarantine(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	switch {
 	case errors.Is(err, errRehearsed):
 		b.abandon(ctx)
-		b.blame.trouble, b.blame.convicts = true, true
+		b.blame.trouble, b.blame.poisoned = true, true
 	case err != nil:
 		b.abandon(ctx)
 		b.blame.assign(err)
@@ -72,7 +72,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	return b.report(err), err
 }
 
-// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has condemned the
+// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
 // message, but an outage that ended since then looks the same. The database takes failures now: what the next step
 // meets is the message's own doing.
 var errRehearsed = errors.New("the failure of the message was rehearsed")
@@ -85,7 +85,7 @@ func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.blame.trouble = true
 	if b.in.inHand != nil {
-		b.in.ep.memory.condemn(b.in.inHand.ID, errExited)
+		b.in.ep.memory.failNext(b.in.inHand.ID, errExited)
 	}
 	b.in.ep.bus.emit(BatchFailed{Endpoint: b.in.ep.name, Taken: len(b.in.messages), Err: errExited})
 	b.in.ep.counts.add(b, errExited)
@@ -95,7 +95,7 @@ func (b *batch) exited(ctx context.Context) report {
 func (b *batch) run(ctx context.Context, o order) error {
 	err := b.taker.take(ctx, o)
 	if err == nil && len(b.in.messages) > 0 {
-		err = b.journal.beCareful(ctx, o)
+		err = b.journal.quarantine(ctx, o)
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (b *batch) nothingToWrite() bool {
 
 // abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
-	defer b.journal.leaveLedger(ctx)
+	defer b.journal.leave(ctx)
 	rollback(ctx, b.in.ep, b.in.conn)
 }
 

@@ -31,7 +31,7 @@ type pump struct {
 	taking     int           // batches that have begun and not taken yet
 	quiet      chan struct{} // closed when there is none of them; nil while nobody waits
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
-	strolling  bool          // a helper that found nothing looks further behind: one is enough
+	backingOff bool          // a helper that found nothing looks further behind: one is enough
 
 	seeking bool // a worker waits for a permit: one is enough
 }
@@ -72,7 +72,7 @@ type order struct {
 	limit  int
 	after  queue.Position
 	helper bool // another worker of this process was at work when it began
-	alone  bool // for one suspect, see careful.go
+	alone  bool // for one suspect, see quarantine.go
 }
 
 // halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed,
@@ -184,24 +184,24 @@ func (p *pump) finish(r report) {
 // useless tells of a take that was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
 
-// noHelpFor stops calling helpers for a while. It tells whether the caller is the one to look further behind, until it
-// calls strolled.
-func (p *pump) noHelpFor(d time.Duration) (stroll bool) {
+// noHelpFor stops calling helpers for a while. It reports whether the caller is the one to look further behind, until
+// it calls backedOff.
+func (p *pump) noHelpFor(d time.Duration) (backOff bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.noHelpTill = time.Now().Add(d)
-	stroll = !p.strolling
-	p.strolling = true
-	return stroll
+	backOff = !p.backingOff
+	p.backingOff = true
+	return backOff
 }
 
-func (p *pump) strolled() {
+func (p *pump) backedOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.strolling = false
+	p.backingOff = false
 }
 
-// untilEnded waits until ready holds, looking whenever a batch of this process ends. It tells whether it did in time.
+// untilEnded waits until ready holds, looking whenever a batch of this process ends. It reports whether it did in time.
 func (p *pump) untilEnded(ctx context.Context, most time.Duration, ready func() bool) bool {
 	for until := time.Now().Add(most); ; {
 		p.mu.Lock()

@@ -43,7 +43,7 @@ func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Pa
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
 func (s *stepper) handleRaw(ctx context.Context, m *message) *saga.Outcome {
-	c := &Context{ctx: ctx, rt: *s.in.turn(m)}
+	c := &Context{ctx: ctx, rt: *s.in.runtimeOf(m)}
 	err := s.callRaw(ctx, m, c)
 	if errors.Is(err, ErrLeave) {
 		s.in.late = true

@@ -313,7 +313,7 @@ func TestUnknownKindWaitsForAProgramThatKnowsIt(t *testing.T) {
 
 func TestKindThatNobodyEverKnowsIsADeadLetter(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.start("deploy", bus.EndpointOptions{UnknownFor: 20 * time.Millisecond},
+	w.start("deploy", bus.EndpointOptions{UnknownKindTimeout: 20 * time.Millisecond},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }))
 	w.send(add{Key: "a", N: 1}, saga.To("deploy"))
 	w.untilEmpty("deploy")
@@ -365,8 +365,8 @@ func TestUnknownKindIsLookedAtLessAndLess(t *testing.T) {
 		` WHERE due > now() + interval '10 seconds' AND due < now() + interval '1 minute'`)
 }
 
-// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownFor, and no
-// longer.
+// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownKindTimeout, and
+// no longer.
 func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]bus.Part{
@@ -378,7 +378,7 @@ func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 			stop := w.start("deploy", bus.EndpointOptions{}, part)
 			stop()
 			w.newer("deploy", "tally.add")
-			w.start("deploy", bus.EndpointOptions{UnknownFor: 20 * time.Millisecond}, part)
+			w.start("deploy", bus.EndpointOptions{UnknownKindTimeout: 20 * time.Millisecond}, part)
 			w.untilEmpty("deploy")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0
 				AND convert_from(header, 'UTF8') = '{"edda-version":"2"}'`)
@@ -453,7 +453,7 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	for range messages {
 		w.send(place{Order: strings.Repeat("x", size)})
 	}
-	stop := w.start("reads", bus.EndpointOptions{Concurrency: 1, BatchBytes: 1 << 20, Budget: 5 * time.Second}, part)
+	stop := w.start("reads", bus.EndpointOptions{Concurrency: 1, BatchBytes: 1 << 20, BatchTime: 5 * time.Second}, part)
 	w.untilEmpty("reads")
 	stop()
 	if sum != size*messages {

@@ -86,8 +86,8 @@ func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What says that a newer program wrote it holds up a relay for UnknownFor, once: then each such message is a dead
-// letter, and the others go on.
+// What says that a newer program wrote it holds up a relay for UnknownKindTimeout, once: then each such message is a
+// dead letter, and the others go on.
 func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -98,12 +98,12 @@ func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 		w.newer("border", crossed{}.Kind())
 	}
 	a, o := &abroad{}, soonRelayed()
-	o.UnknownFor = 500 * time.Millisecond
+	o.UnknownKindTimeout = 500 * time.Millisecond
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	begun := time.Now()
 	w.until("the first are relayed", func() bool { return len(a.ids()) == 3 })
 	w.untilEmpty("border")
-	if took := time.Since(begun); took < o.UnknownFor {
+	if took := time.Since(begun); took < o.UnknownKindTimeout {
 		t.Errorf("nothing waited for a newer program: it took %v", took)
 	}
 	w.newer("border", crossed{}.Kind())

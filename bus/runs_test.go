@@ -182,7 +182,7 @@ func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everyWay(t, func(t *testing.T, part func(func(job) error) bus.Part) {
 				w := newWorld(t, bus.Options{})
-				w.start("workers", bus.EndpointOptions{UnknownFor: time.Millisecond},
+				w.start("workers", bus.EndpointOptions{UnknownKindTimeout: time.Millisecond},
 					part(func(job) error { return nil }))
 				w.manifest("nightly", 5)
 				f := w.dispatched("nightly")

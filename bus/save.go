@@ -115,7 +115,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
-		if m.Conflict <= s.in.ep.options.Conflicts {
+		if m.Conflict <= s.in.ep.options.MaxConflicts {
 			m.putBack(0, ErrConflict)
 		} else {
 			s.in.lose(m)

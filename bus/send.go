@@ -62,8 +62,8 @@ func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...sag
 
 // compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
 func (b *Bus) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
-	turn := saga.Runtime{Now: time.Now(), NewID: newID, Codec: b.codec}
-	return turn.Compose(intent, m, o...)
+	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: b.codec}
+	return rt.Compose(intent, m, o...)
 }
 
 // sendAlone sends in a transaction of its own: a single statement when nothing has to be looked up.

@@ -165,7 +165,7 @@ func composeRaw(intent saga.Intent, messages []RawMessage, to ...saga.SendOption
 }
 
 func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (saga.Outgoing, error) {
-	turn := saga.Runtime{Now: time.Now(), NewID: func() saga.ID {
+	rt := saga.Runtime{Now: time.Now(), NewID: func() saga.ID {
 		if m.ID.IsZero() {
 			return newID()
 		}
@@ -174,7 +174,7 @@ func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (sag
 	for name, value := range m.Header {
 		options = append(options, saga.WithHeader(name, value))
 	}
-	return turn.Compose(intent, m.Raw, options...)
+	return rt.Compose(intent, m.Raw, options...)
 }
 
 // rawInserts are the statements that write out to q, in order.

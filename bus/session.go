@@ -23,19 +23,19 @@ import (
 // the last endpoint has. The connection that listens holds the row's advisory lock, so that others see at once when the
 // process is gone without an end. With PollOnly there is no such connection, and they see it when the row expires.
 //
-// A death that somebody saw makes the queues of the dead process careful for a while, in every process: see
-// careful.go. Safe for concurrent use.
+// A death that somebody saw puts the queues of the dead process into quarantine for a while, in every process: see
+// quarantine.go. Safe for concurrent use.
 type session struct {
 	bus  *Bus
 	id   saga.ID
 	host string
 
-	careful   atomic.Pointer[map[int]struct{}] // queues in careful mode; nil as long as there are none
-	gate      sync.RWMutex                     // batches of a careful process share it, a suspect has it alone
-	peers     atomic.Bool                      // there are other sessions
-	keeper    chan struct{}                    // held by the one endpoint of the bus that renews for all
-	listening chan struct{}                    // held by the one endpoint of the bus that listens for all
-	news      run.Nudge                        // another process saw a death
+	quarantined atomic.Pointer[map[int]struct{}] // queues in quarantine; nil as long as there are none
+	gate        sync.RWMutex                     // batches of a process in quarantine share it, a suspect has it alone
+	peers       atomic.Bool                      // there are other sessions
+	keeper      chan struct{}                    // held by the one endpoint of the bus that renews for all
+	listening   chan struct{}                    // held by the one endpoint of the bus that listens for all
+	news        run.Nudge                        // another process saw a death
 
 	looking sync.Mutex // guards looked: one worker asks for all
 	looked  time.Time
@@ -48,14 +48,14 @@ type session struct {
 	holds   bool          // the lock
 	ready   chan struct{} // closed while the lock is held and known
 	doubt   time.Time     // until then what looks like deaths may be our own lost connection
-	over    []saga.ID     // batches that are over, and still in the ledger
+	over    []saga.ID     // batches that are over, and still in the journal
 }
 
 const (
 	sessionFor    = lease.Default // a session that was not renewed for so long is dead
 	renewEvery    = 5 * time.Second
 	renewTimeout  = 3 * time.Second
-	carefulFor    = 10 * time.Minute // after the last death
+	quarantineFor = 10 * time.Minute // after the last death
 	deathsEvery   = 100 * time.Millisecond
 	deathsTimeout = 50 * time.Millisecond
 	lockWait      = time.Second
@@ -139,7 +139,7 @@ type renewal struct {
 	tryAll bool // the locks of all sessions, and not only of those behind ours
 }
 
-// renew says that this process lives, marks those that do not, and learns which queues are careful.
+// renew says that this process lives, marks those that do not, and learns which queues are in quarantine.
 func (s *session) renew(ctx context.Context, r renewal) error {
 	ctx, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
@@ -155,7 +155,7 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	if len(queues) == 0 {
 		return nil // it has ended, and must not begin again
 	}
-	sql, found := s.bus.sql, sighting{careful: map[int]time.Duration{}}
+	sql, found := s.bus.sql, sighting{quarantined: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Open())
 	pipeline.Queue(sql.Get("lazily"))
@@ -165,7 +165,7 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 		pipeline.Queue(sql.Get("bury_sessions"), s.id, r.tryAll, watched).Query(found.readDead)
 	}
 	pipeline.Queue(sql.Get("peers"), s.id).QueryRow(func(row pgx.Row) error { return row.Scan(&found.peers) })
-	pipeline.Queue(sql.Get("careful_queues"), queues, carefulFor.Microseconds()).Query(found.readCareful)
+	pipeline.Queue(sql.Get("quarantined_queues"), queues, quarantineFor.Microseconds()).Query(found.readQuarantine)
 	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	return nil
 }
 
-// leaveLater has the next renewal, which is soon, take a batch that is over out of the ledger.
+// leaveLater has the next renewal, which is soon, take a batch that is over out of the journal.
 func (s *session) leaveLater(entered saga.ID) {
 	s.mu.Lock()
 	s.over = append(s.over, entered)
@@ -196,9 +196,9 @@ func (s *session) queueOver(pipeline *pgx.Batch) (over int) {
 
 // sighting is what one renewal saw.
 type sighting struct {
-	peers   bool
-	dead    []deadSession
-	careful map[int]time.Duration // queue to how long that lasts
+	peers       bool
+	dead        []deadSession
+	quarantined map[int]time.Duration // queue to how long that lasts
 }
 
 type deadSession struct {
@@ -218,11 +218,11 @@ func (f *sighting) readDead(rows pgx.Rows) error {
 	return err
 }
 
-func (f *sighting) readCareful(rows pgx.Rows) error {
+func (f *sighting) readQuarantine(rows pgx.Rows) error {
 	var queue int
 	var remaining int64
 	_, err := pgx.ForEachRow(rows, []any{&queue, &remaining}, func() error {
-		f.careful[queue] = time.Duration(remaining) * time.Microsecond
+		f.quarantined[queue] = time.Duration(remaining) * time.Microsecond
 		return nil
 	})
 	return err
@@ -232,32 +232,32 @@ func (f *sighting) readCareful(rows pgx.Rows) error {
 func (s *session) learn(ctx context.Context, found sighting) {
 	s.peers.Store(found.peers)
 	var old, now map[int]struct{}
-	if p := s.careful.Load(); p != nil {
+	if p := s.quarantined.Load(); p != nil {
 		old = *p
 	}
-	if len(found.careful) > 0 {
+	if len(found.quarantined) > 0 {
 		now = map[int]struct{}{}
-		for queue := range found.careful {
+		for queue := range found.quarantined {
 			now[queue] = struct{}{}
 		}
-		s.careful.Store(&now)
+		s.quarantined.Store(&now)
 	} else {
-		s.careful.Store(nil)
+		s.quarantined.Store(nil)
 	}
 	log := s.bus.log
 	for _, d := range found.dead {
 		log.Warn("edda: a process died", "session", d.id.String(), "host", d.host, "pid", d.pid, "endpoints",
 			s.names(d.queues))
 	}
-	for queue, remaining := range found.careful {
+	for queue, remaining := range found.quarantined {
 		if _, was := old[queue]; !was {
-			log.Warn("edda: careful mode", "endpoint", s.names([]int{queue})[0], "until",
+			log.Warn("edda: quarantine", "endpoint", s.names([]int{queue})[0], "until",
 				time.Now().Add(remaining).UTC())
 		}
 	}
 	for queue := range old {
 		if _, is := now[queue]; !is {
-			log.Info("edda: careful mode ended", "endpoint", s.names([]int{queue})[0])
+			log.Info("edda: quarantine ended", "endpoint", s.names([]int{queue})[0])
 		}
 	}
 	if len(found.dead) > 0 && s.bus.wakeup == Notify {

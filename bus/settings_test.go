@@ -47,7 +47,8 @@ func TestSettingsAreRows(t *testing.T) {
 	}{
 		{func(context.Context) error { return nil }, operate.EndpointSettings{}},
 		{func(ctx context.Context) error { return w.operator().ResumeEndpoint(ctx, "a") }, operate.EndpointSettings{}},
-		{func(ctx context.Context) error { return w.operator().SetConcurrency(ctx, "a", 7) }, operate.EndpointSettings{Concurrency: 7}},
+		{func(ctx context.Context) error { return w.operator().SetConcurrency(ctx, "a", 7) },
+			operate.EndpointSettings{Concurrency: 7}},
 		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "deploy\x00") },
 			operate.EndpointSettings{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
 		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "still") },
@@ -224,7 +225,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 // A worker that is sent home with work left in the queue leaves it to one who was idle, who would not look for an hour.
 func TestWhoLeavesHandsOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.start("crew", bus.EndpointOptions{Concurrency: 4, Poll: time.Hour, BatchMax: 1, Budget: time.Millisecond},
+	w.start("crew", bus.EndpointOptions{Concurrency: 4, Poll: time.Hour, BatchMax: 1, BatchTime: time.Millisecond},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.untilListening(1)
 	for range 40 {
@@ -311,8 +312,8 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// Somebody holds the row of the settings. A batch never waits for it: the message is put back, and the next failure asks
-// again.
+// Somebody holds the row of the settings. A batch never waits for it: the message is put back, and the next failure
+// asks again.
 func TestPauseByPolicyNeverWaits(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errPassword })

@@ -34,7 +34,7 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	}
 	w.fill("slows", part, numbers...)
 	const pause = 50 * time.Millisecond
-	w.start("slows", bus.EndpointOptions{SlowAfter: 20, SlowPause: pause, Concurrency: 4, BatchMax: 8,
+	w.start("slows", bus.EndpointOptions{BreakerFailures: 20, BreakerPause: pause, Concurrency: 4, BatchMax: 8,
 		Policy: recoverability.Always(recoverability.RetryNow())}, part)
 	w.until("it slows down", func() bool { return len(eventsOf[bus.Slowed](w)) == 1 })
 	if e := eventsOf[bus.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
@@ -86,8 +86,9 @@ func TestPoisonAmongHealthyMessagesSlowsNobody(t *testing.T) {
 		numbers = append(numbers, n)
 	}
 	w.fill("poisoned", part, numbers...)
-	w.start("poisoned", bus.EndpointOptions{SlowAfter: 15, SlowPause: time.Nanosecond, BatchMax: 20, Concurrency: 1,
-		Policy: once}, part)
+	w.start("poisoned", bus.EndpointOptions{BreakerFailures: 15, BreakerPause: time.Nanosecond, BatchMax: 20,
+		Concurrency: 1,
+		Policy:      once}, part)
 	w.untilEmpty("poisoned")
 	w.want(270, `SELECT count(*) FROM edda.dead_letter`)
 	if n := len(eventsOf[bus.Slowed](w)); n > 0 {

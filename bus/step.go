@@ -31,7 +31,7 @@ func (s *stepper) reset(slow bool) { s.slow = slow }
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
 func (s *stepper) step(ctx context.Context) error {
 	defer s.endStepContext()
-	deadline := time.Now().Add(s.in.ep.options.Budget)
+	deadline := time.Now().Add(s.in.ep.options.BatchTime)
 	queue := s.in.messages
 	var again []*message
 	written := 0
@@ -79,7 +79,7 @@ func (m *message) written(fresh bool) (bytes int) {
 	return bytes
 }
 
-// ready tells whether m is to be handled now, and decides the fate of those that need no handler.
+// ready reports whether m is to be handled now, and decides the fate of those that need no handler.
 func (s *stepper) ready(m *message) bool {
 	if m.consumer == nil || m.fate != fateLeft && !m.retryNow() {
 		return false
@@ -151,7 +151,7 @@ func (s *stepper) handle(ctx context.Context, m *message, begun time.Time) error
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
-		s.in.ep.memory.condemn(m.ID, out.Err)
+		s.in.ep.memory.failNext(m.ID, out.Err)
 	}
 	s.in.decide(m, out)
 	return nil
@@ -187,20 +187,20 @@ func (s *stepper) endStepContext() {
 }
 
 func (s *stepper) stepSaga(ctx context.Context, m *message, i *instance) saga.Outcome {
-	turn := s.in.turn(m)
-	turn.Around = timed
+	rt := s.in.runtimeOf(m)
+	rt.Around = timed
 	if len(s.in.ep.handlers.middleware) > 0 {
-		turn.Around = func(ctx context.Context, handler func(context.Context) error) error {
+		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
 			call := func(ctx context.Context, d *saga.Delivery) error {
-				if !bytes.Equal(d.Body, turn.In.Body) {
-					turn.In.Body = d.Body
+				if !bytes.Equal(d.Body, rt.In.Body) {
+					rt.In.Body = d.Body
 				}
 				return handler(ctx)
 			}
 			return inTime(ctx, s.in.ep.handlers.around(ctx, &m.delivery, call))
 		}
 	}
-	return i.session.Step(ctx, turn, m.call)
+	return i.session.Step(ctx, rt, m.call)
 }
 
 func timed(ctx context.Context, handler func(context.Context) error) error {
@@ -221,7 +221,7 @@ func (s *stepper) missing(ctx context.Context, m *message) {
 		m.putBack(absentWait, ErrMissing)
 		return
 	}
-	if out, ok := m.call.StepMissing(ctx, s.in.turn(m)); ok {
+	if out, ok := m.call.StepMissing(ctx, s.in.runtimeOf(m)); ok {
 		s.in.decide(m, out)
 		return
 	}

@@ -65,7 +65,7 @@ func TestAFirstFailureYetToComeIsNow(t *testing.T) {
 	w.queueOf("orders")
 	w.exec(`INSERT INTO `+w.queue("orders")+` (due, id, kind, header, body, first_failed) VALUES (now(), $1, `+
 		`'nobody.knows', '{}', '{}', now() + interval '500 years')`, newID(t))
-	w.start("orders", bus.EndpointOptions{UnknownFor: 10 * time.Millisecond, Poll: 10 * time.Millisecond},
+	w.start("orders", bus.EndpointOptions{UnknownKindTimeout: 10 * time.Millisecond, Poll: 10 * time.Millisecond},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
 	w.untilEmpty("orders")
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'unknown kind'`)

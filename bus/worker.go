@@ -22,16 +22,16 @@ type worker struct {
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
-	convicts bool           // its last batch was lost, and has condemned a message for trouble
+	poisoned bool           // its last batch was lost, and has failed a message for trouble
 	tries    bool           // it is the one who tries while the endpoint is slow
 	failed   bool           // its last batch had failures and no success
 
-	suspects []queue.Position // that careful batches found, each to be taken alone
-	portion  int              // messages of the next careful batch
+	suspects []queue.Position // that batches in quarantine found, each to be taken alone
+	portion  int              // messages of the next batch in quarantine
 }
 
 func newWorker(e *Endpoint, pool *pg.Pool) *worker {
-	w := &worker{ep: e, pool: pool, portion: carefulFirst, retry: newPatience()}
+	w := &worker{ep: e, pool: pool, portion: quarantineFirst, retry: newPatience()}
 	w.last.connect(e)
 	return w
 }
@@ -86,28 +86,28 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 		return true, nil
 	}
 	w.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.ep.name, "error", err)
-	if w.convicts {
+	if w.poisoned {
 		return true, nil // at once: an outage that ends just now must not look like the message's doing
 	}
 	return run.Sleep(taking, pause(err, w.retry)) == nil, nil
 }
 
-// admitted is turn, once the brake lets this worker take.
+// admitted makes a pass once the breaker lets this worker take.
 func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
-	tries, ok := w.ep.brake.admit(taking)
+	tries, ok := w.ep.breaker.admit(taking)
 	if !ok {
 		return false, nil
 	}
 	w.tries, w.failed = tries, false
 	if tries {
-		defer func() { w.ep.brake.release(taking, w.failed) }()
+		defer func() { w.ep.breaker.release(taking, w.failed) }()
 	}
-	return w.turn(taking, work)
+	return w.pass(taking, work)
 }
 
-// turn processes one batch. It tells whether there may be more to take at once.
-func (w *worker) turn(taking, work context.Context) (more bool, err error) {
-	w.convicts = false
+// pass processes one batch. It reports whether there may be more to take at once.
+func (w *worker) pass(taking, work context.Context) (more bool, err error) {
+	w.poisoned = false
 	conn, err := w.pool.Acquire(work)
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
@@ -119,7 +119,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		release()
 		return false, nil
 	}
-	o = w.carefully(o)
+	o = w.small(o)
 	w.behind = queue.Position{}
 	if w.tries {
 		o.limit = 1
@@ -155,7 +155,7 @@ func (w *worker) turn(taking, work context.Context) (more bool, err error) {
 		w.ep.wakeForNext(work, conn.Conn())
 		return false, nil
 	case o.helper && r.useless():
-		if !w.stroll(taking) || r.taken < o.limit {
+		if !w.backOffHelper(taking) || r.taken < o.limit {
 			return false, nil
 		}
 		w.behind = b.taker.last()
@@ -173,18 +173,18 @@ func (w *worker) ended(b *batch, o order, r report, release func()) {
 	w.ep.pump.finish(r)
 	w.suspects = append(w.suspects, b.journal.suspects...)
 	w.pacing(o, r)
-	w.convicts = b.blame.convicts
+	w.poisoned = b.blame.poisoned
 }
 
-// stroll makes a helper wait whose take was for instances of other workers, longer each time: the others come to
+// backOffHelper makes a helper wait whose take was for instances of other workers, longer each time: the others come to
 // those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages
-// for somebody else. One of a process does that; it tells whether this worker is the one.
-func (w *worker) stroll(ctx context.Context) bool {
+// for somebody else. One of a process does that; it reports whether this worker is the one.
+func (w *worker) backOffHelper(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
 	if !w.ep.pump.noHelpFor(w.idling) {
 		return false
 	}
-	defer w.ep.pump.strolled()
+	defer w.ep.pump.backedOff()
 	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
 	return true
 }

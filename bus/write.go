@@ -29,7 +29,7 @@ func (b *batch) write(ctx context.Context) error {
 		return err
 	}
 	if !b.journal.entered.IsZero() {
-		b.effects.also = b.journal.queueLedger
+		b.effects.also = b.journal.queueLeave
 	}
 	if err := b.effects.commit(ctx, pipeline, known); err != nil {
 		return err

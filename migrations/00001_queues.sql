@@ -69,7 +69,7 @@ END $$;
 -- belong to leased endpoints, and are NULL in every other queue, where they take no space. A leased endpoint claims a
 -- message by moving its due to the end of a lease: the row leaves the head of the queue. When the lease is neither
 -- extended nor finished, the message is due again without further action. claim counts the claims of this row. owner is
--- the session that has the message, or had it when the lease ended. turn is the due that the row had before it was
+-- the session that has the message, or had it when the lease ended. was_due is the due that the row had before it was
 -- claimed. cancelled is the reason why its handler is to stop. deaths counts the processes that crashed with the
 -- message in hand, and deaths_alone those that had no other message of the endpoint in hand; alone says that this claim
 -- has no other.
@@ -102,7 +102,7 @@ BEGIN
             body         bytea NOT NULL CONSTRAINT queue_%2$s_body_size CHECK (octet_length(body) <= 16777216),
             claim        int,
             owner        uuid,
-            turn         timestamptz,
+            was_due      timestamptz,
             cancelled    text,
             deaths       int,
             deaths_alone int,

@@ -21,7 +21,7 @@ type FoundMessage struct {
 	Lane         string    // it is parked behind another message of this key, in an ordered endpoint
 	Claims       int       // of leased workers; 0 in a transactional endpoint
 	Holder       saga.ID   // the session that has it, or had it last; zero without a claim
-	Turn         time.Time // the due before it was claimed; zero without a claim
+	WasDue       time.Time // the due before it was claimed; zero without a claim
 	Cancelled    string    // why its handler is to stop
 	Crashes      int       // processes of a leased endpoint that crashed with it in hand
 	CrashesAlone int       // of these, those that had nothing else in hand
@@ -31,12 +31,12 @@ type FoundMessage struct {
 // ended.
 const showQueues = 100
 
-// Show finds a message in any queue, by its id: an event has a copy in each queue that it was published to. bodyBytes is
-// how much of the body it reads; 0 is 4 KiB, at most 64 KiB.
+// Show finds a message in any queue, by its id: an event has a copy in each queue that it was published to. bodyBytes
+// is how much of the body it reads; 0 is 4 KiB, at most 64 KiB.
 //
 // Queues have no index of ids: the cost is that of reading them all, about a second for ten million messages. It locks
-// nothing and waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead letter,
-// or was never there.
+// nothing and waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead
+// letter, or was never there.
 func (o *Operator) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
 	found, err := o.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
 	if err == nil && len(found) == 0 {
@@ -76,7 +76,7 @@ func foundOf(reader *queue.Reader, row pg.Row, endpoint string) FoundMessage {
 	const more = columnLastError + 1
 	m := FoundMessage{
 		QueuedMessage: queuedOf(reader, row), Endpoint: endpoint, Lane: row.Text(more), Claims: int(row.Int(more + 1)),
-		Turn: row.Time(more + 3), Cancelled: row.Text(more + 4), Crashes: int(row.Int(more + 5)),
+		WasDue: row.Time(more + 3), Cancelled: row.Text(more + 4), Crashes: int(row.Int(more + 5)),
 		CrashesAlone: int(row.Int(more + 6)),
 	}
 	if !row.Null(more + 2) {

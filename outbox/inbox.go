@@ -177,7 +177,7 @@ func conflictID(source string, g inboxEntry) saga.ID {
 	return digestID(fmt.Sprintf("%s\nconflict\n%s\n%d", source, g.ID, g.Sum))
 }
 
-// InboxTx remembers one id in the caller's transaction, on a connection of any kind, and tells whether it is new.
+// InboxTx remembers one id in the caller's transaction, on a connection of any kind, and reports whether it is new.
 func (s *Store) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
 	if err := CheckSource(source); err != nil {
 		return false, err

@@ -188,13 +188,13 @@ func (a *awaitedNewer) logs() bool {
 }
 
 // decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote
-// waits for one, and so does everything behind it, for as long as UnknownFor.
+// waits for one, and so does everything behind it, for as long as UnknownKindTimeout.
 func (r *reader) decode(b *batch) {
 	for n, m := range b.messages {
 		err := m.decode(r.failures.tried(m.ID))
 		b.fired = b.fired || m.fired
 		switch newer := errors.Is(err, wire.ErrNewer); {
-		case newer && r.relay.newer.waits(r.relay.options.UnknownFor):
+		case newer && r.relay.newer.waits(r.relay.options.UnknownKindTimeout):
 			if r.relay.newer.logs() {
 				r.relay.options.Logger.Warn("edda: messages wait for a newer program", "endpoint", r.relay.name,
 					"message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err)

@@ -15,9 +15,10 @@ type RelayOptions struct {
 	BatchMax   int           // messages that forward is given at a time; 0 is 500, at most 5,000
 	BatchBytes int           // kinds, headers and bodies of a pass; 0 is 4 MiB. A larger message comes alone
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	Lease      time.Duration // how long the relay stays with a process that has died; 0 is the default lease, 2 s to 1 h
-	Holder     string        // the name of this process in the table lease, for people who look; "" is the host's name
-	Drain      time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
+	// how long the relay stays with a process that has died; 0 is the default lease, 2 s to 1 h
+	Lease  time.Duration
+	Holder string        // the name of this process in the table lease, for people who look; "" is the host's name
+	Drain  time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
 
 	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps
 	// none. All relays of a database keep theirs as long as the one that wants it longest.
@@ -37,10 +38,10 @@ type RelayOptions struct {
 	// never.
 	Permanent func(error) bool
 
-	// UnknownFor is how long a message in a form that this program does not read holds up the relay, for a newer
-	// program to take over; 0 is 10 min. After that it is a dead letter, and for a day so is at once every other such
-	// message.
-	UnknownFor time.Duration
+	// UnknownKindTimeout is how long a message in a form that this program does not read holds up the relay, for a
+	// newer program to take over; 0 is 10 min. After that it is a dead letter, and for a day so is at once every other
+	// such message.
+	UnknownKindTimeout time.Duration
 
 	Logger *slog.Logger // nil is the bus's
 }
@@ -56,7 +57,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	f.Duration("Keep", &o.Keep, 0, time.Minute, 10*365*24*time.Hour)
 	f.Duration("RetryMost", &o.RetryMost, 30*time.Second, time.Millisecond, time.Hour)
 	f.Duration("Retry", &o.Retry, min(100*time.Millisecond, o.RetryMost), time.Millisecond, time.Hour)
-	f.Duration("UnknownFor", &o.UnknownFor, 10*time.Minute, 0, 365*24*time.Hour)
+	f.Duration("UnknownKindTimeout", &o.UnknownKindTimeout, 10*time.Minute, 0, 365*24*time.Hour)
 	if o.Retry > o.RetryMost {
 		f.Add(fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry, o.RetryMost))
 	}

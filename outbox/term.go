@@ -96,7 +96,7 @@ func (t *relayTerm) pass(life, working context.Context) (rest, error) {
 		return rest{idle: true}, nil
 	}
 	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
-		return rest{wait: min(newerWait, t.relay.options.UnknownFor)}, nil
+		return rest{wait: min(newerWait, t.relay.options.UnknownKindTimeout)}, nil
 	}
 	if err := t.reader.checkRuns(working, batch); err != nil {
 		t.size.shrink(len(batch.messages))

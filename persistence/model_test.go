@@ -103,7 +103,7 @@ func (a *actor) end(err error) {
 	*a = actor{world: a.world, name: a.name}
 }
 
-// held tells whether another actor holds the row of an instance.
+// held reports whether another actor holds the row of an instance.
 func (a *actor) held(id saga.ID) bool {
 	return slices.ContainsFunc(a.actors[:], func(b *actor) bool { return b != a && b.holds[id] })
 }

@@ -68,9 +68,9 @@ func (r *Run) Publish(endpoint string, m saga.Message, o ...saga.SendOption) err
 
 func (r *Run) deliver(intent saga.Intent, from string, m saga.Message, o []saga.SendOption) error {
 	r.t.Helper()
-	turn := r.runtime(saga.Delivery{})
-	turn.Endpoint = from
-	out, err := turn.Compose(intent, m, o...)
+	rt := r.runtime(saga.Delivery{})
+	rt.Endpoint = from
+	out, err := rt.Compose(intent, m, o...)
 	if err != nil {
 		r.t.Fatalf("sagatest: deliver %v", err)
 	}
@@ -119,9 +119,9 @@ func (r *Run) Reply(to, m saga.Message) error {
 // answer composes m as the endpoint would that received the message with this index of asked.
 func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
 	asked := r.asked[at]
-	turn := r.runtime(saga.Delivery{Info: asked.Info, Body: asked.Body})
-	turn.Endpoint = "answers"
-	out, err := turn.Compose(saga.Answer, m)
+	rt := r.runtime(saga.Delivery{Info: asked.Info, Body: asked.Body})
+	rt.Endpoint = "answers"
+	out, err := rt.Compose(saga.Answer, m)
 	if err == nil {
 		r.asked = slices.Delete(r.asked, at, at+1)
 	}

@@ -114,21 +114,21 @@ func (r script) command(line string) string {
 }
 
 func (r script) deliverLine(intent saga.Intent, rest string) string {
-	turn := r.runtime(saga.Delivery{})
-	turn.Endpoint = ""
+	rt := r.runtime(saga.Delivery{})
+	rt.Endpoint = ""
 	var opts []saga.SendOption
 	for {
 		word, after, _ := strings.Cut(rest, " ")
 		name, value, ok := strings.Cut(word, "=")
 		switch {
 		case !ok || strings.HasPrefix(word, "{"):
-			out, err := turn.Compose(intent, raw(rest), opts...)
+			out, err := rt.Compose(intent, raw(rest), opts...)
 			if err != nil {
 				return err.Error() + "\n"
 			}
 			return r.format(r.accept(saga.Delivery{Info: out.Info, Body: out.Body}))
 		case name == "from":
-			turn.Endpoint = value
+			rt.Endpoint = value
 		case strings.HasPrefix(name, "header."):
 			opts = append(opts, saga.WithHeader(strings.TrimPrefix(name, "header."), value))
 		default:

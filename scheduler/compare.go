@@ -91,7 +91,7 @@ func (g groupRow) text() string {
 	return string(text)
 }
 
-// restates tells whether a group is declared as it was before, whatever an operator has made of it since.
+// restates reports whether a group is declared as it was before, whatever an operator has made of it since.
 func (g groupRow) restates(declared *string) bool {
 	before := groupRow{}
 	return declared != nil && json.Unmarshal([]byte(*declared), &before) == nil && before.text() == g.text()
@@ -258,7 +258,8 @@ func (m standing) differs(r row, owner string) (what []string) {
 	return what
 }
 
-// begins tells whether the schedule begins anew: when it is another one, and when it had come to its end and may go on.
+// begins reports whether the schedule begins anew: when it is another one, and when it had come to its end and may go
+// on.
 func (m standing) begins(r row) bool {
 	if !sameRule(m.row.definition.Rule, r.definition.Rule) {
 		return true

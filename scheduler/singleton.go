@@ -132,7 +132,7 @@ func (s *Singleton) Connections() int {
 	return 2
 }
 
-// Check tells whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it
+// Check reports whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it
 // from reading.
 func (s *Singleton) Check(ctx context.Context) error {
 	if err := migrations.Check(ctx, s.pool, s.schema); err != nil {

@@ -32,7 +32,7 @@ type GroupChanges struct {
 	Unchanged []string
 }
 
-// None tells whether nothing differs.
+// None reports whether nothing differs.
 func (c Changes) None() bool {
 	return len(c.Created)+len(c.Changed)+len(c.Orphaned)+len(c.Groups.Created)+len(c.Groups.Changed)+len(
 		c.Groups.Orphaned) == 0

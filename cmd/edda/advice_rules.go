@@ -24,7 +24,7 @@ var rules = []rule{
 		says: func(s subject, _ float64) string {
 			return fmt.Sprintf("%d messages are dead letters for no other reason than lost saves. Put them back "+
 				"with edda dead retry, take the "+
-				"Pessimistic store or raise EndpointOptions.Conflicts, and look at what else writes the table of "+
+				"Pessimistic store or raise EndpointOptions.MaxConflicts, and look at what else writes the table of "+
 				"instances", s.Messages.DeadConflicts)
 		}},
 	{symptom: "lock-timeouts", number: "share of waits for an instance that ended without it",
@@ -138,7 +138,8 @@ func saysCritical(s subject, _ float64) string {
 	text := fmt.Sprintf("a message takes %s from its send to its commit, of which its handler has %s and its batch "+
 		"%s: it waits in the queue. ",
 		shortSpan(s.critical()), shortSpan(s.handler()), shortSpan(s.perBatch()))
-	const look = "Look at what the sessions of Postgres wait for (docs/operate/scaling.md, query 1). If few are active, " +
+	const look = "Look at what the sessions of Postgres wait for (docs/operate/scaling.md, query 1). If few " +
+		"are active, " +
 		"add workers or servers. " +
 		"If they wait for the locks transactionid or tuple, handlers change the same rows of yours, and more " +
 		"servers would wait with them. Otherwise Postgres or its machine is the limit"

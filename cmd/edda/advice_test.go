@@ -50,25 +50,38 @@ func TestAdvice(t *testing.T) {
 	}{
 		{"healthy", func(*operate.SagaCounters) {}, queue, nil, nil, nil},
 		{"healthy and behind", func(*operate.SagaCounters) {}, behind, []operate.SagaCounters{plain}, nil, nil},
-		{"nothing was done", func(c *operate.SagaCounters) { *c = operate.SagaCounters{Endpoint: "orders", Saga: "order"} },
+		{"nothing was done", func(c *operate.SagaCounters) {
+			*c = operate.SagaCounters{Endpoint: "orders",
+				Saga: "order"}
+		},
 			queue, nil, nil, nil},
-		{"too little to go by", func(c *operate.SagaCounters) { c.Messages.Taken, c.Messages.Steps, c.Messages.Conflicts = 99, 9, 90 }, queue, nil,
+		{"too little to go by", func(c *operate.SagaCounters) {
+			c.Messages.Taken, c.Messages.Steps,
+				c.Messages.Conflicts = 99, 9, 90
+		}, queue, nil,
 			nil, nil},
 		// S4-21: a high number of retries from conflicts.
 		{"conflicts", func(c *operate.SagaCounters) { c.Messages.Conflicts = 2500 }, queue, nil, []string{"conflicts"},
 			[]string{"20.0 % of its attempts", "(2500 of 12500)", "saga.Pessimistic"}},
-		{"conflicts at the threshold", func(c *operate.SagaCounters) { c.Messages.Steps, c.Messages.Conflicts = 9800, 200 }, queue, nil,
+		{"conflicts at the threshold", func(c *operate.SagaCounters) {
+			c.Messages.Steps, c.Messages.Conflicts = 9800,
+				200
+		}, queue, nil,
 			[]string{"conflicts"}, nil},
-		{"conflicts below it", func(c *operate.SagaCounters) { c.Messages.Steps, c.Messages.Conflicts = 9801, 199 }, queue, nil, nil, nil},
-		{"conflicts of the pessimistic store", func(c *operate.SagaCounters) { c.Store, c.Messages.Conflicts = "pessimistic", 2500 },
+		{"conflicts below it", func(c *operate.SagaCounters) { c.Messages.Steps, c.Messages.Conflicts = 9801, 199 },
+			queue, nil, nil, nil},
+		{"conflicts of the pessimistic store",
+			func(c *operate.SagaCounters) { c.Store, c.Messages.Conflicts = "pessimistic", 2500 },
 			queue, nil, []string{"conflicts"},
 			[]string{"has the Pessimistic store already"}},
-		{"starts race", func(c *operate.SagaCounters) { c.Saves.LostStarts = 1000 }, queue, nil, []string{"start-races"},
+		{"starts race", func(c *operate.SagaCounters) { c.Saves.LostStarts = 1000 }, queue, nil,
+			[]string{"start-races"},
 			[]string{"25.0 % of its starts came second (1000 of 4000)", "one earlier message"}},
 		// S4-22: retries exhausted, messages in the error queue.
-		{"dead of conflicts", func(c *operate.SagaCounters) { c.Messages.Dead, c.Messages.DeadConflicts = 5, 3 }, queue, nil,
+		{"dead of conflicts", func(c *operate.SagaCounters) { c.Messages.Dead, c.Messages.DeadConflicts = 5, 3 }, queue,
+			nil,
 			[]string{"conflict-deaths"},
-			[]string{"3 messages are dead letters", "edda dead retry", "EndpointOptions.Conflicts"}},
+			[]string{"3 messages are dead letters", "edda dead retry", "EndpointOptions.MaxConflicts"}},
 		{"dead of something else", func(c *operate.SagaCounters) { c.Messages.Dead = 5 }, queue, nil, nil, nil},
 		// S4-23: timeouts while waiting for the same lock.
 		{"lock timeouts", func(c *operate.SagaCounters) {
@@ -81,13 +94,15 @@ func TestAdvice(t *testing.T) {
 			[]string{"critical-time"},
 			[]string{"a message takes 3s from its send", "handler has 10µs and its batch 10ms",
 				"The queue is short now"}},
-		{"critical time with a long queue", func(c *operate.SagaCounters) { c.Times.Critical = 30_000 * time.Second }, behind,
+		{"critical time with a long queue", func(c *operate.SagaCounters) { c.Times.Critical = 30_000 * time.Second },
+			behind,
 			nil, []string{"critical-time"},
 			[]string{"70000 messages are ready now. Look at what the sessions",
 				"few are active, add workers or servers", "the same rows of yours, and more servers would wait " +
 					"with them"}},
 		{"critical time with a little contention",
-			func(c *operate.SagaCounters) { c.Times.Critical, c.Messages.Conflicts = 30_000*time.Second, 300 }, behind, nil,
+			func(c *operate.SagaCounters) { c.Times.Critical, c.Messages.Conflicts = 30_000*time.Second, 300 }, behind,
+			nil,
 			[]string{"conflicts", "critical-time"},
 			[]string{"contention above costs 20.0 % of the work at most, which does not explain that", "query 1"}},
 		{"critical time for contention", func(c *operate.SagaCounters) {
@@ -106,8 +121,12 @@ func TestAdvice(t *testing.T) {
 			[]string{"80.0 % of their time", "(7s for those of other servers, 1s for those of their own)",
 				"where they are busy, waits are long because everything is", "more processors, connections or " +
 					"servers do not help", "in order or partitioned by key"}},
-		{"waiting that nobody feels", func(c *operate.SagaCounters) { c.Waiting.Turn = 9 * time.Second }, queue, nil, nil, nil},
-		{"put down here", func(c *operate.SagaCounters) { c.Messages.Taken, c.Messages.Queued, c.Concurrency = 30_000, 20_000, 9 }, queue,
+		{"waiting that nobody feels", func(c *operate.SagaCounters) { c.Waiting.Turn = 9 * time.Second }, queue, nil,
+			nil, nil},
+		{"put down here", func(c *operate.SagaCounters) {
+			c.Messages.Taken, c.Messages.Queued, c.Concurrency = 30_000,
+				20_000, 9
+		}, queue,
 			nil, []string{"put-down"},
 			[]string{"66.7 % of the messages", "(20000 of 30000)", "Concurrency of 2 instead of 9"}},
 		{"put down here, of few workers", func(c *operate.SagaCounters) {
@@ -115,7 +134,10 @@ func TestAdvice(t *testing.T) {
 				2
 		}, queue, nil, []string{"put-down"},
 			[]string{"more workers would not help"}},
-		{"put down for other servers", func(c *operate.SagaCounters) { c.Messages.Taken, c.Messages.Busy = 30_000, 20_000 }, queue, nil,
+		{"put down for other servers", func(c *operate.SagaCounters) {
+			c.Messages.Taken, c.Messages.Busy = 30_000,
+				20_000
+		}, queue, nil,
 			[]string{"put-down"},
 			[]string{"fewer servers"}},
 		{"large states", func(c *operate.SagaCounters) { c.Saves.StateBytes = c.Saves.Writes * 100 << 10 }, queue, nil,
@@ -124,16 +146,19 @@ func TestAdvice(t *testing.T) {
 		{"full batches", func(c *operate.SagaCounters) { c.Saves.Batches = 20 }, behind, nil, []string{"full-batches"},
 			[]string{"(500 messages of 500)", "9s behind", "BatchMax at 1000"}},
 		{"full batches and no lag", func(c *operate.SagaCounters) { c.Saves.Batches = 20 }, queue, nil, nil, nil},
-		{"one hot instance", func(c *operate.SagaCounters) { c.Saves.Instances, c.Messages.Conflicts = 50, 2500 }, queue, nil,
+		{"one hot instance", func(c *operate.SagaCounters) { c.Saves.Instances, c.Messages.Conflicts = 50, 2500 },
+			queue, nil,
 			[]string{"conflicts", "hot-instance"},
 			[]string{"200 messages for one instance", "√n sagas", "docs/guide/hot-sagas.md"}},
 		{"one hot instance, at ease", func(c *operate.SagaCounters) { c.Saves.Instances = 50 }, queue, nil, nil, nil},
-		{"contended among others", func(c *operate.SagaCounters) { c.Messages.Conflicts = 2500 }, queue, []operate.SagaCounters{plain},
+		{"contended among others", func(c *operate.SagaCounters) { c.Messages.Conflicts = 2500 }, queue,
+			[]operate.SagaCounters{plain},
 			[]string{"conflicts", "neighbours"},
 			[]string{"90.9 % of the time of endpoint orders", "plain handlers (400 messages, critical time 10ms)",
 				"an endpoint of its own"}},
 		{"contended with others elsewhere", func(c *operate.SagaCounters) { c.Messages.Conflicts = 2500 }, queue,
-			[]operate.SagaCounters{{Endpoint: "mail", Messages: operate.MessageCounters{Steps: 7}}}, []string{"conflicts"}, nil},
+			[]operate.SagaCounters{{Endpoint: "mail", Messages: operate.MessageCounters{Steps: 7}}},
+			[]string{"conflicts"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ func (f *letterFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.until, "until", "", "only those that died earlier than that")
 }
 
-// given tells whether a flag chooses anything.
+// given reports whether a flag chooses anything.
 func (f *letterFlags) given() bool {
 	return f.filter.Endpoint+f.filter.Kind+f.filter.Group+f.message+f.since+f.until != ""
 }

@@ -40,7 +40,7 @@ func (t *tool) endpointList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
 		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes
-has where that was set: "program" is the number of each program. BY tells whether an endpoint consumes it or a relay,
+has where that was set: "program" is the number of each program. BY says whether an endpoint or a relay consumes it,
 which has no workers, carries it to a broker. The list does not tell which endpoints run.`,
 		Example: `  edda endpoint list
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,

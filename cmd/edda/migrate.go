@@ -90,7 +90,7 @@ func missingOf(status []migrate.Migration) []int64 {
 	return missing
 }
 
-// fits tells whether this program can work with the schema.
+// fits reports whether this program can work with the schema.
 func (t *tool) fits(status []migrate.Migration) error {
 	for _, m := range status {
 		if m.Unknown && m.Breaking {

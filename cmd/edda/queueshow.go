@@ -18,7 +18,7 @@ type foundJSON struct {
 	Lane         string     `json:"lane"` // parked behind another message of this key
 	Claims       int        `json:"claims"`
 	Holder       *saga.ID   `json:"holder"`
-	Turn         *time.Time `json:"turn"`
+	WasDue       *time.Time `json:"was_due"`
 	Cancelled    string     `json:"cancelled"`
 	Crashes      int        `json:"crashes"`
 	CrashesAlone int        `json:"crashes_alone"`
@@ -61,7 +61,7 @@ func shownMessages(found []operate.FoundMessage, bodies bool) result {
 	for _, m := range found {
 		j := foundJSON{
 			Endpoint: m.Endpoint, messageJSON: messageOf(m.QueuedMessage, bodies), Lane: m.Lane, Claims: m.Claims,
-			Turn: jsonTime(m.Turn), Cancelled: m.Cancelled, Crashes: m.Crashes, CrashesAlone: m.CrashesAlone,
+			WasDue: jsonTime(m.WasDue), Cancelled: m.Cancelled, Crashes: m.Crashes, CrashesAlone: m.CrashesAlone,
 		}
 		if !m.Holder.IsZero() {
 			j.Holder = &m.Holder
@@ -116,7 +116,7 @@ func showMessage(p *page, m operate.FoundMessage, j foundJSON) {
 		"held by session",
 		idOrNone(m.Holder),
 		"due before the claim",
-		moment(m.Turn),
+		moment(m.WasDue),
 		"cancelled",
 		m.Cancelled,
 		"crashes",

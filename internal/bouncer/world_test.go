@@ -205,7 +205,7 @@ func serverKeeps(b *pgdev.Bouncer, what string) bool {
 	return knowsStatements(b) && strings.HasPrefix(what, "statement PGBOUNCER_")
 }
 
-// knowsStatements tells whether named prepared statements work through b.
+// knowsStatements reports whether named prepared statements work through b.
 func knowsStatements(b *pgdev.Bouncer) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(b.Version(), "%d.%d", &major, &minor)

@@ -59,7 +59,7 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	k.health.ended(!h.lost && h.release(ctx))
 }
 
-// endedBy tells whether err says no more than that the context of the function has ended.
+// endedBy reports whether err says no more than that the context of the function has ended.
 func (h *hold) endedBy(err error) bool {
 	end := h.life.Err()
 	return end != nil && (errors.Is(err, end) || errors.Is(err, context.Cause(h.life)))
@@ -141,7 +141,7 @@ const (
 )
 
 // release gives the lease back, for others to take it at once. When that does not work they take it when it has
-// expired. It tells whether the lease was this term's until then.
+// expired. It reports whether the lease was this term's until then.
 func (h *hold) release(ctx context.Context) (ours bool) {
 	ctx = context.WithoutCancel(ctx) // after a shutdown this is all that is left to do
 	var err error

@@ -12,7 +12,7 @@ type Standing struct {
 	Left time.Duration // of its term; 0: nobody holds it
 }
 
-// Held tells whether somebody held it when it was read.
+// Held reports whether somebody held it when it was read.
 func (s Standing) Held() bool { return s.Left > 0 }
 
 // Under tells how the leases stand whose names begin with prefix, in the order of their names, up to 10,000. It is one

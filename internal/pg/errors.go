@@ -60,9 +60,9 @@ func Code(err error) string {
 	return ""
 }
 
-// Refused tells whether err is the server's word that the statement had no effect. An error of a pooler's own, made up
-// because the session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the statement:
-// it may be a COMMIT that took effect. 40003 says by its name that nobody knows.
+// Refused reports whether err is the server's word that the statement had no effect. An error of a pooler's own, made
+// up because the session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the
+// statement: it may be a COMMIT that took effect. 40003 says by its name that nobody knows.
 func Refused(err error) bool {
 	code := Code(err)
 	return code != "" && code != "40003" && !strings.HasPrefix(code, "08")

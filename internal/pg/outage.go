@@ -54,7 +54,7 @@ func (o *Outage) Over() {
 	o.on.Store(false)
 }
 
-// fails notes a warning, and tells whether it is to be logged as it is.
+// fails notes a warning, and reports whether it is to be logged as it is.
 func (o *Outage) fails(err error) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

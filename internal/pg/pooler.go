@@ -18,14 +18,14 @@ var poolerStatements string
 // probeChannel is listened to by nobody and notified by nobody.
 const probeChannel = "edda_pooler"
 
-// Pooled tells whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler
+// Pooled reports whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler
 // gives its clients numbers of its own, to cancel queries by.
 func Pooled(conn *pgx.Conn, backend int32) bool {
 	return conn.PgConn().PID() != uint32(
 		backend)
 } //nolint:gosec // a process id
 
-// SharesSessions tells whether a pooler gives a client that listens another session for each transaction, so that
+// SharesSessions reports whether a pooler gives a client that listens another session for each transaction, so that
 // neither a notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the
 // pool's own mode, so that an error of the class Mispooled says that this mode does not work there.
 func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {

@@ -15,7 +15,7 @@ type Row [][]byte
 // CurrentRow returns the row that rows.Next stopped at.
 func CurrentRow(rows pgx.Rows) Row { return rows.RawValues() }
 
-// Null tells whether column i is NULL.
+// Null reports whether column i is NULL.
 func (r Row) Null(i int) bool { return r[i] == nil }
 
 // Bool reads a boolean.

@@ -24,7 +24,7 @@ type oracle struct {
 	out    []Exclusion
 }
 
-// names tells whether the expression names what the clock shows, written as a time of UTC.
+// names reports whether the expression names what the clock shows, written as a time of UTC.
 func (o oracle) names(shown time.Time) bool {
 	f := o.fields
 	dom, dow := f[3][shown.Day()], f[5][shown.Weekday()]

@@ -18,12 +18,12 @@ numbered AS MATERIALIZED (
     FROM found f WINDOW upto AS (ROWS UNBOUNDED PRECEDING))
 UPDATE :queue q
 SET due = now() + ($2::bigint + n.place) * interval '1 microsecond', claim = coalesce(q.claim, 0) + 1,
-    owner = $3::uuid, turn = coalesce(q.turn, n.was),
+    owner = $3::uuid, was_due = coalesce(q.was_due, n.was),
     deaths = CASE WHEN n.died THEN coalesce(q.deaths, 0) + 1 ELSE q.deaths END,
     deaths_alone = CASE WHEN n.died AND q.alone THEN coalesce(q.deaths_alone, 0) + 1 ELSE q.deaths_alone END,
         alone = NULL
 FROM numbered n WHERE q.ctid = n.tid AND (n.bytes <= $4::bigint OR n.place = 1)
-RETURNING q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, n.size, now(),
+RETURNING q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, n.size, now(),
           q.due, q.claim, q.cancelled, n.before, coalesce(q.deaths, 0), coalesce(q.deaths_alone, 0),
           (SELECT count(*) FROM found), CASE WHEN n.died THEN 1 + (n.lonely IS TRUE)::int ELSE 0 END;
 
@@ -55,7 +55,7 @@ RETURNING u.place, now(), q.cancelled;
 
 -- name: release
 -- What was not begun goes back to where it was. See finish.
-UPDATE :queue q SET due = q.turn, turn = NULL, claim = NULL, owner = NULL
+UPDATE :queue q SET due = q.was_due, was_due = NULL, claim = NULL, owner = NULL
 FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
 RETURNING u.place, now(), q.cancelled;
@@ -69,7 +69,7 @@ UPDATE :queue q SET alone = $5 WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 A
 -- rows and passes over the lane, which the caller has locked. It adds a lease to what its process takes for our clock,
 -- which is behind by less than another lease: a process that took longer to read the clock does not trust what it
 -- claimed with that.
-SELECT q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
+SELECT q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
        octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(),
        q.due, q.claim, q.cancelled, q.owner,
        coalesce(q.deaths, 0) + d.died::int, coalesce(q.deaths_alone, 0) + (d.died AND q.alone IS TRUE)::int, 0::bigint,

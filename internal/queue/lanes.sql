@@ -36,12 +36,12 @@ WITH gone AS (
     DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[], $8::int[],
         $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
     WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
-    RETURNING u.key, q.turn, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.cancelled,
+    RETURNING u.key, q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.cancelled,
               nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone, q.last_error),
 there AS (
     INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body,
         cancelled, deaths, deaths_alone, last_error)
-    SELECT $1, g.key, g.turn, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body,
+    SELECT $1, g.key, g.was_due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body,
         g.cancelled, g.deaths, g.deaths_alone, g.last_error FROM gone g
     RETURNING 1)
 SELECT :schema.expect($7::bigint < 0 OR (SELECT count(*) FROM there) = $7, 'a claimed message has moved');
@@ -75,16 +75,16 @@ gone AS (
     RETURNING n.place, n.key, p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body,
         p.cancelled, p.deaths, p.deaths_alone, p.last_error),
 back AS (
-    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, turn,
+    INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, claim, owner, was_due,
         cancelled, deaths, deaths_alone, last_error)
     SELECT clock_timestamp() + ($5::bigint + g.place) * interval '1 microsecond', g.id, g.sent, g.first_failed,
         g.attempt, g.conflict, g.kind, g.header,
            g.body, 1, $4::uuid, g.due, g.cancelled, g.deaths, g.deaths_alone, g.last_error FROM gone g
-    RETURNING due, id, turn)
+    RETURNING due, id, was_due)
 SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body,
        octet_length(g.kind) + octet_length(g.header) + octet_length(g.body), now(),
        b.due, 1, g.cancelled, NULL::uuid, coalesce(g.deaths, 0), coalesce(g.deaths_alone, 0), 0::bigint, 0, g.key
-FROM gone g JOIN back b ON b.id = g.id AND b.turn = g.due
+FROM gone g JOIN back b ON b.id = g.id AND b.was_due = g.due
 ORDER BY g.place;
 
 -- name: keep_lanes
@@ -118,15 +118,15 @@ UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits
     WHERE l.queue = $1 AND l.key = g.key;
 
 -- name: wait_in_lanes
--- A message that failed goes back with its turn, and its lane waits for it.
+-- A message that failed goes back with its due, and its lane waits for it.
 WITH again AS (
     INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error,
-        turn)
+        was_due)
     SELECT clock_timestamp() + o.delay * interval '1 microsecond', o.id, o.sent, o.first_failed, o.attempt, o.conflict,
-        o.kind, o.header, o.body, nullif(o.last_error, ''), o.turn
+        o.kind, o.header, o.body, nullif(o.last_error, ''), o.was_due
     FROM unnest($2::bigint[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::int[], $8::text[],
         $9::bytea[], $10::bytea[], $11::text[], $12::timestamptz[])
-         o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, last_error, turn)
+         o(delay, id, sent, first_failed, attempt, conflict, kind, header, body, last_error, was_due)
     RETURNING due, id)
 UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = a.due, waits_id = a.id
 FROM unnest($3::uuid[], $13::text[]) u(id, key) JOIN again a ON a.id = u.id

@@ -23,11 +23,11 @@ EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due > now();
 -- of ids. $2 is how much of the body.
 SELECT m.due, m.id, m.sent, m.first_failed, m.attempt, m.conflict, m.kind, m.header, substring(m.body FROM 1 FOR $2::int),
        octet_length(m.kind) + octet_length(m.header) + octet_length(m.body), now(), octet_length(m.body), m.last_error,
-       coalesce(m.lane, ''), coalesce(m.claim, 0), m.owner, m.turn, coalesce(m.cancelled, ''), coalesce(m.deaths, 0),
+       coalesce(m.lane, ''), coalesce(m.claim, 0), m.owner, m.was_due, coalesce(m.cancelled, ''), coalesce(m.deaths, 0),
        coalesce(m.deaths_alone, 0)
 FROM (
     SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.last_error, NULL AS lane,
-           q.claim, q.owner, q.turn, q.cancelled, q.deaths, q.deaths_alone
+           q.claim, q.owner, q.was_due, q.cancelled, q.deaths, q.deaths_alone
     FROM :queue q WHERE q.id = $1
     UNION ALL
     SELECT p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.last_error, p.key,

@@ -175,7 +175,7 @@ func FuzzReadHeader(f *testing.F) {
 	})
 }
 
-// writable tells whether a sender could have written i: its names are names, and its time has a place.
+// writable reports whether a sender could have written i: its names are names, and its time has a place.
 func writable(i saga.Info) bool {
 	if i.From != "" && saga.CheckName(i.From) != nil {
 		return false

@@ -84,7 +84,7 @@ func (r *refusals) lately(topic string) bool {
 	return known && time.Since(at) < refusalHolds
 }
 
-// note tells whether it is news.
+// note reports whether it is news.
 func (r *refusals) note(topic string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,5 +26,5 @@ func charge(ctx *bus.Context, tx pgx.Tx, m contract.ChargeCard) error {
 	return err
 }
 
-// Refuses tells whether a card is declined: when its number ends in 7.
+// Refuses reports whether a card is declined: when its number ends in 7.
 func Refuses(card string) bool { return strings.HasSuffix(card, "7") }

@@ -85,7 +85,7 @@ func (s *Service) Install(ctx context.Context) error {
 	return s.host.Install(ctx)
 }
 
-// Check tells whether the service can run, see edda.Host.
+// Check reports whether the service can run, see edda.Host.
 func (s *Service) Check(ctx context.Context) error { return s.host.Check(ctx) }
 
 // Run runs the service until ctx ends.

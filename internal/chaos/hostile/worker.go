@@ -147,7 +147,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 		return err
 	}
 	o := bus.EndpointOptions{Policy: policy, StepTimeout: 500 * time.Millisecond, Poll: 200 * time.Millisecond,
-		UnknownFor: 5 * time.Second, MaxCrashes: 3}
+		UnknownKindTimeout: 5 * time.Second, MaxCrashes: 3}
 	h := handlers{pool: pool}
 	batches, err := bus.NewEndpoint(b, shop, o, bus.HandleTx(h.order), bus.HandleTx(h.setting))
 	if err != nil {
@@ -163,7 +163,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 		return err
 	}
 	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond,
-		RetryMost: 200 * time.Millisecond, UnknownFor: 2 * time.Second}, h.forward, outgoing{}.Kind())
+		RetryMost: 200 * time.Millisecond, UnknownKindTimeout: 2 * time.Second}, h.forward, outgoing{}.Kind())
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (n *node) start() error {
 	return nil
 }
 
-// kill ends the process as a crash would, and tells whether there was one.
+// kill ends the process as a crash would, and reports whether there was one.
 func (n *node) kill() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,8 +31,9 @@ func (w *world) takeAll(pool *pgxpool.Pool) (free func()) {
 	return free
 }
 
-// A careful batch has a transaction open. If it waited for a second connection, all of them could wait so for ever.
-func TestCarefulBatchNeedsOneConnection(t *testing.T) {
+// A batch in quarantine has a transaction open. If it waited for a second connection, all of them could wait so for
+// ever.
+func TestQuarantineBatchNeedsOneConnection(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(3)
 	w.preload(20)
@@ -57,7 +58,7 @@ func TestCarefulBatchNeedsOneConnection(t *testing.T) {
 	if n := handled.Load(); n < 23 {
 		t.Errorf("%d messages were handled", n)
 	}
-	w.checkLedger()
+	w.checkJournal()
 }
 
 // A session without a lock is believed to be alive as long as the server process is there that ran its batch.
@@ -104,9 +105,9 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 	}
 }
 
-// While a batch is entered into the ledger nothing is locked. It runs what it has entered and still gets, and nothing
+// While a batch is entered into the journal nothing is locked. It runs what it has entered and still gets, and nothing
 // else; when it gets nothing it tries again at once.
-func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
+func TestQuarantineBatchRunsWhatItHasEntered(t *testing.T) {
 	w := poisoned(t)
 	w.preload(5)
 	w.died("1 second")
@@ -136,7 +137,7 @@ func TestCarefulBatchRunsWhatItHasEntered(t *testing.T) {
 		}))
 	w.untilEmpty("poisoned")
 	if handled.Load() < 6 || stray.Load() != 0 {
-		t.Errorf("%d messages were handled, %d of them were not in the ledger", handled.Load(), stray.Load())
+		t.Errorf("%d messages were handled, %d of them were not in the journal", handled.Load(), stray.Load())
 	}
-	w.checkLedger()
+	w.checkJournal()
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// brake slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
+// breaker slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
 // pause after each failure. The first message that is handled ends it, and all go on at once. The count is of batches:
 // one in which a message was handled has succeeded, whatever else failed in it. Safe for concurrent use.
 //
 // While messages are handled it costs an atomic addition and two atomic loads for each batch.
-type brake struct {
+type breaker struct {
 	after int64         // failed attempts with no success between
 	pause time.Duration // and no sooner than this after the first of them
 
 	handled atomic.Int64 // messages, since Run began
 	failed  atomic.Int64 // attempts, since a message was handled
 	slow    atomic.Bool
-	turn    chan struct{} // of capacity 1: held by the worker that tries
+	trying  chan struct{} // of capacity 1: held by the worker that tries
 
 	mu    sync.Mutex
 	first time.Time     // guarded by mu, as is what follows: when the first of failed was
@@ -29,19 +29,19 @@ type brake struct {
 	over  chan struct{} // closed when it ends
 }
 
-func newBrake(o EndpointOptions) *brake {
-	return &brake{after: int64(o.SlowAfter), pause: o.SlowPause, turn: make(chan struct{}, 1)}
+func newBreaker(o EndpointOptions) *breaker {
+	return &breaker{after: int64(o.BreakerFailures), pause: o.BreakerPause, trying: make(chan struct{}, 1)}
 }
 
-// admit waits until the caller may take. It tells whether he is the one who tries, who calls release after it.
-func (b *brake) admit(ctx context.Context) (tries, ok bool) {
+// admit waits until the caller may take. It reports whether it is the one that tries, which then calls release.
+func (b *breaker) admit(ctx context.Context) (tries, ok bool) {
 	for b.slow.Load() {
 		select {
-		case b.turn <- struct{}{}:
+		case b.trying <- struct{}{}:
 			if b.slow.Load() {
 				return true, true
 			}
-			<-b.turn
+			<-b.trying
 		case <-b.ended():
 		case <-ctx.Done():
 			return false, false
@@ -50,15 +50,15 @@ func (b *brake) admit(ctx context.Context) (tries, ok bool) {
 	return false, true
 }
 
-func (b *brake) ended() <-chan struct{} {
+func (b *breaker) ended() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.over
 }
 
 // release lets another one try. After a failure the pause comes first, unless something succeeds meanwhile.
-func (b *brake) release(ctx context.Context, failed bool) {
-	defer func() { <-b.turn }()
+func (b *breaker) release(ctx context.Context, failed bool) {
+	defer func() { <-b.trying }()
 	if !failed || !b.slow.Load() {
 		return
 	}
@@ -74,9 +74,9 @@ const (
 	recoveredPace
 )
 
-// note counts what a committed batch did. It tells whether the pace has changed by it: how many attempts have failed in
-// a row, or how long it was slow.
-func (b *brake) note(handled, failed int) (c change, failures int64, slowFor time.Duration) {
+// note counts what a committed batch did. It reports whether the pace has changed by it: how many attempts have failed
+// in a row, or how long it was slow.
+func (b *breaker) note(handled, failed int) (c change, failures int64, slowFor time.Duration) {
 	switch {
 	case handled > 0:
 		b.handled.Add(int64(handled))
@@ -90,7 +90,7 @@ func (b *brake) note(handled, failed int) (c change, failures int64, slowFor tim
 	return samePace, 0, 0
 }
 
-func (b *brake) succeed() (change, int64, time.Duration) {
+func (b *breaker) succeed() (change, int64, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failed.Store(0)
@@ -102,7 +102,7 @@ func (b *brake) succeed() (change, int64, time.Duration) {
 	return recoveredPace, 0, time.Since(b.since)
 }
 
-func (b *brake) fail(n int64) (change, int64, time.Duration) {
+func (b *breaker) fail(n int64) (change, int64, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -120,9 +120,9 @@ func (b *brake) fail(n int64) (change, int64, time.Duration) {
 
 // pace counts a batch, and says when the endpoint slows down or recovers.
 func (e *Endpoint) pace(r report) {
-	switch c, failures, slowFor := e.brake.note(r.done, r.failures); c {
+	switch c, failures, slowFor := e.breaker.note(r.done, r.failures); c {
 	case slowedPace:
-		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause", e.brake.pause,
+		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause", e.breaker.pause,
 			"error", r.failure)
 		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.failure})
 	case recoveredPace:

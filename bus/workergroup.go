@@ -6,9 +6,9 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// crew keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the
+// workerGroup keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the
 // goroutine that runs it.
-type crew struct {
+type workerGroup struct {
 	settings *workerSettings
 	group    *run.Group
 	work     func(taking context.Context) error // one worker, until taking ends and its batch is over
@@ -18,7 +18,7 @@ type crew struct {
 }
 
 // run hires and sends home until ctx ends. Those who work then see the end of ctx themselves.
-func (c *crew) run(ctx context.Context) error {
+func (c *workerGroup) run(ctx context.Context) error {
 	for {
 		changed := c.settings.Changed()
 		now := c.settings.Now()
@@ -41,7 +41,7 @@ func (c *crew) run(ctx context.Context) error {
 }
 
 // resize begins with those who came last. A worker that is sent home finishes the batch in its hands.
-func (c *crew) resize(ctx context.Context, n int) {
+func (c *workerGroup) resize(ctx context.Context, n int) {
 	for len(c.leave) > n {
 		last := len(c.leave) - 1
 		c.leave[last]()

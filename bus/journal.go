@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ledgerTimeout bounds the entry of a batch, which waits for other processes that charge the same deaths.
-const ledgerTimeout = 5 * time.Second
+// journalTimeout bounds the entry of a batch, which waits for other processes that charge the same deaths.
+const journalTimeout = 5 * time.Second
 
 // suspect is a message with which processes died.
 type suspect struct {
@@ -22,18 +22,18 @@ type suspect struct {
 	alone  int // of these, with nothing else in hand
 }
 
-// enterLedger says that this process has the batch in hand. Most messages never were in other hands, which their rows
+// enter says that this process has the batch in hand. Most messages never were in other hands, which their rows
 // show; for the rest it looks for batches of processes that died, and returns the suspects.
 //
 // The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it
 // keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more for
 // ever. So the transaction that took the messages ends with the entry, and a new one takes them again. Both go to the
 // server together, so that other workers seldom come between; what they have taken then is theirs.
-func (j *journal) enterLedger(ctx context.Context, alone bool) (found []suspect, err error) {
-	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
+func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	returning := slices.DeleteFunc(slices.Clone(j.in.messages), func(m *message) bool { return !m.crash.touched })
-	oldDue, oldID := ledgerKeys(returning)
+	oldDue, oldID := journalKeys(returning)
 	charged, err := j.deadBatches(ctx, oldID)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (j *journal) enterLedger(ctx context.Context, alone bool) (found []suspect,
 	if len(returning) > 0 {
 		pipeline.Queue(j.in.ep.bus.sql.Get("suspects"), j.in.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
-	due, id := ledgerKeys(j.in.messages)
+	due, id := journalKeys(j.in.messages)
 	j.entered = newID()
 	pipeline.Queue(j.in.ep.bus.sql.Get("enter_batch"), j.entered, j.in.ep.queue.ID, j.in.ep.bus.session.id, alone, due,
 		id)
@@ -136,8 +136,8 @@ func readSuspects(found *[]suspect) func(pgx.Rows) error {
 	}
 }
 
-// queueLedger says in the batch's own transaction that it is over, and acquits a suspect.
-func (j *journal) queueLedger(pipeline *pgx.Batch) {
+// queueLeave says in the batch's own transaction that it is over, and clears a suspect.
+func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	if j.entered.IsZero() {
 		return
 	}
@@ -147,9 +147,9 @@ func (j *journal) queueLedger(pipeline *pgx.Batch) {
 	}
 }
 
-// leaveLedger says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
+// leave says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
 // and others see that this process lives. No transaction is open, so it may wait for a session of a pooler.
-func (j *journal) leaveLedger(ctx context.Context) {
+func (j *journal) leave(ctx context.Context) {
 	if j.entered.IsZero() {
 		return
 	}
@@ -166,13 +166,13 @@ func (j *journal) leaveLedger(ctx context.Context) {
 	pipeline.Queue(j.in.ep.bus.sql.Get("lazily"))
 	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), left)
 	if err := j.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		j.in.ep.bus.log.Debug("edda: leave the crash ledger", "endpoint", j.in.ep.name, "error", err)
+		j.in.ep.bus.log.Debug("edda: leave the in-flight journal", "endpoint", j.in.ep.name, "error", err)
 		j.in.ep.bus.session.leaveLater(left)
 	}
 }
 
-// ledgerKeys is for connections that do not know our own arrays.
-func ledgerKeys(messages []*message) (due []time.Time, id [][16]byte) {
+// journalKeys is for connections that do not know our own arrays.
+func journalKeys(messages []*message) (due []time.Time, id [][16]byte) {
 	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
 	for i, m := range messages {
 		due[i], id[i] = m.Due, m.ID

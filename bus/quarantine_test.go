@@ -112,7 +112,7 @@ func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 			t.Errorf("with a suspect in hand there were %s", got)
 		}
 	}
-	w.checkLedger()
+	w.checkJournal()
 	if n := len(eventsOf[bus.BatchDone](w)); n > 500 {
 		t.Errorf("there were %d batches: the others went alone, too", n)
 	}
@@ -147,7 +147,7 @@ func TestWhoIsGuilty(t *testing.T) {
 			if ran, dead := handled.Load() == 1, w.deadOfProcess() == 1; ran == c.guilty || dead != c.guilty {
 				t.Errorf("it ran: %v, it is a dead letter: %v", ran, dead)
 			}
-			w.checkLedger()
+			w.checkJournal()
 			if !c.guilty {
 				return
 			}
@@ -200,8 +200,8 @@ func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 	}
 }
 
-// Careful mode is over ten minutes after the last death; nothing is written about messages in hand before and after.
-func TestCarefulModeEnds(t *testing.T) {
+// Quarantine is over ten minutes after the last death; nothing is written about messages in hand before and after.
+func TestQuarantineEnds(t *testing.T) {
 	var texts lines
 	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
 	inHand := make(chan int, 1)
@@ -216,7 +216,7 @@ func TestCarefulModeEnds(t *testing.T) {
 		}
 		w.send(innocent{})
 		n := await(w, "the message", inHand)
-		w.untilEmpty("poisoned") // the batch before may not have left the ledger yet
+		w.untilEmpty("poisoned") // the batch before may not have left the journal yet
 		return n
 	}
 	for _, c := range []struct {
@@ -225,14 +225,14 @@ func TestCarefulModeEnds(t *testing.T) {
 	}{{"11 minutes", 0}, {"9 minutes", 1}, {"1 second", 1}} {
 		w.died(c.ago)
 		if got := look(); got != c.want {
-			t.Errorf("a process died %s ago: %d batches in the ledger, want %d", c.ago, got, c.want)
+			t.Errorf("a process died %s ago: %d batches in the journal, want %d", c.ago, got, c.want)
 		}
 	}
 	w.exec(`UPDATE edda.session SET ended = ended - interval '11 minutes' WHERE died`)
 	if got := look(); got != 0 {
-		t.Errorf("careful mode is over: %d batches in the ledger", got)
+		t.Errorf("quarantine is over: %d batches in the journal", got)
 	}
-	for text, want := range map[string]int{"edda: careful mode\"": 1, "edda: careful mode ended\"": 1} {
+	for text, want := range map[string]int{"edda: quarantine\"": 1, "edda: quarantine ended\"": 1} {
 		if got := strings.Count(texts.String(), text); got != want {
 			t.Errorf("%q was logged %d times, want %d:\n%s", text, got, want, texts.String())
 		}
@@ -359,11 +359,11 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 		`'{}', '{}')`)
 	w.commit(tx)
 	if got := await(w, "a new message", inHand); got != 0 {
-		t.Errorf("a message that nobody had in hand was entered into the ledger")
+		t.Errorf("a message that nobody had in hand was entered into the journal")
 	}
 	w.lockedOnce()
 	if got := await(w, "a message that was in other hands", inHand); got != 1 {
-		t.Errorf("the death was not seen before the message was handled: %d batches in the ledger", got)
+		t.Errorf("the death was not seen before the message was handled: %d batches in the journal", got)
 	}
 }
 
@@ -381,7 +381,7 @@ func (w *world) lockedOnce() {
 }
 
 // What tells nothing any more is cleaned away in bounded pieces, and the rest stays.
-func TestCleanCrashLedger(t *testing.T) {
+func TestCleanInFlightJournal(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(2)
 	w.makeQueue("poisoned")
@@ -405,7 +405,7 @@ func TestCleanCrashLedger(t *testing.T) {
 	got := w.text(`SELECT concat_ws(' ', (SELECT count(*) FROM edda.suspect), (SELECT count(*)
 		FROM edda.in_flight), (SELECT count(*) FROM edda.session))`)
 	if got != "3 1 1" {
-		t.Errorf("%s rows are left of the ledger, batches and sessions, want 3 1 1", got)
+		t.Errorf("%s rows are left of the journal, batches and sessions, want 3 1 1", got)
 	}
 }
 
@@ -457,19 +457,19 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "crashes.sql",
 		Statements: map[string][]string{
-			"renew_session":  {some, "h", "1", "{1}", "true", "1"},
-			"end_session":    {some},
-			"lock_session":   {some},
-			"bury_sessions":  {some, "false", "20"},
-			"peers":          {some},
-			"careful_queues": {"{1,2}", "600000000"},
-			"dead_sessions":  {"{" + some + "}", "{7}", "true"},
-			"old_batches":    {"1", some, "{" + some + "}"},
-			"leave_batch":    {some},
-			"leave_batches":  {"{" + some + "}"},
-			"charge_batches": {"{" + some + "}"},
-			"suspects":       {"1", "{now}", "{" + some + "}"},
-			"strike_out":     {"1", "now", some},
+			"renew_session":      {some, "h", "1", "{1}", "true", "1"},
+			"end_session":        {some},
+			"lock_session":       {some},
+			"bury_sessions":      {some, "false", "20"},
+			"peers":              {some},
+			"quarantined_queues": {"{1,2}", "600000000"},
+			"dead_sessions":      {"{" + some + "}", "{7}", "true"},
+			"old_batches":        {"1", some, "{" + some + "}"},
+			"leave_batch":        {some},
+			"leave_batches":      {"{" + some + "}"},
+			"charge_batches":     {"{" + some + "}"},
+			"suspects":           {"1", "{now}", "{" + some + "}"},
+			"strike_out":         {"1", "now", some},
 		},
 		Settings: []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off",
 			"SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off"},

@@ -10,26 +10,26 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Careful mode. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
+// Quarantine. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
 // written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
-// process ran are careful for ten minutes: before a careful batch runs anything, its messages are entered into a
-// ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have the
-// message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
+// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered
+// into a journal, which is committed, and the batch's transaction strikes them out. What stands there although we have
+// the message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
 // handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
 // full batches.
 const (
-	carefulFirst = 8   // messages of a careful batch: few suspects when its steps are slow
-	carefulMost  = 250 // and when they are fast
-	askAgain     = 3   // times, whether a session is dead whose messages came back: its connections end one by one
-	askGap       = 10 * time.Millisecond
+	quarantineFirst = 8   // messages of a batch in quarantine: few suspects when its steps are slow
+	quarantineMost  = 250 // and when they are fast
+	askAgain        = 3   // times, whether a session is dead whose messages came back: its connections end one by one
+	askGap          = 10 * time.Millisecond
 )
 
-// enter is called before a take, with no transaction open. In a careful process it waits until a suspect that another
-// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is
-// over.
+// enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that
+// another worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the
+// batch is over.
 func (s *session) enter(alone bool) (release func()) {
 	switch {
-	case s.careful.Load() == nil:
+	case s.quarantined.Load() == nil:
 		return func() {}
 	case alone:
 		s.gate.Lock()
@@ -39,21 +39,21 @@ func (s *session) enter(alone bool) (release func()) {
 	return s.gate.RUnlock
 }
 
-func (s *session) isCareful(queue int) bool {
-	careful := s.careful.Load()
-	if careful == nil {
+func (s *session) inQuarantine(queue int) bool {
+	quarantined := s.quarantined.Load()
+	if quarantined == nil {
 		return false
 	}
-	_, is := (*careful)[queue]
+	_, is := (*quarantined)[queue]
 	return is
 }
 
-// carefully changes an order: a suspect that an earlier batch found is taken alone, and careful batches are small at
+// small changes an order: a suspect that an earlier batch found is taken alone, and batches in quarantine are small at
 // first.
-func (w *worker) carefully(o order) order {
+func (w *worker) small(o order) order {
 	switch {
-	case !w.ep.bus.session.isCareful(w.ep.queue.ID):
-		w.suspects, w.portion = nil, carefulFirst
+	case !w.ep.bus.session.inQuarantine(w.ep.queue.ID):
+		w.suspects, w.portion = nil, quarantineFirst
 	case len(w.suspects) > 0:
 		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
 		w.suspects = w.suspects[1:]
@@ -63,18 +63,18 @@ func (w *worker) carefully(o order) order {
 	return o
 }
 
-// pacing lets careful batches grow as long as they end in time.
+// pacing lets batches in quarantine grow as long as they end in time.
 func (w *worker) pacing(o order, r report) {
 	switch {
 	case o.alone:
 	case r.late:
 		w.portion = max(1, min(w.portion, r.handled))
 	case r.taken >= o.limit:
-		w.portion = min(2*w.portion, carefulMost)
+		w.portion = min(2*w.portion, quarantineMost)
 	}
 }
 
-// journal enters batches of queues in careful mode into the crash ledger.
+// journal enters batches of queues in quarantine into the in-flight journal.
 type journal struct {
 	in       *decoder
 	taker    *taker
@@ -84,24 +84,24 @@ type journal struct {
 
 func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
 
-// beCareful enters the batch into the ledger if its queue is in careful mode, and sorts out the suspects. A batch that
+// quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch that
 // cannot be entered is not run.
-func (j *journal) beCareful(ctx context.Context, o order) error {
+func (j *journal) quarantine(ctx context.Context, o order) error {
 	if !j.in.ep.strategy.handles() {
 		return nil // no handler runs in it
 	}
 	if j.taker.touched {
 		j.in.ep.bus.session.lookAround(ctx)
 	}
-	if !j.in.ep.bus.session.isCareful(j.in.ep.queue.ID) {
+	if !j.in.ep.bus.session.inQuarantine(j.in.ep.queue.ID) {
 		return nil
 	}
-	if len(j.in.messages) > carefulMost { // the death became known after the take
-		j.in.messages, j.in.cut = j.in.messages[:carefulMost], true
+	if len(j.in.messages) > quarantineMost { // the death became known after the take
+		j.in.messages, j.in.cut = j.in.messages[:quarantineMost], true
 	}
-	found, err := j.enterLedger(ctx, o.alone)
+	found, err := j.enter(ctx, o.alone)
 	if err != nil {
-		return fmt.Errorf("crash ledger: %w", err)
+		return fmt.Errorf("in-flight journal: %w", err)
 	}
 	switch {
 	case len(j.in.messages) == 0, len(found) == 0:
@@ -114,7 +114,7 @@ func (j *journal) beCareful(ctx context.Context, o order) error {
 }
 
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
-// stands in the ledger with them, which adds nothing to what counts against them.
+// stands in the journal with them, which adds nothing to what counts against them.
 func (j *journal) setAside(found []suspect) {
 	if j.in.ep.fence != nil {
 		j.stopBefore(found)
@@ -163,5 +163,5 @@ func (f suspect) guilty(most int) bool {
 	return f.alone > 0 && 1+company+f.alone >= most
 }
 
-// fewestCrashes convict: the first death, one in company, and one with nothing else in hand.
+// fewestCrashes make a message a dead letter: the first death, one in company, and one with nothing else in hand.
 const fewestCrashes = 3

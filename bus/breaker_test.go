@@ -11,9 +11,9 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// road is a brake with workers, on a clock of its own. Every batch has one message, and takes a millisecond.
+// road is a breaker with workers, on a clock of its own. Every batch has one message, and takes a millisecond.
 type road struct {
-	brake   *brake
+	breaker *breaker
 	broken  atomic.Bool // every message fails
 	batches atomic.Int64
 	at      atomic.Int64 // workers at work
@@ -29,7 +29,7 @@ func drive(t *testing.T, o EndpointOptions, workers int, test func(ctx context.C
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r := &road{brake: newBrake(o)}
+		r := &road{breaker: newBreaker(o)}
 		group := run.NewGroup(ctx)
 		for range workers {
 			group.Go(r.work)
@@ -44,13 +44,13 @@ func drive(t *testing.T, o EndpointOptions, workers int, test func(ctx context.C
 
 func (r *road) work(ctx context.Context) error {
 	for ctx.Err() == nil {
-		tries, ok := r.brake.admit(ctx)
+		tries, ok := r.breaker.admit(ctx)
 		if !ok {
 			return nil
 		}
 		broken := r.batch(ctx)
 		if tries {
-			r.brake.release(ctx, broken)
+			r.breaker.release(ctx, broken)
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func (r *road) batch(ctx context.Context) (broken bool) {
 	if broken {
 		handled, failed = 0, 1
 	}
-	if c, _, _ := r.brake.note(handled, failed); c == slowedPace {
+	if c, _, _ := r.breaker.note(handled, failed); c == slowedPace {
 		r.slowed.Add(1)
 	}
 	return broken
@@ -90,7 +90,7 @@ func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
 		}
 		r.broken.Store(true)
 		if n, _ := r.passes(ctx, 950*time.Millisecond); n < 7000 {
-			t.Errorf("it slowed down before the failures had lasted for SlowPause: %d batches", n)
+			t.Errorf("it slowed down before the failures had lasted for BreakerPause: %d batches", n)
 		}
 		_, _ = r.passes(ctx, 100*time.Millisecond)
 		if n, most := r.passes(ctx, 10*time.Second); n < 9 || n > 11 || most != 1 {
@@ -110,11 +110,11 @@ func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
 // Poison among healthy messages, however much: a batch in which one message was handled has succeeded.
 func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := EndpointOptions{SlowAfter: 3}.withDefaults(&handlers{}, 100)
+		o, err := EndpointOptions{BreakerFailures: 3}.withDefaults(&handlers{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBrake(o)
+		b := newBreaker(o)
 		for range 1000 {
 			for _, c := range [][2]int{{0, 2}, {1, 500}, {0, 1000}, {1, 0}} {
 				if change, _, _ := b.note(c[0], c[1]); change != samePace {
@@ -126,14 +126,14 @@ func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 	})
 }
 
-// A burst of messages that all fail is over before SlowPause is.
+// A burst of messages that all fail is over before BreakerPause is.
 func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, err := EndpointOptions{}.withDefaults(&handlers{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBrake(o)
+		b := newBreaker(o)
 		for range 99 {
 			if change, _, _ := b.note(0, 1000); change != samePace {
 				t.Fatal("slowed down within the burst")
@@ -149,12 +149,12 @@ func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 	})
 }
 
-// A worker that waits for its turn, or for the pause, ends with its context.
+// A worker that waits for its try, or for the pause, ends with its context.
 func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
-	drive(t, EndpointOptions{SlowAfter: 1, SlowPause: 5 * time.Second}, 3, func(ctx context.Context, r *road) {
+	drive(t, EndpointOptions{BreakerFailures: 1, BreakerPause: 5 * time.Second}, 3, func(ctx context.Context, r *road) {
 		r.broken.Store(true)
 		_ = run.Sleep(ctx, 6*time.Second)
-		if !r.brake.slow.Load() {
+		if !r.breaker.slow.Load() {
 			t.Fatal("not slow")
 		}
 	}) // drive waits for the workers; a bubble in which nobody goes on fails
@@ -162,7 +162,7 @@ func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
 
 func TestAlwaysOneTriesWhileSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &brake{after: 1, pause: time.Second, turn: make(chan struct{}, 1)}
+		b := &breaker{after: 1, pause: time.Second, trying: make(chan struct{}, 1)}
 		b.note(0, 1)
 		_ = run.Sleep(t.Context(), time.Second)
 		if c, n, _ := b.note(0, 1); c != slowedPace || n != 2 {
