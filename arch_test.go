@@ -26,6 +26,8 @@ var layers = [][]string{
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},
 	{"migrations/migrate"},
+	{"internal/handlers", "internal/memory", "internal/runs"},
+	{"internal/delivery"},
 	{"outbox", "internal/partition", "internal/firing", "internal/watch"},
 	{"bus", "operate", "scheduler"},
 	{"bus/watermill"},

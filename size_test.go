@@ -23,7 +23,7 @@ const (
 	mostPublic     = 140
 	mostColumns    = 120 // of a line; a tab counts four
 	columnsOfTab   = 4
-	longLinesToday = 149 // lines over mostColumns that are left: lower it with each that goes
+	longLinesToday = 134 // lines over mostColumns that are left: lower it with each that goes
 )
 
 // public are the packages that users read: they may export up to mostPublic names.
@@ -32,7 +32,7 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus":      70,
+		"bus":      64,
 		"cmd/edda": 27,
 	}
 	tooManyMethods = map[string]int{

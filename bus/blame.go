@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 )
 
 // blame is what a batch has against its messages when something goes wrong that no handler has returned.
 type blame struct {
-	in     *decoder
+	ep     *Endpoint
+	in     *delivery.Decoder
 	shared *sharedTx
 
 	trouble  bool // a smaller batch may go better
@@ -27,27 +30,27 @@ func (b *blame) assign(err error) {
 	class := pg.ClassOf(err)
 	// somebody subscribed, or a queue was dropped: our routes are old
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		b.in.ep.bus.routes.Forget()
+		b.ep.bus.routes.Forget()
 	}
-	if class == pg.GuardFailed || class == pg.Lost && len(b.in.messages) == 0 {
+	if class == pg.GuardFailed || class == pg.Lost && len(b.in.Messages) == 0 {
 		return
 	}
 	b.trouble = true
-	if len(b.in.messages) == 1 {
-		b.assignOne(b.in.messages[0], class, err)
+	if len(b.in.Messages) == 1 {
+		b.assignOne(b.in.Messages[0], class, err)
 	}
 }
 
 // assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
-// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of
-// the message when it has come back often enough.
-func (b *blame) assignOne(m *message, class pg.Class, err error) {
+// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
+// message when it has come back often enough.
+func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
 	switch {
-	case m.judged:
-		b.in.ep.memory.clear(m.ID)
-	case m.charged:
+	case m.Judged:
+		b.ep.memory.Clear(m.ID)
+	case m.Charged:
 	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
-		b.in.ep.memory.failNext(m.ID, err)
+		b.ep.memory.FailNext(m.ID, err)
 	case doubtful(class, err):
 		b.charge(m, err)
 	}
@@ -72,10 +75,10 @@ func doubtful(class pg.Class, err error) bool {
 // lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
 // allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
 // still.
-func (b *blame) lostIn(step context.Context, m *message, err error) error {
-	m.charged = true
+func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) error {
+	m.Charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.in.ep.memory.failNext(m.ID, err)
+		b.ep.memory.FailNext(m.ID, err)
 	} else {
 		b.charge(m, err)
 	}
@@ -84,10 +87,10 @@ func (b *blame) lostIn(step context.Context, m *message, err error) error {
 
 // judge: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
 // as long as that does not go on for ever.
-func (b *blame) judge(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
+func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	switch pg.ClassOf(tx.failed) {
 	case pg.Busy:
-		if len(b.in.messages) == 1 {
+		if len(b.in.Messages) == 1 {
 			return &out // it was alone, under the lock_timeout of its own session
 		}
 	case pg.Race, pg.Exhausted:
@@ -102,14 +105,14 @@ func (b *blame) judge(m *message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 }
 
 // charge counts trouble against m, and reports whether the free ones are used up.
-func (b *blame) charge(m *message, err error) (spent bool) {
-	if b.in.ep.memory.charge(m.ID) <= freeTroubles {
+func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
+	if b.ep.memory.Charge(m.ID) <= memory.FreeTroubles {
 		return false
 	}
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.in.ep.memory.failNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", freeTroubles+1, err))
+	b.ep.memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", memory.FreeTroubles+1, err))
 	b.poisoned = true
 	return true
 }

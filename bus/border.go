@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
@@ -119,20 +120,20 @@ func (p borderProcess) CheckPool(ctx context.Context, idle time.Duration) error 
 // borderRuns is outbox.Runs.
 type borderRuns struct{ bus *Bus }
 
-func (r borderRuns) QueueCheck(pipeline *pgx.Batch, runs []*saga.Fire) (answers *[]int32) {
-	var a attempts
-	for _, f := range runs {
-		a.add(f)
+func (r borderRuns) QueueCheck(pipeline *pgx.Batch, fired []*saga.Fire) (answers *[]int32) {
+	var a runs.Attempts
+	for _, f := range fired {
+		a.Add(f)
 	}
-	return r.bus.queueCheck(pipeline, a, nil)
+	return r.bus.runs.QueueCheck(pipeline, a, nil)
 }
 
 func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
-	all := &runEnds{held: []int32{}} // they were checked in another transaction
+	all := &runs.Ends{Held: []int32{}} // they were checked in another transaction
 	for _, e := range ends {
-		all.add(e.Run, e.Outcome, e.Error)
+		all.Add(e.Run, e.Outcome, e.Error)
 	}
-	r.bus.queueRunEnd(pipeline, all)
+	r.bus.runs.QueueEnd(pipeline, all)
 }
 
 // relaySettings are what is set for a relay: it has no workers.

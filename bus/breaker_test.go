@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -24,7 +25,7 @@ type road struct {
 func drive(t *testing.T, o EndpointOptions, workers int, test func(ctx context.Context, r *road)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o, err := o.withDefaults(&handlers{}, 100)
+		o, err := o.withDefaults(&handlers.Table{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
 // Poison among healthy messages, however much: a batch in which one message was handled has succeeded.
 func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := EndpointOptions{BreakerFailures: 3}.withDefaults(&handlers{}, 100)
+		o, err := EndpointOptions{BreakerFailures: 3}.withDefaults(&handlers.Table{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 // A burst of messages that all fail is over before BreakerPause is.
 func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := EndpointOptions{}.withDefaults(&handlers{}, 100)
+		o, err := EndpointOptions{}.withDefaults(&handlers.Table{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

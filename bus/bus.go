@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/internal/watch"
@@ -39,7 +40,7 @@ type Bus struct {
 	sql      pg.Statements
 	counters *counters.Store
 	settings *settings.Store
-	runs     pg.Statements
+	runs     *runs.Store
 	codec    saga.Codec
 	log      *slog.Logger
 	outage   *pg.Outage
@@ -155,7 +156,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.settings, err = settings.New(b.schema); err != nil {
 		return err
 	}
-	if b.runs, err = pg.Load(runStatements, b.schema); err != nil {
+	if b.runs, err = runs.New(b.schema); err != nil {
 		return err
 	}
 	if b.sagas, err = persistence.New(b.schema); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -110,8 +111,8 @@ type got struct {
 
 // claim claims up to want messages that are due and starts their handlers.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its
-// lease ends.
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its lease
+// ends.
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()
@@ -136,7 +137,7 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 
 // claimFree claims for an endpoint that has neither an order nor a limit. The transaction is over when handlers run.
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := newDecoder(c.ep, time.Now())
+	b := delivery.NewDecoder(c.ep.recipient, time.Now())
 	var all []*claimed
 	pipeline := &pgx.Batch{}
 	c.queueOpen(pipeline)
@@ -150,11 +151,11 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 		return got{}, nil
 	}
 	c.beginAll(b, all)
-	return b.got(all, want), nil
+	return gotOf(b, all, want), nil
 }
 
 // queueClaim queues the statement that claims, and reads the claims into all.
-func (t *terms) queueClaim(pipeline *pgx.Batch, b *decoder, want int, all *[]*claimed) {
+func (t *terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, all *[]*claimed) {
 	o := &t.ep.options
 	pipeline.Queue(t.ep.queue.SQL("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
 		t.ep.bus.session.trusts()).Query(readClaims(b, all))
@@ -162,50 +163,50 @@ func (t *terms) queueClaim(pipeline *pgx.Batch, b *decoder, want int, all *[]*cl
 
 // got says what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
 // got all it wanted.
-func (d *decoder) got(all []*claimed, want int) got {
-	if len(all) < d.found {
+func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
+	if len(all) < d.Found {
 		return got{messages: want}
 	}
 	return got{messages: len(all)}
 }
 
 // beginAll decodes what was claimed, and starts the handlers.
-func (c *claimer) beginAll(b *decoder, all []*claimed) {
-	c.claims.clock.note(b.now, b.begun)
+func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed) {
+	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
-	b.prepareTurn(c.runner.work)
-	b.decodeClaimed()
+	b.PrepareRuntime(c.runner.work)
+	b.DecodeClaimed()
 	c.runner.dispatch(c.quarantine.setAside(all))
 }
 
 // readClaims reads claimed rows into all.
-func readClaims(b *decoder, all *[]*claimed) func(pgx.Rows) error {
+func readClaims(b *delivery.Decoder, all *[]*claimed) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		reader := queue.Reader{Arena: &b.arena}
+		reader := queue.Reader{Arena: &b.Arena}
 		for rows.Next() {
 			m := readClaim(pg.CurrentRow(rows), b, &reader)
 			*all = append(*all, m)
-			b.messages = append(b.messages, &m.msg)
+			b.Messages = append(b.Messages, &m.msg)
 		}
 		return rows.Err()
 	}
 }
 
-func readClaim(r pg.Row, b *decoder, reader *queue.Reader) *claimed {
-	m := &claimed{decoder: b, renewed: b.begun}
+func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
+	m := &claimed{decoder: b, renewed: b.Begun}
 	reader.Read(r, &m.msg.Row)
-	b.now = r.Time(queue.ColumnNow)
+	b.Now = r.Time(queue.ColumnNow)
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {
-		m.msg.callOff(queue.CancelReason(r.Text(2)))
+		m.msg.CallOff(queue.CancelReason(r.Text(2)))
 	}
 	died := r.Int(7)
 	m.death = death{
 		session: r.UUID(3), crashes: suspect{deaths: int(r.Int(4)), alone: int(r.Int(5))},
 		counted: died > 0, alone: died > 1,
 	}
-	b.found = int(r.Int(6))
+	b.Found = int(r.Int(6))
 	if len(r) > 8 {
 		m.key = r.Text(8)
 	}

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wire"
@@ -267,8 +269,8 @@ func (c *claims) logLost() {
 	e := c.terms.ep
 	for _, m := range c.takeLost() {
 		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.msg.ID.String(),
-			"kind", wire.Shown(m.msg.Kind), "attempt", m.msg.delivery.Info.Attempt)
-		e.bus.emit(ClaimLost{Endpoint: e.name, Info: wire.ShownInfo(m.msg.delivery.Info)})
+			"kind", wire.Shown(m.msg.Kind), "attempt", m.msg.Delivery.Info.Attempt)
+		e.bus.emit(ClaimLost{Endpoint: e.name, Info: wire.ShownInfo(m.msg.Delivery.Info)})
 	}
 }
 
@@ -281,12 +283,12 @@ func (c *claims) cancel(m *claimed, reason string) {
 		return
 	}
 	if n := c.lanes[m.key]; n != nil && slices.Contains(n.waiting, m) {
-		m.msg.callOff(queue.CancelReason(reason))
+		m.msg.CallOff(queue.CancelReason(reason))
 		return
 	}
 	if n := slices.Index(c.waiting, m); n >= 0 {
 		c.waiting = slices.Delete(c.waiting, n, n+1)
-		m.msg.callOff(queue.CancelReason(reason))
+		m.msg.CallOff(queue.CancelReason(reason))
 		c.ended = append(c.ended, m)
 		c.over.Send()
 	}
@@ -336,8 +338,8 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 
 // claimed is a message that this process has claimed.
 type claimed struct {
-	msg     message
-	decoder *decoder // of what was claimed together
+	msg     delivery.Message
+	decoder *delivery.Decoder // of what was claimed together
 
 	number  int         // of the claim: the row counts them
 	rows    []time.Time // the due of its row: the end of the lease; several after an extension of unknown outcome
@@ -374,15 +376,17 @@ type attemptsMade struct {
 
 // finishTrouble is what went wrong when a message was to be finished.
 type finishTrouble struct {
-	sent     bool      // a finish was sent, and its outcome is unknown
-	aside    bool      // a finish waited for a lock in vain, or took too long: others go first; guarded by mu
-	count    int       // finishes of this message alone that failed in a row
-	timedOut time.Time // when one of these counted that took too long
-	success  *message  // what it was before so much trouble made a failure of it
+	sent     bool              // a finish was sent, and its outcome is unknown
+	aside    bool              // a finish waited for a lock in vain, or took too long: others go first; guarded by mu
+	count    int               // finishes of this message alone that failed in a row
+	timedOut time.Time         // when one of these counted that took too long
+	success  *delivery.Message // what it was before so much trouble made a failure of it
 }
 
 // rehearses reports whether the failure that trouble made is written and taken back, see errRehearsed.
-func (t *finishTrouble) rehearses() bool { return t.success != nil && t.count == freeTroubles+1 }
+func (t *finishTrouble) rehearses() bool {
+	return t.success != nil && t.count == memory.FreeTroubles+1
+}
 
 // counts reports whether a failed finish of one message alone counts against the message. A finish may take only a part
 // of the lease, so a database that is slow for a while ends one after another. Timeouts therefore count once in
@@ -414,12 +418,12 @@ const mayDie = 1
 func (m *claimed) judge(maxCrashes int) suspicion {
 	f := m.death.crashes
 	switch {
-	case m.msg.fate != fateLeft:
+	case m.msg.Fate != delivery.FateLeft:
 		return decided
 	case f.deaths <= mayDie:
 		return unsuspected
 	case f.guilty(maxCrashes):
-		m.msg.die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
+		m.msg.Die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
 			ErrProcessDied, f.deaths, f.alone))
 		return decided
 	}

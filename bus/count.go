@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/counters"
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
@@ -68,7 +69,7 @@ type holderWait struct {
 // add adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
 // messages will be counted by the batch that decides about them.
 func (c *counts) add(b *batch, err error) {
-	if len(b.in.messages) == 0 {
+	if len(b.in.Messages) == 0 {
 		return
 	}
 	c.mu.Lock()
@@ -93,52 +94,52 @@ func (c *counts) add(b *batch, err error) {
 }
 
 // countMessages: the caller holds mu.
-func (c *counts) countMessages(in *decoder) {
-	now, share := in.clock(), int64(time.Since(in.begun))/int64(len(in.messages))
+func (c *counts) countMessages(in *delivery.Decoder) {
+	now, share := in.Clock(), int64(time.Since(in.Begun))/int64(len(in.Messages))
 	var last *saga.Definition
 	s := c.of(nil)
-	for _, m := range in.messages {
-		if d := m.sagaOf(); d != last {
+	for _, m := range in.Messages {
+		if d := m.SagaOf(); d != last {
 			s, last = c.of(d), d
 		}
 		s[counters.Taken]++
 		s[counters.Batch] += share
-		switch m.fate {
-		case fateDone:
+		switch m.Fate {
+		case delivery.FateDone:
 			s[counters.Steps]++
-			s[counters.Handler] += int64(m.step.took)
-			s[counters.Critical] += int64(now.Sub(m.since()))
-		case fateAgain:
-			if !m.conflicted {
+			s[counters.Handler] += int64(m.Step.Took)
+			s[counters.Critical] += int64(now.Sub(m.Since()))
+		case delivery.FateAgain:
+			if !m.Conflicted {
 				s[counters.Retries]++
 			}
-		case fateDead:
+		case delivery.FateDead:
 			s[counters.Dead]++
-			if m.conflicted {
+			if m.Conflicted {
 				s[counters.DeadConflicts]++
 			}
-		case fateDropped:
+		case delivery.FateDropped:
 			s[counters.Discarded]++
-		case fateLeft:
+		case delivery.FateLeft:
 			countLeft(s, m)
 		}
-		if m.conflicted {
+		if m.Conflicted {
 			s[counters.Conflicts]++
 		}
 	}
-	for _, a := range in.retried {
-		if a.of.fate != fateLeft { // what was lost to a conflict has not happened
-			c.of(a.of.sagaOf())[counters.Retries]++
+	for _, a := range in.Retried {
+		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+			c.of(a.Of.SagaOf())[counters.Retries]++
 		}
 	}
 }
 
-func countLeft(s *counters.Sums, m *message) {
+func countLeft(s *counters.Sums, m *delivery.Message) {
 	switch {
-	case m.instance == nil:
-	case m.instance.status == busyThere:
+	case m.Instance == nil:
+	case m.Instance.Status == delivery.BusyThere:
 		s[counters.Busy]++
-	case m.instance.status == busyHere:
+	case m.Instance.Status == delivery.BusyHere:
 		s[counters.Queued]++
 	}
 }
@@ -148,18 +149,18 @@ func (c *counts) countInstances(b *batch) {
 	var few [4]*counters.Sums
 	seen := few[:0]
 	for _, i := range b.loader.instances {
-		if i.write < 0 {
+		if i.Write < 0 {
 			continue
 		}
-		s := c.of(i.def)
+		s := c.of(i.Def)
 		if !slices.Contains(seen, s) {
 			seen = append(seen, s)
 			s[counters.Batches]++
 		}
 		s[counters.Instances]++
-		w := &b.saver.writes[i.write]
+		w := &b.saver.writes[i.Write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
-		won := i.won || b.effects.save != nil // a save that goes with the second trip is sure
+		won := i.Won || b.effects.Save != nil // a save that goes with the second trip is sure
 		switch {
 		case !won:
 			s[counters.Lost]++
@@ -174,20 +175,4 @@ func (c *counts) countInstances(b *batch) {
 			}
 		}
 	}
-}
-
-// sagaOf is the saga of m; nil when it has none, or is not known.
-func (m *message) sagaOf() *saga.Definition {
-	if m.consumer == nil {
-		return nil
-	}
-	return m.consumer.def
-}
-
-// since is from when the critical time of m counts: when it was sent, or due.
-func (m *message) since() time.Time {
-	if m.Sent.After(m.Due) {
-		return m.Sent
-	}
-	return m.Due
 }

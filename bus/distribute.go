@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/partition"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -42,7 +43,7 @@ func (t *targets) decide(ctx context.Context, b *batch) error {
 	if err := t.distribute(ctx, b); err != nil {
 		return err
 	}
-	return b.effects.checkRuns(ctx)
+	return b.effects.CheckRuns(ctx)
 }
 
 func (t *targets) handles() bool { return false }
@@ -51,24 +52,24 @@ func (t *targets) handles() bool { return false }
 // decode, as in any endpoint: what cannot be read is dead here, and an unknown kind waits here, so that it is moved by
 // its key in the end.
 func (t *targets) distribute(ctx context.Context, b *batch) error {
-	var byID []*message
+	var byID []*delivery.Message
 	now := time.Now()
-	deadline := now.Add(min(b.in.ep.options.BatchTime, b.in.ep.options.StepTimeout))
-	for n, m := range b.in.messages {
-		if m.fate != fateLeft || m.consumer == nil {
+	deadline := now.Add(min(b.ep.options.BatchTime, b.ep.options.StepTimeout))
+	for n, m := range b.in.Messages {
+		if m.Fate != delivery.FateLeft || m.Consumer == nil {
 			continue
 		}
 		if n > 0 && now.After(deadline) {
-			b.in.messages, b.in.cut = b.in.messages[:n], true
+			b.in.Messages, b.in.Cut = b.in.Messages[:n], true
 			break
 		}
 		key, err := t.keyFor(b, m)
-		if now = b.in.readBy(m, now); m.fate != fateLeft {
+		if now = b.in.ReadBy(m, now); m.Fate != delivery.FateLeft {
 			continue
 		}
 		switch {
 		case err != nil:
-			b.in.fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
+			b.in.Fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
 		case key == "":
 			byID = append(byID, m)
 		default:
@@ -79,32 +80,32 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 }
 
 // keyFor is the key of a message, or "" when it names an instance.
-func (t *targets) keyFor(b *batch, m *message) (string, error) {
+func (t *targets) keyFor(b *batch, m *delivery.Message) (string, error) {
 	switch {
-	case m.undecided():
+	case m.Undecided():
 		return "", nil
-	case m.call == nil:
-		return m.keyOf(b.in.ep.bus.codec)
+	case m.Call == nil:
+		return m.KeyOf(b.ep.bus.codec)
 	}
-	return m.call.Key(), nil
+	return m.Call.Key(), nil
 }
 
-func (t *targets) moveTo(m *message, key string) {
-	m.fate, m.partition = fateMoved, partition.Of(key, len(t.names))
+func (t *targets) moveTo(m *delivery.Message, key string) {
+	m.Fate, m.Partition = delivery.FateMoved, partition.Of(key, len(t.names))
 }
 
 // distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
 // instance was started before the endpoint had partitions, or had another number of them. An instance that is gone has
 // no order to keep.
-func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*message) error {
+func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*delivery.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
 	refs := make([]persistence.Ref, len(messages))
 	for i, m := range messages {
-		refs[i].ID = m.delivery.Info.Instance
+		refs[i].ID = m.Delivery.Info.Instance
 	}
-	found, err := b.in.ep.bus.sagas.Load(ctx, b.in.conn, refs)
+	found, err := b.ep.bus.sagas.Load(ctx, b.in.Conn, refs)
 	if err != nil {
 		return err
 	}
@@ -123,14 +124,14 @@ var errNoPartition = errors.New("the queue of a partition is not installed")
 // queue queues the moves, one statement for each partition.
 func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
 	tids := make([]*pg.Array, len(t.names))
-	for _, m := range b.in.messages {
-		if m.fate != fateMoved {
+	for _, m := range b.in.Messages {
+		if m.Fate != delivery.FateMoved {
 			continue
 		}
-		if tids[m.partition] == nil {
-			tids[m.partition] = pg.TIDs()
+		if tids[m.Partition] == nil {
+			tids[m.Partition] = pg.TIDs()
 		}
-		tids[m.partition].TID(m.tid)
+		tids[m.Partition].TID(m.TID)
 	}
 	for n, of := range tids {
 		if of == nil {
@@ -140,8 +141,8 @@ func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) erro
 		if target == nil {
 			return fmt.Errorf("move messages to %s: %w: %w", t.names[n], errNoPartition, ErrNotInstalled)
 		}
-		pipeline.Queue(t.move(route{b.in.ep.queue, target}), of, of.Len())
-		b.effects.noteWake(target, b.in.now)
+		pipeline.Queue(t.move(route{b.ep.queue, target}), of, of.Len())
+		b.effects.NoteWake(target, b.in.Now)
 	}
 	return nil
 }

@@ -65,9 +65,9 @@
 // instance that somebody else changed takes its messages out of the batch. A lost connection loses the batch, and
 // nothing else: the queue still has every message. An error of the write that nobody can be blamed for makes the next
 // batches smaller until the culprit stands alone. Where it could be the database's as well, it counts only at the sixth
-// time in a row, and only if the failure itself can be written. A process that dies puts its endpoints into quarantine
-// for ten minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the
-// endpoint tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
+// time in a row, and only if the failure itself can be written. A process that dies puts its endpoints into quarantine for ten
+// minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the endpoint
+// tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
 //
 // The default lease is 15 s: of a leased message, a partition, a relay, the session of a process, and the scheduler. So
 // long after a crash another process continues.
@@ -110,8 +110,8 @@
 //	Warn   edda: counters were not written        endpoint, error
 //	Warn   edda: watched instances were not read  error (another try follows; see Watch)
 //	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)
-//	Warn   edda: quarantine                               endpoint, until
-//	Info   edda: quarantine ended                         endpoint
+//	Warn   edda: quarantine                          endpoint, until
+//	Info   edda: quarantine ended                    endpoint
 //	Warn   edda: the session was not renewed      session, error (after the default lease others take this process for dead)
 //	Warn   edda: the session was not ended, which will look like a death  session, error
 //	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -67,9 +69,9 @@ type EndpointOptions struct {
 	// recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
-	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first
-	// of them, this process tries one message at a time, with BreakerPause after each failure, until one is handled.
-	// See docs/operate/recoverability.md.
+	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first of them,
+	// this process tries one message at a time, with BreakerPause after each failure, until one is handled. See
+	// docs/operate/recoverability.md.
 	BreakerFailures int           // 0 is 100; math.MaxInt32 is never
 	BreakerPause    time.Duration // 0 is 1 s, at most 1 h
 }
@@ -92,7 +94,7 @@ type Endpoint struct {
 	bus      *Bus
 	name     string
 	options  EndpointOptions
-	handlers *handlers
+	handlers *handlers.Table
 
 	running  sync.Mutex       // held by Run
 	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
@@ -104,8 +106,10 @@ type Endpoint struct {
 	permits  permits     // of the limit
 	settings *workerSettings
 	breaker  *breaker
-	memory   *memory
+	memory   *memory.Memory
 	counts   *counts
+
+	recipient *delivery.Recipient // of Run
 }
 
 // NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
@@ -119,41 +123,34 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 		err = errors.Join(nameErr, err)
 	}
 	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
-	if err = errors.Join(err, h.checkUnpartitioned(), optionErr); err != nil {
+	if err = errors.Join(err, checkUnpartitioned(h), optionErr); err != nil {
 		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
 	}
 	if o.DirectOnly {
-		h = h.unsubscribed()
+		h = h.Unsubscribed()
 	}
 	return b.newEndpoint(name, o, h), nil
 }
 
-func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers) *Endpoint {
+func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
 	return &Endpoint{
-		bus: b, name: name, options: o, handlers: h, strategy: handling{}, memory: newMemory(), counts: newCounts(),
+		bus: b, name: name, options: o, handlers: h, strategy: handling{}, memory: memory.New(), counts: newCounts(),
 		permits: permits{changed: run.NewNudge()},
 	}
 }
 
-// unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
-func (h *handlers) unsubscribed() *handlers {
-	direct := *h
-	direct.subscribed = nil
-	return &direct
-}
-
-func (o EndpointOptions) withDefaults(h *handlers, poolSize int) (EndpointOptions, error) {
+func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (EndpointOptions, error) {
 	var f option.Faults
 	batch, rows := mostBatch, standardRows
 	step, longestStep := 5*time.Second, 5*time.Minute
 	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/internals/decisions/0009
 	switch {
-	case h.leased:
+	case h.Leased:
 		step, longestStep, workers = 10*time.Minute, 7*24*time.Hour, standardHandlers
-	case h.hasTx:
+	case h.HasTx:
 		batch, rows = mostTxBatch, standardTx
 	}
-	if o.Concurrency > poolSize && !h.leased {
+	if o.Concurrency > poolSize && !h.Leased {
 		f.Add(fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
 			"MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
@@ -212,6 +209,8 @@ func (e *Endpoint) run(ctx context.Context) error {
 	if err := e.settings.Load(ctx); err != nil {
 		return run.UnlessOver(ctx, fmt.Errorf("read what is set for it: %w", err))
 	}
+	e.breaker = newBreaker(e.options)
+	e.recipient = newRecipient(e)
 	leave, err := e.bus.session.join(ctx, e.queue.ID)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
@@ -219,12 +218,34 @@ func (e *Endpoint) run(ctx context.Context) error {
 	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
 	work := e.runWorkers
-	if e.handlers.leased {
+	if e.handlers.Leased {
 		work = e.runLeased
 	}
 	err = work(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	return err
+}
+
+// mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler
+// may.
+const mostDecoding = 5 * time.Second
+
+func newRecipient(e *Endpoint) *delivery.Recipient {
+	b, o := e.bus, &e.options
+	decoding := min(mostDecoding, o.StepTimeout)
+	if e.handlers.Leased {
+		decoding = min(decoding, o.Lease/2)
+	}
+	return &delivery.Recipient{
+		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.handled,
+		Options: delivery.Options{
+			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,
+			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
+			ConflictPolicy: o.ConflictPolicy,
+		},
+		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Routes: b.routes, Sent: b.sent, Letters: b.letters,
+		Settings: b.settings, Runs: b.runs, Notifier: b.notifier,
+	}
 }
 
 // Check does what Run does before its first message, and nothing else: it compares the schema's version, finds the
@@ -250,7 +271,7 @@ func (e *Endpoint) Connections() int {
 
 // connections is how many Run needs at most.
 func (e *Endpoint) connections() int {
-	if e.handlers.leased {
+	if e.handlers.Leased {
 		return leasedConns
 	}
 	return e.options.Concurrency
@@ -314,7 +335,7 @@ func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]stri
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	switch {
-	case e.handlers.leased:
+	case e.handlers.Leased:
 		return mostWorkers // its handlers need none
 	case e.fence != nil:
 		return 1 // batches of a partition come one after another, whatever SetConcurrency says
@@ -339,7 +360,7 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {
 // workerConfig is that of the workers' pool.
 func (e *Endpoint) workerConfig() *pgxpool.Config {
 	config := e.bus.workerConfig(e.idleInTx())
-	if e.handlers.leased {
+	if e.handlers.Leased {
 		config.MaxConns = leasedConns
 	}
 	return config
@@ -387,7 +408,7 @@ func sessionTimeouts(params map[string]string, idle time.Duration) {
 
 // idleInTx is how long a transaction may stand still. A leased endpoint has none open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
-	if e.handlers.leased {
+	if e.handlers.Leased {
 		return commitTimeout
 	}
 	return idleInTx * e.options.StepTimeout
@@ -396,7 +417,7 @@ func (e *Endpoint) idleInTx() time.Duration {
 func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.alarm, e.breaker = wake.NewAlarm(e.options.Poll), newBreaker(e.options)
+	e.alarm = wake.NewAlarm(e.options.Poll)
 	e.pump = newPump(e.options, e.alarm)
 	defer attach(e, e.pump)()
 
@@ -439,14 +460,4 @@ func (e *Endpoint) drain(ctx, work context.Context, cancel context.CancelCauseFu
 	if run.Sleep(work, e.options.Drain) == nil {
 		cancel(ErrDrain)
 	}
-}
-
-// kinds lists what the endpoint consumes, for error texts.
-func (e *Endpoint) kinds() []string {
-	var kinds []string
-	for kind := range e.handlers.consumers {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	return kinds
 }

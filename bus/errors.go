@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 )
@@ -31,13 +32,13 @@ var (
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = outbox.ErrRunning
 	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.
-	ErrConflict = errors.New("somebody else changed the saga instance first, too often")
+	ErrConflict = delivery.ErrConflict
 	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
 	ErrMissing = errors.New("there is no saga instance for it")
 	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownKindTimeout.
-	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
+	ErrUnknownKind = delivery.ErrUnknownKind
 	// ErrProcessDied is the error of a message with which processes died, again and again.
-	ErrProcessDied = errors.New("the process died while it handled the message")
+	ErrProcessDied = delivery.ErrProcessDied
 	// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it
 	// failed. It is no attempt.
 	ErrBehind = outbox.ErrBehind

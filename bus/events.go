@@ -70,3 +70,16 @@ func (p *panics) recovered(log *slog.Logger, e Event) {
 			"panic", shown(fmt.Sprint(v), mostShownPanic), "stack", shown(string(debug.Stack()), mostShownStack))
 	}
 }
+
+const (
+	mostShownPanic = 500
+	mostShownStack = 8 << 10
+)
+
+// shown is the beginning of a text that may be long.
+func shown(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -237,11 +239,11 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 	if len(beating) == 0 {
 		return
 	}
-	var a attempts
+	var a runs.Attempts
 	for _, m := range beating {
-		a.add(m.msg.delivery.Info.Fire)
+		a.Add(m.msg.Delivery.Info.Fire)
 	}
-	pipeline.Queue(x.ep.bus.runs.Get("run_beat"), a.runs, a.attempts).QueryRow(func(row pgx.Row) error {
+	x.ep.bus.runs.QueueBeat(pipeline, a).QueryRow(func(row pgx.Row) error {
 		var current []int32
 		if err := row.Scan(&current); err != nil {
 			return err
@@ -252,7 +254,7 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 		}
 		for n, m := range beating {
 			if !is[int32(n+1)] {
-				x.claims.cancel(m, runIsOver)
+				x.claims.cancel(m, delivery.RunIsOver)
 			}
 		}
 		return nil

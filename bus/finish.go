@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 )
@@ -58,7 +60,7 @@ func (f *finisher) run(ctx context.Context) error {
 			continue
 		}
 		most = f.blame(claims, err)
-		if errors.Is(err, errRehearsed) {
+		if errors.Is(err, delivery.ErrRehearsed) {
 			continue
 		}
 		f.ep.bus.calm.Warn("edda: a finish was rolled back", "endpoint", f.ep.name, "error", err)
@@ -125,18 +127,18 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 func (m *claimed) blame(class pg.Class, err error) {
 	t := &m.trouble
 	switch {
-	case errors.Is(err, errRehearsed): // one more time, which decides
+	case errors.Is(err, delivery.ErrRehearsed): // one more time, which decides
 		m.msg, t.success = *t.success, nil
 		t.count++
 	case t.success != nil:
 		m.msg, t.success, t.count = *t.success, nil, 0
 	case guilty(class, err):
-		m.decoder.fail(&m.msg, err)
-	case m.msg.fate == fateDone && doubtful(class, err) && class != pg.Lost &&
+		m.decoder.Fail(&m.msg, err)
+	case m.msg.Fate == delivery.FateDone && doubtful(class, err) && class != pg.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
-		if t.count++; t.count > freeTroubles {
+		if t.count++; t.count > memory.FreeTroubles {
 			success := m.msg
-			m.decoder.fail(&m.msg, err)
+			m.decoder.Fail(&m.msg, err)
 			t.success = &success
 		}
 	}
@@ -153,8 +155,8 @@ func (f *finisher) finish(ctx context.Context, claims []*claimed) error {
 		return err
 	}
 	done.callWaiting(ctx)
-	done.effects.after(ctx)
-	r := done.effects.report(nil)
+	f.ep.after(ctx, done.effects)
+	r := reportOf(done.effects, nil)
 	f.ep.pace(r)
 	f.failing.Store(r.done == 0 && r.failures > 0)
 	return nil
@@ -175,7 +177,7 @@ func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, e
 	defer conn.Release()
 	t := newFinishing(f, conn.Conn(), claims)
 	if err := t.commit(ctx); err != nil {
-		rollback(ctx, t.ep, t.effects.in.conn)
+		rollback(ctx, t.ep, t.effects.In.Conn)
 		for _, m := range claims {
 			m.trouble.sent = m.trouble.sent || t.sent
 		}
@@ -196,8 +198,8 @@ func (f *finisher) conclude(t *finishing) {
 		f.claims.lose(m)
 	}
 	t.concludeLanes()
-	if !t.effects.in.now.IsZero() {
-		f.claims.clock.note(t.effects.in.now, t.effects.in.begun)
+	if !t.effects.In.Now.IsZero() {
+		f.claims.clock.note(t.effects.In.Now, t.effects.In.Begun)
 	}
 	t.wakeReleased()
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -19,10 +21,10 @@ type finishing struct {
 	held    *claims
 	lanes   *lanes
 	claims  []*claimed
-	won     []bool   // by place in claims: the claim stood
-	effects *effects // of those that won
-	writes  bool     // more than deletions is to be written
-	sent    bool     // the COMMIT was, so that an error leaves its outcome unknown
+	won     []bool            // by place in claims: the claim stood
+	effects *delivery.Effects // of those that won
+	writes  bool              // more than deletions is to be written
+	sent    bool              // the COMMIT was, so that an error leaves its outcome unknown
 	plan    lanePlan
 	slots   map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
 	freed   *limit.Released
@@ -30,20 +32,21 @@ type finishing struct {
 
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{terms: f.terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
-	t.effects = &effects{in: newDecoder(f.ep, time.Time{}), ended: true}
-	t.effects.in.conn = conn
+	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.ep.recipient, time.Time{}), Ended: true}
+	t.effects.In.Conn = conn
 	t.writes = t.guarded()
-	t.effects.in.rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
+	t.effects.In.Rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
 	for _, m := range claims {
-		t.effects.in.failures += m.failed.failures
+		t.effects.In.Failures += m.failed.failures
 		if m.failed.last != nil {
-			t.effects.in.failure = m.failed.last
+			t.effects.In.Failure = m.failed.last
 		}
 		if m.failed.pauses {
-			t.effects.in.pausing = &m.msg
+			t.effects.In.Pausing = &m.msg
 		}
-		t.effects.in.fired = t.effects.in.fired || m.msg.firing.emitted
-		t.writes = t.writes || m.msg.firing.emitted || !m.release && (m.msg.fate != fateDone || len(m.msg.step.out) > 0)
+		t.effects.In.Fired = t.effects.In.Fired || m.msg.Firing.Emitted
+		t.writes = t.writes || m.msg.Firing.Emitted || !m.release &&
+			(m.msg.Fate != delivery.FateDone || len(m.msg.Step.Out) > 0)
 	}
 	return t
 }
@@ -64,37 +67,37 @@ func (t *finishing) commit(ctx context.Context) error {
 	if t.strayed() {
 		return errLaneLost // this process has lost the lane since end looked, and the next try knows
 	}
-	t.effects.also = t.queueRights
-	t.sent = !t.effects.in.rehearses
-	if err := t.effects.claimIDs(ctx); err != nil {
+	t.effects.Also = t.queueRights
+	t.sent = !t.effects.In.Rehearses
+	if err := t.effects.ClaimIDs(ctx); err != nil {
 		return err
 	}
-	known, err := t.ep.bus.routes.Get(ctx, t.effects.in.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.effects.In.Conn)
 	if err != nil {
 		return err
 	}
-	return t.effects.commit(ctx, &pgx.Batch{}, known)
+	return t.effects.Commit(ctx, &pgx.Batch{}, known)
 }
 
 // recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
 // any more, because a queue was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
-	known, err := t.ep.bus.routes.Get(ctx, t.effects.in.conn)
+	known, err := t.ep.bus.routes.Get(ctx, t.effects.In.Conn)
 	if err != nil {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.failureOf(m.msg.ID); err != nil && m.msg.fate == fateDone {
-			m.decoder.fail(&m.msg, err)
+		if err := t.ep.memory.FailureOf(m.msg.ID); err != nil && m.msg.Fate == delivery.FateDone {
+			m.decoder.Fail(&m.msg, err)
 			t.writes = true
 		}
-		for n := range m.msg.step.out {
-			out := &m.msg.step.out[n]
+		for n := range m.msg.Step.Out {
+			out := &m.msg.Step.Out[n]
 			if out.Info.Intent == saga.Event && out.To == "" {
 				continue
 			}
-			if _, err := t.effects.queuesFor(known, out, false); err != nil {
-				m.decoder.fail(&m.msg, err)
+			if _, err := t.effects.QueuesFor(known, out, false); err != nil {
+				m.decoder.Fail(&m.msg, err)
 				t.writes = true
 				break
 			}
@@ -114,11 +117,11 @@ func (t *finishing) lockRights(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	t.effects.in.begun = time.Now()
+	t.effects.In.Begun = time.Now()
 	t.queueOpen(pipeline)
 	held := t.lockSlots(pipeline)
 	t.lockLanes(pipeline)
-	if err := t.effects.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.effects.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
 	}
 	t.slots = held()
@@ -129,24 +132,24 @@ func (t *finishing) lockRights(ctx context.Context) error {
 func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
-		t.effects.in.begun = time.Now()
+		t.effects.In.Begun = time.Now()
 		t.queueOpen(pipeline)
 	}
 	t.queueEnds(pipeline)
-	settleRuns := t.queueRunCheck(pipeline)
+	finishRuns := t.queueRunCheck(pipeline)
 	if !t.writes {
 		pipeline.Queue("commit")
 	}
 	if pipeline.Len() == 0 {
 		return nil
 	}
-	if err := t.effects.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.effects.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("finish: %w", pg.Explain(err))
 	}
-	settleRuns()
+	finishRuns()
 	for n, m := range t.claims {
 		if t.won[n] && !m.release {
-			t.effects.in.messages = append(t.effects.in.messages, &m.msg)
+			t.effects.In.Messages = append(t.effects.In.Messages, &m.msg)
 		}
 	}
 	return nil
@@ -187,9 +190,10 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 			r := pg.CurrentRow(rows)
 			n := at[r.Int(0)]
 			t.won[n] = true
-			t.effects.in.now = r.Time(1)
-			if m := t.claims[n]; !r.Null(2) && !m.release && (m.msg.fate == fateAgain || m.msg.fate == fateDead) {
-				m.msg.callOff(queue.CancelReason(r.Text(2)))
+			t.effects.In.Now = r.Time(1)
+			if m := t.claims[n]; !r.Null(2) && !m.release &&
+				(m.msg.Fate == delivery.FateAgain || m.msg.Fate == delivery.FateDead) {
+				m.msg.CallOff(queue.CancelReason(r.Text(2)))
 			}
 		}
 		return rows.Err()
@@ -200,15 +204,15 @@ func (t *finishing) collect(at []int) func(pgx.Rows) error {
 // of them stand. One that does not stand decides nothing: another claim of the same message may stand in the same
 // finish.
 func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
-	if !t.effects.in.fired {
+	if !t.effects.In.Fired {
 		return func() {}
 	}
-	messages := make([]*message, len(t.claims))
+	messages := make([]*delivery.Message, len(t.claims))
 	for n, m := range t.claims {
 		messages[n] = &m.msg
 	}
-	lost := func(m *message) bool { return !t.won[slices.Index(messages, m)] }
-	return t.ep.bus.queueRunCheck(pipeline, messages, lost)
+	lost := func(m *delivery.Message) bool { return !t.won[slices.Index(messages, m)] }
+	return delivery.QueueRunCheck(t.ep.bus.runs, pipeline, messages, lost)
 }
 
 // queueRights queues what becomes of lanes, slots and runs, before the COMMIT.
@@ -220,20 +224,20 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 
 // queueRests ends the heartbeats of runs whose messages go back to their queue.
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
-	var a attempts
+	var a runs.Attempts
 	for n, m := range t.claims {
-		if t.won[n] && m.msg.firing.run != nil && (m.release || m.msg.fate == fateAgain) {
-			a.add(m.msg.firing.run)
+		if t.won[n] && m.msg.Firing.Run != nil && (m.release || m.msg.Fate == delivery.FateAgain) {
+			a.Add(m.msg.Firing.Run)
 		}
 	}
-	if a.len() > 0 {
-		pipeline.Queue(t.ep.bus.runs.Get("run_rest"), a.runs, a.attempts)
+	if a.Len() > 0 {
+		t.ep.bus.runs.QueueRest(pipeline, a)
 	}
 }
 
 // wakeReleased wakes other processes if messages went back to the queue.
 func (t *finishing) wakeReleased() {
 	if slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.release }) {
-		t.effects.noteWake(t.ep.queue, time.Time{})
+		t.effects.NoteWake(t.ep.queue, time.Time{})
 	}
 }

@@ -3,8 +3,8 @@ package bus
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -21,33 +21,33 @@ import (
 // Handlers of one endpoint are either leased or in transactions: NewEndpoint refuses Handle beside Saga, HandleTx or
 // HandleRaw. Use two endpoints.
 func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		kind := kindOf[M]()
 		if f == nil {
-			h.fault("Handle of %s: the handler is nil", kind)
+			h.Fault("Handle of %s: the handler is nil", kind)
 			return
 		}
-		h.leased = true
-		c := &consumer{kind: kind, what: "Handle of " + reflect.TypeFor[M]().String(),
-			leased: func(ctx *Context, body []byte, codec saga.Codec) error {
+		h.Leased = true
+		c := &handlers.Consumer{Kind: kind, What: "Handle of " + reflect.TypeFor[M]().String(),
+			Leased: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
 				var m M
-				if err := codec.Decode(body, &m); err != nil {
+				if err := of.Runtime.Codec.Decode(d.Body, &m); err != nil {
 					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
 				}
-				return f(ctx, m)
-			},
-			key: keyOption(kind, o)}
-		if h.add(c) {
-			h.subscribe(kind)
+				return f(c, m)
+			}),
+			Key: keyOption(kind, o)}
+		if h.Add(c) {
+			h.Subscribe(kind)
 		}
 	})
 }
 
 // checkModes refuses handlers of both kinds in one endpoint: a message is either consumed in the transaction of its
 // effects, or claimed.
-func (h *handlers) checkModes() {
-	if h.leased && (h.hasTx || h.raw != nil || len(h.sagas) > 0) {
-		h.fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, " +
+func checkModes(h *handlers.Table) {
+	if h.Leased && (h.HasTx || h.Raw != nil || len(h.Sagas) > 0) {
+		h.Fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, " +
 			"HandleTx, HandleRaw): make two endpoints of it")
 	}
 }
@@ -96,38 +96,22 @@ func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byt
 	}
 }
 
-const mostKey = 512 // bytes
-
 // checkOrder refuses kinds without a key in an ordered endpoint, and kinds with a key in one without order.
-func (h *handlers) checkOrder(o Ordering) {
+func checkOrder(h *handlers.Table, o Ordering) {
 	if o > Strict {
-		h.fault("Ordered is %d: want Unordered, Overtaking or Strict", o)
+		h.Fault("Ordered is %d: want Unordered, Overtaking or Strict", o)
 	}
-	if o != Unordered && !h.leased {
-		h.fault("Ordered is for endpoints with Handle: the steps of one saga instance never run at the same time")
+	if o != Unordered && !h.Leased {
+		h.Fault("Ordered is for endpoints with Handle: the steps of one saga instance never run at the same time")
 		return
 	}
-	for kind, c := range h.consumers {
+	for kind, c := range h.Consumers {
 		switch {
-		case c.leased == nil:
-		case o != Unordered && c.key == nil:
-			h.fault("%s has no key: an endpoint that is Ordered needs a KeyedBy for every Handle", kind)
-		case o == Unordered && c.key != nil:
-			h.fault("%s has a key and the endpoint no order: set EndpointOptions.Ordered to Overtaking or Strict", kind)
+		case c.Leased == nil:
+		case o != Unordered && c.Key == nil:
+			h.Fault("%s has no key: an endpoint that is Ordered needs a KeyedBy for every Handle", kind)
+		case o == Unordered && c.Key != nil:
+			h.Fault("%s has a key and the endpoint no order: set EndpointOptions.Ordered to Overtaking or Strict", kind)
 		}
 	}
-}
-
-// keyOf calls the user's function, which may panic.
-func (m *message) keyOf(codec saga.Codec) (key string, err error) {
-	defer recovered(&err)
-	key, err = m.consumer.key(m.delivery.Body, codec)
-	switch {
-	case err != nil:
-	case key == "" || len(key) > mostKey:
-		err = fmt.Errorf("the key has %d bytes, want 1 to %d", len(key), mostKey)
-	case strings.ToValidUTF8(key, "") != key || strings.ContainsRune(key, 0):
-		err = fmt.Errorf("the key is not UTF-8 text without NUL")
-	}
-	return key, err
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,7 +16,6 @@ import (
 
 const (
 	batchLockTimeout = "5ms" // far below deadlock_timeout: a batch must not wait holding its neighbours' rows
-	freeTroubles     = 5     // in a row, before trouble during a step counts as that step's failure
 )
 
 // errEndedTx: the handler said "commit" or "rollback" in SQL. The locks of every message of the batch are gone.
@@ -23,53 +24,43 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // handleTx runs a plain handler on the batch's transaction. A failed one is rolled back to where it began; its
 // neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
 // transaction is gone.
-func (s *stepper) handleTx(ctx context.Context, m *message) (*saga.Outcome, error) {
+func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outcome, error) {
 	if s.shared.savepoint >= mostTxBatch {
-		s.in.late = true
+		s.in.Late = true
 		return nil, nil
 	}
-	if err := s.shared.openToUser(ctx, len(s.in.messages) > 1, s.loader.waited.def != nil); err != nil {
+	if err := s.shared.openToUser(ctx, len(s.in.Messages) > 1, s.loader.waited.def != nil); err != nil {
 		return nil, err
 	}
 	tx := &stepTx{shared: s.shared}
-	c := &Context{ctx: ctx, rt: *s.in.runtimeOf(m)}
-	err := s.callTx(ctx, m, c, tx)
+	sent, err := m.Consumer.Tx(ctx, handlers.Call{Runtime: &s.in.Runtime, Delivery: &m.Delivery, Tx: tx,
+		Handlers: s.in.To.Handlers})
 	tx.leave()
 	switch {
 	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason
 		return nil, fmt.Errorf("open the savepoint of %s: %w", m.Kind, tx.unready)
-	case s.in.conn.IsClosed() || tx.lost != nil:
+	case s.in.Conn.IsClosed() || tx.lost != nil:
 		return nil, s.blame.lostIn(ctx, m, errors.Join(err, tx.lost))
-	case s.in.conn.PgConn().TxStatus() == 'I':
-		s.in.ep.memory.failNext(m.ID, saga.Permanent(errEndedTx))
+	case s.in.Conn.PgConn().TxStatus() == 'I':
+		s.ep.memory.FailNext(m.ID, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
-	case saga.Succeeded(err) && s.in.conn.PgConn().TxStatus() == 'E':
+	case saga.Succeeded(err) && s.in.Conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
 	}
-	out := c.outcome(err)
+	out := sent.Outcome(err)
 	if out.Err == nil {
-		out.Err = s.in.route(ctx, out.Out)
+		out.Err = s.in.Route(ctx, out.Out)
 	}
 	if out.Err == nil && out.Discard == "" {
 		return &out, nil
 	}
 	if err := tx.undo(ctx); err != nil {
-		if !s.in.conn.IsClosed() {
+		if !s.in.Conn.IsClosed() {
 			return nil, err
 		}
 		return nil, s.blame.lostIn(ctx, m, errors.Join(out.Err, err))
 	}
 	return s.blame.judge(m, tx, out), nil
-}
-
-func (s *stepper) callTx(ctx context.Context, m *message, c *Context, tx *stepTx) (err error) {
-	defer recovered(&err)
-	defer c.closed.Store(true)
-	call := func(ctx context.Context, d *saga.Delivery) error {
-		c.ctx = ctx
-		return m.consumer.tx(c, tx, d.Body, s.in.ep.bus.codec)
-	}
-	return saga.Examined(inTime(ctx, s.in.ep.handlers.around(ctx, &m.delivery, call)))
 }
 
 // stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -32,23 +33,24 @@ type suspect struct {
 func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
-	returning := slices.DeleteFunc(slices.Clone(j.in.messages), func(m *message) bool { return !m.crash.touched })
+	returning := slices.DeleteFunc(slices.Clone(j.in.Messages),
+		func(m *delivery.Message) bool { return !m.Crash.Touched })
 	oldDue, oldID := journalKeys(returning)
 	charged, err := j.deadBatches(ctx, oldID)
 	if err != nil {
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(j.in.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(j.ep.bus.sql.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(j.in.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
+		pipeline.Queue(j.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(j.in.ep.bus.sql.Get("suspects"), j.in.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(j.ep.bus.sql.Get("suspects"), j.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
-	due, id := journalKeys(j.in.messages)
+	due, id := journalKeys(j.in.Messages)
 	j.entered = newID()
-	pipeline.Queue(j.in.ep.bus.sql.Get("enter_batch"), j.entered, j.in.ep.queue.ID, j.in.ep.bus.session.id, alone, due,
+	pipeline.Queue(j.ep.bus.sql.Get("enter_batch"), j.entered, j.ep.queue.ID, j.ep.bus.session.id, alone, due,
 		id)
 	pipeline.Queue("commit")
 	return found, j.takeAgain(ctx, pipeline)
@@ -56,23 +58,23 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 
 // takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
 func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
-	before := j.in.messages
+	before := j.in.Messages
 	entered := make(map[queue.Position]bool, len(before))
 	for _, m := range before {
 		entered[m.Position()] = true
 	}
 	first := before[0].Position()
-	cut := j.in.cut
-	j.in.messages, j.in.cut = nil, false
+	cut := j.in.Cut
+	j.in.Messages, j.in.Cut = nil, false
 	j.taker.queueTake(pipeline, order{limit: len(before), after: first.Before()})
 	if err := j.taker.sendTake(ctx, pipeline); err != nil {
-		j.in.messages = before
+		j.in.Messages = before
 		return pg.Explain(err)
 	}
-	j.in.messages = slices.DeleteFunc(j.in.messages,
-		func(m *message) bool { return !entered[m.Position()] })
-	j.in.cut = j.in.cut || cut
-	j.taker.outrun = len(j.in.messages) == 0
+	j.in.Messages = slices.DeleteFunc(j.in.Messages,
+		func(m *delivery.Message) bool { return !entered[m.Position()] })
+	j.in.Cut = j.in.Cut || cut
+	j.taker.outrun = len(j.in.Messages) == 0
 	return nil
 }
 
@@ -88,7 +90,7 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := j.in.conn.Query(ctx, j.in.ep.bus.sql.Get("old_batches"), j.in.ep.queue.ID, j.in.ep.bus.session.id, ids)
+	rows, err := j.in.Conn.Query(ctx, j.ep.bus.sql.Get("old_batches"), j.ep.queue.ID, j.ep.bus.session.id, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		dead, err = j.in.ep.bus.session.dead(ctx, j.in.conn, owners)
+		dead, err = j.ep.bus.session.dead(ctx, j.in.Conn, owners)
 		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
@@ -141,9 +143,9 @@ func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	if j.entered.IsZero() {
 		return
 	}
-	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), j.entered)
-	if m := j.in.messages[0]; m.crash.suspected {
-		pipeline.Queue(j.in.ep.bus.sql.Get("strike_out"), j.in.ep.queue.ID, m.Due, m.ID)
+	pipeline.Queue(j.ep.bus.sql.Get("leave_batch"), j.entered)
+	if m := j.in.Messages[0]; m.Crash.Suspected {
+		pipeline.Queue(j.ep.bus.sql.Get("strike_out"), j.ep.queue.ID, m.Due, m.ID)
 	}
 }
 
@@ -155,24 +157,24 @@ func (j *journal) leave(ctx context.Context) {
 	}
 	left := j.entered
 	j.entered = saga.ID{}
-	if j.in.conn.IsClosed() {
-		j.in.ep.bus.session.leaveLater(left)
+	if j.in.Conn.IsClosed() {
+		j.ep.bus.session.leaveLater(left)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
 	pipeline.Queue(queue.Open())
-	pipeline.Queue(j.in.ep.bus.sql.Get("lazily"))
-	pipeline.Queue(j.in.ep.bus.sql.Get("leave_batch"), left)
-	if err := j.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		j.in.ep.bus.log.Debug("edda: leave the in-flight journal", "endpoint", j.in.ep.name, "error", err)
-		j.in.ep.bus.session.leaveLater(left)
+	pipeline.Queue(j.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(j.ep.bus.sql.Get("leave_batch"), left)
+	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		j.ep.bus.log.Debug("edda: leave the in-flight journal", "endpoint", j.ep.name, "error", err)
+		j.ep.bus.session.leaveLater(left)
 	}
 }
 
 // journalKeys is for connections that do not know our own arrays.
-func journalKeys(messages []*message) (due []time.Time, id [][16]byte) {
+func journalKeys(messages []*delivery.Message) (due []time.Time, id [][16]byte) {
 	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
 	for i, m := range messages {
 		due[i], id[i] = m.Due, m.ID

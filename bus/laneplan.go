@@ -3,6 +3,7 @@ package bus
 import (
 	"slices"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
@@ -54,7 +55,7 @@ func (t *finishing) planLanes() {
 		case t.unsure(key):
 			p.unsure = append(p.unsure, key)
 		case failed != nil:
-			failed.msg.inLane = true
+			failed.msg.InLane = true
 			p.waits = append(p.waits, failed)
 			p.parks = append(p.parks, remain...)
 		case len(remain) > 0:
@@ -72,7 +73,8 @@ func (t *finishing) planLanes() {
 // until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
 // stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
-	return t.ep.options.Ordered == Strict && m.key != "" && m.msg.fate == fateAgain && !m.release && !t.lanes.has(m.key)
+	return t.ep.options.Ordered == Strict && m.key != "" && m.msg.Fate == delivery.FateAgain && !m.release &&
+		!t.lanes.has(m.key)
 }
 
 // strayed reports whether a stray message is to be written.
@@ -104,7 +106,7 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 		case m.key != key || !t.won[i]:
 		case m.release:
 			t.plan.parks = append(t.plan.parks, m)
-		case m.msg.fate == fateAgain && t.ep.options.Ordered == Strict:
+		case m.msg.Fate == delivery.FateAgain && t.ep.options.Ordered == Strict:
 			failed = m
 		}
 	}
@@ -116,7 +118,7 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 	p, q, owner := &t.plan, t.ep.queue, [16]byte(t.owner)
 	t.queueWaits(pipeline)
 	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
-	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.effects.in.begun); len(p.adopt) > 0 {
+	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.effects.In.Begun); len(p.adopt) > 0 {
 		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
@@ -129,10 +131,10 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 	rows, due, key := queue.NewReturns(), pg.Timestamps(), pg.Texts()
 	for _, m := range t.plan.waits {
-		rows.Add(&m.msg.Row, m.msg.delay, m.msg.err)
+		rows.Add(&m.msg.Row, m.msg.Delay, m.msg.Err)
 		due.Time(m.msg.Due)
 		key.Text(m.key)
-		t.effects.noteWake(t.ep.queue, t.effects.in.clock().Add(m.msg.delay))
+		t.effects.NoteWake(t.ep.queue, t.effects.In.Clock().Add(m.msg.Delay))
 	}
 	if rows.Len() > 0 {
 		args := append([]any{t.ep.queue.ID}, rows.Args()...)

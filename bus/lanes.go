@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -88,7 +89,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l := c.lanes
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
-	b := newDecoder(c.ep, time.Now())
+	b := delivery.NewDecoder(c.ep.recipient, time.Now())
 	defer rollback(ctx, c.ep, conn.Conn())
 	var all []*claimed
 	pipeline := &pgx.Batch{}
@@ -113,13 +114,13 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	pipeline = &pgx.Batch{}
 	l.queuePark(pipeline, e.park, c.session(), anyNumber)
-	adopted := l.queueAdoption(pipeline, e.adopt, b.begun)
+	adopted := l.queueAdoption(pipeline, e.adopt, b.Begun)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("park messages: %w", pg.Explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
-	return b.got(all, want), nil
+	return gotOf(b, all, want), nil
 }
 
 // queueClaimsLock makes the transaction wait until no other one claims, and keeps others from claiming until it ends.
@@ -129,27 +130,27 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 
 // decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
 // order.
-func (l *lanes) decode(b *decoder, all []*claimed) {
-	b.prepareTurn(l.runner.work)
-	b.decodeClaimed()
+func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
+	b.PrepareRuntime(l.runner.work)
+	b.DecodeClaimed()
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
-		b.fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, errReadExited)))
+		b.Fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, delivery.ErrReadExited)))
 	})
 	slices.SortFunc(all, inOrder)
 }
 
 // readKey reads the key of a message that is to be handled.
-func (l *lanes) readKey(b *decoder, m *claimed) {
-	if m.msg.fate != fateLeft || m.msg.consumer == nil {
+func (l *lanes) readKey(b *delivery.Decoder, m *claimed) {
+	if m.msg.Fate != delivery.FateLeft || m.msg.Consumer == nil {
 		return
 	}
 	begun := time.Now()
-	key, err := m.msg.keyOf(l.ep.bus.codec)
-	if b.readBy(&m.msg, begun); m.msg.fate != fateLeft {
+	key, err := m.msg.KeyOf(l.ep.bus.codec)
+	if b.ReadBy(&m.msg, begun); m.msg.Fate != delivery.FateLeft {
 		return
 	}
 	if err != nil {
-		b.fail(&m.msg, saga.Permanent(fmt.Errorf("key of %s: %w", m.msg.Kind, err)))
+		b.Fail(&m.msg, saga.Permanent(fmt.Errorf("key of %s: %w", m.msg.Kind, err)))
 		return
 	}
 	m.key = key
@@ -264,14 +265,14 @@ func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 
 // adoption is what is parked in lanes that are ours now, and comes back.
 type adoption struct {
-	decoder *decoder
+	decoder *delivery.Decoder
 	claims  []*claimed
 }
 
 // queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
 // The adoption has the messages when the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
-	a := &adoption{decoder: newDecoder(l.ep, begun)}
+	a := &adoption{decoder: delivery.NewDecoder(l.ep.recipient, begun)}
 	if o := &l.ep.options; len(keys) > 0 {
 		pipeline.Queue(l.ep.queue.SQL("next_parked"), l.ep.queue.ID, texts(keys), adoptAtOnce, [16]byte(l.session()),
 			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.decoder, &a.claims))
@@ -284,8 +285,8 @@ func (l *lanes) adopt(a *adoption) []*claimed {
 	if len(a.claims) == 0 {
 		return nil
 	}
-	a.decoder.prepareTurn(l.runner.work)
-	a.decoder.decodeClaimed()
+	a.decoder.PrepareRuntime(l.runner.work)
+	a.decoder.DecodeClaimed()
 	return a.claims
 }
 
@@ -371,7 +372,7 @@ func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 	defer c.mu.Unlock()
 	for _, m := range all {
 		c.holdOne(m) // before the lanes are looked at: a lane is given up with an older claim of the same message
-		c.clock.note(m.decoder.now, m.decoder.begun)
+		c.clock.note(m.decoder.Now, m.decoder.Begun)
 	}
 	for _, m := range all {
 		n := c.lanes[m.key]
@@ -383,7 +384,7 @@ func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 			c.loseNow(m)
 			continue
 		case n == nil:
-			n = &lane{renewed: m.decoder.begun}
+			n = &lane{renewed: m.decoder.Begun}
 			c.lanes[m.key] = n
 			c.watch(m)
 		}

@@ -43,7 +43,7 @@ func newLeased(work context.Context, e *Endpoint, pool *pg.Pool) *leased {
 func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	e.alarm, e.breaker = wake.NewAlarm(e.options.Poll), newBreaker(e.options)
+	e.alarm = wake.NewAlarm(e.options.Poll)
 	l := newLeased(work, e, pool)
 	defer attach(e, e.alarm)()
 	defer e.bus.hub.Listen(queue.CancelPrefix, wake.OfQueue(e.queue.ID, l.extender.heartbeat.Send))()

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -30,7 +33,7 @@ func (r *runner) dispatch(all []*claimed) {
 	start := make([]*claimed, 0, len(all))
 	for _, m := range all {
 		switch {
-		case m.msg.fate != fateLeft || m.msg.consumer == nil:
+		case m.msg.Fate != delivery.FateLeft || m.msg.Consumer == nil:
 			r.claims.end(m)
 		case r.taking.Err() != nil:
 			r.claims.release(m)
@@ -101,11 +104,11 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}
 	limited, end := context.WithTimeout(ctx, r.ep.options.StepTimeout)
 	defer end()
-	if m.msg.firing.emitted && !r.beginRun(limited, m) {
+	if m.msg.Firing.Emitted && !r.beginRun(limited, m) {
 		return
 	}
 	m.begun = time.Now()
-	out := saga.Outcome{Err: errExited}
+	out := saga.Outcome{Err: handlers.ErrExited}
 	returned := false
 	defer func() {
 		if !returned { // the handler has ended this goroutine, and another one takes its place
@@ -115,32 +118,20 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 	}()
 	out = m.call(limited)
 	returned = true
-	m.msg.step.took = time.Since(m.begun)
+	m.msg.Step.Took = time.Since(m.begun)
 	r.judge(ctx, m, out)
 }
 
-// call runs the handler. It lends the handler a Context of its own, since others of the same claim run at the same
-// time.
+// call runs the handler. Others of the same claim run at the same time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
-	runtime := m.decoder.runtime
-	runtime.In = m.msg.delivery
-	own := &Context{ctx: ctx, rt: runtime, slot: m.slot}
-	out := own.outcome(m.callHandler(ctx, own))
+	in := m.decoder
+	sent, err := m.msg.Consumer.Leased(ctx, handlers.Call{Runtime: &in.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot,
+		Handlers: in.To.Handlers})
+	out := sent.Outcome(err)
 	if out.Err == nil {
-		out.Err = m.decoder.route(ctx, out.Out)
+		out.Err = in.Route(ctx, out.Out)
 	}
 	return out
-}
-
-func (m *claimed) callHandler(ctx context.Context, own *Context) (err error) {
-	defer recovered(&err)
-	defer own.closed.Store(true)
-	b := m.decoder
-	call := func(ctx context.Context, d *saga.Delivery) error {
-		own.ctx = ctx
-		return m.msg.consumer.leased(own, d.Body, b.ep.bus.codec)
-	}
-	return saga.Examined(inTime(ctx, b.ep.handlers.around(ctx, &m.msg.delivery, call)))
 }
 
 // judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
@@ -151,14 +142,14 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 		r.claims.lose(m)
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
-		m.msg.err = out.Err
-		m.msg.callOff(cause.Error())
+		m.msg.Err = out.Err
+		m.msg.CallOff(cause.Error())
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		m.release = true
 	default:
-		own := tally{ep: r.ep, dbTime: m.decoder.dbTime} // others of the claim are judged meanwhile
-		own.decide(&m.msg, out)
-		m.failed = attemptsMade{failures: own.failures, last: own.failure, pauses: own.pausing != nil}
+		own := delivery.Tally{To: r.ep.recipient, DBTime: m.decoder.DBTime} // others of the claim are judged meanwhile
+		own.Decide(&m.msg, out)
+		m.failed = attemptsMade{failures: own.Failures, last: own.Failure, pauses: own.Pausing != nil}
 	}
 	r.claims.end(m)
 }
@@ -168,32 +159,32 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 // message. A run that is over cancels the handler, and what the handler sent is not written.
 
 // beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
-// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have
-// their runs locked: the connections that claim, finish and extend are not for them.
+// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have their runs
+// locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
-	var a attempts
-	a.add(m.msg.delivery.Info.Fire)
+	var a runs.Attempts
+	a.Add(m.msg.Delivery.Info.Fire)
 	process := r.process()
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.OpenLeased(), r.bound)
-	answers := r.ep.bus.queueCheck(pipeline, a, &process)
+	answers := r.ep.bus.runs.QueueCheck(pipeline, a, &process)
 	err := r.ep.bus.pool.SendBatch(ctx, pipeline).Close()
 	switch {
-	case err == nil && (*answers)[0] == runCurrent:
+	case err == nil && (*answers)[0] == runs.Current:
 		r.startHeartbeats(m)
 		if r.ep.options.Lease > beatsPerLease*longestSilence {
 			r.heartbeat.Send() // the next one is due earlier than it was
 		}
 		return true
 	case err == nil:
-		m.msg.settleRun((*answers)[0])
+		m.msg.FinishRun((*answers)[0])
 		r.claims.end(m)
 	case context.Cause(ctx) != nil:
 		r.judge(ctx, m, saga.Outcome{Err: err})
 	default: // the database is away, or another transaction has the run locked: this says nothing about the message
 		r.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", r.ep.name,
 			"error", fmt.Errorf("check a run: %w", pg.Explain(err)))
-		m.msg.putBack(absentWait, err)
+		m.msg.PutBack(absentWait, err)
 		r.claims.end(m)
 	}
 	return false

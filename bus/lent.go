@@ -140,18 +140,18 @@ var errLent = errors.New("on a connection that handlers have had, which is close
 // refuseLent closes a connection that handlers have had, where an error shows that it is not what it was, or may not
 // be.
 func (b *batch) refuseLent(ctx context.Context, err error) error {
-	if lendingOf(b.in.conn) == nil {
+	if lendingOf(b.in.Conn) == nil {
 		return err
 	}
 	class := pg.ClassOf(err)
 	race := class == pg.Race || class == pg.Busy || class == pg.GuardFailed
-	if !fatal(err) && (len(b.in.messages) > 0 || race) {
+	if !fatal(err) && (len(b.in.Messages) > 0 || race) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if closeErr := b.in.conn.Close(ctx); closeErr != nil {
-		b.in.ep.bus.log.Debug("edda: rollback", "endpoint", b.in.ep.name, "error", closeErr)
+	if closeErr := b.in.Conn.Close(ctx); closeErr != nil {
+		b.ep.bus.log.Debug("edda: rollback", "endpoint", b.ep.name, "error", closeErr)
 	}
 	return fmt.Errorf("%w (%w)", err, errLent)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
@@ -14,12 +16,13 @@ import (
 
 // loader finds the instances that the messages of a batch are for. Its memory serves the next batch.
 type loader struct {
-	in        *decoder
-	instances []*instance
-	holds     holding
+	ep        *Endpoint
+	in        *delivery.Decoder
+	instances []*delivery.Instance
+	holds     memory.Holding
 
-	find  map[handle]*instance
-	asked []*instance
+	find  map[memory.Handle]*delivery.Instance
+	asked []*delivery.Instance
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
 
@@ -32,37 +35,38 @@ func (l *loader) reset() {
 	clear(l.instances)
 	clear(l.find)
 	*l = loader{
-		in: l.in, instances: l.instances[:0], holds: l.holds[:0], find: l.find, asked: l.asked[:0], refs: l.refs[:0],
+		ep: l.ep, in: l.in, instances: l.instances[:0], holds: l.holds[:0], find: l.find, asked: l.asked[:0],
+		refs: l.refs[:0],
 	}
 }
 
 // load finds the instances of the batch, one load for each however many messages it has. Those in the hands
 // of another worker of this process are not even asked for.
 func (l *loader) load(ctx context.Context) error {
-	for _, m := range l.in.messages {
-		if m.fate != fateLeft || m.call == nil && (m.consumer == nil || !m.undecided()) {
+	for _, m := range l.in.Messages {
+		if m.Fate != delivery.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
 			continue
 		}
-		h := handle{id: m.delivery.Info.Instance}
-		if m.call != nil {
-			h.id = m.call.Instance()
+		h := memory.Handle{ID: m.Delivery.Info.Instance}
+		if m.Call != nil {
+			h.ID = m.Call.Instance()
 		}
-		if h.id.IsZero() {
-			h = handle{saga: m.consumer.def.Name(), key: m.call.Key()}
+		if h.ID.IsZero() {
+			h = memory.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
 		} else {
 			l.byID = true
 		}
 		i := l.find[h]
 		if i == nil {
-			i = &instance{def: m.consumer.def, asked: h, write: -1}
+			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, Write: -1}
 			l.find[h] = i
-			if l.in.ep.memory.hold(&l.holds, h) {
+			if l.ep.memory.Hold(&l.holds, h) {
 				l.asked = append(l.asked, i)
 			} else {
-				i.status = busyHere
+				i.Status = delivery.BusyHere
 			}
 		}
-		m.instance = i
+		m.Instance = i
 	}
 	if len(l.asked) == 0 {
 		l.awaitWorker(ctx)
@@ -73,8 +77,8 @@ func (l *loader) load(ctx context.Context) error {
 	if err := l.waitForHolder(ctx); err != nil {
 		return err
 	}
-	for _, m := range l.in.messages {
-		if i := m.instance; i != nil && (m.call == nil || m.consumer.def != i.def) {
+	for _, m := range l.in.Messages {
+		if i := m.Instance; i != nil && (m.Call == nil || m.Consumer.Definition != i.Def) {
 			l.assign(m, i)
 		}
 	}
@@ -83,31 +87,31 @@ func (l *loader) load(ctx context.Context) error {
 
 // assign gives a message to the saga that has the instance which it names. An instance of a saga that does not handle
 // the message is none of its own.
-func (l *loader) assign(m *message, i *instance) {
-	if i.status == busyHere || i.status == busyThere || i.status == unknown {
+func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
+	if i.Status == delivery.BusyHere || i.Status == delivery.BusyThere || i.Status == delivery.Unknown {
 		return // nobody has looked whose it is
 	}
-	c := m.consumer.of(i.def)
-	if c == nil || i.status == absent {
-		c = m.consumer
-		m.instance = &instance{def: c.def, asked: i.asked, status: absent, write: -1}
+	c := m.Consumer.Of(i.Def)
+	if c == nil || i.Status == delivery.Absent {
+		c = m.Consumer
+		m.Instance = &delivery.Instance{Def: c.Definition, Asked: i.Asked, Status: delivery.Absent, Write: -1}
 	}
-	if m.consumer = c; m.call == nil || m.call.Definition() != c.def {
-		l.in.prepareCall(m)
+	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
+		l.in.PrepareCall(m)
 	}
 }
 
 // ask loads instances and sorts out what came back.
-func (l *loader) ask(ctx context.Context, asked []*instance) error {
+func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 	if len(asked) == 0 {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.def.Store() == saga.Pessimistic || l.in.ep.memory.mustLock(i.asked) || l.in.ep.handlers.shared &&
-			!i.asked.id.IsZero()
-		l.refs = append(l.refs, persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: lock})
+		lock := i.Def.Store() == saga.Pessimistic || l.ep.memory.MustLock(i.Asked) || l.ep.handlers.Shared &&
+			!i.Asked.ID.IsZero()
+		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
-	found, err := l.in.ep.bus.sagas.Load(ctx, l.in.conn, l.refs)
+	found, err := l.ep.bus.sagas.Load(ctx, l.in.Conn, l.refs)
 	if err != nil {
 		return err
 	}
@@ -119,42 +123,42 @@ func (l *loader) ask(ctx context.Context, asked []*instance) error {
 
 // classify turns what was found into an instance of the batch. A key and an id that name the same instance
 // become one before the first step.
-func (l *loader) classify(i *instance, f persistence.Found) {
+func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
 	switch f.Status {
 	case persistence.Absent:
-		i.status = absent
+		i.Status = delivery.Absent
 	case persistence.Busy:
-		i.status, i.id = busyThere, f.Instance.ID
+		i.Status, i.ID = delivery.BusyThere, f.Instance.ID
 	case persistence.Loaded:
-		def := l.in.ep.handlers.sagas[f.Instance.Saga]
+		def := l.ep.handlers.Sagas[f.Instance.Saga]
 		if def == nil { // an id of another endpoint's saga: not ours to answer for
-			i.status = absent
+			i.Status = delivery.Absent
 			return
 		}
-		i.def = def
+		i.Def = def
 		l.unify(i, f)
 	}
 }
 
 // unify gives an instance both of its names. In a batch where every message names its instance by key there
 // is nothing to find under the other one.
-func (l *loader) unify(i *instance, f persistence.Found) {
+func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 	if !l.byID {
 		l.open(i, f)
 		return
 	}
-	byKey, byID := handle{saga: f.Instance.Saga, key: f.Instance.Key}, handle{id: f.Instance.ID}
-	for _, h := range [2]handle{byKey, byID} {
+	byKey, byID := memory.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, memory.Handle{ID: f.Instance.ID}
+	for _, h := range [2]memory.Handle{byKey, byID} {
 		other := l.find[h]
 		switch {
 		case other == nil:
 			l.find[h] = i
-		case other != i && other.session != nil: // its twin was settled first
+		case other != i && other.Session != nil: // its twin was settled first
 			l.replace(i, other)
 			return
 		}
-		if !l.in.ep.memory.hold(&l.holds, h) {
-			i.status = busyHere
+		if !l.ep.memory.Hold(&l.holds, h) {
+			i.Status = delivery.BusyHere
 			return
 		}
 	}
@@ -162,43 +166,43 @@ func (l *loader) unify(i *instance, f persistence.Found) {
 }
 
 // replace makes the messages of i those of its twin.
-func (l *loader) replace(i, twin *instance) {
-	for _, m := range l.in.messages {
-		if m.instance == i {
-			m.instance = twin
+func (l *loader) replace(i, twin *delivery.Instance) {
+	for _, m := range l.in.Messages {
+		if m.Instance == i {
+			m.Instance = twin
 		}
 	}
-	l.find[i.asked] = twin
+	l.find[i.Asked] = twin
 }
 
-func (l *loader) open(i *instance, f persistence.Found) {
-	i.id, i.version, i.row = f.Instance.ID, f.Instance.Version, f.Row
-	i.status = ours
+func (l *loader) open(i *delivery.Instance, f persistence.Found) {
+	i.ID, i.Version, i.Row = f.Instance.ID, f.Instance.Version, f.Row
+	i.Status = delivery.Ours
 	l.instances = append(l.instances, i)
 	if f.Faulty != nil {
-		i.status, i.fault = faulty, saga.Permanent(f.Faulty)
+		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
 		return
 	}
-	session, err := i.def.Open(f.Instance)
+	session, err := i.Def.Open(f.Instance)
 	switch {
 	case isNewerState(err):
-		i.status, i.fault = newer, err
+		i.Status, i.Fault = delivery.Newer, err
 	case err != nil:
-		i.status, i.fault = faulty, err
+		i.Status, i.Fault = delivery.Faulty, err
 	default:
-		i.session = session
+		i.Session = session
 	}
 }
 
 // begin makes the instance that a message may start. It is stored only if a step succeeds.
-func (l *loader) begin(i *instance, m *message) bool {
+func (l *loader) begin(i *delivery.Instance, m *delivery.Message) bool {
 	id := newID()
-	session, err := i.def.Open(saga.Instance{ID: id, New: true, Saga: i.def.Name(), Key: m.call.Key()})
+	session, err := i.Def.Open(saga.Instance{ID: id, New: true, Saga: i.Def.Name(), Key: m.Call.Key()})
 	if err != nil {
-		l.in.fail(m, err)
+		l.in.Fail(m, err)
 		return false
 	}
-	i.id, i.session, i.status = id, session, ours
+	i.ID, i.Session, i.Status = id, session, delivery.Ours
 	l.instances = append(l.instances, i)
 	return true
 }
@@ -209,30 +213,30 @@ const mostHolderWait = 50 * time.Millisecond
 // step as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
 // turns: one takes and decodes while the other steps and commits. It holds no instance meanwhile.
 func (l *loader) awaitWorker(ctx context.Context) {
-	var first *instance
-	for _, m := range l.in.messages {
+	var first *delivery.Instance
+	for _, m := range l.in.Messages {
 		switch {
-		case m.fate != fateLeft || m.instance == nil:
+		case m.Fate != delivery.FateLeft || m.Instance == nil:
 			return
 		case first == nil:
-			first = m.instance
+			first = m.Instance
 		}
 	}
-	done, ok := l.in.ep.memory.waitFor(first.asked)
+	done, ok := l.ep.memory.WaitFor(first.Asked)
 	if !ok {
 		return
 	}
 	defer done()
 	begun := time.Now()
-	ready := l.in.ep.pump.untilEnded(ctx, mostHolderWait,
-		func() bool { return l.in.ep.memory.hold(&l.holds, first.asked) })
-	l.turned = holderWait{def: first.def, took: time.Since(begun), failed: !ready}
+	ready := l.ep.pump.untilEnded(ctx, mostHolderWait,
+		func() bool { return l.ep.memory.Hold(&l.holds, first.Asked) })
+	l.turned = holderWait{def: first.Def, took: time.Since(begun), failed: !ready}
 	if !ready {
 		return
 	}
-	for _, m := range l.in.messages {
-		if i := m.instance; i.status == busyHere && l.in.ep.memory.hold(&l.holds, i.asked) {
-			i.status = unknown
+	for _, m := range l.in.Messages {
+		if i := m.Instance; i.Status == delivery.BusyHere && l.ep.memory.Hold(&l.holds, i.Asked) {
+			i.Status = delivery.Unknown
 			l.asked = append(l.asked, i)
 		}
 	}
@@ -242,32 +246,32 @@ func (l *loader) awaitWorker(ctx context.Context) {
 // for one of them, instead of all of them taking and letting go for as long as that lasts. It holds no instance, so it
 // cannot be part of a deadlock.
 func (l *loader) waitForHolder(ctx context.Context) error {
-	var first *instance
-	for _, m := range l.in.messages {
+	var first *delivery.Instance
+	for _, m := range l.in.Messages {
 		switch {
-		case m.fate != fateLeft || m.instance == nil:
+		case m.Fate != delivery.FateLeft || m.Instance == nil:
 			return nil
-		case m.instance.status != busyHere && m.instance.status != busyThere:
+		case m.Instance.Status != delivery.BusyHere && m.Instance.Status != delivery.BusyThere:
 			return nil
-		case first == nil && m.instance.status == busyThere:
-			first = m.instance
+		case first == nil && m.Instance.Status == delivery.BusyThere:
+			first = m.Instance
 		}
 	}
 	if first == nil {
 		return nil
 	}
-	done, ok := l.in.ep.memory.waitFor(handle{id: first.id})
+	done, ok := l.ep.memory.WaitFor(memory.Handle{ID: first.ID})
 	if !ok {
 		return nil
 	}
 	defer done()
-	wait := max(mostHolderWait, first.def.Options().LockWait)
-	if _, err := l.in.conn.Exec(ctx, queue.LockTimeout(), fmt.Sprint(wait.Milliseconds())); err != nil {
+	wait := max(mostHolderWait, first.Def.Options().LockWait)
+	if _, err := l.in.Conn.Exec(ctx, queue.LockTimeout(), fmt.Sprint(wait.Milliseconds())); err != nil {
 		return fmt.Errorf("wait for a saga instance: %w", err)
 	}
 	begun := time.Now()
-	err := l.in.ep.bus.sagas.Wait(ctx, l.in.conn, first.id)
-	l.waited = holderWait{def: first.def, took: time.Since(begun), failed: err != nil}
+	err := l.ep.bus.sagas.Wait(ctx, l.in.Conn, first.ID)
+	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
 	switch {
 	case pg.ClassOf(err) == pg.Busy:
 		return nil // the timeout has failed the transaction, but no message has its instance: nothing is written
@@ -278,9 +282,9 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 }
 
 // askAgain loads the one instance that was waited for, now with its lock held by us.
-func (l *loader) askAgain(ctx context.Context, i *instance) error {
-	ref := persistence.Ref{Saga: i.asked.saga, Key: i.asked.key, ID: i.asked.id, Lock: true}
-	found, err := l.in.ep.bus.sagas.Load(ctx, l.in.conn, []persistence.Ref{ref})
+func (l *loader) askAgain(ctx context.Context, i *delivery.Instance) error {
+	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
+	found, err := l.ep.bus.sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
 	if err != nil {
 		return err
 	}

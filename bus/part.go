@@ -1,159 +1,46 @@
 package bus
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
 // Part is one thing an endpoint consumes: Saga, HandleTx, Handle, HandleRaw, Accept or Use. It is sealed.
-type Part interface{ part(*handlers) }
+type Part interface{ part(*handlers.Table) }
 
-type part func(*handlers)
+type part func(*handlers.Table)
 
-func (p part) part(h *handlers) { p(h) }
-
-// handlers is what an endpoint's parts add up to.
-type handlers struct {
-	consumers  map[string]*consumer // by kind
-	raw        *consumer            // of all other kinds; nil when the endpoint has none
-	sagas      map[string]*saga.Definition
-	subscribed []string // kinds that are sent or published to this endpoint
-	middleware []Middleware
-	hasTx      bool
-	leased     bool // it has a Handle
-	shared     bool // a kind is handled by two sagas, so that a message may be for either
-	faults     []error
-}
-
-// consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw, leased and accept
-// is set.
-type consumer struct {
-	kind   string
-	what   string // for error texts
-	def    *saga.Definition
-	tx     func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error
-	raw    func(ctx *Context, d *saga.Delivery) error
-	leased func(ctx *Context, body []byte, codec saga.Codec) error
-	// of a leased handler in an ordered endpoint, and of a HandleTx in a partitioned one
-	key    func(body []byte, codec saga.Codec) (string, error)
-	accept func(body []byte, codec saga.Codec) ([]byte, error)
-	as     string // with accept: the kind it becomes
-
-	others []*consumer // of other sagas: their answers and timeouts of the kind, which name their instance
-}
-
-// of is the consumer of a kind for one saga, nil when that does not handle it.
-func (c *consumer) of(d *saga.Definition) *consumer {
-	if c.def == d {
-		return c
-	}
-	for _, other := range c.others {
-		if other.def == d {
-			return other
-		}
-	}
-	return nil
-}
-
-func (h *handlers) fault(format string, args ...any) {
-	h.faults = append(h.faults, fmt.Errorf(format, args...))
-}
-
-// add registers c. One kind has one consumer in an endpoint: a message is deleted once, so its effects must
-// win or lose as one.
-func (h *handlers) add(c *consumer) bool {
-	if err := saga.CheckName(c.kind); err != nil {
-		h.fault("%s: kind: %w", c.what, err)
-		return false
-	}
-	if old := h.consumers[c.kind]; old != nil {
-		if c.def != nil && old.of(c.def) != nil {
-			return true // one saga may have two roles for a kind
-		}
-		if old.def != nil && c.def != nil {
-			return h.share(old, c)
-		}
-		h.fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets "+
-			"its own copy", c.kind, old.what, c.what)
-		return false
-	}
-	h.consumers[c.kind] = c
-	return true
-}
-
-// share lets two sagas have one kind, if at most one of them finds its instance by a key: an answer and a timeout name
-// theirs, and that is of one saga.
-func (h *handlers) share(first, second *consumer) bool {
-	all := append([]*consumer{first, second}, first.others...)
-	var keyed []string
-	var gone *saga.KindInfo
-	for _, c := range all {
-		for _, k := range c.def.Kinds() {
-			switch {
-			case k.Kind != c.kind || k.Role == saga.RoleTimeout:
-			case k.Role == saga.RoleStart || k.Role == saga.RoleHandle:
-				keyed = append(keyed, c.what)
-			case k.Asks || gone != nil && gone.Missing != k.Missing:
-				h.fault("kind %s is an answer to %s and %s: nobody knows for which of them one was whose instance "+
-					"is gone, so "+
-					"they have the same IfMissing and no IfMissingDo", c.kind, first.what, second.what)
-				return false
-			default:
-				gone = &k
-			}
-		}
-	}
-	if len(keyed) > 1 {
-		h.fault("kind %s has two consumers, %s and %s, and a message of it names no instance: give one of them an "+
-			"endpoint "+
-			"of its own, which gets its own copy of an event", first.kind, keyed[0], keyed[1])
-		return false
-	}
-	h.shared = true
-	if len(keyed) == 1 && keyed[0] == second.what { // it is first, for messages that name no instance
-		second.others, first.others = append(first.others, first), nil
-		h.consumers[first.kind] = second
-		return true
-	}
-	first.others = append(first.others, second)
-	return true
-}
-
-func (h *handlers) subscribe(kind string) {
-	if !slices.Contains(h.subscribed, kind) {
-		h.subscribed = append(h.subscribed, kind)
-	}
-}
+func (p part) part(h *handlers.Table) { p(h) }
 
 // Saga makes the endpoint host d. Its steps run inside the batch's transaction and see no transaction.
 //
 // Two sagas of an endpoint may handle one kind, if at most one of them finds its instance by a key: answers and
 // timeouts name their instance, and are for the saga that has it.
 func Saga(d *saga.Definition) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		if d == nil {
-			h.fault("a saga definition is nil")
+			h.Fault("a saga definition is nil")
 			return
 		}
 		if err := d.Err(); err != nil {
-			h.faults = append(h.faults, err)
+			h.Faults = append(h.Faults, err)
 		}
-		if h.sagas[d.Name()] != nil {
-			h.fault("saga %s is given twice", d.Name())
+		if h.Sagas[d.Name()] != nil {
+			h.Fault("saga %s is given twice", d.Name())
 			return
 		}
-		h.sagas[d.Name()] = d
+		h.Sagas[d.Name()] = d
 		for _, k := range d.Kinds() {
-			ok := h.add(&consumer{kind: k.Kind, what: "saga " + d.Name(), def: d})
+			ok := h.Add(&handlers.Consumer{Kind: k.Kind, What: "saga " + d.Name(), Definition: d})
 			if ok && (k.Role == saga.RoleStart || k.Role == saga.RoleHandle) {
-				h.subscribe(k.Kind)
+				h.Subscribe(k.Kind)
 			}
 		}
 	})
@@ -171,24 +58,24 @@ func Saga(d *saga.Definition) Part {
 //
 // In a partitioned endpoint it needs a KeyedBy, and takes none elsewhere.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		kind := kindOf[M]()
 		if f == nil {
-			h.fault("HandleTx of %s: the handler is nil", kind)
+			h.Fault("HandleTx of %s: the handler is nil", kind)
 			return
 		}
-		h.hasTx = true
-		ok := h.add(&consumer{kind: kind, what: "HandleTx of " + reflect.TypeFor[M]().String(),
-			tx: func(ctx *Context, tx pgx.Tx, body []byte, codec saga.Codec) error {
+		h.HasTx = true
+		ok := h.Add(&handlers.Consumer{Kind: kind, What: "HandleTx of " + reflect.TypeFor[M]().String(),
+			Tx: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
 				var m M
-				if err := codec.Decode(body, &m); err != nil {
+				if err := of.Runtime.Codec.Decode(d.Body, &m); err != nil {
 					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
 				}
-				return f(ctx, tx, m)
-			},
-			key: keyOption(kind, o)})
+				return f(c, of.Tx, m)
+			}),
+			Key: keyOption(kind, o)})
 		if ok {
-			h.subscribe(kind)
+			h.Subscribe(kind)
 		}
 	})
 }
@@ -196,10 +83,10 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOpti
 // Accept takes messages of an older or renamed kind and hands them on as Now, which the endpoint must handle.
 // f runs in the batch: it must not block. An error of f is permanent.
 func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		old, now := kindOf[Old](), kindOf[Now]()
 		if f == nil {
-			h.fault("Accept of %s: the function is nil", old)
+			h.Fault("Accept of %s: the function is nil", old)
 			return
 		}
 		convert := func(body []byte, codec saga.Codec) ([]byte, error) {
@@ -213,8 +100,8 @@ func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 			}
 			return codec.Encode(as)
 		}
-		if h.add(&consumer{kind: old, what: "Accept of " + old, accept: convert, as: now}) {
-			h.subscribe(old)
+		if h.Add(&handlers.Consumer{Kind: old, What: "Accept of " + old, Accept: convert, As: now}) {
+			h.Subscribe(old)
 		}
 	})
 }
@@ -244,79 +131,32 @@ type Middleware func(next Handler) Handler
 
 // Use puts middleware around every handler of the endpoint; the first given is the outermost.
 func Use(m ...Middleware) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		for _, one := range m {
 			if one == nil {
-				h.fault("a middleware is nil")
+				h.Fault("a middleware is nil")
 				continue
 			}
-			h.middleware = append(h.middleware, one)
+			h.Middleware = append(h.Middleware, func(next handlers.Next) handlers.Next { return one(next) })
 		}
 	})
 }
 
-var errCalledTwice = errors.New("a middleware called next twice in one step")
-
-// around calls call with d, and with the endpoint's middleware around it if there is any.
-func (h *handlers) around(ctx context.Context, d *saga.Delivery, call Handler) error {
-	if len(h.middleware) == 0 {
-		return call(ctx, d)
-	}
-	own := saga.Delivery{Info: d.Info, Body: bytes.Clone(d.Body)}
-	return h.wrap(call)(ctx, &own)
-}
-
-// wrap puts the endpoint's middleware around call.
-func (h *handlers) wrap(call Handler) Handler {
-	called := false
-	next := Handler(func(ctx context.Context, d *saga.Delivery) error {
-		if called {
-			return saga.Permanent(errCalledTwice)
-		}
-		called = true
-		return call(ctx, d)
-	})
-	for _, m := range slices.Backward(h.middleware) {
-		next = m(next)
-	}
-	return next
-}
-
-// checkAccept follows a chain of Accepts to a handler.
-func (h *handlers) checkAccept(kind string, c *consumer) {
-	for range h.consumers {
-		if c.as == "" {
-			return
-		}
-		next := h.consumers[c.as]
-		if next == nil {
-			h.fault("Accept of %s: nothing in the endpoint handles %s", kind, c.as)
-			return
-		}
-		c = next
-	}
-	if c.as != "" {
-		h.fault("Accept of %s: it goes in a circle, and no handler is in it", kind)
-	}
-}
-
-func collect(parts []Part, order Ordering) (*handlers, error) {
-	h := &handlers{consumers: map[string]*consumer{}, sagas: map[string]*saga.Definition{}}
+func collect(parts []Part, order Ordering) (*handlers.Table, error) {
+	h := handlers.New()
 	for i, p := range parts {
 		if p == nil {
-			h.fault("part %d is nil", i+1)
+			h.Fault("part %d is nil", i+1)
 			continue
 		}
 		p.part(h)
 	}
-	for kind, c := range h.consumers {
-		h.checkAccept(kind, c)
+	h.CheckAccepts()
+	checkModes(h)
+	checkOrder(h, order)
+	if len(h.Consumers) == 0 && h.Raw == nil && len(h.Faults) == 0 {
+		h.Fault("it handles nothing: give it a Saga, a HandleTx or a Handle")
 	}
-	h.checkModes()
-	h.checkOrder(order)
-	if len(h.consumers) == 0 && h.raw == nil && len(h.faults) == 0 {
-		h.fault("it handles nothing: give it a Saga, a HandleTx or a Handle")
-	}
-	slices.Sort(h.subscribed)
-	return h, errors.Join(h.faults...)
+	slices.Sort(h.Subscribed)
+	return h, errors.Join(h.Faults...)
 }

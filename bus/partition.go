@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/partition"
 	"github.com/edda-go/edda/internal/queue"
@@ -46,7 +47,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	h, err := collect(parts, Unordered)
 	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
 	nameErr := saga.CheckName(queue.PartitionName(name, max(0, o.Partitions-1)))
-	if err = errors.Join(nameErr, err, h.checkPartitioned(), optionErr); err != nil {
+	if err = errors.Join(nameErr, err, checkPartitioned(h), optionErr); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
 	p := &Partitioned{bus: b, name: name}
@@ -63,18 +64,18 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	return p, nil
 }
 
-func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers) (err error) {
+func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err error) {
 	names := make([]string, o.Partitions)
 	queues := make([]partition.Queue, o.Partitions)
 	for n := range names {
 		names[n] = queue.PartitionName(p.name, n)
-		queues[n] = underLease(p.bus.newEndpoint(names[n], o.Endpoint, h.unsubscribed()))
+		queues[n] = underLease(p.bus.newEndpoint(names[n], o.Endpoint, h.Unsubscribed()))
 	}
 	distributing := *h
 	if o.Endpoint.DirectOnly {
-		distributing.subscribed = nil
+		distributing.Subscribed = nil
 	}
-	distributing.hasTx = false // no handler runs there
+	distributing.HasTx = false // no handler runs there
 	distributor := o.Endpoint
 	distributor.BatchMax = standardRows
 	p.distributor = p.bus.newEndpoint(p.name, distributor, &distributing)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/option"
 )
@@ -29,7 +30,7 @@ const (
 	stopSlack          = 5 * time.Second // for what follows the last handler of a partition
 )
 
-func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOptions, error) {
+func (o PartitionOptions) withDefaults(h *handlers.Table, poolSize int) (PartitionOptions, error) {
 	var f option.Faults
 	f.Int("Partitions", &o.Partitions, standardPartitions, 1, mostPartitions)
 	f.Duration("Lease", &o.Lease, lease.Default, 2*time.Second, time.Hour)
@@ -54,31 +55,31 @@ func (o PartitionOptions) withDefaults(h *handlers, poolSize int) (PartitionOpti
 }
 
 // checkPartitioned requires a key for every kind.
-func (h *handlers) checkPartitioned() error {
+func checkPartitioned(h *handlers.Table) error {
 	var faults []error
-	if h.leased {
+	if h.Leased {
 		faults = append(faults, errors.New("Handle has no partitions: give it an endpoint of its own, with "+
 			"EndpointOptions.Ordered if the messages of a key must come one after another"))
 	}
-	if h.raw != nil {
+	if h.Raw != nil {
 		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an endpoint of its own"))
 	}
-	for _, c := range h.consumers {
-		if c.tx != nil && c.key == nil {
+	for _, c := range h.Consumers {
+		if c.Tx != nil && c.Key == nil {
 			faults = append(faults, fmt.Errorf("%s has no key: give it a KeyedBy, or an endpoint without partitions",
-				c.kind))
+				c.Kind))
 		}
 	}
 	return errors.Join(faults...)
 }
 
 // checkUnpartitioned refuses keys: without partitions nothing looks at them.
-func (h *handlers) checkUnpartitioned() error {
+func checkUnpartitioned(h *handlers.Table) error {
 	var faults []error
-	for _, c := range h.consumers {
-		if c.tx != nil && c.key != nil {
+	for _, c := range h.Consumers {
+		if c.Tx != nil && c.Key != nil {
 			faults = append(faults, fmt.Errorf("%s has a key and the endpoint no partitions: make it one of "+
-				"NewPartitioned", c.kind))
+				"NewPartitioned", c.Kind))
 		}
 	}
 	return errors.Join(faults...)

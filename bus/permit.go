@@ -24,11 +24,11 @@ type permits struct {
 
 // queuePermit asks for the permit in the trip of the take, and returns the take that needs it.
 func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
-	if !t.in.ep.permits.limited.Load() {
-		return t.in.ep.queue.SQL("take")
+	if !t.ep.permits.limited.Load() {
+		return t.ep.queue.SQL("take")
 	}
-	t.permit = t.in.ep.bus.limits.QueuePermit(pipeline, t.in.ep.name)
-	return t.in.ep.queue.SQL("take_permitted")
+	t.permit = t.ep.bus.limits.QueuePermit(pipeline, t.ep.name)
+	return t.ep.queue.SQL("take_permitted")
 }
 
 // refused reports whether the take had no permit.

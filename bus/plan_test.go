@@ -35,8 +35,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var files []string
-	for _, pattern := range []string{"*.go", "../internal/queue/*.go", "../internal/partition/*.go", "../outbox/*.go",
-		"../operate/*.go"} {
+	for _, pattern := range []string{"*.go", "../internal/*/*.go", "../outbox/*.go", "../operate/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

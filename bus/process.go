@@ -5,6 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -13,40 +16,42 @@ import (
 // belongs to the worker's goroutine, which uses its memory again for the next one. Each part has one job, and the parts
 // share the decoder, which has the messages and the connection.
 type batch struct {
-	in      decoder
+	ep      *Endpoint
+	in      delivery.Decoder
 	taker   taker
 	journal journal
 	loader  loader
 	stepper stepper
 	shared  sharedTx
 	saver   saver
-	effects effects
+	effects delivery.Effects
 	blame   blame
 }
 
 // connect makes the parts of a worker's batch know each other.
 func (b *batch) connect(e *Endpoint) {
 	in := &b.in
-	in.ep, in.reclaim = e, b.shared.takeBackSettings
+	b.ep, b.taker.ep, b.journal.ep, b.loader.ep, b.stepper.ep, b.saver.ep, b.blame.ep = e, e, e, e, e, e, e
+	in.To, in.Reclaim = e.recipient, b.shared.takeBackSettings
 	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
-	b.saver.in, b.effects.in, b.blame.in = in, in, in
+	b.saver.in, b.effects.In, b.blame.in = in, in, in
 	b.journal.taker = &b.taker
 	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
 	b.blame.shared = &b.shared
-	b.loader.find = map[handle]*instance{}
+	b.loader.find = map[memory.Handle]*delivery.Instance{}
 }
 
 // begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.
 func (b *batch) begin(conn *pgx.Conn, slow bool) {
-	b.in.reset(conn)
+	b.in.Reset(conn)
 	b.taker.reset()
 	b.journal.reset()
 	b.loader.reset()
 	b.stepper.reset(slow)
-	b.shared = sharedTx{ep: b.in.ep, conn: conn}
+	b.shared = sharedTx{ep: b.ep, conn: conn}
 	b.saver.reset()
-	b.effects = effects{in: &b.in}
+	b.effects = delivery.Effects{In: &b.in}
 	b.blame.reset()
 }
 
@@ -54,59 +59,52 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 // returns without an error, met its fate in one committed transaction; after an error the transaction is gone
 // and every message is where it was.
 func (b *batch) process(ctx context.Context, o order) (report, error) {
-	defer b.in.ep.memory.release(&b.loader.holds)
+	defer b.ep.memory.Release(&b.loader.holds)
 	err := b.run(ctx, o)
 	switch {
-	case errors.Is(err, errRehearsed):
+	case errors.Is(err, delivery.ErrRehearsed):
 		b.abandon(ctx)
 		b.blame.trouble, b.blame.poisoned = true, true
 	case err != nil:
 		b.abandon(ctx)
 		b.blame.assign(err)
 		err = b.refuseLent(ctx, err)
-		if len(b.in.messages) > 0 {
-			b.in.ep.bus.emit(BatchFailed{Endpoint: b.in.ep.name, Taken: len(b.in.messages), Err: err})
+		if len(b.in.Messages) > 0 {
+			b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.in.Messages), Err: err})
 		}
 	}
-	b.in.ep.counts.add(b, err)
+	b.ep.counts.add(b, err)
 	return b.report(err), err
 }
-
-// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
-// message, but an outage that ended since then looks the same. The database takes failures now: what the next step
-// meets is the message's own doing.
-var errRehearsed = errors.New("the failure of the message was rehearsed")
-
-var errExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")
 
 // exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and
 // is judged when it is taken again.
 func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.blame.trouble = true
-	if b.in.inHand != nil {
-		b.in.ep.memory.failNext(b.in.inHand.ID, errExited)
+	if b.in.InHand != nil {
+		b.ep.memory.FailNext(b.in.InHand.ID, handlers.ErrExited)
 	}
-	b.in.ep.bus.emit(BatchFailed{Endpoint: b.in.ep.name, Taken: len(b.in.messages), Err: errExited})
-	b.in.ep.counts.add(b, errExited)
-	return b.report(errExited)
+	b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.in.Messages), Err: handlers.ErrExited})
+	b.ep.counts.add(b, handlers.ErrExited)
+	return b.report(handlers.ErrExited)
 }
 
 func (b *batch) run(ctx context.Context, o order) error {
 	err := b.taker.take(ctx, o)
-	if err == nil && len(b.in.messages) > 0 {
+	if err == nil && len(b.in.Messages) > 0 {
 		err = b.journal.quarantine(ctx, o)
 	}
 	if err != nil {
 		return err
 	}
-	if len(b.in.messages) == 0 {
+	if len(b.in.Messages) == 0 {
 		b.abandon(ctx)
 		return nil
 	}
-	b.in.prepareTurn(ctx)
-	b.in.decode()
-	if err := b.in.ep.strategy.decide(ctx, b); err != nil {
+	b.in.PrepareRuntime(ctx)
+	b.in.Decode()
+	if err := b.ep.strategy.decide(ctx, b); err != nil {
 		return err
 	}
 	return b.commit(ctx)
@@ -124,7 +122,7 @@ type strategy interface {
 type handling struct{}
 
 func (handling) decide(ctx context.Context, b *batch) error {
-	if err := b.effects.checkRuns(ctx); err != nil {
+	if err := b.effects.CheckRuns(ctx); err != nil {
 		return err
 	}
 	if err := b.loader.load(ctx); err != nil {
@@ -154,13 +152,13 @@ func (b *batch) commit(ctx context.Context) error {
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	b.effects.after(ctx)
+	b.ep.after(ctx, &b.effects)
 	return nil
 }
 
 func (b *batch) nothingToWrite() bool {
-	for _, m := range b.in.messages {
-		if m.fate != fateLeft {
+	for _, m := range b.in.Messages {
+		if m.Fate != delivery.FateLeft {
 			return false
 		}
 	}
@@ -170,7 +168,7 @@ func (b *batch) nothingToWrite() bool {
 // abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
-	rollback(ctx, b.in.ep, b.in.conn)
+	rollback(ctx, b.ep, b.in.Conn)
 }
 
 // rollback ends the transaction of conn, if it has one open.
@@ -186,7 +184,7 @@ func rollback(ctx context.Context, e *Endpoint, conn *pgx.Conn) {
 }
 
 func (b *batch) report(err error) report {
-	r := b.effects.report(err)
-	r.late, r.failed, r.permit, r.outrun = b.in.late || b.in.cut, b.blame.trouble, b.taker.permit, b.taker.outrun
+	r := reportOf(&b.effects, err)
+	r.late, r.failed, r.permit, r.outrun = b.in.Late || b.in.Cut, b.blame.trouble, b.taker.permit, b.taker.outrun
 	return r
 }

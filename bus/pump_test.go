@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
@@ -17,7 +18,7 @@ import (
 func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *pump)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o, err := o.withDefaults(&handlers{}, 100)
+		o, err := o.withDefaults(&handlers.Table{}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

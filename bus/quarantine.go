@@ -6,15 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
 
 // Quarantine. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
 // written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
-// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered
-// into a journal, which is committed, and the batch's transaction strikes them out. What stands there although we have
-// the message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
+// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered into a
+// ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have the
+// message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
 // handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
 // full batches.
 const (
@@ -24,9 +25,9 @@ const (
 	askGap          = 10 * time.Millisecond
 )
 
-// enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that
-// another worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the
-// batch is over.
+// enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that another
+// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is
+// over.
 func (s *session) enter(alone bool) (release func()) {
 	switch {
 	case s.quarantined.Load() == nil:
@@ -76,7 +77,8 @@ func (w *worker) pacing(o order, r report) {
 
 // journal enters batches of queues in quarantine into the in-flight journal.
 type journal struct {
-	in       *decoder
+	ep       *Endpoint
+	in       *delivery.Decoder
 	taker    *taker
 	entered  saga.ID          // the row of the batch
 	suspects []queue.Position // that were taken out of it
@@ -87,24 +89,24 @@ func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
 // quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch that
 // cannot be entered is not run.
 func (j *journal) quarantine(ctx context.Context, o order) error {
-	if !j.in.ep.strategy.handles() {
+	if !j.ep.strategy.handles() {
 		return nil // no handler runs in it
 	}
 	if j.taker.touched {
-		j.in.ep.bus.session.lookAround(ctx)
+		j.ep.bus.session.lookAround(ctx)
 	}
-	if !j.in.ep.bus.session.inQuarantine(j.in.ep.queue.ID) {
+	if !j.ep.bus.session.inQuarantine(j.ep.queue.ID) {
 		return nil
 	}
-	if len(j.in.messages) > quarantineMost { // the death became known after the take
-		j.in.messages, j.in.cut = j.in.messages[:quarantineMost], true
+	if len(j.in.Messages) > quarantineMost { // the death became known after the take
+		j.in.Messages, j.in.Cut = j.in.Messages[:quarantineMost], true
 	}
 	found, err := j.enter(ctx, o.alone)
 	if err != nil {
 		return fmt.Errorf("in-flight journal: %w", err)
 	}
 	switch {
-	case len(j.in.messages) == 0, len(found) == 0:
+	case len(j.in.Messages) == 0, len(found) == 0:
 	case o.alone:
 		j.face(found[0])
 	default:
@@ -116,14 +118,14 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
 // stands in the journal with them, which adds nothing to what counts against them.
 func (j *journal) setAside(found []suspect) {
-	if j.in.ep.fence != nil {
+	if j.ep.fence != nil {
 		j.stopBefore(found)
 		return
 	}
 	for _, f := range found {
 		j.suspects = append(j.suspects, f.Position)
 	}
-	j.in.messages = slices.DeleteFunc(j.in.messages, func(m *message) bool {
+	j.in.Messages = slices.DeleteFunc(j.in.Messages, func(m *delivery.Message) bool {
 		return slices.Contains(j.suspects, m.Position())
 	})
 }
@@ -131,24 +133,24 @@ func (j *journal) setAside(found []suspect) {
 // stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first
 // suspect, and when that is the first message, the worker comes back for it.
 func (j *journal) stopBefore(found []suspect) {
-	first := slices.IndexFunc(j.in.messages, func(m *message) bool {
+	first := slices.IndexFunc(j.in.Messages, func(m *delivery.Message) bool {
 		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
 	})
 	switch {
 	case first == 0:
-		j.suspects = append(j.suspects, j.in.messages[0].Position())
-		j.in.messages = j.in.messages[:0]
+		j.suspects = append(j.suspects, j.in.Messages[0].Position())
+		j.in.Messages = j.in.Messages[:0]
 	case first > 0:
-		j.in.messages, j.in.cut = j.in.messages[:first], true
+		j.in.Messages, j.in.Cut = j.in.Messages[:first], true
 	}
 }
 
 // face is for a suspect that is alone. One that is guilty does not run.
 func (j *journal) face(f suspect) {
-	m := j.in.messages[0]
-	m.crash.suspected = true
-	if f.guilty(j.in.ep.options.MaxCrashes) {
-		m.crash.guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied,
+	m := j.in.Messages[0]
+	m.Crash.Suspected = true
+	if f.guilty(j.ep.options.MaxCrashes) {
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied,
 			1+f.deaths,
 			f.alone)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -21,51 +23,41 @@ var ErrLeave = errors.New("leave the message in the queue")
 // wait for their commit. It must not keep d, nor its Body, which is a copy for this attempt. Its errors go to the
 // endpoint's policy, but for ErrLeave.
 func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
-	return part(func(h *handlers) {
+	return part(func(h *handlers.Table) {
 		switch {
 		case f == nil:
-			h.fault("HandleRaw: the handler is nil")
+			h.Fault("HandleRaw: the handler is nil")
 			return
-		case h.raw != nil:
-			h.fault("HandleRaw is given twice: one handler gets what no other part handles")
+		case h.Raw != nil:
+			h.Fault("HandleRaw is given twice: one handler gets what no other part handles")
 			return
 		}
-		h.raw = &consumer{what: "HandleRaw", raw: f}
+		h.Raw = &handlers.Consumer{What: "HandleRaw",
+			Raw: plain(func(c *Context, _ *handlers.Call, d *saga.Delivery) error { return f(c, d) })}
 		for _, kind := range kinds {
 			if err := saga.CheckName(kind); err != nil {
-				h.fault("HandleRaw: kind: %w", err)
+				h.Fault("HandleRaw: kind: %w", err)
 				continue
 			}
-			h.subscribe(kind)
+			h.Subscribe(kind)
 		}
 	})
 }
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
-func (s *stepper) handleRaw(ctx context.Context, m *message) *saga.Outcome {
-	c := &Context{ctx: ctx, rt: *s.in.runtimeOf(m)}
-	err := s.callRaw(ctx, m, c)
+func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outcome {
+	own := m.Delivery
+	own.Body = s.copyOf(own.Body)
+	sent, err := m.Consumer.Raw(ctx, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own, Handlers: s.in.To.Handlers})
 	if errors.Is(err, ErrLeave) {
-		s.in.late = true
+		s.in.Late = true
 		return nil
 	}
-	out := c.outcome(err)
+	out := sent.Outcome(err)
 	if out.Err == nil {
-		out.Err = s.in.route(ctx, out.Out)
+		out.Err = s.in.Route(ctx, out.Out)
 	}
 	return &out
-}
-
-func (s *stepper) callRaw(ctx context.Context, m *message, c *Context) (err error) {
-	defer recovered(&err)
-	defer c.closed.Store(true)
-	call := func(ctx context.Context, d *saga.Delivery) error {
-		c.ctx = ctx
-		return m.consumer.raw(c, d)
-	}
-	own := m.delivery
-	own.Body = s.copyOf(own.Body)
-	return saga.Examined(inTime(ctx, s.in.ep.handlers.around(ctx, &own, call)))
 }
 
 const mostLent = 64 << 10 // a larger body gets memory of its own

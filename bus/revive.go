@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -170,7 +171,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 		since.Time(first.Add(-s.ep.options.Lease))
 	}
 	pipeline := &pgx.Batch{}
-	b := newDecoder(s.ep, time.Time{})
+	b := delivery.NewDecoder(s.ep.recipient, time.Time{})
 	var claims []*claimed
 	parked := map[string]time.Time{}
 	pipeline.Queue(s.ep.queue.SQL("parked_in"), s.ep.queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).

@@ -128,7 +128,7 @@ func everyWay(t *testing.T, test func(t *testing.T, part func(do func(job) error
 
 func TestRunStatements(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	pgtest.Statements(t, w.owner, w.parsed(), "runs.sql")
+	pgtest.Statements(t, w.owner, w.parsed(), "../internal/runs/runs.sql")
 }
 
 // How the message of a run ends is how its run ends, and no dead letter is left: the run is that.

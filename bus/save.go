@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
@@ -12,10 +14,11 @@ import (
 
 // saver saves the instances of a batch.
 type saver struct {
-	in      *decoder
+	ep      *Endpoint
+	in      *delivery.Decoder
 	loader  *loader
 	shared  *sharedTx
-	effects *effects
+	effects *delivery.Effects
 	writes  []persistence.Write // its memory serves the next batch
 }
 
@@ -32,27 +35,27 @@ func (s *saver) reset() {
 // Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
 func (s *saver) saveInstances(ctx context.Context) error {
-	save := s.in.ep.bus.sagas.NewSave(s.collectWrites())
-	ids, senders := s.effects.givenIDs()
+	save := s.ep.bus.sagas.NewSave(s.collectWrites())
+	ids, senders := s.effects.GivenIDs()
 	if len(ids) == 0 && save.Sure() {
-		s.effects.save = save
+		s.effects.Save = save
 		return nil
 	}
-	claim := s.in.ep.bus.sent.NewClaim(ids)
+	claim := s.ep.bus.sent.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	s.shared.ownPlanner(pipeline)
-	s.queueRunLocks(pipeline)
+	s.effects.QueueRunLocks(pipeline)
 	save.QueueStarts(pipeline)
 	claim.Queue(pipeline)
 	save.QueueChanges(pipeline)
 	if err := save.Err(); err != nil {
 		return err
 	}
-	if err := s.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := s.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("save: %w", pg.Explain(err))
 	}
 	s.sortOutConflicts(save)
-	return s.effects.sortOutIDs(ids, senders, claim)
+	return s.effects.SortOutIDs(ids, senders, claim)
 }
 
 // collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
@@ -60,33 +63,33 @@ func (s *saver) saveInstances(ctx context.Context) error {
 func (s *saver) collectWrites() []persistence.Write {
 	writes := s.writes[:0]
 	for _, i := range s.loader.instances {
-		if !i.stepped {
+		if !i.Stepped {
 			continue
 		}
-		in, err := i.session.Instance()
+		in, err := i.Session.Instance()
 		if err != nil {
 			continue // a start that failed: there is nothing that anybody could have changed
 		}
-		i.write = len(writes)
-		if !in.Originator.Run.IsZero() && i.session.Completed() {
-			s.effects.ending = append(s.effects.ending, i)
+		i.Write = len(writes)
+		if !in.Originator.Run.IsZero() && i.Session.Completed() {
+			s.effects.Ending = append(s.effects.Ending, i)
 		}
-		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.row})
+		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row})
 	}
 	s.writes = writes
 	return writes
 }
 
-func opOf(i *instance) persistence.Op {
-	fresh := i.version == 0
+func opOf(i *delivery.Instance) persistence.Op {
+	fresh := i.Version == 0
 	switch {
-	case fresh && i.session.Completed():
+	case fresh && i.Session.Completed():
 		return persistence.StartAndComplete
 	case fresh:
 		return persistence.Start
-	case i.session.Completed():
+	case i.Session.Completed():
 		return persistence.Complete
-	case i.session.Changed():
+	case i.Session.Changed():
 		return persistence.Update
 	}
 	return persistence.Check
@@ -96,29 +99,29 @@ func opOf(i *instance) persistence.Op {
 // losses, so that they count for all processes; one that has lost too often enters the policy like any failure.
 func (s *saver) sortOutConflicts(save *persistence.Save) {
 	for _, i := range s.loader.instances {
-		if i.write < 0 {
+		if i.Write < 0 {
 			continue
 		}
-		if i.won = save.Won(i.write); !i.won {
-			s.in.ep.memory.loseInstance(i.asked, handle{id: i.id})
+		if i.Won = save.Won(i.Write); !i.Won {
+			s.ep.memory.LoseInstance(i.Asked, memory.Handle{ID: i.ID})
 		}
 	}
-	for _, m := range s.in.messages {
-		if m.fate == fateLeft || m.instance == nil || m.instance.write < 0 || m.instance.won {
+	for _, m := range s.in.Messages {
+		if m.Fate == delivery.FateLeft || m.Instance == nil || m.Instance.Write < 0 || m.Instance.Won {
 			continue
 		}
-		m.conflicted = true
-		m.Attempt, m.FirstFailed = m.taken.attempt, m.taken.firstFailed // what it decided on was not so
-		m.leave()
-		losses := s.in.ep.memory.loseMessage(m.ID)
-		if losses < lockAfter {
+		m.Conflicted = true
+		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
+		m.Leave()
+		losses := s.ep.memory.LoseMessage(m.ID)
+		if losses < memory.LockAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
-		if m.Conflict <= s.in.ep.options.MaxConflicts {
-			m.putBack(0, ErrConflict)
+		if m.Conflict <= s.ep.options.MaxConflicts {
+			m.PutBack(0, ErrConflict)
 		} else {
-			s.in.lose(m)
+			s.in.Lose(m)
 		}
 	}
 }

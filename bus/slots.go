@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
@@ -28,7 +29,7 @@ func (c *Context) Slot() (no int, epoch int64) {
 
 // claimSlotted claims as many messages as there are slots for.
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := newDecoder(c.ep, time.Now())
+	b := delivery.NewDecoder(c.ep.recipient, time.Now())
 	defer rollback(ctx, c.ep, conn.Conn())
 	pipeline := &pgx.Batch{}
 	c.queueOpen(pipeline)
@@ -67,7 +68,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 		m.slot = &granted.Slots[n]
 	}
 	c.beginAll(b, all)
-	return b.got(all, want), nil
+	return gotOf(b, all, want), nil
 }
 
 // leaveLine gives up this Run's place among those that wait for slots, since there is no message for one.

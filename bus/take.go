@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -13,10 +14,11 @@ import (
 
 // taker takes messages. Its memory serves the next batch.
 type taker struct {
-	in     *decoder
-	slabs  [][]message   // of slabSize each
-	used   int           // messages handed out
-	permit *limit.Permit // under the endpoint's limit; nil when it has none
+	ep     *Endpoint
+	in     *delivery.Decoder
+	slabs  [][]delivery.Message // of slabSize each
+	used   int                  // messages handed out
+	permit *limit.Permit        // under the endpoint's limit; nil when it has none
 
 	bytes     int            // of the rows that the take has locked
 	large     queue.Large    // among them
@@ -29,15 +31,15 @@ const slabSize = 64
 
 func (t *taker) reset() {
 	for n := range t.used {
-		t.slabs[n/slabSize][n%slabSize] = message{}
+		t.slabs[n/slabSize][n%slabSize] = delivery.Message{}
 	}
-	*t = taker{in: t.in, slabs: t.slabs}
+	*t = taker{ep: t.ep, in: t.in, slabs: t.slabs}
 }
 
 // newMessage hands out the next message, empty.
-func (t *taker) newMessage() *message {
+func (t *taker) newMessage() *delivery.Message {
 	if t.used == len(t.slabs)*slabSize {
-		t.slabs = append(t.slabs, make([]message, slabSize))
+		t.slabs = append(t.slabs, make([]delivery.Message, slabSize))
 	}
 	m := &t.slabs[t.used/slabSize][t.used%slabSize]
 	t.used++
@@ -49,20 +51,20 @@ func (t *taker) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	t.queueTake(pipeline, o)
 	if err := t.sendTake(ctx, pipeline); err != nil {
-		t.in.ep.pump.taken(o, 0, queue.Position{})
+		t.ep.pump.taken(o, 0, queue.Position{})
 		return fmt.Errorf("take: %w", pg.Explain(err))
 	}
 	if t.permit == nil || t.permit.Taken {
-		t.in.ep.pump.taken(o, t.in.found, t.foundLast)
+		t.ep.pump.taken(o, t.in.Found, t.foundLast)
 	} else {
-		t.in.ep.pump.refused()
+		t.ep.pump.refused()
 	}
 	return nil
 }
 
 // sendTake sends a pipeline with a take, and reads what the take has left behind.
 func (t *taker) sendTake(ctx context.Context, pipeline *pgx.Batch) error {
-	if err := t.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
 	return t.takeLarge(ctx)
@@ -74,8 +76,8 @@ func (t *taker) takeLarge(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	t.large.Queue(pipeline, t.in.ep.queue, &t.in.arena)
-	if err := t.in.conn.SendBatch(ctx, pipeline).Close(); err != nil {
+	t.large.Queue(pipeline, t.ep.queue, &t.in.Arena)
+	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
 	if gone := len(t.large); gone > 0 {
@@ -89,50 +91,50 @@ func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 	t.bytes, t.large = 0, nil
 	pipeline.Queue(queue.Begin)
 	pipeline.Queue(queue.Open())
-	if t.in.ep.fence != nil {
-		t.in.ep.fence(pipeline)
+	if t.ep.fence != nil {
+		t.ep.fence(pipeline)
 	}
 	pipeline.Queue(t.queuePermit(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
-		queue.SmallUpTo(t.in.ep.options.BatchBytes, o.limit)).Query(t.collect)
-	if t.in.ep.handlers.hasTx {
-		pipeline.Queue(t.in.ep.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
+		queue.SmallUpTo(t.ep.options.BatchBytes, o.limit)).Query(t.collect)
+	if t.ep.handlers.HasTx {
+		pipeline.Queue(t.ep.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
 			err := row.Scan(&xact)
 			if xact != nil {
-				t.in.xact = *xact
+				t.in.Transaction = *xact
 			}
 			return err
 		})
 	}
-	t.in.begun = time.Now()
+	t.in.Begun = time.Now()
 }
 
 // collect reads the rows of a take. Those from the first on for which there was no memory are left for a later batch.
 func (t *taker) collect(rows pgx.Rows) error {
-	reader := queue.Reader{Arena: &t.in.arena}
+	reader := queue.Reader{Arena: &t.in.Arena}
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
-		t.in.found, t.foundLast = t.in.found+1, queue.PositionOf(r)
+		t.in.Found, t.foundLast = t.in.Found+1, queue.PositionOf(r)
 		t.bytes += int(r.Int(queue.ColumnSize))
-		if t.in.cut = t.in.cut || len(t.in.messages) > 0 && t.bytes > t.in.ep.options.BatchBytes; t.in.cut {
+		if t.in.Cut = t.in.Cut || len(t.in.Messages) > 0 && t.bytes > t.ep.options.BatchBytes; t.in.Cut {
 			continue
 		}
 		m := t.newMessage()
 		if !reader.Read(r, &m.Row) {
 			t.large = append(t.large, &m.Row)
 		}
-		m.taken.attempt, m.taken.firstFailed = m.Attempt, m.FirstFailed
-		t.in.messages = append(t.in.messages, m)
-		t.in.now = r.Time(queue.ColumnNow)
-		m.tid, m.crash.touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
-		t.touched = t.touched || m.crash.touched
+		m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
+		t.in.Messages = append(t.in.Messages, m)
+		t.in.Now = r.Time(queue.ColumnNow)
+		m.TID, m.Crash.Touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
+		t.touched = t.touched || m.Crash.Touched
 	}
 	return rows.Err()
 }
 
 func (t *taker) last() queue.Position {
-	if len(t.in.messages) == 0 {
+	if len(t.in.Messages) == 0 {
 		return queue.Position{}
 	}
-	return t.in.messages[len(t.in.messages)-1].Position()
+	return t.in.Messages[len(t.in.Messages)-1].Position()
 }

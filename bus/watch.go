@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -144,15 +145,15 @@ func watchable(d *saga.Definition, key string) error {
 }
 
 // noteChanges has the watches of this process look at the instances that a batch has changed.
-func noteChanges(watches *watch.Set, messages []*message) {
+func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 	if watches.Len() == 0 {
 		return
 	}
-	var last *instance
+	var last *delivery.Instance
 	for _, m := range messages {
-		if m.fate == fateDone && m.instance != nil && m.instance != last {
-			last = m.instance
-			watches.Changed(last.name())
+		if m.Fate == delivery.FateDone && m.Instance != nil && m.Instance != last {
+			last = m.Instance
+			watches.Changed(last.Name())
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -49,7 +51,7 @@ func (w *worker) run(taking, work context.Context) (err error) {
 // takeAll is run, in one goroutine. exited tells that a handler has ended the one before.
 func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 	if exited {
-		if goesOn, err := w.rolledBack(taking, work, errExited); !goesOn {
+		if goesOn, err := w.rolledBack(taking, work, handlers.ErrExited); !goesOn {
 			return err
 		}
 	}
@@ -82,7 +84,7 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 	if fatal(err) {
 		return false, err
 	}
-	if errors.Is(err, errRehearsed) {
+	if errors.Is(err, delivery.ErrRehearsed) {
 		return true, nil
 	}
 	w.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.ep.name, "error", err)

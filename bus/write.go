@@ -10,7 +10,7 @@ import (
 // write is the second trip: everything that follows from which instances won, in one pipeline with the COMMIT.
 func (b *batch) write(ctx context.Context) error {
 	// one list for all that is sent and for its check, even when it is forgotten meanwhile
-	known, err := b.in.ep.bus.routes.Get(ctx, b.in.conn)
+	known, err := b.ep.bus.routes.Get(ctx, b.in.Conn)
 	if err != nil {
 		return err
 	}
@@ -19,19 +19,19 @@ func (b *batch) write(ctx context.Context) error {
 	if b.shared.hurried {
 		pipeline.Queue(ownLockTimeout)
 	}
-	if b.effects.save != nil {
-		b.effects.save.QueueChanges(pipeline)
-		if err := b.effects.save.Err(); err != nil {
+	if b.effects.Save != nil {
+		b.effects.Save.QueueChanges(pipeline)
+		if err := b.effects.Save.Err(); err != nil {
 			return err
 		}
 	}
-	if err := b.in.ep.strategy.queue(b, pipeline, known); err != nil {
+	if err := b.ep.strategy.queue(b, pipeline, known); err != nil {
 		return err
 	}
 	if !b.journal.entered.IsZero() {
-		b.effects.also = b.journal.queueLeave
+		b.effects.Also = b.journal.queueLeave
 	}
-	if err := b.effects.commit(ctx, pipeline, known); err != nil {
+	if err := b.effects.Commit(ctx, pipeline, known); err != nil {
 		return err
 	}
 	b.journal.entered = saga.ID{}

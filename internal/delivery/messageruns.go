@@ -1,0 +1,172 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// errNoRun is the error of a message whose run was deleted. It is stored as a dead letter, so that it does not vanish.
+var errNoRun = errors.New("its run does not exist")
+
+const RunIsOver = "its run is over" // cancelled, timed out, or sent again as another attempt
+
+// CheckRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
+// current. What moves on to a partition is checked there.
+func (e *Effects) CheckRuns(ctx context.Context) error {
+	if !e.In.Fired {
+		return nil
+	}
+	pipeline := &pgx.Batch{}
+	finish := QueueRunCheck(e.In.To.Runs, pipeline, e.In.Messages, nil)
+	if pipeline.Len() == 0 {
+		return nil
+	}
+	if err := e.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("check runs: %w", pg.Explain(err))
+	}
+	finish()
+	return nil
+}
+
+// QueueRunCheck queues the check of those messages that have a run. finish is to be called when the pipeline was sent.
+// lost reports whether somebody else has a message by then: what became of its run is not ours to decide. nil is that
+// nobody has.
+func QueueRunCheck(r *runs.Store, pipeline *pgx.Batch, messages []*Message, lost func(*Message) bool) (finish func()) {
+	var fired []*Message
+	var a runs.Attempts
+	for _, m := range messages {
+		if m.Firing.Emitted && m.Fate != FateMoved {
+			fired = append(fired, m)
+			a.Add(m.Delivery.Info.Fire)
+		}
+	}
+	if len(fired) == 0 {
+		return func() {}
+	}
+	answers := r.QueueCheck(pipeline, a, nil)
+	return func() {
+		seen := map[saga.ID]bool{}
+		for n, m := range fired {
+			if lost != nil && lost(m) {
+				continue
+			}
+			run, answer := m.Delivery.Info.Fire.Run, (*answers)[n]
+			switch {
+			case answer != runs.Current:
+			case seen[run]:
+				answer = runs.Over // a second message of one attempt, which no scheduler sends: the first decides
+			default:
+				seen[run] = true
+			}
+			m.FinishRun(answer)
+		}
+	}
+}
+
+// FinishRun makes what became of m's run its fate, unless the run is current.
+func (m *Message) FinishRun(answer int32) {
+	m.Firing.Run = nil
+	switch answer {
+	case runs.Current:
+		m.Firing.Run = m.Delivery.Info.Fire
+	case runs.Missing:
+		m.Die(errNoRun.Error(), errNoRun)
+	default:
+		m.Err = nil
+		m.Drop(RunIsOver)
+	}
+}
+
+// QueueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait
+// for another batch: whoever waits there must not be waited for here.
+func (e *Effects) QueueRunLocks(pipeline *pgx.Batch) {
+	var a runs.Attempts
+	for _, i := range e.Ending {
+		if f := i.firing(); i.Version > 0 && f != nil {
+			a.Add(f)
+		}
+	}
+	if a.Len() > 0 {
+		e.In.To.Runs.QueueCheck(pipeline, a, nil)
+	}
+}
+
+// firing is what started the instance, nil when that was no manifest.
+func (i *Instance) firing() *saga.Fire {
+	if i == nil || i.Session == nil {
+		return nil
+	}
+	in, err := i.Session.Instance()
+	if err != nil || in.Originator.Run.IsZero() {
+		return nil
+	}
+	return &saga.Fire{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
+}
+
+// queueRunEnds reports the runs that end in this transaction. It waits for their manifests, so nothing that waits
+// stands behind it.
+func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
+	if !e.In.Fired && len(e.Ending) == 0 {
+		return
+	}
+	ends := &runs.Ends{Held: []int32{}}
+	for _, m := range e.In.Messages {
+		if m.Firing.Run != nil {
+			m.reportRun(ends)
+		}
+	}
+	for _, i := range e.Ending {
+		f := i.firing()
+		switch {
+		case f == nil || !i.Won && e.Save == nil: // a save that goes with the second trip is sure
+		case i.Version == 0: // started by a message of this batch
+			ends.AddHeld(f, runs.Succeeded, "")
+		default:
+			ends.Add(f, runs.Succeeded, "")
+		}
+	}
+	e.In.To.Runs.QueueEnd(pipeline, ends)
+}
+
+// reportRun adds how m's run ended. A message that is written back or left ends nothing, and one that started an
+// instance leaves the run open for as long as that lives.
+func (m *Message) reportRun(ends *runs.Ends) {
+	switch m.Fate {
+	case FateDone:
+		if f := m.Instance.firing(); f != nil && f.Run == m.Firing.Run.Run && f.Attempt == m.Firing.Run.Attempt {
+			return
+		}
+		ends.AddHeld(m.Firing.Run, runs.Succeeded, "")
+	case FateDead:
+		outcome := runs.Failed
+		if m.Hopeless() {
+			outcome = runs.Dead
+		}
+		ends.AddHeld(m.Firing.Run, outcome, deadletter.ErrorText(m.Err))
+	case FateDropped:
+		outcome := runs.Discarded
+		if m.Firing.cancelled {
+			outcome = runs.Cancelled
+		}
+		ends.AddHeld(m.Firing.Run, outcome, m.Reason)
+	}
+}
+
+// Hopeless tells of a message that was given up whether another attempt would be as useless.
+func (m *Message) Hopeless() bool {
+	var permanent *saga.PermanentError
+	return errors.As(m.Err, &permanent) || errors.Is(m.Err, ErrUnknownKind) || errors.Is(m.Err, ErrProcessDied)
+}
+
+// CallOff is drop for a message that Operator.Cancel has ended.
+func (m *Message) CallOff(reason string) {
+	m.Drop(reason)
+	m.Firing.cancelled = true
+}

@@ -1,0 +1,50 @@
+package delivery
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/memory"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+)
+
+// Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
+type Recipient struct {
+	Name     string
+	Queue    *queue.Queue
+	Handlers *handlers.Table
+	Options  Options
+	Memory   *memory.Memory
+	Handled  *atomic.Int64 // messages, since Run began
+
+	Pool     *pg.Pool // for handlers that have no connection
+	Codec    saga.Codec
+	NewID    func() saga.ID
+	Log      *slog.Logger
+	Routes   *queue.Router
+	Sent     *dedup.Store
+	Letters  *deadletter.Store
+	Settings *settings.Store
+	Runs     *runs.Store
+	Notifier *wake.Notifier
+}
+
+// Options are those of EndpointOptions that concern one message.
+type Options struct {
+	BatchTime          time.Duration // how long a batch is decoded
+	StepTimeout        time.Duration
+	Decoding           time.Duration // how long one message may take to be decoded, with its key and its Accepts
+	UnknownKindTimeout time.Duration
+	Policy             recoverability.Policy
+	ConflictPolicy     recoverability.Policy
+}

@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Call is one call of a handler that is no saga.
+type Call struct {
+	Runtime  *saga.Runtime // without the message
+	Delivery *saga.Delivery
+	Tx       pgx.Tx      // of a HandleTx
+	Slot     *limit.Slot // of a Handle in an endpoint with a limit
+	Handlers *Table
+}
+
+// Run calls f, and the endpoint's middleware around it. A panic is an error, and so is the end of the time that ctx
+// allows.
+func (c *Call) Run(ctx context.Context, s *Sends, f Next) (err error) {
+	defer Recovered(&err)
+	defer s.closed.Store(true)
+	return saga.Examined(InTime(ctx, c.Handlers.Around(ctx, c.Delivery, f)))
+}
+
+// Sends is what a handler that is no saga sends.
+type Sends struct {
+	Runtime  saga.Runtime
+	out      []saga.Outgoing
+	outBytes int // of the bodies
+	faults   []error
+	closed   atomic.Bool
+}
+
+// Begin makes s ready for what the handler of c sends.
+func (s *Sends) Begin(c *Call) {
+	s.Runtime = *c.Runtime
+	s.Runtime.In = *c.Delivery
+}
+
+const (
+	mostOut      = 10_000   // messages of one step
+	mostOutBytes = 64 << 20 // and their bodies together
+)
+
+// Emit encodes a message that the handler sends, and returns its id. A fault is remembered: see Outcome. It panics when
+// the handler has returned.
+func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
+	if s.closed.Load() {
+		panic("bus: a message was sent after the handler returned; finish before returning")
+	}
+	out, err := s.Runtime.Compose(intent, m, o...)
+	if err == nil && len(s.out) >= mostOut {
+		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
+	}
+	if s.outBytes += len(out.Body); err == nil && s.outBytes > mostOutBytes {
+		err = fmt.Errorf("%s: more than %d bytes of messages in one step: %w", out.Info.Kind, mostOutBytes,
+			saga.ErrTooLarge)
+	}
+	if err != nil {
+		if len(s.faults) < 5 {
+			s.faults = append(s.faults, err)
+		}
+		return saga.ID{}
+	}
+	s.out = append(s.out, out)
+	return out.Info.ID
+}
+
+// Outcome returns what the step came to, when the handler returned err.
+func (s *Sends) Outcome(err error) saga.Outcome {
+	if err == nil && len(s.faults) == 0 { // first, because errors.As below makes garbage
+		return saga.Outcome{Out: s.out}
+	}
+	var panicked *saga.PanicError
+	var discard *saga.DiscardError
+	switch {
+	case errors.As(err, &panicked):
+		return saga.Outcome{Err: err}
+	case len(s.faults) > 0:
+		fault := errors.Join(s.faults...)
+		if !saga.Succeeded(err) {
+			fault = fmt.Errorf("%w (the handler returned: %v)", fault, err)
+		}
+		return saga.Outcome{Err: &saga.PermanentError{Err: fault}}
+	case saga.Succeeded(err):
+		return saga.Outcome{Out: s.out}
+	case errors.As(err, &discard):
+		return saga.Outcome{Discard: discard.Reason}
+	}
+	return saga.Outcome{Err: err}
+}
+
+// InTime makes a failure of a handler that took longer than its context allowed, whatever it returned: its
+// neighbours' transaction is about to be ended for being idle.
+func InTime(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.Join(ErrOverran, err)
+	}
+	return err
+}
+
+var ErrOverran = errors.New("the handler took longer than StepTimeout")
+
+// Recovered turns a panic of user code into an error with its stack.
+func Recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+	}
+}
+
+var ErrExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")

@@ -1,0 +1,205 @@
+package memory
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Memory of one endpoint. Safe for concurrent use.
+type Memory struct {
+	mu        sync.Mutex
+	held      map[Handle]*Holding   // instances in the hands of a worker of this process
+	contended map[Handle]contention // instances that lost saves lately
+	lost      map[saga.ID]int       // saves lost by a message since it was last written
+	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
+	toFail    map[saga.ID]error     // messages whose next step is to fail with this error
+	waiting   map[Handle]struct{}   // instances that one worker of this process waits for
+	newer     time.Time             // when it was last said that a message waits for a newer program
+}
+
+// Handle names an instance before and after it is loaded: by key or by id.
+type Handle struct {
+	Saga, Key string
+	ID        saga.ID
+}
+
+type contention struct {
+	losses int
+	at     time.Time
+}
+
+const (
+	LockAfter    = 2               // lost saves, after which an instance is loaded with its lock
+	lockFor      = 5 * time.Second // and for how long
+	FreeTroubles = 5               // in a row, before trouble during a step counts as that step's failure
+	mostRemember = 100_000
+)
+
+// New returns an empty memory.
+func New() *Memory {
+	return &Memory{
+		held: map[Handle]*Holding{}, contended: map[Handle]contention{}, lost: map[saga.ID]int{},
+		trouble: map[saga.ID]int{}, toFail: map[saga.ID]error{}, waiting: map[Handle]struct{}{},
+	}
+}
+
+// Holding is the instances that one batch holds in this process.
+type Holding []Handle
+
+// Hold adds h to what by holds, unless another batch of this process holds it.
+func (m *Memory) Hold(by *Holding, h Handle) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if holder := m.held[h]; holder != nil {
+		return holder == by
+	}
+	m.held[h] = by
+	*by = append(*by, h)
+	return true
+}
+
+// Release gives back everything that by holds.
+func (m *Memory) Release(by *Holding) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range *by {
+		delete(m.held, h)
+	}
+	*by = (*by)[:0]
+}
+
+// MustLock reports whether an optimistic instance has lost so often that it is loaded with its lock.
+func (m *Memory) MustLock(h Handle) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.contended[h]
+	if !ok {
+		return false
+	}
+	if time.Since(c.at) > lockFor {
+		delete(m.contended, h)
+		return false
+	}
+	return c.losses >= LockAfter
+}
+
+// LoseInstance counts a lost save of an instance, under both of its names.
+func (m *Memory) LoseInstance(handles ...Handle) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.contended)
+	for _, h := range handles {
+		m.contended[h] = contention{losses: m.contended[h].losses + 1, at: time.Now()}
+	}
+}
+
+// LoseMessage counts a lost save of a message that stays in the queue, and returns how many there were.
+func (m *Memory) LoseMessage(id saga.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.lost)
+	m.lost[id]++
+	return m.lost[id]
+}
+
+// Charge counts trouble of the framework while a message was stepping, and returns how often there was.
+func (m *Memory) Charge(id saga.ID) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.trouble)
+	m.trouble[id]++
+	return m.trouble[id]
+}
+
+// FailNext makes the next step of a message fail with err: it was found guilty in a batch that rolled back.
+func (m *Memory) FailNext(id saga.ID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	bounded(m.toFail)
+	m.toFail[id] = err
+}
+
+// Clear takes back that trouble made a message fail: writing no more than its failure down meets the same
+// trouble, so it is not the message's. What its handler was seen to do stays.
+func (m *Memory) Clear(id saga.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.trouble[id] > FreeTroubles {
+		delete(m.toFail, id)
+		delete(m.trouble, id)
+	}
+}
+
+// FailureOf returns the error that the next step of a message is to fail with, nil when it is to run.
+func (m *Memory) FailureOf(id saga.ID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.toFail) == 0 {
+		return nil
+	}
+	return m.toFail[id]
+}
+
+// Rehearses reports whether the failure that a message is to fail with is to be rehearsed: when only trouble speaks
+// against it, for the first time. The next batch that takes the message steps it once more, and further trouble
+// makes it fail for good.
+func (m *Memory) Rehearses(id saga.ID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.toFail[id] == nil || m.trouble[id] != FreeTroubles+1 {
+		return false
+	}
+	delete(m.toFail, id)
+	m.trouble[id]++
+	return true
+}
+
+// Forget drops what is remembered of messages that have left the queue, or were written anew.
+func (m *Memory) Forget(messages iter.Seq[saga.ID]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lost)+len(m.trouble)+len(m.toFail) == 0 {
+		return
+	}
+	for id := range messages {
+		delete(m.lost, id)
+		delete(m.trouble, id)
+		delete(m.toFail, id)
+	}
+}
+
+// WaitFor makes the caller the one worker of this process that waits for an instance.
+func (m *Memory) WaitFor(h Handle) (done func(), ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, taken := m.waiting[h]; taken {
+		return nil, false
+	}
+	m.waiting[h] = struct{}{}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.waiting, h)
+	}, true
+}
+
+// NewerSeen reports whether to say that a message waits for a newer program: once for as long as such a message waits.
+func (m *Memory) NewerSeen(wait time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.newer) < wait {
+		return false
+	}
+	m.newer = time.Now()
+	return true
+}
+
+// bounded empties a map that has grown too large: what it held was advice.
+func bounded[K comparable, V any](m map[K]V) {
+	if len(m) >= mostRemember {
+		clear(m)
+	}
+}
