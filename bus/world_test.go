@@ -18,7 +18,6 @@ import (
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -36,14 +35,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	code := pgdev.Main(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	pgtest.Main(m)
 }
 
 // world is one migrated schema with a bus, and the events of everything that ran in it.

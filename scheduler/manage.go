@@ -83,18 +83,25 @@ func (s *Store) Resume(ctx context.Context, name string) error {
 }
 
 func (t tables) setPause(ctx context.Context, what, name, sql string, args ...any) error {
-	err := t.alone(ctx, func(tx pgx.Tx) error {
+	return t.wakeAfter(ctx, what+" manifest", name, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNoManifest
 		}
-		if err != nil {
+		return err
+	})
+}
+
+// wakeAfter changes something for which evaluators are woken then.
+func (t tables) wakeAfter(ctx context.Context, what, name string, change func(tx pgx.Tx) error) error {
+	err := t.alone(ctx, func(tx pgx.Tx) error {
+		if err := change(tx); err != nil {
 			return err
 		}
 		return t.wake(ctx, tx, toEvaluate)
 	})
 	if err != nil {
-		return fmt.Errorf("%s manifest %.140q: %w", what, name, err)
+		return fmt.Errorf("%s %.140q: %w", what, name, err)
 	}
 	return nil
 }
@@ -115,24 +122,17 @@ func (s *Store) ResumeGroup(ctx context.Context, name string) error {
 }
 
 func (t tables) setGroupPause(ctx context.Context, what, name, sql string, args ...any) error {
-	err := t.alone(ctx, func(tx pgx.Tx) error {
+	return t.wakeAfter(ctx, what+" group", name, func(tx pgx.Tx) error {
 		id := int32(0)
 		err := tx.QueryRow(ctx, sql, args...).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrNoGroup
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = tx.Exec(ctx, t.sql.Get("enliven_group"), id)
 		}
-		if _, err := tx.Exec(ctx, t.sql.Get("enliven_group"), id); err != nil {
-			return err
-		}
-		return t.wake(ctx, tx, toEvaluate)
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("%s group %.140q: %w", what, name, err)
-	}
-	return nil
 }
 
 // SetGroup sets the cap and the priority of a group, and makes it if there is none. It stays so when the program that

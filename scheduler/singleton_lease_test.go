@@ -100,10 +100,7 @@ func TestActiveHolderIsNotFollowed(t *testing.T) {
 func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
-	proxy, pool := w.faulty()
-	terms := make(chan scheduler.Term, 9)
-	w.start(w.replica(pool, "a", w.holder("a", terms), brief))
-	old := <-terms
+	proxy, terms, old := w.leader()
 	proxy.Set(hung(faultproxy.Swallow)...) // a sleeps
 	stopB := w.start(w.replica(w.pool, "b", w.holder("b", nil)))
 	w.find("b", "begins", 1)
@@ -115,10 +112,7 @@ func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 		t.Errorf("the third term has epoch %d after %d", present.Epoch(), old.Epoch())
 	}
 	store := func(term scheduler.Term) error {
-		return term.InTx(t.Context(), func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), write(term.Epoch()), term.Epoch())
-			return err
-		})
+		return term.InTx(t.Context(), func(tx pgx.Tx) error { return write(tx, term) })
 	}
 	if err := store(old); !errors.Is(err, scheduler.ErrFenced) {
 		t.Errorf("the old holder's write: %v, want ErrFenced", err)
@@ -251,10 +245,7 @@ func TestLoopThatDoesNotStopIsNotReleased(t *testing.T) {
 func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
-	proxy, pool := w.faulty()
-	terms := make(chan scheduler.Term, 9)
-	w.start(w.replica(pool, "a", w.holder("a", terms), brief))
-	old := <-terms
+	proxy, terms, old := w.leader()
 	proxy.Set(hung(faultproxy.Swallow)...)
 	<-old.Done()
 	err := old.InTx(t.Context(), func(tx pgx.Tx) error {
@@ -266,7 +257,7 @@ func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 		if _, ok := w.seen("b", "begins", 1); ok {
 			t.Error("a new term began beside the old one's write")
 		}
-		_, err := tx.Exec(t.Context(), write(old.Epoch()), old.Epoch())
+		err := write(tx, old)
 		w.note("a", "commits", old.Epoch())
 		return err
 	})
@@ -280,10 +271,7 @@ func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	if err := old.InTx(t.Context(), func(pgx.Tx) error { return nil }); !errors.Is(err, scheduler.ErrFenced) {
 		t.Errorf("the old leader's next write: %v, want ErrFenced", err)
 	}
-	if err := present.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), write(present.Epoch()), present.Epoch())
-		return err
-	}); err != nil {
+	if err := present.InTx(t.Context(), func(tx pgx.Tx) error { return write(tx, present) }); err != nil {
 		t.Error(err)
 	}
 	if got := count(); got[old.Epoch()] != 1 || got[present.Epoch()] != 1 {
@@ -298,12 +286,9 @@ func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 func TestFrozenLeadersWriteIsUndone(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
-	proxy, pool := w.faulty()
-	terms := make(chan scheduler.Term, 9)
-	w.start(w.replica(pool, "a", w.holder("a", terms), brief))
-	old := <-terms
+	proxy, terms, old := w.leader()
 	err := old.InTx(t.Context(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), write(old.Epoch()), old.Epoch()); err != nil {
+		if err := write(tx, old); err != nil {
 			return err
 		}
 		proxy.Set(hung(faultproxy.Swallow)...)

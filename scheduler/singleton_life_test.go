@@ -157,8 +157,8 @@ func TestSingletonTellsOfALoss(t *testing.T) {
 	if h := a.Health(); h.Lost != 1 || h.Released != 0 {
 		t.Errorf("%+v", h)
 	}
-	if want := `level=INFO msg="edda: lease lost" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`; !regexp.MustCompile(want).
-		MatchString(w.logged()) {
+	want := `level=INFO msg="edda: lease lost" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`
+	if !regexp.MustCompile(want).MatchString(w.logged()) {
 		t.Errorf("the log has no %s", want)
 	}
 }
@@ -170,7 +170,7 @@ func TestSweepRunsOnTheHolderAlone(t *testing.T) {
 	sweep := func(who string) func(scheduler.Term) error {
 		return scheduler.Sweep(5*time.Millisecond, func(term scheduler.Term) error {
 			err := term.InTx(term, func(tx pgx.Tx) error {
-				_, err := tx.Exec(term, write(term.Epoch())+", ($1)", term.Epoch())
+				err := errors.Join(write(tx, term), write(tx, term))
 				<-time.After(6 * time.Millisecond)
 				return err
 			})

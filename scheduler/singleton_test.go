@@ -215,8 +215,17 @@ func (w *singleWorld) lease() scheduler.LeaseInfo {
 	return list[0]
 }
 
+// leader begins the brief term of a, whose connections go through a proxy.
+func (w *singleWorld) leader() (proxy *faultproxy.Proxy, terms chan scheduler.Term, term scheduler.Term) {
+	w.t.Helper()
+	proxy, pool := w.faulty()
+	terms = make(chan scheduler.Term, 9)
+	w.start(w.replica(pool, "a", w.holder("a", terms), brief))
+	return proxy, terms, <-terms
+}
+
 // ledger makes a table for writes that are protected, and returns how many each term committed.
-func (w *singleWorld) ledger() (write func(epoch int64) string, count func() map[int64]int) {
+func (w *singleWorld) ledger() (store func(tx pgx.Tx, of scheduler.Term) error, count func() map[int64]int) {
 	w.t.Helper()
 	table := pgx.Identifier{w.schema.Name(), "ledger"}.Sanitize()
 	for _, sql := range []string{"CREATE TABLE " + table + " (epoch bigint NOT NULL)", "GRANT ALL ON " + table +
@@ -226,7 +235,11 @@ func (w *singleWorld) ledger() (write func(epoch int64) string, count func() map
 		}
 	}
 	insert := "INSERT INTO " + table + " VALUES ($1)"
-	return func(int64) string { return insert }, func() map[int64]int {
+	store = func(tx pgx.Tx, of scheduler.Term) error {
+		_, err := tx.Exec(w.t.Context(), insert, of.Epoch())
+		return err
+	}
+	return store, func() map[int64]int {
 		rows, err := w.pool.Query(w.t.Context(), "SELECT epoch, count(*) FROM "+table+" GROUP BY epoch")
 		if err != nil {
 			w.t.Fatal(err)

@@ -3,9 +3,7 @@ package watermill_test
 import (
 	"context"
 	"flag"
-	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -14,21 +12,13 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil { // most of a test is waiting
 		panic(err)
 	}
-	code := pgdev.Main(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	pgtest.Main(m)
 }
 
 // world is a migrated schema with a bus.

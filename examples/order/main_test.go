@@ -1,19 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
-	"go.uber.org/goleak"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	code := pgdev.Main(m)
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 )
 
 // programVariable lets the test binary be the program, and its workers.
@@ -28,12 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(start(os.Args[1:]))
 	}
-	code := pgdev.Main(m)
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-		code = 1
-	}
-	os.Exit(code)
+	pgtest.Main(m)
 }
 
 // generated writes a log with the columns of a real one. Some events share their time, some deadlines lie before the

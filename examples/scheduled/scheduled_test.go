@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"go.uber.org/goleak"
 )
 
 // programVariable lets the test binary be the program. Its servers are known by serverVariable.
@@ -21,12 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
 	}
-	code := pgdev.Main(m)
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-		code = 1
-	}
-	os.Exit(code)
+	pgtest.Main(m)
 }
 
 // The whole program, with a shorter night and the kill.

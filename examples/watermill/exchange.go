@@ -23,6 +23,10 @@ type exchange struct {
 // run lets a stock publisher, an Edda endpoint and stock subscribers exchange messages while they are killed, and
 // counts.
 func (x exchange) run(ctx context.Context) error {
+	return x.onPlace(ctx, func(p *place) error { return x.runOn(ctx, p) })
+}
+
+func (x exchange) onPlace(ctx context.Context, f func(p *place) error) error {
 	config, err := pgxpool.ParseConfig(x.dsn)
 	if err != nil {
 		return err
@@ -32,13 +36,17 @@ func (x exchange) run(ctx context.Context) error {
 		return err
 	}
 	defer p.pool.Close()
+	return f(p)
+}
+
+func (x exchange) runOn(ctx context.Context, p *place) error {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
 	c := &hands{place: p, errs: x.errs, kills: map[string]int{},
 		task: assignment{DSN: x.dsn, Schema: x.schema, Total: x.total}}
 	begun := time.Now()
-	err = x.withCrew(ctx, c)
+	err := x.withCrew(ctx, c)
 	if err = errors.Join(err, c.finish()); err != nil {
 		return err
 	}
@@ -46,13 +54,9 @@ func (x exchange) run(ctx context.Context) error {
 	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga and two "+
 		"stock subscribers\n",
 		x.total, took.Seconds(), float64(x.total)/took.Seconds())
-	_, _ = fmt.Fprintf(
-		x.out,
+	_, _ = fmt.Fprintf(x.out,
 		"exchange: killed with an open transaction: %d publishers, %d endpoints, %d subscribers\n",
-		c.kills["publisher"],
-		c.kills["endpoint"],
-		c.kills["subscriber"],
-	)
+		c.kills["publisher"], c.kills["endpoint"], c.kills["subscriber"])
 	return p.check(ctx, x)
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/procs"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 //go:embed statements.sql
@@ -74,15 +73,8 @@ func perform(ctx context.Context, x exchange, rooms int) (err error) {
 }
 
 func drop(ctx context.Context, x exchange) error {
-	config, err := pgxpool.ParseConfig(x.dsn)
-	if err != nil {
+	return x.onPlace(ctx, func(p *place) error {
+		_, err := p.pool.Exec(ctx, p.sql.Get("drop"))
 		return err
-	}
-	p, err := openPlace(ctx, config, x.schema)
-	if err != nil {
-		return err
-	}
-	defer p.pool.Close()
-	_, err = p.pool.Exec(ctx, p.sql.Get("drop"))
-	return err
+	})
 }

@@ -1,21 +1,9 @@
 package limit_test
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
-	"go.uber.org/goleak"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	code := pgdev.Main(m)
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
