@@ -18,6 +18,4 @@
 // transaction. The files so far create tables that are not in use yet, and need none of that.
 //
 // The package imports only pgx, so a program that only runs links no migration tool.
-//
-// Reading order: migrations.go, check.go, then the files.
 package migrations

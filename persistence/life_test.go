@@ -284,11 +284,9 @@ func mixedBatch(s scene) {
 	s.won("move d", s.then(write(persistence.Update, moved)), true)
 	a := s.begin()
 	f := a.load(key("a"), key("b"), key("c"))
-	s.won("mixed", a.save(
-		write(persistence.Update, f[0]), start(order("e", 5)), write(persistence.Update, moved),
-		write(persistence.Complete, f[1]),
-		startAndComplete(order("f", 6)), write(persistence.Check, f[2]), start(order("c", 7)),
-	), true, true, false, true, true, true, false)
+	s.won("mixed", a.save(write(persistence.Update, f[0]), start(order("e", 5)), write(persistence.Update, moved),
+		write(persistence.Complete, f[1]), startAndComplete(order("f", 6)), write(persistence.Check, f[2]),
+		start(order("c", 7))), true, true, false, true, true, true, false)
 	a.commit()
 	for k, version := range map[string]int64{"a": 2, "b": 0, "c": 1, "d": 2, "e": 1, "f": 0} {
 		s.want(k, version)

@@ -171,26 +171,9 @@ func (d declaring) storedManifests(ctx context.Context) (map[string]standing, er
 func scanStored(rows pgx.CollectableRow) (m standing, err error) {
 	var text string
 	var delay, most, timeout int64
-	err = rows.Scan(
-		&m.id,
-		&m.row.name,
-		&m.owner,
-		&text,
-		&m.row.parent,
-		&m.row.follows,
-		&m.row.group,
-		&m.row.priority,
-		&m.row.overlap,
-		&m.row.retries,
-		&delay,
-		&most,
-		&timeout,
-		&m.row.kind,
-		&m.sum,
-		&m.row.stopped,
-		&m.orphaned,
-		&m.due,
-	)
+	err = rows.Scan(&m.id, &m.row.name, &m.owner, &text, &m.row.parent, &m.row.follows, &m.row.group, &m.row.priority,
+		&m.row.overlap, &m.row.retries, &delay, &most, &timeout, &m.row.kind, &m.sum, &m.row.stopped, &m.orphaned,
+		&m.due)
 	m.row.retryDelay, m.row.retryMost, m.row.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
 	m.row.definition, m.known = plan.Read([]byte(text))
 	return m, err

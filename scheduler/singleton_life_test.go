@@ -148,8 +148,7 @@ func TestSingletonTellsOfALoss(t *testing.T) {
 	w.start(a)
 	w.find("a", "begins", 1)
 	w.exec(
-		"UPDATE :schema.lease SET holder = 'b/1', epoch = epoch + 1, expires = clock_timestamp() + interval '1 hour'",
-	)
+		"UPDATE :schema.lease SET holder = 'b/1', epoch = epoch + 1, expires = clock_timestamp() + interval '1 hour'")
 	w.find("a", "ends", 1)
 	for a.Health().Holding {
 		<-time.After(10 * time.Millisecond)

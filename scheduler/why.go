@@ -47,12 +47,8 @@ func (m ManifestInfo) waitsForRun() string {
 	case RunQueued:
 		text += " since " + stamp(m.Run.Ready)
 		if m.Group.Max > 0 {
-			text += fmt.Sprintf(
-				", and its group %s has %d of %d runs active",
-				m.Group.Name,
-				m.Group.Active,
-				m.Group.Max,
-			)
+			text += fmt.Sprintf(", and its group %s has %d of %d runs active", m.Group.Name, m.Group.Active,
+				m.Group.Max)
 		}
 	}
 	return text + "; the next one comes after it."
@@ -65,8 +61,7 @@ func (m ManifestInfo) waitsForDue() string {
 	case !m.Due.IsZero():
 		return fmt.Sprintf(
 			`It is due since %s, and no server has looked: does one run? "edda lease list" shows who evaluates.`,
-			stamp(m.Due),
-		)
+			stamp(m.Due))
 	}
 	switch m.read.rule.Kind {
 	case plan.OnDemand:

@@ -15,6 +15,4 @@
 //
 // At the end gather.Check compares the result of every scatter with what it must be; there must be one for each, no
 // message may have died, and no unrelated one be lost. Otherwise the exit code is 1.
-//
-// Reading order: round.go (one line of the table), errands.go (the unrelated messages), main.go.
 package main

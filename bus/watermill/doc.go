@@ -60,8 +60,4 @@
 //	Warn   edda: messages were not brought in     intake, topic, messages, error (they are nacked after a pause)
 //	Warn   edda: a message without an id came, and the like will be done twice when they are delivered twice  intake, topic, kind (once)
 //	Error  edda: a Watermill subscription ended and is started again  queue, error (of a Subscriber)
-//
-// Reading order: subscription.go (one message given out), subscriber.go, publisher.go, message.go (what a message
-// becomes), topic.go; adapter.go with adapter.sql, for watermill-sql; middleware.go;
-// relay.go with batch.go; intake.go with intakerun.go and inorder.go.
 package watermill

@@ -97,11 +97,8 @@ func (d *database) begin(ctx context.Context, s settings, l *eventLog) (found, e
 	}
 	r, err := d.readRun(ctx, l)
 	if err == nil && r.store != s.store {
-		err = fmt.Errorf(
-			"schema %s holds a run with -store %s: continue it with that, or name another -schema",
-			d.own,
-			r.store,
-		)
+		err = fmt.Errorf("schema %s holds a run with -store %s: continue it with that, or name another -schema", d.own,
+			r.store)
 	}
 	return r, err
 }
@@ -118,11 +115,8 @@ func (d *database) readRun(ctx context.Context, l *eventLog) (r found, err error
 	case err != nil:
 		return r, fmt.Errorf("read the run of schema %s: %w", d.own, err)
 	case string(sum) != string(l.Sum):
-		return r, fmt.Errorf(
-			"schema %s holds the run of another log than %s: give that one, or name another -schema",
-			d.own,
-			l.Name,
-		)
+		return r, fmt.Errorf("schema %s holds the run of another log than %s: give that one, or name another -schema",
+			d.own, l.Name)
 	}
 	return r, nil
 }

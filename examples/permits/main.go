@@ -40,19 +40,11 @@ func start(args []string) int {
 		Name: "permits", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&s.log, "log", "", "the event log, a CSV `file`")
-			f.StringVar(
-				&s.store,
-				"store",
-				"pessimistic",
-				"the `store` that keeps steps of one case apart: optimistic or pessimistic",
-			)
+			f.StringVar(&s.store, "store", "pessimistic",
+				"the `store` that keeps steps of one case apart: optimistic or pessimistic")
 			f.DurationVar(&s.lasting, "for", time.Minute, "how long the replay takes, from the first event to the last")
-			f.StringVar(
-				&s.schema,
-				"schema",
-				"permits",
-				"the `name` of the schema of this program's tables; the engine's schema has _edda behind the name",
-			)
+			f.StringVar(&s.schema, "schema", "permits",
+				"the `name` of the schema of this program's tables; the engine's schema has _edda behind the name")
 			f.BoolVar(&s.verify, "verify", false, "do not run, check the tables of a run")
 			f.StringVar(&s.cases, "cases", "", "write the last activity of each case to this CSV `file`")
 		},

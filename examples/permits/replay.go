@@ -45,14 +45,8 @@ func replay(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	p.pace, p.ahead = r.pace(l), time.Until(r.now)
-	_, _ = fmt.Fprintf(
-		os.Stderr,
-		"%d events of %d cases in %v, store %s\n",
-		len(l.Events),
-		len(l.Cases),
-		r.lasting,
-		s.store,
-	)
+	_, _ = fmt.Fprintf(os.Stderr, "%d events of %d cases in %v, store %s\n", len(l.Events), len(l.Cases), r.lasting,
+		s.store)
 	if err := p.run(ctx); err != nil {
 		return err
 	}

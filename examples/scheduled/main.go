@@ -50,12 +50,8 @@ func start(args []string, out, complaints io.Writer) int {
 		Name: "scheduled", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.DurationVar(&s.lasting, "for", 40*time.Second, "how long anything is due; what is due then is still done")
-			f.DurationVar(
-				&s.night,
-				"night",
-				10*time.Second,
-				"how often it is night: whole seconds that divide a minute",
-			)
+			f.DurationVar(&s.night, "night", 10*time.Second,
+				"how often it is night: whole seconds that divide a minute")
 		},
 		Check: func() error { return s.check() },
 		Run:   func(ctx context.Context) error { return perform(ctx, s, out) },

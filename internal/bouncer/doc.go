@@ -17,10 +17,4 @@
 //
 // Where there is none they fail, and say what to do: none of them skips. The continuous integration looks first, and
 // says loudly that it did not run them.
-//
-// # Reading order
-//
-// world_test.go (the bouncer, its spoiled sessions, and how a test ends), then the tests: saga_test.go,
-// handler_test.go, send_test.go, lease_test.go, schedule_test.go, tool_test.go; few_test.go with fewer sessions than
-// workers; load_test.go with processes that are killed; mistake_test.go, what a beginner is told; bench_test.go.
 package bouncer

@@ -39,7 +39,4 @@
 //
 // A lease works through PgBouncer in transaction mode. NOTIFY only shortens the wait for a lease that was released:
 // a listener calls Wake for the payload "lease:<name>". Polling is the truth.
-//
-// Reading order: statements.sql, store.go, keeper.go, hold.go, line.go; under.go for who shares out work by many
-// leases.
 package lease

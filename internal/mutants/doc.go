@@ -47,9 +47,4 @@
 //
 // A mutant that no longer applies, or names a test that is not there or fails on the engine as it is, ends the
 // run before the first mutant is tried. The package's own tests look at all of that but the last, without a database.
-//
-// # Reading order
-//
-// main.go (flags and report), record.go and ground.go (what a run goes on from), page.go (the page), catalog.go (how a
-// paragraph is read), mutant.go (how it is applied), trial.go (how it is tried and judged).
 package main

@@ -7,6 +7,4 @@
 // Failures: a schema name that Postgres would cut or refuse is an error in ParseSchema. A .sql file
 // with a block that has no name, or two blocks of one name, is an error in Load, met when a program
 // is constructed and never while a message is handled.
-//
-// Reading order: schema.go, statements.go, committed.go, errors.go, pooler.go.
 package pg

@@ -47,10 +47,4 @@
 //
 // A server that does not come up is reported with the end of its log. The
 // server lives on when the watcher itself is killed by SIGKILL.
-//
-// # Reading order
-//
-// server.go (Start, Stop, Restart), guard.sh and guard.go (the watcher), home.go and memory.go
-// (user and directory), binaries.go (where Postgres is found), shared.go (what
-// tests call), database.go (databases beside the shared one). Package faultproxy beside this one breaks connections.
 package pgdev

@@ -14,8 +14,7 @@ import (
 // robfig/cron: its search for the next time loses days around changes of the clock, so Edda has its own calendar and
 // wallClock.
 var parser = cron.NewParser(
-	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor,
-)
+	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 const maxExpr = 255
 

@@ -31,9 +31,8 @@ func SQL(schema string) (string, error) {
 	}
 	add(parts.Get("begin")+";", preparation(statements)+";")
 	for _, m := range migrations.All() {
-		row := strings.NewReplacer(
-			"$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3", strconv.FormatBool(m.Breaking),
-		)
+		row := strings.NewReplacer("$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3",
+			strconv.FormatBool(m.Breaking))
 		add(row.Replace(parts.Get("if_missing"))+";", name.Render(m.Text), `\endif`)
 	}
 	add(parts.Get("end") + ";")

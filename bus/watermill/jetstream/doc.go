@@ -41,7 +41,4 @@
 //
 //	Warn   edda: a stream takes no batches, so messages are published one by one: set its AllowAtomicPublish  topic, error (once for a topic)
 //	Info   edda: a reading of JetStream ended and begins anew  stream, consumer, error
-//
-// Reading order: connect.go, publisher.go with batch.go and answer.go, wire.go (metadata and headers), parts.go;
-// subscriber.go, subscription.go, reading.go (the order, and why it is sure), begin.go.
 package jetstream

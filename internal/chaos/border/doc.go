@@ -25,8 +25,4 @@
 // A message is told by a transaction that writes it into the ledger of its database, and sends it. In the other
 // database a trigger notes each row that enters the queue, and the handler notes each message in the transaction that
 // consumes it.
-//
-// main.go has the scenarios; ground.go the databases and nodes, way.go relay, stream and intake, strike.go what is done
-// to processes; border.go with worker.go and story.go the first scenario, shop.go the second; speed.go and lag.go
-// measure.
 package main

@@ -216,11 +216,7 @@ func (w *watch) report(s lab.Settings, over way) {
 		at(100),
 	)
 	if arrived < reached*float64(flags.rate) {
-		_, _ = fmt.Fprintf(
-			s.Out,
-			"lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n",
-			arrived,
-			flags.rate,
-		)
+		_, _ = fmt.Fprintf(s.Out, "lag WARNING: %.0f/s of %d/s were reached, so this is not the lag at %[2]d/s\n",
+			arrived, flags.rate)
 	}
 }

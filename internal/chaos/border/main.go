@@ -14,12 +14,8 @@ var (
 		Name: "border", About: "two databases and a broker between them, all of them killed and frozen",
 		Full: lab.Size{For: time.Minute}, Quick: lab.Size{For: 15 * time.Second},
 		Flags: func(f *flag.FlagSet) {
-			f.StringVar(
-				&flags.over,
-				"over",
-				"",
-				"border, lag: go over batches or watermill-nats; empty is one after the other",
-			)
+			f.StringVar(&flags.over, "over", "",
+				"border, lag: go over batches or watermill-nats; empty is one after the other")
 		},
 		Run: border, Work: work,
 	}
@@ -32,18 +28,10 @@ var (
 	speedScenario = lab.Scenario{
 		Name: "speed", About: "measure: how fast a relay gives and an intake takes",
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(
-				&flags.backlog,
-				"backlog",
-				100_000,
-				"speed: messages that are relayed, and taken in; a tenth with -quick",
-			)
-			f.StringVar(
-				&flags.profile,
-				"cpuprofile",
-				"",
-				"speed: write the profile of the fastest relay to a file storage to this file",
-			)
+			f.IntVar(&flags.backlog, "backlog", 100_000,
+				"speed: messages that are relayed, and taken in; a tenth with -quick")
+			f.StringVar(&flags.profile, "cpuprofile", "",
+				"speed: write the profile of the fastest relay to a file storage to this file")
 		},
 		Run: speed,
 	}

@@ -25,12 +25,8 @@ var Scenario = lab.Scenario{
 	Flags: func(f *flag.FlagSet) {
 		f.StringVar(&flags.workloads, "workload", "bare,sagas", "crash: which handlers run")
 		f.StringVar(&flags.phases, "phase", strings.Join(phaseNames(), ","), "crash: what is broken")
-		f.StringVar(
-			&flags.point,
-			"point",
-			"",
-			"crash: walk only here, twenty times: statement:before:n or statement:after:n",
-		)
+		f.StringVar(&flags.point, "point", "",
+			"crash: walk only here, twenty times: statement:before:n or statement:after:n")
 		f.IntVar(&flags.restarts, "restarts", 10, "crash: restarts of Postgres")
 	},
 	Run: crash, Work: work,
@@ -132,13 +128,8 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name), sql, "lost", "doubled", "deadlocks")
 	_, _ = fmt.Fprint(a.Out, details)
 	if errors.Is(err, lab.ErrBroken) {
-		_, _ = fmt.Fprintf(
-			a.Out,
-			"  again: -scenario crash -seed %d -workload %s -phase %s\n",
-			a.Seed,
-			a.workload,
-			p.name,
-		)
+		_, _ = fmt.Fprintf(a.Out, "  again: -scenario crash -seed %d -workload %s -phase %s\n", a.Seed, a.workload,
+			p.name)
 	}
 	return err
 }

@@ -38,7 +38,4 @@
 //
 // A worker that ends without having been killed, a queue that does not become empty, and a statement that the walk
 // never struck are violations too.
-//
-// crash.go has the phases, slot.go a worker's place, worker.go with jobs.go and sagas.go what it runs, feeder.go what
-// is sent, ledger.go with crash.sql and checks.sql how it is judged; walk.go and breaks.go break.
 package crash

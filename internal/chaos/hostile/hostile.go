@@ -249,14 +249,8 @@ func (r *race) judgeRoute(ctx context.Context, route string) error {
 		return err
 	}
 	normal, attacked := r.quiet.rate(quiet), r.under.rate(under)
-	r.Expect(
-		attacked >= least*normal,
-		"slow",
-		"route %s: %.0f/s under attack, %.0f/s in quiet",
-		route,
-		attacked,
-		normal,
-	)
+	r.Expect(attacked >= least*normal, "slow", "route %s: %.0f/s under attack, %.0f/s in quiet", route, attacked,
+		normal)
 	gap := time.Duration(seconds * float64(time.Second))
 	r.Expect(gap <= longestGap, "gap", "route %s: no effect for %v", route, gap)
 	r.Printf("route %s: sent=%d quiet=%.0f/s attacked=%.0f/s gap=%.1fs", route, r.sent[route], normal, attacked,

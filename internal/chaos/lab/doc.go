@@ -17,7 +17,4 @@
 //
 // A worker that ends by itself is a failure, and so is a queue that does not become empty. Conclude returns ErrBroken
 // when anything was found; then the program ends with exit code 1.
-//
-// main.go has the flags and the worker's end, lab.go a run with its server, blow.go what is done to workers, ledger.sql
-// the tables, verdict.go the judgement.
 package lab

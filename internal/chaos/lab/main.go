@@ -82,18 +82,10 @@ func runAll(ctx context.Context, scenarios []Scenario) error {
 	flag.BoolVar(&given.Quick, "quick", false, "a shorter run of everything")
 	flag.BoolVar(&given.Verbose, "v", false, "print what workers write to their standard error")
 	flag.IntVar(&given.Workers, "workers", 0, "worker processes; 0 is what the scenario needs")
-	flag.IntVar(
-		&given.Kills,
-		"kills",
-		0,
-		"workers that are killed, where the scenario counts them; 0 is its own number",
-	)
-	flag.IntVar(
-		&given.Freezes,
-		"freezes",
-		0,
-		"workers that are frozen, where the scenario counts them; 0 is its own number",
-	)
+	flag.IntVar(&given.Kills, "kills", 0,
+		"workers that are killed, where the scenario counts them; 0 is its own number")
+	flag.IntVar(&given.Freezes, "freezes", 0,
+		"workers that are frozen, where the scenario counts them; 0 is its own number")
 	flag.DurationVar(&given.For, "for", 0, "how long things are broken, where the scenario has a time; 0 is its own")
 	flag.Parse()
 	var failed []string
@@ -111,12 +103,8 @@ func runAll(ctx context.Context, scenarios []Scenario) error {
 		}
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf(
-			"%s failed; again: -seed %d -scenario %s",
-			strings.Join(failed, ", "),
-			given.Seed,
-			strings.Join(failed, ","),
-		)
+		return fmt.Errorf("%s failed; again: -seed %d -scenario %s", strings.Join(failed, ", "), given.Seed,
+			strings.Join(failed, ","))
 	}
 	return nil
 }

@@ -27,7 +27,4 @@
 //
 // A zombie is a handler that began in a process that had lost the lane without knowing. It is counted, and changes
 // nothing.
-//
-// limits.go and order.go are the scenarios, handlers.go what workers run, judge.go the arithmetic of a changing limit,
-// limits.sql the rest.
 package limits

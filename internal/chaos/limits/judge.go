@@ -19,14 +19,8 @@ type span struct {
 }
 
 func (s span) String() string {
-	return fmt.Sprintf(
-		"slot %d epoch %d of %s from %s to %s",
-		s.Slot,
-		s.Epoch,
-		s.Worker,
-		s.Began.Format(time.StampMicro),
-		s.Ended.Format(time.StampMicro),
-	)
+	return fmt.Sprintf("slot %d epoch %d of %s from %s to %s", s.Slot, s.Epoch, s.Worker,
+		s.Began.Format(time.StampMicro), s.Ended.Format(time.StampMicro))
 }
 
 // change is one change of the limit. Until Asked the limit before was in force, from Done on this one, and between them
@@ -70,10 +64,8 @@ func judgeLimits(ctx context.Context, l *lab.Lab) error {
 // findAbove finds the runs that began while as many others ran as were allowed.
 func findAbove(l *lab.Lab, spans []span, changes []change) {
 	for i, s := range spans {
-		beside := slices.DeleteFunc(
-			slices.Clone(spans[:i]),
-			func(other span) bool { return !other.Ended.After(s.Began) },
-		)
+		beside := slices.DeleteFunc(slices.Clone(spans[:i]),
+			func(other span) bool { return !other.Ended.After(s.Began) })
 		if n := allowed(changes, s.Began); len(beside) >= n {
 			l.Violate("above", "", "%v began as number %d of %d, beside %v", s, len(beside)+1, n, beside)
 		}

@@ -65,13 +65,8 @@ func limits(ctx context.Context, s lab.Settings) error {
 		return err
 	}
 	l.Fact("again", again)
-	l.Expect(
-		again <= defaults,
-		"again",
-		"the messages of a killed worker ran again after %v, and not within %v",
-		again,
-		defaults,
-	)
+	l.Expect(again <= defaults, "again", "the messages of a killed worker ran again after %v, and not within %v", again,
+		defaults)
 	return l.Conclude(ctx, "", sql, "above", "stale", "twice", "lost", "doubled", "starved")
 }
 
@@ -92,12 +87,8 @@ func breakLimits(ctx context.Context, l *lab.Lab, workers *procs.Workers) error 
 		strike := func() error { return l.Kill(ctx, p) }
 		if l.Random.IntN(2) == 0 {
 			strike = func() error {
-				return l.Freeze(
-					ctx,
-					p,
-					lease+l.Between(0, 2*time.Second),
-					func() error { return l.Exec(ctx, sql.Get("slot_expiries"), p.Name) },
-				)
+				return l.Freeze(ctx, p, lease+l.Between(0, 2*time.Second),
+					func() error { return l.Exec(ctx, sql.Get("slot_expiries"), p.Name) })
 			}
 		}
 		if err := strike(); err != nil {

@@ -23,8 +23,7 @@ func newClock() (*clock, error) {
 	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 	if err != nil || len(found) == 0 {
 		return nil, errors.New(
-			"libfaketime is not installed: apt-get install libfaketime, or leave the clock alone with -clock=false",
-		)
+			"libfaketime is not installed: apt-get install libfaketime, or leave the clock alone with -clock=false")
 	}
 	f, err := os.CreateTemp("", "edda-clock")
 	if err != nil {

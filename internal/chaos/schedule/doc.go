@@ -17,6 +17,4 @@
 // mean that the test cannot see the race.
 //
 // libfaketime moves the database's clock. make installs it on Debian; without it (-clock=false) the clock stays.
-//
-// schedule.go has the scenario, clock.go the clock, server.go what a server process runs, schedule.sql the checks.
 package schedule

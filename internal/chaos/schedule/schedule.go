@@ -28,19 +28,11 @@ var Scenario = lab.Scenario{
 	Quick: lab.Size{Workers: 3, For: 15 * time.Second},
 	Flags: func(f *flag.FlagSet) {
 		f.IntVar(&flags.manifests, "manifests", 1000, "schedule: manifests, each due every second")
-		f.DurationVar(
-			&flags.others,
-			"others",
-			-1,
-			"schedule: how long, with fewer guards; 0 leaves that out, less is a third of -for",
-		)
+		f.DurationVar(&flags.others, "others", -1,
+			"schedule: how long, with fewer guards; 0 leaves that out, less is a third of -for")
 		f.BoolVar(&flags.clock, "clock", true, "schedule: move the database's clock")
-		f.BoolVar(
-			&flags.broken,
-			"broken",
-			false,
-			"schedule: drop the unique indexes and both guards, and expect doubles",
-		)
+		f.BoolVar(&flags.broken, "broken", false,
+			"schedule: drop the unique indexes and both guards, and expect doubles")
 	},
 	Run: schedule, Work: serve,
 }
@@ -226,10 +218,8 @@ func (t *trial) judge(ctx context.Context, horizon time.Time) error {
 	if err := t.Check(ctx, t.Pool, sql.Get("check_runs"), horizon); err != nil {
 		return err
 	}
-	doubles := slices.ContainsFunc(
-		t.Found(),
-		func(v lab.Violation) bool { return v.Rule == "double" || v.Rule == "doubled" },
-	)
+	doubles := slices.ContainsFunc(t.Found(),
+		func(v lab.Violation) bool { return v.Rule == "double" || v.Rule == "doubled" })
 	err := t.Conclude(ctx, fmt.Sprintf("%s, %v", t.mode.name, t.mode.lasting), sql,
 		"missing", "double", "lost", "doubled", "open", "strange")
 	switch {

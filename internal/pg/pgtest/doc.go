@@ -6,6 +6,4 @@
 // run, so that a test can refuse a plan that reads a whole table.
 //
 // It is for tests only and stands on pgdev, which finds or starts the server.
-//
-// Reading order: database.go, runtime.go, statements.go, probes.go, explain.go, blocked.go.
 package pgtest

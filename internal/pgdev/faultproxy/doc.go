@@ -37,10 +37,4 @@
 //
 // A server that cannot be reached shows as a closed connection. A simple Query
 // of several statements passes as one, under the name of its first.
-//
-// # Reading order
-//
-// fault.go (what can be asked), proxy.go (the listener), session.go (one
-// connection), forward.go and answer.go (its two directions), replies.go (which reply answers what),
-// plan.go (counting and choosing), statement.go (names), frame.go (bytes).
 package faultproxy

@@ -19,6 +19,4 @@
 //
 // A broker that is away is an error of Publish, soon, and the relay waits. Unfit knows the errors that no waiting
 // helps.
-//
-// Reading order: jetstream.go, kafka.go, key.go (how a key chooses its part), unfit.go.
 package brokers

@@ -26,7 +26,4 @@
 // is away; with two away it stops, and nothing that was acknowledged is lost. JetStream writes to files without fsync
 // at each message (its default is every two minutes; Options.SyncAlways): a killed process loses nothing, a killed
 // machine could. With three replicas that takes three machines.
-//
-// Reading order: cluster.go (Start, Kill, Restart, Freeze, Thaw, Stop), node.go (the process), ready.go (when a node is
-// well), stream.go (streams, consumers and their leaders).
 package cluster

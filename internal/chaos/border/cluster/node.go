@@ -109,8 +109,7 @@ func (n *node) start() error {
 		return fmt.Errorf("make the directory of node %s: %w", n.spec.Name, err)
 	}
 	p, err := procs.Start(
-		procs.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr},
-	)
+		procs.Job{Name: "node " + n.spec.Name, Variable: nodeVariable, Task: n.spec, Stderr: os.Stderr})
 	if err != nil {
 		return err
 	}
