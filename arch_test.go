@@ -26,7 +26,7 @@ var layers = [][]string{
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},
 	{"migrations/migrate"},
-	{"internal/handlers", "internal/memory", "internal/runs"},
+	{"internal/handlers", "internal/memory", "internal/presence", "internal/runs"},
 	{"internal/delivery"},
 	{"outbox", "internal/partition", "internal/firing", "internal/watch"},
 	{"bus", "operate", "scheduler"},

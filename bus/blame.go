@@ -42,8 +42,8 @@ func (b *blame) assign(err error) {
 }
 
 // assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
-// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of the
-// message when it has come back often enough.
+// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of
+// the message when it has come back often enough.
 func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
 	switch {
 	case m.Judged:

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wire"
@@ -97,15 +96,7 @@ func (b *Bus) newBorder() (*outbox.Border, error) {
 type borderProcess struct{ bus *Bus }
 
 func (p borderProcess) Join(ctx context.Context, queue int) (leave func(), err error) {
-	return p.bus.session.join(ctx, queue)
-}
-
-func (p borderProcess) Serve(alive, group *run.Group) {
-	alive.Go(p.bus.session.keep)
-	if p.bus.wakeup == Notify {
-		alive.Go(p.bus.listen)
-	}
-	group.Go(p.bus.clean)
+	return p.bus.join(ctx, queue)
 }
 
 func (p borderProcess) OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error) {

@@ -74,8 +74,8 @@ const (
 	recoveredPace
 )
 
-// note counts what a committed batch did. It reports whether the pace has changed by it: how many attempts have failed in
-// a row, or how long it was slow.
+// note counts what a committed batch did. It reports whether the pace has changed by it: how many attempts have failed
+// in a row, or how long it was slow.
 func (b *breaker) note(handled, failed int) (c change, failures int64, slowFor time.Duration) {
 	switch {
 	case handled > 0:

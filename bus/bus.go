@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
@@ -28,9 +29,6 @@ import (
 
 //go:embed statements.sql
 var statements string
-
-//go:embed crashes.sql
-var crashStatements string
 
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
@@ -58,7 +56,7 @@ type Bus struct {
 	routes   *queue.Router
 	hub      *wake.Hub
 	notifier *wake.Notifier
-	session  *session
+	session  *presence.Session
 	watches  *watch.Set
 	cleaner  *cleaner
 
@@ -146,8 +144,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) (err error) {
-	text := statements + "\n" + crashStatements
-	if b.sql, err = pg.Load(text, b.schema); err != nil {
+	if b.sql, err = pg.Load(statements, b.schema); err != nil {
 		return err
 	}
 	if b.counters, err = counters.New(b.schema); err != nil {
@@ -196,9 +193,14 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.border, err = b.newBorder(); err != nil {
 		return err
 	}
-	b.session = newSession(b)
-	b.hub.Listen(diedPayload, func(string) { b.session.news.Send() })
-	b.cleaner, err = newCleaner(b.schema)
+	b.session, err = presence.New(presence.Options{
+		Pool: b.pool, Schema: b.schema, Routes: b.routes, Hub: b.hub, Notifier: b.notifier, Log: b.log, Calm: b.calm,
+		Outage: b.outage, NewID: newID, PollOnly: b.wakeup == PollOnly,
+	})
+	if err != nil {
+		return err
+	}
+	b.cleaner, err = newCleaner(b)
 	return err
 }
 

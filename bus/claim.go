@@ -111,8 +111,8 @@ type got struct {
 
 // claim claims up to want messages that are due and starts their handlers.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its lease
-// ends.
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its
+// lease ends.
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()
@@ -158,7 +158,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 func (t *terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, all *[]*claimed) {
 	o := &t.ep.options
 	pipeline.Queue(t.ep.queue.SQL("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
-		t.ep.bus.session.trusts()).Query(readClaims(b, all))
+		t.ep.bus.session.Trusts()).Query(readClaims(b, all))
 }
 
 // got says what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5"
@@ -28,45 +28,47 @@ const (
 	jobsKept      = 30 * 24 * time.Hour
 )
 
-// cleaner makes one endpoint of the process clean up for all of them, and look for what makes cleaning vain.
+// cleaner cleans up for all that runs in the process, and looks for what makes cleaning vain.
 type cleaner struct {
 	pins   *pin.Look
 	holder string        // the name of this process in the lease that says whose turn it is
-	token  chan struct{} // of capacity 1: the endpoint that puts something in cleans until it ends
 	look   time.Duration // between two looks for a pin; tests shorten it
+	loops  *run.Shared
 
-	// What follows belongs to the endpoint that has the token.
+	// What follows belongs to the loops.
 	due    time.Time // of the next clean-up
 	pin    pin.Pin   // that the last look found, if it did harm
 	pinned time.Time // when that was found first
 }
 
-func newCleaner(schema pg.Schema) (*cleaner, error) {
-	pins, err := pin.New(schema)
-	return &cleaner{pins: pins, holder: lease.Identity(""), token: make(chan struct{}, 1), look: pin.Long}, err
+func newCleaner(b *Bus) (*cleaner, error) {
+	pins, err := pin.New(b.schema)
+	return &cleaner{pins: pins, holder: lease.Identity(""), look: pin.Long,
+		loops: run.NewShared(b.cleanInTurns, b.watchPin)}, err
 }
 
 // Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
 // It is for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the
 // whole process, and the processes of a cluster take turns. Once a minute each looks for what keeps Postgres from
 // removing dead rows, and one of them warns: see Pin. Clean returns nil when ctx ends.
-func (b *Bus) Clean(ctx context.Context) error { return b.clean(ctx) }
+//
+// It deletes the ids that callers gave, the records of discarded messages, old counters, the jobs of dead letters that
+// have ended, and what was noted about processes that died. Dead letters are kept until somebody acts.
+func (b *Bus) Clean(ctx context.Context) error {
+	defer b.cleaner.loops.Start(ctx)()
+	<-ctx.Done()
+	return nil
+}
 
-// clean deletes, now and then, the ids that callers gave, the records of discarded messages, old counters, the jobs of
-// dead letters that have ended, and what was noted about processes that died. Dead letters are kept until somebody
-// acts.
-func (b *Bus) clean(ctx context.Context) error {
-	c := b.cleaner
-	select {
-	case c.token <- struct{}{}:
-	case <-ctx.Done():
-		return nil
+// join announces that this process consumes a queue, and runs what all endpoints and relays of the process share, until
+// leave is called.
+func (b *Bus) join(ctx context.Context, queue int) (leave func(), err error) {
+	end, err := b.session.Join(ctx, queue)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-c.token }()
-	loops := run.NewGroup(ctx)
-	loops.Go(b.cleanInTurns)
-	loops.Go(b.watchPin)
-	return loops.Wait()
+	stop := b.cleaner.loops.Start(ctx)
+	return func() { stop(); end() }, nil
 }
 
 func (b *Bus) cleanInTurns(ctx context.Context) error {
@@ -118,25 +120,25 @@ func (b *Bus) chores(ctx context.Context) []chore {
 			return tag.RowsAffected(), err
 		}
 	}
-	kept := sessionKept.Microseconds()
+	kept := presence.Kept.Microseconds()
 	chores := []chore{
 		{"sent_id", func() (int64, error) { return b.sent.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
 		{"ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) }},
 		{"discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) }},
 		{"saga_counter", func() (int64, error) { return b.counters.Prune(ctx, b.pool, countersKept, cleanRows) }},
 		{"dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) }},
-		{"session", execute(b.sql.Get("prune_sessions"), kept, cleanRows)},
-		{"in_flight", execute(b.sql.Get("prune_batches"), kept, cleanRows)},
+		{"session", execute(b.session.SQL.Get("prune_sessions"), kept, cleanRows)},
+		{"in_flight", execute(b.session.SQL.Get("prune_batches"), kept, cleanRows)},
 	}
 	for some := range slices.Chunk(b.journalQueues(ctx), cleanQueues) {
-		chores = append(chores, chore{"suspect", execute(b.sql.Get("prune_journal"), some, cleanRows)})
+		chores = append(chores, chore{"suspect", execute(b.session.SQL.Get("prune_journal"), some, cleanRows)})
 	}
 	return chores
 }
 
 // journalQueues are the queues with messages in the in-flight journal: hardly ever one.
 func (b *Bus) journalQueues(ctx context.Context) []int32 {
-	rows, err := b.pool.Query(ctx, b.sql.Get("journal_queues"))
+	rows, err := b.pool.Query(ctx, b.session.SQL.Get("journal_queues"))
 	if err == nil {
 		var queues []int32
 		if queues, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err == nil {

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,32 +67,41 @@ func TestProcessesTakeTurnsToCleanUp(t *testing.T) {
 	}
 }
 
-// lookers are the names of the callers of Clean that look for pins, in the order of their looks.
+// lookers counts the looks for a pin, and how many of them were on their way at the same time.
 type lookers struct {
-	mu   sync.Mutex
-	seen []string
+	mu               sync.Mutex
+	all, now, atOnce int
 }
 
-type lookerKey struct{}
+type lookKey struct{}
 
 func (l *lookers) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(d.SQL, "pg_stat_progress_vacuum") {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.seen = append(l.seen, ctx.Value(lookerKey{}).(string))
+	if !strings.Contains(d.SQL, "pg_stat_progress_vacuum") {
+		return ctx
 	}
-	return ctx
-}
-
-func (l *lookers) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (l *lookers) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.seen)
+	l.all, l.now = l.all+1, l.now+1
+	l.atOnce = max(l.atOnce, l.now)
+	return context.WithValue(ctx, lookKey{}, true)
 }
 
-// A process with a hundred endpoints cleans up once, and goes on when the endpoint that did it has ended.
+func (l *lookers) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(lookKey{}) == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now--
+}
+
+func (l *lookers) count() (all, atOnce int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all, l.atOnce
+}
+
+// A process with a hundred endpoints cleans up once, and goes on until the last of them has ended.
 func TestOneEndpointOfAProcessCleans(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	config, seen := w.pool.Config(), &lookers{}
@@ -108,27 +116,31 @@ func TestOneEndpointOfAProcessCleans(t *testing.T) {
 		t.Fatal(err)
 	}
 	bus.LookForPinsEvery(b, time.Millisecond)
-	stop := map[string]func(){}
-	for _, name := range []string{"a", "b", "c"} {
-		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), lookerKey{}, name))
+	var stops []func()
+	for range 3 {
+		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- b.Clean(ctx) }()
-		stop[name] = sync.OnceFunc(func() {
+		stop := sync.OnceFunc(func() {
 			cancel()
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		})
-		t.Cleanup(stop[name])
+		t.Cleanup(stop)
+		stops = append(stops, stop)
 	}
-	for left := 3; left > 0; left-- {
-		before := len(seen.all())
-		w.until("somebody has looked thirty times", func() bool { return len(seen.all()) >= before+30 })
-		looked := seen.all()[before:]
-		if all := slices.Compact(slices.Sorted(slices.Values(looked))); len(all) != 1 {
-			t.Fatalf("%v look at the same time, want one", all)
-		}
-		stop[looked[0]]()
-		delete(stop, looked[0])
+	for _, stop := range stops {
+		before, _ := seen.count()
+		w.until("somebody has looked thirty times", func() bool { now, _ := seen.count(); return now >= before+30 })
+		stop()
+	}
+	all, atOnce := seen.count()
+	if atOnce != 1 {
+		t.Errorf("%d looked at the same time, want one", atOnce)
+	}
+	bus.LookForPinNow(t.Context(), b)
+	if now, _ := seen.count(); now != all+1 {
+		t.Errorf("%d looks after the last caller has ended, want the test's own", now-all)
 	}
 }

@@ -69,9 +69,9 @@ type EndpointOptions struct {
 	// recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
-	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first of them,
-	// this process tries one message at a time, with BreakerPause after each failure, until one is handled. See
-	// docs/operate/recoverability.md.
+	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first
+	// of them, this process tries one message at a time, with BreakerPause after each failure, until one is handled.
+	// See docs/operate/recoverability.md.
 	BreakerFailures int           // 0 is 100; math.MaxInt32 is never
 	BreakerPause    time.Duration // 0 is 1 s, at most 1 h
 }
@@ -211,7 +211,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	}
 	e.breaker = newBreaker(e.options)
 	e.recipient = newRecipient(e)
-	leave, err := e.bus.session.join(ctx, e.queue.ID)
+	leave, err := e.bus.join(ctx, e.queue.ID)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
@@ -425,15 +425,9 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	side.Go(func(ctx context.Context) error { return e.pump.Tick(ctx, e.pump.Wake) })
 	side.Go(e.settings.Run)
 	side.Go(e.unpark)
-	side.Go(e.bus.clean)
 	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
 	side.Go(e.writeCounters)
-	alive := run.NewGroup(work) // as long as handlers run, a drain included
-	alive.Go(e.bus.session.keep)
-	if e.bus.wakeup == Notify {
-		alive.Go(e.bus.listen)
-	}
-	e.bus.session.awaitLock(ctx)
+	e.bus.session.AwaitLock(ctx)
 	workers := run.NewGroup(ctx)
 	c := &workerGroup{settings: e.settings, group: workers, pump: e.pump,
 		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
@@ -445,7 +439,7 @@ func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
 	}
 	cancel(nil)
 	side.Stop()
-	err = errors.Join(err, side.Wait(), alive.Wait())
+	err = errors.Join(err, side.Wait())
 	e.flushCounters(ctx)
 	return err
 }

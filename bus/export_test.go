@@ -15,11 +15,11 @@ var StoreName = storeName
 
 // RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are in quarantine.
 func RenewNow(ctx context.Context, b *Bus) error {
-	return b.session.renew(ctx, renewal{within: renewTimeout})
+	return b.session.Renew(ctx)
 }
 
 // Session is the id of this process's session.
-func Session(b *Bus) string { return b.session.id.String() }
+func Session(b *Bus) string { return b.session.ID.String() }
 
 // Watched is how many instances are looked at.
 func Watched(b *Bus) int { return b.watches.Len() }

@@ -8,15 +8,15 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or calls other systems.
-// Such an endpoint is *leased*. It claims a message for EndpointOptions.Lease and extends the lease while f runs. If the
-// process dies, another process claims the message when the lease has ended. What f sends with ctx is written together
-// with the end of the message, in one transaction. If the claim was lost meanwhile, that transaction fails, and nothing
-// is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other system as an
-// idempotency key.
+// Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or calls other
+// systems. Such an endpoint is *leased*. It claims a message for EndpointOptions.Lease and extends the lease while f
+// runs. If the process dies, another process claims the message when the lease has ended. What f sends with ctx is
+// written together with the end of the message, in one transaction. If the claim was lost meanwhile, that transaction
+// fails, and nothing is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other
+// system as an idempotency key.
 //
-// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Operator.Cancel cancels
-// the message or its run is over (ErrCancelled), and when the time to drain has ended (ErrDrain).
+// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Operator.Cancel
+// cancels the message or its run is over (ErrCancelled), and when the time to drain has ended (ErrDrain).
 //
 // Handlers of one endpoint are either leased or in transactions: NewEndpoint refuses Handle beside Saga, HandleTx or
 // HandleRaw. Use two endpoints.
@@ -55,11 +55,11 @@ func checkModes(h *handlers.Table) {
 // Ordering says whether a leased endpoint handles the messages of one key one after another.
 type Ordering uint8
 
-// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the order in
-// which they are due. The two differ in what happens after a message has failed.
+// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the order
+// in which they are due. The two differ in what happens after a message has failed.
 //
-// An endpoint may become Unordered with a deploy. While old and new programs run at the same time, no order is promised.
-// What the old programs leave parked goes back into the queue soon after they have ended.
+// An endpoint may become Unordered with a deploy. While old and new programs run at the same time, no order is
+// promised. What the old programs leave parked goes back into the queue soon after they have ended.
 const (
 	Unordered  Ordering = iota // the default
 	Overtaking                 // the messages behind it go on, and it comes again when its retry is due

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -41,16 +42,16 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(j.ep.bus.sql.Get("lazily"))
+	pipeline.Queue(j.ep.bus.session.SQL.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(j.ep.bus.sql.Get("charge_batches"), uuidsOf(charged))
+		pipeline.Queue(j.ep.bus.session.SQL.Get("charge_batches"), presence.UUIDs(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(j.ep.bus.sql.Get("suspects"), j.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(j.ep.bus.session.SQL.Get("suspects"), j.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
 	due, id := journalKeys(j.in.Messages)
 	j.entered = newID()
-	pipeline.Queue(j.ep.bus.sql.Get("enter_batch"), j.entered, j.ep.queue.ID, j.ep.bus.session.id, alone, due,
+	pipeline.Queue(j.ep.bus.session.SQL.Get("enter_batch"), j.entered, j.ep.queue.ID, j.ep.bus.session.ID, alone, due,
 		id)
 	pipeline.Queue("commit")
 	return found, j.takeAgain(ctx, pipeline)
@@ -90,7 +91,7 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := j.in.Conn.Query(ctx, j.ep.bus.sql.Get("old_batches"), j.ep.queue.ID, j.ep.bus.session.id, ids)
+	rows, err := j.in.Conn.Query(ctx, j.ep.bus.session.SQL.Get("old_batches"), j.ep.queue.ID, j.ep.bus.session.ID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +111,15 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 // whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
 // one after another.
 func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
-	owners := make([]owner, len(found))
+	owners := make([]presence.Owner, len(found))
 	for n, old := range found {
-		owners[n] = owner{old.Session, old.Backend}
+		owners[n] = presence.Owner{Session: old.Session, Backend: old.Backend}
 	}
 	for n := range askAgain {
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		dead, err = j.ep.bus.session.dead(ctx, j.in.Conn, owners)
+		dead, err = j.ep.bus.session.Dead(ctx, j.in.Conn, owners)
 		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
@@ -143,9 +144,9 @@ func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	if j.entered.IsZero() {
 		return
 	}
-	pipeline.Queue(j.ep.bus.sql.Get("leave_batch"), j.entered)
+	pipeline.Queue(j.ep.bus.session.SQL.Get("leave_batch"), j.entered)
 	if m := j.in.Messages[0]; m.Crash.Suspected {
-		pipeline.Queue(j.ep.bus.sql.Get("strike_out"), j.ep.queue.ID, m.Due, m.ID)
+		pipeline.Queue(j.ep.bus.session.SQL.Get("strike_out"), j.ep.queue.ID, m.Due, m.ID)
 	}
 }
 
@@ -158,18 +159,18 @@ func (j *journal) leave(ctx context.Context) {
 	left := j.entered
 	j.entered = saga.ID{}
 	if j.in.Conn.IsClosed() {
-		j.ep.bus.session.leaveLater(left)
+		j.ep.bus.session.LeaveLater(left)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
 	pipeline.Queue(queue.Open())
-	pipeline.Queue(j.ep.bus.sql.Get("lazily"))
-	pipeline.Queue(j.ep.bus.sql.Get("leave_batch"), left)
+	pipeline.Queue(j.ep.bus.session.SQL.Get("lazily"))
+	pipeline.Queue(j.ep.bus.session.SQL.Get("leave_batch"), left)
 	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		j.ep.bus.log.Debug("edda: leave the in-flight journal", "endpoint", j.ep.name, "error", err)
-		j.ep.bus.session.leaveLater(left)
+		j.ep.bus.session.LeaveLater(left)
 	}
 }
 

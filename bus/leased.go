@@ -52,14 +52,9 @@ func (e *Endpoint) runLeased(ctx context.Context, pool *pg.Pool) error {
 	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, e.alarm.Wake) })
 	side.Go(e.settings.Run)
 	side.Go(func(ctx context.Context) error { return l.runner.followSettings(ctx, l.claimer) })
-	side.Go(e.bus.clean)
 	alive := run.NewGroup(work) // as long as handlers run, a drain included
-	alive.Go(e.bus.session.keep)
 	alive.Go(l.claims.logLosses)
-	if e.bus.wakeup == Notify {
-		alive.Go(e.bus.listen)
-	}
-	e.bus.session.awaitLock(ctx)
+	e.bus.session.AwaitLock(ctx)
 	if l.ordered() {
 		side.Go(l.lanes.sweep)
 	} else {

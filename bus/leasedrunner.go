@@ -159,8 +159,8 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 // message. A run that is over cancels the handler, and what the handler sent is not written.
 
 // beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
-// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have their runs
-// locked: the connections that claim, finish and extend are not for them.
+// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have
+// their runs locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a runs.Attempts
 	a.Add(m.msg.Delivery.Info.Fire)

@@ -197,20 +197,13 @@ func (p *Partitioned) run(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	leave, err := p.bus.session.join(ctx, found.queue.ID)
+	leave, err := p.bus.join(ctx, found.queue.ID)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
 	defer leave()
 	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", p.group.Partitions)
-	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as handlers run, a drain included
-	alive.Go(p.bus.session.keep)
-	if p.bus.wakeup == Notify {
-		alive.Go(p.bus.listen)
-	}
 	err = p.consumer.Run(ctx)
-	alive.Stop()
-	err = errors.Join(err, alive.Wait())
 	p.bus.log.Info("edda: partitioned endpoint stopped", "endpoint", p.name, "error", err)
 	return err
 }

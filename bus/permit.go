@@ -108,8 +108,8 @@ func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
 // lookEvery bounds how long an endpoint that had no limit works on without one after its first was set.
 const lookEvery = time.Second
 
-// awaitLimit looks for a first limit about once a second, so that no batch has to look. It returns when there is one: an
-// endpoint that has a limit keeps one.
+// awaitLimit looks for a first limit about once a second, so that no batch has to look. It returns when there is one:
+// an endpoint that has a limit keeps one.
 func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
 	for !e.permits.limited.Load() {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {

@@ -212,7 +212,8 @@ func TestLimitErrors(t *testing.T) {
 		t.Errorf("set the limit of a misspelt endpoint: %v", err)
 	}
 	for _, n := range []int{0, -1, 10_001} {
-		if err := w.operator().SetLimit(t.Context(), "errands", n); err == nil || !strings.Contains(err.Error(), "pause it") {
+		if err := w.operator().SetLimit(t.Context(), "errands", n); err == nil ||
+			!strings.Contains(err.Error(), "pause it") {
 			t.Errorf("set to %d: %v", n, err)
 		}
 	}

@@ -184,8 +184,8 @@ func (p *pump) finish(r report) {
 // useless tells of a take that was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
 
-// noHelpFor stops calling helpers for a while. It reports whether the caller is the one to look further behind, until it
-// calls backedOff.
+// noHelpFor stops calling helpers for a while. It reports whether the caller is the one to look further behind, until
+// it calls backedOff.
 func (p *pump) noHelpFor(d time.Duration) (backOff bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

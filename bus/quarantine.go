@@ -13,9 +13,9 @@ import (
 
 // Quarantine. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
 // written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
-// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered into a
-// ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have the
-// message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
+// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered
+// into a ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have
+// the message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
 // handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
 // full batches.
 const (
@@ -25,35 +25,11 @@ const (
 	askGap          = 10 * time.Millisecond
 )
 
-// enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that another
-// worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the batch is
-// over.
-func (s *session) enter(alone bool) (release func()) {
-	switch {
-	case s.quarantined.Load() == nil:
-		return func() {}
-	case alone:
-		s.gate.Lock()
-		return s.gate.Unlock
-	}
-	s.gate.RLock()
-	return s.gate.RUnlock
-}
-
-func (s *session) inQuarantine(queue int) bool {
-	quarantined := s.quarantined.Load()
-	if quarantined == nil {
-		return false
-	}
-	_, is := (*quarantined)[queue]
-	return is
-}
-
 // small changes an order: a suspect that an earlier batch found is taken alone, and batches in quarantine are small at
 // first.
 func (w *worker) small(o order) order {
 	switch {
-	case !w.ep.bus.session.inQuarantine(w.ep.queue.ID):
+	case !w.ep.bus.session.InQuarantine(w.ep.queue.ID):
 		w.suspects, w.portion = nil, quarantineFirst
 	case len(w.suspects) > 0:
 		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
@@ -93,9 +69,9 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 		return nil // no handler runs in it
 	}
 	if j.taker.touched {
-		j.ep.bus.session.lookAround(ctx)
+		j.ep.bus.session.LookAround(ctx)
 	}
-	if !j.ep.bus.session.inQuarantine(j.ep.queue.ID) {
+	if !j.ep.bus.session.InQuarantine(j.ep.queue.ID) {
 		return nil
 	}
 	if len(j.in.Messages) > quarantineMost { // the death became known after the take

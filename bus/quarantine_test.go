@@ -412,7 +412,7 @@ func TestCleanInFlightJournal(t *testing.T) {
 // Every statement of the file is used, and right.
 func TestCrashStatementsPrepareAndAreUsed(t *testing.T) {
 	w := poisoned(t)
-	text, err := os.ReadFile("crashes.sql")
+	text, err := os.ReadFile("../internal/presence/presence.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,6 +429,11 @@ func TestCrashStatementsPrepareAndAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	engine, err := filepath.Glob("../internal/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, engine...)
 	code := ""
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {
@@ -455,7 +460,7 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 	}
 	some := "00000000-0000-0000-0000-000000000007"
 	pgtest.Probes{
-		File: "crashes.sql",
+		File: "../internal/presence/presence.sql",
 		Statements: map[string][]string{
 			"renew_session":      {some, "h", "1", "{1}", "true", "1"},
 			"end_session":        {some},

@@ -220,7 +220,8 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 
 func TestPeekRefuses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{}); !errors.Is(err, bus.ErrNotInstalled) ||
+	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{}); !errors.Is(err,
+		bus.ErrNotInstalled) ||
 		!strings.Contains(err.Error(), "edda migrate install") {
 		t.Errorf("an endpoint that is not there: %v", err)
 	}

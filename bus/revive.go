@@ -33,7 +33,8 @@ const (
 	mostWindows = 100  // in one sweep
 )
 
-// sweep revives lanes until ctx ends, also those that no message asks for: there may never be a new message of their key.
+// sweep revives lanes until ctx ends, also those that no message asks for: there may never be a new message of their
+// key.
 func (l *lanes) sweep(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(min(l.ep.options.Poll, l.ep.options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -177,7 +178,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 	pipeline.Queue(s.ep.queue.SQL("parked_in"), s.ep.queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).
 		Query(collectParked(parked))
 	pipeline.Queue(s.ep.queue.SQL("in_dead_hands"), session, since, s.ep.options.Lease.Microseconds(),
-		[16]byte(s.session()), s.ep.bus.session.trusts()).Query(readClaims(b, &claims))
+		[16]byte(s.session()), s.ep.bus.session.Trusts()).Query(readClaims(b, &claims))
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pg.Explain(err))
 	}

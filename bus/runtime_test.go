@@ -65,7 +65,8 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	bus.CleanNow(t.Context(), w.bus)
 	w.want(6, `SELECT count(*) FROM edda.sent_id`)
 	w.want(7, `SELECT count(*) FROM edda.discarded`)
-	if n, err := w.operator().DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil || n != 7 {
+	if n, err := w.operator().DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil ||
+		n != 7 {
 		t.Errorf("%d pruned, %v", n, err)
 	}
 }

@@ -53,13 +53,13 @@ func (t *terms) queueOpen(pipeline *pgx.Batch) {
 }
 
 // session is the owner of claims. It lets others find out whether the process that had one has died.
-func (t *terms) session() saga.ID { return t.ep.bus.session.id }
+func (t *terms) session() saga.ID { return t.ep.bus.session.ID }
 
 // holder names this Run in the slots of limits.
 func (t *terms) holder() string { return t.owner.String() }
 
 // process names this process in the attempts of runs.
-func (t *terms) process() string { return fmt.Sprintf("%s/%d", t.ep.bus.session.host, os.Getpid()) }
+func (t *terms) process() string { return fmt.Sprintf("%s/%d", t.ep.bus.session.Host, os.Getpid()) }
 
 // ordered reports whether messages of one key are handled one after another.
 func (t *terms) ordered() bool { return t.ep.options.Ordered != Unordered }

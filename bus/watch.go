@@ -81,9 +81,10 @@ func ParseMark(text string) (m Mark, err error) {
 	return m, nil
 }
 
-// Watch follows the instance of d with this key. It yields what is there now, or what is newer than after, and then each
-// newer version, until the instance is Complete. A slow reader gets the newest version and not every one, and versions
-// that follow each other closely are yielded as one. If the key has no instance, Watch yields Absent once and waits.
+// Watch follows the instance of d with this key. It yields what is there now, or what is newer than after, and then
+// each newer version, until the instance is Complete. A slow reader gets the newest version and not every one, and
+// versions that follow each other closely are yielded as one. If the key has no instance, Watch yields Absent once and
+// waits.
 //
 //	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
 //

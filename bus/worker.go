@@ -115,7 +115,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	release := w.ep.bus.session.enter(len(w.suspects) > 0)
+	release := w.ep.bus.session.Enter(len(w.suspects) > 0)
 	o := w.ep.pump.begin(w.behind)
 	if o.limit == 0 {
 		release()

@@ -12,7 +12,6 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -55,10 +54,9 @@ type BorderOptions struct {
 
 // Process is the process that relays run in: what they share with everything else that runs there.
 type Process interface {
-	// Join announces that this process consumes a queue, until leave is called.
+	// Join announces that this process consumes a queue, and runs what all that runs in a process shares, until leave is
+	// called.
 	Join(ctx context.Context, queue int) (leave func(), err error)
-	// Serve starts what a process needs while something runs in it. What alive runs must not end before forward does.
-	Serve(alive, group *run.Group)
 	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that stands still for idle.
 	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
 	// CheckPool reports a pooler before Postgres that was not configured.

@@ -156,14 +156,10 @@ func (r *Relay) run(ctx context.Context) error {
 	defer r.border.Hub.Listen(lease.WakePrefix+r.leaseName(), func(string) { r.keeper.Wake() })()
 	r.options.Logger.Info("edda: relay started", "endpoint", r.name)
 	defer func() { r.options.Logger.Info("edda: relay stopped", "endpoint", r.name, "error", err) }()
-	alive := run.NewGroup(context.WithoutCancel(ctx)) // as long as forward runs, a drain included
 	group := run.NewGroup(ctx)
-	r.border.Process.Serve(alive, group)
 	group.Go(r.ending.Await)
 	group.Go(r.keeper.Run)
-	err = group.Wait()
-	alive.Stop()
-	err = r.ending.Err(errors.Join(err, alive.Wait()))
+	err = r.ending.Err(group.Wait())
 	return err
 }
 

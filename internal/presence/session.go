@@ -1,9 +1,11 @@
-package bus
+package presence
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -15,26 +17,30 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-// session is this process as others see it: a row that says which queues it runs, renewed now and then, and ended when
+//go:embed presence.sql
+var statements string
+
+// Session is this process as others see it: a row that says which queues it runs, renewed now and then, and ended when
 // the last endpoint has. The connection that listens holds the row's advisory lock, so that others see at once when the
 // process is gone without an end. With PollOnly there is no such connection, and they see it when the row expires.
 //
-// A death that somebody saw puts the queues of the dead process into quarantine for a while, in every process: see
-// quarantine.go. Safe for concurrent use.
-type session struct {
-	bus  *Bus
-	id   saga.ID
-	host string
+// A death that somebody saw puts the queues of the dead process into quarantine for a while, in every process. Safe for
+// concurrent use.
+type Session struct {
+	options Options
+	SQL     pg.Statements
+	ID      saga.ID
+	Host    string
+	loops   *run.Shared // that renew, and listen
 
 	quarantined atomic.Pointer[map[int]struct{}] // queues in quarantine; nil as long as there are none
 	gate        sync.RWMutex                     // batches of a process in quarantine share it, a suspect has it alone
 	peers       atomic.Bool                      // there are other sessions
-	keeper      chan struct{}                    // held by the one endpoint of the bus that renews for all
-	listening   chan struct{}                    // held by the one endpoint of the bus that listens for all
 	news        run.Nudge                        // another process saw a death
 
 	looking sync.Mutex // guards looked: one worker asks for all
@@ -59,38 +65,64 @@ const (
 	deathsEvery   = 100 * time.Millisecond
 	deathsTimeout = 50 * time.Millisecond
 	lockWait      = time.Second
-	sessionKept   = time.Hour // after its end
+	Kept          = time.Hour // after its end
 	diedPayload   = "died"    // of a notification
 	watched       = 20        // sessions whose locks each renewal tries
 )
 
-func newSession(b *Bus) *session {
+// Options of a Session. All are required.
+type Options struct {
+	Pool     *pg.Pool
+	Schema   pg.Schema
+	Routes   *queue.Router
+	Hub      *wake.Hub
+	Notifier *wake.Notifier
+	Log      *slog.Logger
+	Calm     *slog.Logger // for what is tried again
+	Outage   *pg.Outage
+	NewID    func() saga.ID
+	PollOnly bool // nobody listens
+}
+
+// New returns a session that has not begun.
+func New(o Options) (*Session, error) {
+	sql, err := pg.Load(statements, o.Schema)
+	if err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown" // it is for people who read the log
 	}
-	return &session{
-		bus: b, id: newID(), host: host, keeper: make(chan struct{}, 1), news: run.NewNudge(),
-		writing: make(chan struct{}, 1), listening: make(chan struct{}, 1),
+	s := &Session{
+		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), writing: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
+	if s.loops = run.NewShared(s.keep, s.listen); o.PollOnly {
+		s.loops = run.NewShared(s.keep)
+	}
+	o.Hub.Listen(diedPayload, func(string) { s.news.Send() })
+	return s, nil
 }
 
-// join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that
-// could be seen are known.
-func (s *session) join(ctx context.Context, queue int) (leave func(), err error) {
+// Join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that
+// could be seen are known. Until leave the session is renewed, and this process listens for wake-ups.
+func (s *Session) Join(ctx context.Context, queue int) (leave func(), err error) {
 	s.mu.Lock()
 	s.running[queue]++
 	s.mu.Unlock()
-	leave = func() { s.leave(context.WithoutCancel(ctx), queue) }
 	if err := s.renew(ctx, renewal{within: renewTimeout, tryAll: true}); err != nil {
-		leave()
+		s.leave(context.WithoutCancel(ctx), queue)
 		return nil, fmt.Errorf("begin a session: %w", pg.Explain(err))
 	}
-	return leave, nil
+	stop := s.loops.Start(ctx)
+	return func() {
+		stop()
+		s.leave(context.WithoutCancel(ctx), queue)
+	}, nil
 }
 
-func (s *session) leave(ctx context.Context, queue int) {
+func (s *Session) leave(ctx context.Context, queue int) {
 	s.writing <- struct{}{} // whoever has it has a deadline
 	defer func() { <-s.writing }()
 	s.mu.Lock()
@@ -106,29 +138,22 @@ func (s *session) leave(ctx context.Context, queue int) {
 	defer cancel()
 	pipeline := &pgx.Batch{}
 	s.queueOver(pipeline)
-	pipeline.Queue(s.bus.sql.Get("end_session"), s.id)
-	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		s.bus.log.Warn("edda: the session was not ended, which will look like a death", "session", s.id.String(),
+	pipeline.Queue(s.SQL.Get("end_session"), s.ID)
+	if err := s.options.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		s.options.Log.Warn("edda: the session was not ended, which will look like a death", "session", s.ID.String(),
 			"error", err)
 	}
 }
 
-// keep renews the session until ctx ends, and at once when another process saw a death. One endpoint of the bus does it
-// for all.
-func (s *session) keep(ctx context.Context) error {
-	select {
-	case s.keeper <- struct{}{}:
-	case <-ctx.Done():
-		return nil
-	}
-	defer func() { <-s.keeper }()
+// keep renews the session until ctx ends, and at once when another process saw a death.
+func (s *Session) keep(ctx context.Context) error {
 	for {
 		if run.Wait(ctx, run.Jitter(renewEvery), s.news) == run.Ended {
 			return nil
 		}
 		if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil && ctx.Err() == nil {
 			s.doubtFor(sessionFor)
-			s.bus.calm.Warn("edda: the session was not renewed", "session", s.id.String(), "error", err)
+			s.options.Calm.Warn("edda: the session was not renewed", "session", s.ID.String(), "error", err)
 		}
 	}
 }
@@ -139,8 +164,13 @@ type renewal struct {
 	tryAll bool // the locks of all sessions, and not only of those behind ours
 }
 
+// Renew does at once what is done every few seconds.
+func (s *Session) Renew(ctx context.Context) error {
+	return s.renew(ctx, renewal{within: renewTimeout})
+}
+
 // renew says that this process lives, marks those that do not, and learns which queues are in quarantine.
-func (s *session) renew(ctx context.Context, r renewal) error {
+func (s *Session) renew(ctx context.Context, r renewal) error {
 	ctx, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
 	select {
@@ -155,21 +185,21 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	if len(queues) == 0 {
 		return nil // it has ended, and must not begin again
 	}
-	sql, found := s.bus.sql, sighting{quarantined: map[int]time.Duration{}}
+	sql, found := s.SQL, sighting{quarantined: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Open())
 	pipeline.Queue(sql.Get("lazily"))
-	pipeline.Queue(sql.Get("renew_session"), s.id, s.host, os.Getpid(), queues, holds, sessionFor.Microseconds())
+	pipeline.Queue(sql.Get("renew_session"), s.ID, s.Host, os.Getpid(), queues, holds, sessionFor.Microseconds())
 	over := s.queueOver(pipeline)
 	if trust {
-		pipeline.Queue(sql.Get("bury_sessions"), s.id, r.tryAll, watched).Query(found.readDead)
+		pipeline.Queue(sql.Get("bury_sessions"), s.ID, r.tryAll, watched).Query(found.readDead)
 	}
-	pipeline.Queue(sql.Get("peers"), s.id).QueryRow(func(row pgx.Row) error { return row.Scan(&found.peers) })
+	pipeline.Queue(sql.Get("peers"), s.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&found.peers) })
 	pipeline.Queue(sql.Get("quarantined_queues"), queues, quarantineFor.Microseconds()).Query(found.readQuarantine)
-	if err := s.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := s.options.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
-	s.bus.outage.Over()
+	s.options.Outage.Over()
 	s.mu.Lock()
 	s.over = s.over[over:]
 	s.mu.Unlock()
@@ -177,19 +207,19 @@ func (s *session) renew(ctx context.Context, r renewal) error {
 	return nil
 }
 
-// leaveLater has the next renewal, which is soon, take a batch that is over out of the journal.
-func (s *session) leaveLater(entered saga.ID) {
+// LeaveLater has the next renewal, which is soon, take a batch that is over out of the journal.
+func (s *Session) LeaveLater(entered saga.ID) {
 	s.mu.Lock()
 	s.over = append(s.over, entered)
 	s.mu.Unlock()
 	s.news.Send()
 }
 
-func (s *session) queueOver(pipeline *pgx.Batch) (over int) {
+func (s *Session) queueOver(pipeline *pgx.Batch) (over int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.over) > 0 {
-		pipeline.Queue(s.bus.sql.Get("leave_batches"), uuidsOf(s.over))
+		pipeline.Queue(s.SQL.Get("leave_batches"), UUIDs(s.over))
 	}
 	return len(s.over)
 }
@@ -229,7 +259,7 @@ func (f *sighting) readQuarantine(rows pgx.Rows) error {
 }
 
 // learn makes what was seen the state of this process, and tells the others and the log.
-func (s *session) learn(ctx context.Context, found sighting) {
+func (s *Session) learn(ctx context.Context, found sighting) {
 	s.peers.Store(found.peers)
 	var old, now map[int]struct{}
 	if p := s.quarantined.Load(); p != nil {
@@ -244,7 +274,7 @@ func (s *session) learn(ctx context.Context, found sighting) {
 	} else {
 		s.quarantined.Store(nil)
 	}
-	log := s.bus.log
+	log := s.options.Log
 	for _, d := range found.dead {
 		log.Warn("edda: a process died", "session", d.id.String(), "host", d.host, "pid", d.pid, "endpoints",
 			s.names(d.queues))
@@ -260,13 +290,13 @@ func (s *session) learn(ctx context.Context, found sighting) {
 			log.Info("edda: quarantine ended", "endpoint", s.names([]int{queue})[0])
 		}
 	}
-	if len(found.dead) > 0 && s.bus.wakeup == Notify {
-		s.bus.notifier.Send(ctx, diedPayload)
+	if len(found.dead) > 0 && !s.options.PollOnly {
+		s.options.Notifier.Send(ctx, diedPayload)
 	}
 }
 
-func (s *session) names(queues []int) []string {
-	known := s.bus.routes.Current()
+func (s *Session) names(queues []int) []string {
+	known := s.options.Routes.Current()
 	names := make([]string, len(queues))
 	for i, id := range queues {
 		names[i] = fmt.Sprintf("queue %d", id)
@@ -278,15 +308,15 @@ func (s *session) names(queues []int) []string {
 }
 
 // doubtFor keeps this process from believing in deaths for a while: after a restart of Postgres nobody holds a lock.
-func (s *session) doubtFor(d time.Duration) {
+func (s *Session) doubtFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt = time.Now().Add(d)
 }
 
 // lock takes the session's lock on conn, which tells nobody anything yet.
-func (s *session) lock(ctx context.Context, conn *pgx.Conn) error {
-	tag, err := conn.Exec(ctx, s.bus.sql.Get("lock_session"), s.id)
+func (s *Session) lock(ctx context.Context, conn *pgx.Conn) error {
+	tag, err := conn.Exec(ctx, s.SQL.Get("lock_session"), s.ID)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errors.New("its row is not there")
 	}
@@ -297,7 +327,7 @@ func (s *session) lock(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // locked says in the row that the lock is held: from now on others see at once when this process dies.
-func (s *session) locked(ctx context.Context) error {
+func (s *Session) locked(ctx context.Context) error {
 	s.mu.Lock()
 	s.holds = true
 	s.mu.Unlock()
@@ -312,7 +342,7 @@ func (s *session) locked(ctx context.Context) error {
 
 // unlock says that the lock tells nothing any more, before its connection is closed; when ctx has not ended, that
 // was lost.
-func (s *session) unlock(ctx context.Context) {
+func (s *Session) unlock(ctx context.Context) {
 	s.mu.Lock()
 	s.holds = false
 	select {
@@ -325,13 +355,13 @@ func (s *session) unlock(ctx context.Context) {
 		s.doubtFor(sessionFor)
 	}
 	if err := s.renew(context.WithoutCancel(ctx), renewal{within: lockWait}); err != nil {
-		s.bus.log.Debug("edda: unlock the session", "error", err) // a false alarm for the others
+		s.options.Log.Debug("edda: unlock the session", "error", err) // a false alarm for the others
 	}
 }
 
-// awaitLock waits until others would see at once if this process died, or for a second.
-func (s *session) awaitLock(ctx context.Context) {
-	if s.bus.wakeup == PollOnly {
+// AwaitLock waits until others would see at once if this process died, or for a second.
+func (s *Session) AwaitLock(ctx context.Context) {
+	if s.options.PollOnly {
 		return
 	}
 	s.mu.Lock()
@@ -340,14 +370,14 @@ func (s *session) awaitLock(ctx context.Context) {
 	run.Wait(ctx, lockWait, ready)
 }
 
-// lookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that
+// LookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that
 // somebody had in hand before: that may have been a process which is gone since a millisecond.
 //
 // The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a
 // session while it has one, and a death is not seen before the time of its session is over, which the renewals find
 // out.
-func (s *session) lookAround(ctx context.Context) {
-	if !s.peers.Load() || s.bus.wakeup == PollOnly {
+func (s *Session) LookAround(ctx context.Context) {
+	if !s.peers.Load() || s.options.PollOnly {
 		return
 	}
 	s.looking.Lock()
@@ -357,26 +387,26 @@ func (s *session) lookAround(ctx context.Context) {
 	}
 	s.looked = time.Now()
 	if err := s.renew(ctx, renewal{within: deathsTimeout, tryAll: true}); err != nil {
-		s.bus.log.Debug("edda: look for dead processes", "error", err) // the next renewal finds them
+		s.options.Log.Debug("edda: look for dead processes", "error", err) // the next renewal finds them
 	}
 }
 
-// owner is a session, and the server process that ran a batch of it; 0 when nobody noted that.
-type owner struct {
-	session saga.ID
-	backend int
+// Owner is a session, and the server process that ran a batch of it; 0 when nobody noted that.
+type Owner struct {
+	Session saga.ID
+	Backend int
 }
 
-// dead tells which of the sessions belong to processes that died: their rows say so, or their lock is free, or their
+// Dead tells which of the sessions belong to processes that died: their rows say so, or their lock is free, or their
 // time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server
 // process is gone that ran its batch. Our own session never is dead. While this process doubts its own connection it
 // believes only what others saw.
-func (s *session) dead(ctx context.Context, q queue.Pipeliner, owners []owner) (map[saga.ID]bool, error) {
+func (s *Session) Dead(ctx context.Context, q queue.Pipeliner, owners []Owner) (map[saga.ID]bool, error) {
 	var ids []saga.ID
 	var backends []int
 	for _, o := range owners {
-		if o.session != s.id {
-			ids, backends = append(ids, o.session), append(backends, o.backend)
+		if o.Session != s.ID {
+			ids, backends = append(ids, o.Session), append(backends, o.Backend)
 		}
 	}
 	if len(ids) == 0 {
@@ -384,8 +414,8 @@ func (s *session) dead(ctx context.Context, q queue.Pipeliner, owners []owner) (
 	}
 	dead := map[saga.ID]bool{}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(s.bus.sql.Get("look_anew"))
-	pipeline.Queue(s.bus.sql.Get("dead_sessions"), uuidsOf(ids), backends, s.trusts()).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(s.SQL.Get("look_anew"))
+	pipeline.Queue(s.SQL.Get("dead_sessions"), UUIDs(ids), backends, s.Trusts()).Query(func(rows pgx.Rows) error {
 		var id saga.ID
 		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { dead[id] = true; return nil })
 		return err
@@ -396,18 +426,43 @@ func (s *session) dead(ctx context.Context, q queue.Pipeliner, owners []owner) (
 	return dead, nil
 }
 
-// trusts reports whether this process may believe what it sees of others. See doubtFor.
-func (s *session) trusts() bool {
+// Trusts reports whether this process may believe what it sees of others. See doubtFor.
+func (s *Session) Trusts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().After(s.doubt)
 }
 
-// uuidsOf is for connections that do not know our own arrays.
-func uuidsOf(ids []saga.ID) [][16]byte {
+// UUIDs is for connections that do not know our own arrays.
+func UUIDs(ids []saga.ID) [][16]byte {
 	uuids := make([][16]byte, len(ids))
 	for i, id := range ids {
 		uuids[i] = id
 	}
 	return uuids
+}
+
+// Enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that
+// another worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the
+// batch is over.
+func (s *Session) Enter(alone bool) (release func()) {
+	switch {
+	case s.quarantined.Load() == nil:
+		return func() {}
+	case alone:
+		s.gate.Lock()
+		return s.gate.Unlock
+	}
+	s.gate.RLock()
+	return s.gate.RUnlock
+}
+
+// InQuarantine reports whether batches of the queue are to be entered into the in-flight journal.
+func (s *Session) InQuarantine(queue int) bool {
+	quarantined := s.quarantined.Load()
+	if quarantined == nil {
+		return false
+	}
+	_, is := (*quarantined)[queue]
+	return is
 }
