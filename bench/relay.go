@@ -38,7 +38,7 @@ func (outbound) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	}
 	o, err := operate.New(db, operate.Options{Schema: c.Schema()})
 	if err == nil {
-		err = o.InstallRelay(ctx, "abroad")
+		err = o.Queues().InstallRelay(ctx, "abroad")
 	}
 	if err == nil {
 		_, err = db.Exec(ctx, statements(relaySQL, c.Schema())["fill_relay"], c.N)

@@ -91,7 +91,7 @@ func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
 func (w *world) cancelBeside(endpoint string, id saga.ID) <-chan string {
 	did := make(chan string, 1)
 	go func() {
-		what, err := w.operator().Cancel(context.Background(), endpoint, id, "by a test")
+		what, err := w.operator().Messages().Cancel(context.Background(), endpoint, id, "by a test")
 		did <- fmt.Sprint(int(what), " ", err)
 	}()
 	return did
@@ -106,7 +106,7 @@ func TestCancelInAPartition(t *testing.T) {
 	w.exec(`INSERT INTO edda.settings (name, value) VALUES ('partitions/parts', '2')`)
 	for _, queue := range []string{"parts", "parts.p0", "parts.p1"} {
 		sent := w.send(job{N: 1}, saga.To(queue))
-		if did, err := w.operator().Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil ||
+		if did, err := w.operator().Messages().Cancel(t.Context(), "parts", sent.ID, "by a test"); err != nil ||
 			did != operate.CancelledWaiting {
 			t.Errorf("in %s: %v, %v", queue, did, err)
 		}
@@ -114,7 +114,8 @@ func TestCancelInAPartition(t *testing.T) {
 			queue)
 	}
 	sent := w.send(job{N: 1}, saga.To("parts.px"))
-	if _, err := w.operator().Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err, operate.ErrNotFound) {
+	if _, err := w.operator().Messages().Cancel(t.Context(), "parts", sent.ID, "by a test"); !errors.Is(err,
+		operate.ErrNotFound) {
 		t.Errorf("a message of another endpoint: %v, want ErrNotFound", err)
 	}
 }

@@ -56,9 +56,9 @@ type EndpointOptions struct {
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
 	// It is a beginning: the first Check, Install or Run makes a limit of this number, and an endpoint that has one
-	// keeps it, so that a deploy does not undo what an operator has set with SetLimit, "edda limit set" or the SQL
-	// function set_limit. 0 makes no limit, and leaves one alone that is there. Check warns when the limit is another
-	// number than this one. See docs/operate/limits.md.
+	// keeps it, so that a deploy does not undo what an operator has set with operate.Limits.Set, "edda limit set" or
+	// the SQL function set_limit. 0 makes no limit, and leaves one alone that is there. Check warns when the limit is
+	// another number than this one. See docs/operate/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default

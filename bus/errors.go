@@ -27,7 +27,7 @@ var (
 	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
 	ErrClaimLost = errors.New("the claim on the message was lost")
 	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by
-	// operate.Operator.Cancel, or whose run is over.
+	// operate.Messages.Cancel, or whose run is over.
 	ErrCancelled = errors.New("cancelled")
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = outbox.ErrRunning

@@ -133,7 +133,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 			Header: bus.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
 		}
-		messages, err := w.operator().Peek(t.Context(), "notes", operate.PeekOptions{Limit: 1})
+		messages, err := w.operator().Messages().Peek(t.Context(), "notes", operate.PeekOptions{Limit: 1})
 		if err != nil || len(messages) != 1 {
 			r.Fatalf("%d messages: %v", len(messages), err)
 		}

@@ -139,14 +139,14 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 func (w *world) operate() {
 	w.t.Helper()
 	ctx := w.t.Context()
-	w.must(w.operator().SetConcurrency(ctx, "calls", 3))
-	w.must(w.operator().PauseEndpoint(ctx, "calls", "because"))
-	w.must(w.operator().ResumeEndpoint(ctx, "calls"))
-	w.must(w.operator().SetLimit(ctx, "failing", 2))
-	w.must(w.operator().PauseLimit(ctx, "failing", "because"))
-	w.must(w.operator().ResumeLimit(ctx, "failing"))
+	w.must(w.operator().Endpoints().SetConcurrency(ctx, "calls", 3))
+	w.must(w.operator().Endpoints().Pause(ctx, "calls", "because"))
+	w.must(w.operator().Endpoints().Resume(ctx, "calls"))
+	w.must(w.operator().Limits().Set(ctx, "failing", 2))
+	w.must(w.operator().Limits().Pause(ctx, "failing", "because"))
+	w.must(w.operator().Limits().Resume(ctx, "failing"))
 	sent := w.send(told{Key: "nobody runs the listener"})
-	if _, err := w.operator().Cancel(ctx, "listener", sent.ID, "because"); err != nil {
+	if _, err := w.operator().Messages().Cancel(ctx, "listener", sent.ID, "because"); err != nil {
 		w.t.Error(err)
 	}
 }

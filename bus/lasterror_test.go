@@ -37,7 +37,7 @@ func TestRetryIsExplainedInTheQueue(t *testing.T) {
 			var found []operate.FoundMessage
 			w.until("the retry waits", func() bool {
 				var err error
-				found, err = w.operator().Show(t.Context(), sent.ID, 0)
+				found, err = w.operator().Messages().Show(t.Context(), sent.ID, 0)
 				return err == nil && len(found) == 1 && found[0].Info.Attempt == 2 && !found[0].Ready
 			})
 			stop()
@@ -46,7 +46,7 @@ func TestRetryIsExplainedInTheQueue(t *testing.T) {
 				!utf8.ValidString(text) || found[0].Endpoint != "fails" || found[0].FirstFailed.IsZero() {
 				t.Errorf("the queue has %+v with an error of %d bytes", found[0], len(text))
 			}
-			if peeked, err := w.operator().Peek(t.Context(), "fails", operate.PeekOptions{}); err != nil ||
+			if peeked, err := w.operator().Messages().Peek(t.Context(), "fails", operate.PeekOptions{}); err != nil ||
 				len(peeked) != 1 || peeked[0].LastError != text {
 				t.Errorf("peek has %+v, %v", peeked, err)
 			}

@@ -288,16 +288,19 @@ func TestCancel(t *testing.T) {
 		id   saga.ID
 		want operate.Cancelled
 	}{{waits.ID, operate.CancelledWaiting}, {later.ID, operate.CancelledWaiting}, {runs.ID, operate.CancelledRunning}} {
-		if did, err := w.operator().Cancel(t.Context(), "callers", c.id, "by a test"); did != c.want || err != nil {
+		if did, err := w.operator().Messages().Cancel(t.Context(), "callers", c.id, "by a test"); did != c.want ||
+			err != nil {
 			t.Errorf("cancel: %v %v, want %v", did, err, c.want)
 		}
 	}
 	w.untilEmpty("callers")
 	w.want(3, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test'")
-	if _, err := w.operator().Cancel(t.Context(), "callers", runs.ID, "again"); !errors.Is(err, operate.ErrNotFound) {
+	if _, err := w.operator().Messages().Cancel(t.Context(), "callers", runs.ID, "again"); !errors.Is(err,
+		operate.ErrNotFound) {
 		t.Errorf("a second cancel: %v, want ErrNotFound", err)
 	}
-	if _, err := w.operator().Cancel(t.Context(), "nobody", runs.ID, ""); !errors.Is(err, bus.ErrNotInstalled) {
+	if _, err := w.operator().Messages().Cancel(t.Context(), "nobody", runs.ID, ""); !errors.Is(err,
+		bus.ErrNotInstalled) {
 		t.Errorf("cancel in an endpoint that is not there: %v", err)
 	}
 }

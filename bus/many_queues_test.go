@@ -94,7 +94,7 @@ func TestManyQueuesCostLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := heapInUse()
-	if _, err := o.Peek(t.Context(), "first", operate.PeekOptions{}); err != nil {
+	if _, err := o.Messages().Peek(t.Context(), "first", operate.PeekOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if grown := heapInUse() - before; grown > 10<<20 {
@@ -116,7 +116,7 @@ func TestManyQueuesCostLittle(t *testing.T) {
 	}
 
 	sent := counter.in(func() {
-		infos, err := o.Queues(t.Context())
+		infos, err := o.Queues().List(t.Context())
 		if err != nil || len(infos) != manyQueues {
 			t.Errorf("%d queues are counted, want %d; %v", len(infos), manyQueues, err)
 		}

@@ -105,7 +105,7 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 		return a.count(`SELECT count(*) FROM `+a.queue("payments")+` WHERE due > now() + interval '2500 ms'`) > 0
 	})
 	// 2: stop
-	if err := a.operator().PauseEndpoint(t.Context(), "payments", "moves"); err != nil {
+	if err := a.operator().Endpoints().Pause(t.Context(), "payments", "moves"); err != nil {
 		t.Fatal(err)
 	}
 	stopOld()
@@ -129,7 +129,7 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	// 5: start
 	b.run(payments)
 	a.runRelay(newRelayOf(a, "payments", across("a", b.bus, "payments"), bill{}.Kind()))
-	if err := a.operator().ResumeEndpoint(t.Context(), "payments"); err != nil {
+	if err := a.operator().Endpoints().Resume(t.Context(), "payments"); err != nil {
 		t.Fatal(err)
 	}
 	send(2*orders/3, orders)

@@ -80,7 +80,7 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := w.operator().PauseEndpoint(t.Context(), "orders", "no room"); err != nil {
+	if err := w.operator().Endpoints().Pause(t.Context(), "orders", "no room"); err != nil {
 		t.Error(err)
 	}
 	w.leaseIsGivenBack()

@@ -277,7 +277,7 @@ func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 		return w.count(`SELECT count(*) FROM `+w.queue("turns")+
 			` WHERE owner IS NOT NULL`) == 2
 	})
-	if did, err := w.operator().Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil ||
+	if did, err := w.operator().Messages().Cancel(context.Background(), "turns", second.ID, "by a test"); err != nil ||
 		did != operate.CancelledRunning {
 		t.Errorf("Cancel: %v, %v", did, err)
 	}

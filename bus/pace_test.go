@@ -24,11 +24,11 @@ func TestLeasedEndpointIsPausedAndResized(t *testing.T) {
 		}))
 	w.sendMany(12)
 	w.until("two run", func() bool { return g.now.Load() == 2 })
-	if err := w.operator().SetConcurrency(t.Context(), "callers", 5); err != nil {
+	if err := w.operator().Endpoints().SetConcurrency(t.Context(), "callers", 5); err != nil {
 		t.Fatal(err)
 	}
 	w.until("five run", func() bool { return g.now.Load() == 5 })
-	if err := w.operator().PauseEndpoint(t.Context(), "callers", "by a test"); err != nil {
+	if err := w.operator().Endpoints().Pause(t.Context(), "callers", "by a test"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the pause is told", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
@@ -39,7 +39,7 @@ func TestLeasedEndpointIsPausedAndResized(t *testing.T) {
 	if n := g.now.Load(); n != 0 {
 		t.Errorf("%d run in a paused endpoint", n)
 	}
-	if err := w.operator().ResumeEndpoint(t.Context(), "callers"); err != nil {
+	if err := w.operator().Endpoints().Resume(t.Context(), "callers"); err != nil {
 		t.Fatal(err)
 	}
 	close(gate)

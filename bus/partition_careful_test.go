@@ -56,7 +56,7 @@ func TestConcurrencyLeavesPartitionsInOrder(t *testing.T) {
 	o := soon(1)
 	o.Endpoint.BatchMax = 5
 	w.installPartitioned("turns", o, part)
-	if err := w.operator().SetConcurrency(t.Context(), "turns.p0", 4); err != nil {
+	if err := w.operator().Endpoints().SetConcurrency(t.Context(), "turns.p0", 4); err != nil {
 		t.Fatal(err)
 	}
 	w.runPartitioned(w.partitioned(w.bus, "turns", o, part))

@@ -47,14 +47,14 @@ func (w *world) servers(n int, c *crowd, o bus.EndpointOptions) {
 
 func (w *world) setLimit(n int) {
 	w.t.Helper()
-	if err := w.operator().SetLimit(w.t.Context(), "errands", n); err != nil {
+	if err := w.operator().Limits().Set(w.t.Context(), "errands", n); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) limit() operate.LimitInfo {
 	w.t.Helper()
-	i, err := w.operator().Limit(w.t.Context(), "errands")
+	i, err := w.operator().Limits().Get(w.t.Context(), "errands")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 func TestPausedLimitLetsNothingBegin(t *testing.T) {
 	w, c := newWorld(t, bus.Options{}), &crowd{}
 	w.servers(2, c, bus.EndpointOptions{ClusterConcurrency: 1, Poll: time.Hour})
-	if err := w.operator().PauseLimit(t.Context(), "errands", "the bank is down"); err != nil {
+	if err := w.operator().Limits().Pause(t.Context(), "errands", "the bank is down"); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 5 {
@@ -107,7 +107,7 @@ func TestPausedLimitLetsNothingBegin(t *testing.T) {
 	if done := c.done.Load(); done != 0 {
 		t.Errorf("%d messages were handled during the pause", done)
 	}
-	if err := w.operator().ResumeLimit(t.Context(), "errands"); err != nil {
+	if err := w.operator().Limits().Resume(t.Context(), "errands"); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("errands")
@@ -158,7 +158,7 @@ func TestDeployLeavesTheOperatorsLimitAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if all, err := w.operator().Limits(t.Context()); err != nil || len(all) != 1 || all[0].Limit != 5 {
+	if all, err := w.operator().Limits().List(t.Context()); err != nil || len(all) != 1 || all[0].Limit != 5 {
 		t.Errorf("the operator's 5 became %+v, %v", all, err)
 	}
 }
@@ -199,20 +199,20 @@ func TestLimitErrors(t *testing.T) {
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, get := w.operator().Limit(t.Context(), "errands")
+	_, get := w.operator().Limits().Get(t.Context(), "errands")
 	for name, err := range map[string]error{
-		"get": get, "pause": w.operator().PauseLimit(t.Context(), "errands", ""),
-		"resume": w.operator().ResumeLimit(t.Context(), "errands"),
+		"get": get, "pause": w.operator().Limits().Pause(t.Context(), "errands", ""),
+		"resume": w.operator().Limits().Resume(t.Context(), "errands"),
 	} {
 		if !errors.Is(err, operate.ErrNoLimit) {
 			t.Errorf("%s without a limit: %v", name, err)
 		}
 	}
-	if err := w.operator().SetLimit(t.Context(), "erands", 1); !errors.Is(err, bus.ErrNotInstalled) {
+	if err := w.operator().Limits().Set(t.Context(), "erands", 1); !errors.Is(err, bus.ErrNotInstalled) {
 		t.Errorf("set the limit of a misspelt endpoint: %v", err)
 	}
 	for _, n := range []int{0, -1, 10_001} {
-		if err := w.operator().SetLimit(t.Context(), "errands", n); err == nil ||
+		if err := w.operator().Limits().Set(t.Context(), "errands", n); err == nil ||
 			!strings.Contains(err.Error(), "pause it") {
 			t.Errorf("set to %d: %v", n, err)
 		}

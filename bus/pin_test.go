@@ -86,7 +86,7 @@ func (w *world) dieInQueue(n int) {
 
 func (w *world) pin() (p operate.Pin, suffers bool) {
 	w.t.Helper()
-	p, suffers, err := w.operator().Pin(w.t.Context())
+	p, suffers, err := w.operator().Queues().Pin(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

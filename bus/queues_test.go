@@ -19,7 +19,7 @@ import (
 
 func (w *world) queues() []operate.QueueInfo {
 	w.t.Helper()
-	infos, err := w.operator().Queues(w.t.Context())
+	infos, err := w.operator().Queues().List(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func (w *world) statementsOf(file, endpoint string) pg.Statements {
 
 func (w *world) peek(endpoint string, o operate.PeekOptions) []operate.QueuedMessage {
 	w.t.Helper()
-	messages, err := w.operator().Peek(w.t.Context(), endpoint, o)
+	messages, err := w.operator().Messages().Peek(w.t.Context(), endpoint, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -220,12 +220,12 @@ func TestPeekShowsAHeaderThatIsNone(t *testing.T) {
 
 func TestPeekRefuses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{}); !errors.Is(err,
+	if _, err := w.operator().Messages().Peek(t.Context(), "nobody", operate.PeekOptions{}); !errors.Is(err,
 		bus.ErrNotInstalled) ||
 		!strings.Contains(err.Error(), "edda migrate install") {
 		t.Errorf("an endpoint that is not there: %v", err)
 	}
-	if _, err := w.operator().Peek(t.Context(), "nobody", operate.PeekOptions{Limit: -1}); err == nil {
+	if _, err := w.operator().Messages().Peek(t.Context(), "nobody", operate.PeekOptions{Limit: -1}); err == nil {
 		t.Error("a negative limit was taken")
 	}
 }
@@ -263,17 +263,17 @@ func TestInstancesAreListedAndShown(t *testing.T) {
 		w.send(remind{Key: key, In: time.Hour})
 	}
 	w.until("they are there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 2 })
-	all, err := w.operator().Instances(t.Context(), persistence.ListOptions{})
+	all, err := w.operator().Sagas().Instances(t.Context(), persistence.ListOptions{})
 	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil ||
 		len(all[1].Instance.Pending) != 1 {
 		t.Errorf("%+v %v", all, err)
 	}
-	shown, ok, err := w.operator().ShowInstance(t.Context(), all[0].Instance.Saga, "a")
+	shown, ok, err := w.operator().Sagas().Show(t.Context(), all[0].Instance.Saga, "a")
 	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 ||
 		shown.Started.IsZero() {
 		t.Errorf("%+v %v %v", shown, ok, err)
 	}
-	if _, ok, err := w.operator().ShowInstance(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
+	if _, ok, err := w.operator().Sagas().Show(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
 		t.Errorf("one that is not there: %v %v", ok, err)
 	}
 }

@@ -282,13 +282,13 @@ func TestRelayPausesAndResumes(t *testing.T) {
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
 	w.sendCrossed(1)
 	w.untilEmpty("border")
-	if err := w.operator().PauseEndpoint(t.Context(), "border", "the broker moves"); err != nil {
+	if err := w.operator().Endpoints().Pause(t.Context(), "border", "the broker moves"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	w.sendCrossed(3)
 	w.want(3, `SELECT count(*) FROM `+w.queue("border"))
-	if err := w.operator().ResumeEndpoint(t.Context(), "border"); err != nil {
+	if err := w.operator().Endpoints().Resume(t.Context(), "border"); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("border")

@@ -220,19 +220,19 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 		"the relay's Run": {r.Run(t.Context()), "run relay orders: "},
 		"the relay's Install": {owner.Install(t.Context()), "an endpoint of this name has run here: give the " +
 			"relay another name"},
-		"SetConcurrency": {w.operator().SetConcurrency(t.Context(), "border", 2), "it is a relay"},
-		"SetLimit":       {w.operator().SetLimit(t.Context(), "border", 2), "it is a relay"},
-		"InstallRelay of no name": {w.operatorOf(w.owner).InstallRelay(t.Context(), "No Name"),
+		"SetConcurrency": {w.operator().Endpoints().SetConcurrency(t.Context(), "border", 2), "it is a relay"},
+		"SetLimit":       {w.operator().Limits().Set(t.Context(), "border", 2), "it is a relay"},
+		"InstallRelay of no name": {w.operatorOf(w.owner).Queues().InstallRelay(t.Context(), "No Name"),
 			"beginning with a letter"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", call, c.err, c.want)
 		}
 	}
-	if err := w.operatorOf(w.owner).InstallRelay(t.Context(), "border", "a.b"); err != nil {
+	if err := w.operatorOf(w.owner).Queues().InstallRelay(t.Context(), "border", "a.b"); err != nil {
 		t.Errorf("a second install: %v", err)
 	}
-	infos, err := w.operator().Queues(t.Context())
+	infos, err := w.operator().Queues().List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

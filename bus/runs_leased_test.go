@@ -131,7 +131,7 @@ func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 	}))
 	f := w.manifestedID()
 	await(w, "the handler", began)
-	if did, err := w.operator().Cancel(t.Context(), "workers", f.id, "too long"); err != nil ||
+	if did, err := w.operator().Messages().Cancel(t.Context(), "workers", f.id, "too long"); err != nil ||
 		did != operate.CancelledRunning {
 		t.Fatalf("%v, %v", did, err)
 	}

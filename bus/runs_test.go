@@ -307,7 +307,7 @@ func TestCancelOfAMessageEndsItsRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("workers", jobs["batch"](func(job) error { return nil }))
 	f := w.manifestedID()
-	did, err := w.operator().Cancel(t.Context(), "workers", f.id, "not needed")
+	did, err := w.operator().Messages().Cancel(t.Context(), "workers", f.id, "not needed")
 	if err != nil || did != operate.CancelledWaiting {
 		t.Fatalf("%v, %v", did, err)
 	}

@@ -114,7 +114,8 @@ func TestSenderRoleSends(t *testing.T) {
 		sent += 4
 	}
 	w.want(sent, `SELECT count(*) FROM edda.queue_1`)
-	if _, err := w.operator().Peek(t.Context(), "listener", operate.PeekOptions{}); pg.ClassOf(err) != pg.Denied ||
+	if _, err := w.operator().Messages().Peek(t.Context(), "listener", operate.PeekOptions{}); pg.ClassOf(
+		err) != pg.Denied ||
 		!strings.Contains(err.Error(), "edda migrate grants") {
 		t.Errorf("a sender looked into a queue: %v", err)
 	}

@@ -23,7 +23,7 @@ import (
 
 func (w *world) settings() []operate.EndpointSettings {
 	w.t.Helper()
-	settings, err := w.operator().Endpoints(w.t.Context())
+	settings, err := w.operator().Endpoints().List(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -46,16 +46,18 @@ func TestSettingsAreRows(t *testing.T) {
 		want operate.EndpointSettings // of a
 	}{
 		{func(context.Context) error { return nil }, operate.EndpointSettings{}},
-		{func(ctx context.Context) error { return w.operator().ResumeEndpoint(ctx, "a") }, operate.EndpointSettings{}},
-		{func(ctx context.Context) error { return w.operator().SetConcurrency(ctx, "a", 7) },
+		{func(ctx context.Context) error { return w.operator().Endpoints().Resume(ctx, "a") },
+			operate.EndpointSettings{}},
+		{func(ctx context.Context) error { return w.operator().Endpoints().SetConcurrency(ctx, "a", 7) },
 			operate.EndpointSettings{Concurrency: 7}},
-		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "deploy\x00") },
+		{func(ctx context.Context) error { return w.operator().Endpoints().Pause(ctx, "a", "deploy\x00") },
 			operate.EndpointSettings{Concurrency: 7, Paused: true, Reason: "deploy\uFFFD"}},
-		{func(ctx context.Context) error { return w.operator().PauseEndpoint(ctx, "a", "still") },
+		{func(ctx context.Context) error { return w.operator().Endpoints().Pause(ctx, "a", "still") },
 			operate.EndpointSettings{Concurrency: 7, Paused: true, Reason: "still"}},
-		{func(ctx context.Context) error { return w.operator().ResetConcurrency(ctx, "a") },
+		{func(ctx context.Context) error { return w.operator().Endpoints().ResetConcurrency(ctx, "a") },
 			operate.EndpointSettings{Paused: true, Reason: "still"}},
-		{func(ctx context.Context) error { return w.operator().ResumeEndpoint(ctx, "a") }, operate.EndpointSettings{}},
+		{func(ctx context.Context) error { return w.operator().Endpoints().Resume(ctx, "a") },
+			operate.EndpointSettings{}},
 	}
 	for n, step := range steps {
 		w.must(step.do(t.Context()))
@@ -70,15 +72,17 @@ func TestSettingsAreRows(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		w.operator().PauseEndpoint(t.Context(), "nowhere", ""), w.operator().ResumeEndpoint(t.Context(), "nowhere"),
-		w.operator().SetConcurrency(t.Context(), "nowhere", 1), w.operator().ResetConcurrency(t.Context(), "nowhere"),
+		w.operator().Endpoints().Pause(t.Context(), "nowhere", ""),
+		w.operator().Endpoints().Resume(t.Context(), "nowhere"),
+		w.operator().Endpoints().SetConcurrency(t.Context(), "nowhere", 1),
+		w.operator().Endpoints().ResetConcurrency(t.Context(), "nowhere"),
 	} {
 		if !errors.Is(err, bus.ErrNotInstalled) || !strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("%v, want ErrNotInstalled of nowhere", err)
 		}
 	}
 	for _, n := range []int{0, -1, 10_001} {
-		if err := w.operator().SetConcurrency(t.Context(), "a", n); err == nil ||
+		if err := w.operator().Endpoints().SetConcurrency(t.Context(), "a", n); err == nil ||
 			!strings.Contains(err.Error(), "want 1 to 10000") {
 			t.Errorf("concurrency %d: %v", n, err)
 		}
@@ -105,7 +109,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 			if !poll {
 				w.untilListening(2)
 			}
-			w.must(w.operator().PauseEndpoint(t.Context(), "stops", "the shop is closed"))
+			w.must(w.operator().Endpoints().Pause(t.Context(), "stops", "the shop is closed"))
 			w.until("two processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
 			for n := range 20 {
 				w.send(add{N: n})
@@ -116,7 +120,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 			if len(done) > 0 || len(eventsOf[bus.BatchDone](w)) > 0 {
 				t.Errorf("a paused endpoint took messages%s", w.story())
 			}
-			w.must(w.operator().ResumeEndpoint(t.Context(), "stops"))
+			w.must(w.operator().Endpoints().Resume(t.Context(), "stops"))
 			w.untilEmpty("stops")
 		})
 	}
@@ -138,13 +142,13 @@ func TestPauseLetsABatchFinish(t *testing.T) {
 		bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { g.pass(); return nil }))
 	w.send(add{N: 1})
 	await(w, "the handler", g.came)
-	w.must(w.operator().PauseEndpoint(t.Context(), "stops", ""))
+	w.must(w.operator().Endpoints().Pause(t.Context(), "stops", ""))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	w.send(add{N: 2})
 	g.open()
 	w.until("the batch is done", func() bool { return len(eventsOf[bus.Handled](w)) == 1 })
 	w.want(1, `SELECT count(*) FROM `+w.queue("stops"))
-	w.must(w.operator().ResumeEndpoint(t.Context(), "stops"))
+	w.must(w.operator().Endpoints().Resume(t.Context(), "stops"))
 	w.untilEmpty("stops")
 }
 
@@ -185,7 +189,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		seen++
 		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
 	}
-	set := func(n int) { t.Helper(); heard(w.operator().SetConcurrency(t.Context(), "crew", n)) }
+	set := func(n int) { t.Helper(); heard(w.operator().Endpoints().SetConcurrency(t.Context(), "crew", n)) }
 	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new
 	// number.
 	leave := func(n int) {
@@ -205,14 +209,14 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		return len(eventsOf[bus.Handled](w)) == 16 &&
 			a.now.Load() == 2
 	})
-	w.must(w.operator().PauseEndpoint(t.Context(), "crew", "and a pause"))
+	w.must(w.operator().Endpoints().Pause(t.Context(), "crew", "and a pause"))
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	set(4)
 	leave(2)
 	is(0)
-	w.must(w.operator().ResumeEndpoint(t.Context(), "crew"))
+	w.must(w.operator().Endpoints().Resume(t.Context(), "crew"))
 	is(4)
-	heard(w.operator().ResetConcurrency(t.Context(), "crew"))
+	heard(w.operator().Endpoints().ResetConcurrency(t.Context(), "crew"))
 	leave(4)
 	is(1)
 	set(500) // the pool of a test has ten connections
@@ -232,8 +236,8 @@ func TestWhoLeavesHandsOver(t *testing.T) {
 		for range 5 {
 			w.send(add{})
 		}
-		w.must(w.operator().SetConcurrency(t.Context(), "crew", 1))
-		w.must(w.operator().SetConcurrency(t.Context(), "crew", 4))
+		w.must(w.operator().Endpoints().SetConcurrency(t.Context(), "crew", 1))
+		w.must(w.operator().Endpoints().SetConcurrency(t.Context(), "crew", 4))
 	}
 	w.untilEmpty("crew")
 }
@@ -250,11 +254,11 @@ func TestLogOfSettings(t *testing.T) {
 		},
 	}))})
 	e := w.install("logs", bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
-	w.must(w.operator().PauseEndpoint(t.Context(), "logs", "no stock"))
-	w.must(w.operator().SetConcurrency(t.Context(), "logs", 500))
+	w.must(w.operator().Endpoints().Pause(t.Context(), "logs", "no stock"))
+	w.must(w.operator().Endpoints().SetConcurrency(t.Context(), "logs", 500))
 	stop := w.run(e)
 	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
-	w.must(w.operator().ResumeEndpoint(t.Context(), "logs"))
+	w.must(w.operator().Endpoints().Resume(t.Context(), "logs"))
 	w.until("it runs", func() bool { return len(eventsOf[bus.Resumed](w)) == 1 })
 	stop()
 	want := `
@@ -304,7 +308,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	// the batch that the other process had in hand may fail yet, and pause anew
 	w.until("all are handled", func() bool {
 		if w.settings()[0].Paused {
-			w.must(w.operator().ResumeEndpoint(t.Context(), "calls"))
+			w.must(w.operator().Endpoints().Resume(t.Context(), "calls"))
 		}
 		w.hurry("calls")
 		return w.count(`SELECT count(*) FROM `+w.queue("calls")) == 0

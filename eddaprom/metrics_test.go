@@ -157,7 +157,7 @@ edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
 
 func (l lab) ready(t *testing.T) int64 {
 	t.Helper()
-	infos, err := l.operator.Queues(t.Context())
+	infos, err := l.operator.Queues().List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

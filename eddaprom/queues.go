@@ -83,7 +83,7 @@ func (q *queues) now() []operate.QueueInfo {
 	//nolint:forbidigo // a scrape has no context to hand on
 	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
-	found, err := q.operator.Queues(ctx)
+	found, err := q.operator.Queues().List(ctx)
 	if err != nil {
 		q.errors.Inc()
 		found = nil

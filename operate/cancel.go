@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cancelled is what Operator.Cancel did.
+// Cancelled is what Messages.Cancel did.
 type Cancelled uint8
 
 // What Cancel did.
@@ -34,8 +34,8 @@ const (
 //
 // A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
 // Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
-func (o *Operator) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
-	did, err := o.cancel(ctx, endpoint, id, reason)
+func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
+	did, err := m.cancel(ctx, endpoint, id, reason)
 	if err != nil {
 		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, pg.Explain(err))
 	}
@@ -47,13 +47,13 @@ const mostMoves = 10
 
 var errMoves = errors.New("it is there, and was moved each time it was found: try again")
 
-func (o *Operator) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
-	queues, err := o.queuesOf(ctx, endpoint)
+func (m Messages) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
+	queues, err := m.queuesOf(ctx, endpoint)
 	if err != nil {
 		return 0, err
 	}
 	for _, q := range queues {
-		if did, err = o.cancelIn(ctx, q, id, deadletter.Storable(reason)); !errors.Is(err, ErrNotFound) {
+		if did, err = m.cancelIn(ctx, q, id, deadletter.Storable(reason)); !errors.Is(err, ErrNotFound) {
 			break
 		}
 	}
@@ -62,15 +62,15 @@ func (o *Operator) cancel(ctx context.Context, endpoint string, id saga.ID, reas
 
 // queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to
 // the others.
-func (o *Operator) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue, error) {
-	q, err := o.find(ctx, endpoint)
+func (m Messages) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue, error) {
+	q, err := m.o.find(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	if number, err := o.routes.PartitionNumber(ctx, endpoint); err != nil || number == "" {
+	if number, err := m.o.routes.PartitionNumber(ctx, endpoint); err != nil || number == "" {
 		return []*queue.Queue{q}, err
 	}
-	known, err := o.routes.Get(ctx, o.pool)
+	known, err := m.o.routes.Get(ctx, m.o.pool)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +79,13 @@ func (o *Operator) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queu
 
 // cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in
 // hand may be a new row by now, which a statement that has waited for the batch does not see.
-func (o *Operator) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
+func (m Messages) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
 	for range mostMoves {
-		if did, err = o.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
+		if did, err = m.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
 			return did, err
 		}
 		var there bool
-		if err := o.pool.QueryRow(ctx, q.SQL("is_there"), [16]byte(id), q.ID).Scan(&there); err != nil {
+		if err := m.o.pool.QueryRow(ctx, q.SQL("is_there"), [16]byte(id), q.ID).Scan(&there); err != nil {
 			return 0, err
 		}
 		if !there {
@@ -95,20 +95,20 @@ func (o *Operator) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, rea
 	return 0, errMoves
 }
 
-func (o *Operator) cancelOnce(
+func (m Messages) cancelOnce(
 	ctx context.Context, q *queue.Queue, id saga.ID, reason string,
 ) (did Cancelled, err error) {
-	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
-		did, err = o.cancelWithin(ctx, tx, q, id, reason)
+	err = pgx.BeginTxFunc(ctx, m.o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
+		did, err = m.cancelWithin(ctx, tx, q, id, reason)
 		return err
 	})
 	if err == nil && did == CancelledRunning {
-		o.notify(ctx, queue.CancelPrefix+strconv.Itoa(q.ID))
+		m.o.notify(ctx, queue.CancelPrefix+strconv.Itoa(q.ID))
 	}
 	return did, err
 }
 
-func (o *Operator) cancelWithin(
+func (m Messages) cancelWithin(
 	ctx context.Context, tx pgx.Tx, q *queue.Queue, id saga.ID, reason string,
 ) (Cancelled, error) {
 	var (
@@ -121,10 +121,10 @@ func (o *Operator) cancelWithin(
 	}
 	switch {
 	case err == nil:
-		if err := o.endRun(ctx, tx, header, reason); err != nil {
+		if err := m.endRun(ctx, tx, header, reason); err != nil {
 			return 0, fmt.Errorf("end its run: %w", err)
 		}
-		return CancelledWaiting, o.letters.AddDiscarded(ctx, tx, deadletter.Discarded{
+		return CancelledWaiting, m.o.letters.AddDiscarded(ctx, tx, deadletter.Discarded{
 			Endpoint: q.Endpoint, MessageID: id, Kind: kind, Reason: queue.CancelReason(reason),
 		})
 	case !errors.Is(err, pgx.ErrNoRows):
@@ -138,12 +138,12 @@ func (o *Operator) cancelWithin(
 }
 
 // endRun ends the run of a message that was taken out of its queue, if a manifest emitted it.
-func (o *Operator) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
+func (m Messages) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
 	var info saga.Info
 	_ = wire.ReadHeader(header, &info) // what can be read of a faulty header is enough
 	if info.Fire == nil {
 		return nil
 	}
-	_, err := tx.Exec(ctx, o.sql.Get("end_run"), [16]byte(info.Fire.Run), info.Fire.Attempt, reason)
+	_, err := tx.Exec(ctx, m.o.sql.Get("end_run"), [16]byte(info.Fire.Run), info.Fire.Attempt, reason)
 	return err
 }

@@ -68,17 +68,17 @@ type TimeCounters struct {
 	Batch    time.Duration // from take to commit, a batch's time shared among its messages
 }
 
-// CounterPeriod is what SagaCounters reads when it is asked for 0.
+// CounterPeriod is what Sagas.Counters reads when it is asked for 0.
 const CounterPeriod = 24 * time.Hour
 
-// SagaCounters returns what sagas did in the last period, in the order of endpoints and sagas; 0 is CounterPeriod. The
+// Counters returns what sagas did in the last period, in the order of endpoints and sagas; 0 is CounterPeriod. The
 // numbers are kept by the hour, so up to an hour more is in them, and for fourteen days. It reads at most a row for
 // each saga and hour, locks nothing and needs SELECT alone. Errors: period is negative; those of the database.
-func (o *Operator) SagaCounters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
+func (s Sagas) Counters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
 	if period < 0 {
 		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)
 	}
-	rows, err := o.counters.Read(ctx, o.pool, cmp.Or(period, CounterPeriod))
+	rows, err := s.o.counters.Read(ctx, s.o.pool, cmp.Or(period, CounterPeriod))
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of sagas: %w", pg.Explain(err))
 	}

@@ -24,10 +24,17 @@ type EndpointSettings struct {
 	Relay       bool // a relay carries its messages over the border, and has no workers
 }
 
-// Endpoints returns the settings of every endpoint that is installed, in the order of their names. The pool's role needs
+// Endpoints sets what endpoints do while their programs run: whether they work, and with how many workers. Every method
+// that changes something returns ErrNotInstalled if no endpoint has the name.
+type Endpoints struct{ o *Operator }
+
+// Endpoints returns the verbs for endpoints.
+func (o *Operator) Endpoints() Endpoints { return Endpoints{o} }
+
+// List returns the settings of every endpoint that is installed, in the order of their names. The pool's role needs
 // SELECT.
-func (o *Operator) Endpoints(ctx context.Context) ([]EndpointSettings, error) {
-	found, err := o.settings.List(ctx, o.pool)
+func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
+	found, err := e.o.settings.List(ctx, e.o.pool)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of endpoints: %w", pg.Explain(err))
 	}
@@ -38,63 +45,57 @@ func (o *Operator) Endpoints(ctx context.Context) ([]EndpointSettings, error) {
 	return all, nil
 }
 
-// PauseEndpoint stops an endpoint in all processes, whether they run now or start later: they take no message, and let
-// the batches in hand finish. Messages go on arriving. It lasts until ResumeEndpoint. The reason is for people.
-// Processes that listen follow at once, others within their Poll. Pausing a paused endpoint changes the reason alone.
-//
-// ErrNotInstalled: no endpoint has this name.
-func (o *Operator) PauseEndpoint(ctx context.Context, name, reason string) error {
-	queue, err := o.settings.Pause(ctx, o.pool, name, deadletter.Storable(reason))
-	return o.changed(ctx, "pause", name, queue, err)
+// Pause stops an endpoint in all processes, whether they run now or start later: they take no message, and let the
+// batches in hand finish. Messages go on arriving. The pause lasts until Resume. The reason is for people. Processes
+// that listen follow at once, others within their Poll. Pausing a paused endpoint changes only the reason.
+func (e Endpoints) Pause(ctx context.Context, name, reason string) error {
+	queue, err := e.o.settings.Pause(ctx, e.o.pool, name, deadletter.Storable(reason))
+	return e.changed(ctx, "pause", name, queue, err)
 }
 
-// ResumeEndpoint ends the pause of an endpoint. It does nothing when there is none. ErrNotInstalled: no endpoint has
-// this name.
-func (o *Operator) ResumeEndpoint(ctx context.Context, name string) error {
-	queue, err := o.settings.Resume(ctx, o.pool, name)
-	return o.changed(ctx, "resume", name, queue, err)
+// Resume ends the pause of an endpoint. It does nothing if the endpoint is not paused.
+func (e Endpoints) Resume(ctx context.Context, name string) error {
+	queue, err := e.o.settings.Resume(ctx, e.o.pool, name)
+	return e.changed(ctx, "resume", name, queue, err)
 }
 
 // SetConcurrency makes n the number of workers that each process of an endpoint has, in place of
 // bus.EndpointOptions.Concurrency: 1 to 10,000. Workers start, or end after their batch, without a restart. No process
-// has more workers than the MaxConns of its bus's pool; one that is asked for more says so in its log. A worker has a
-// connection of its own while it works; SetConcurrency does not check that the server allows so many.
-//
-// ErrNotInstalled: no endpoint has this name.
-func (o *Operator) SetConcurrency(ctx context.Context, name string, n int) error {
+// has more workers than the MaxConns of its bus's pool; one that is asked for more logs that. A worker has a connection
+// of its own while it works; SetConcurrency does not check that the server allows so many.
+func (e Endpoints) SetConcurrency(ctx context.Context, name string, n int) error {
 	if n < 1 || n > settings.MostWorkers {
-		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; PauseEndpoint stops an "+
+		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; Pause stops an "+
 			"endpoint, and ResetConcurrency goes back to its program's number", name, n, settings.MostWorkers)
 	}
-	return o.setConcurrency(ctx, "set the concurrency of", name, &n)
+	return e.setConcurrency(ctx, "set the concurrency of", name, &n)
 }
 
-// ResetConcurrency gives the processes of an endpoint back the numbers of their programs. ErrNotInstalled: no endpoint
-// has this name.
-func (o *Operator) ResetConcurrency(ctx context.Context, name string) error {
-	return o.setConcurrency(ctx, "reset the concurrency of", name, nil)
+// ResetConcurrency gives the processes of an endpoint back the numbers of their programs.
+func (e Endpoints) ResetConcurrency(ctx context.Context, name string) error {
+	return e.setConcurrency(ctx, "reset the concurrency of", name, nil)
 }
 
-func (o *Operator) setConcurrency(ctx context.Context, doing, name string, n *int) error {
-	if q, err := o.find(ctx, name); err != nil {
+func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *int) error {
+	if q, err := e.o.find(ctx, name); err != nil {
 		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, err)
 	} else if q.Relay {
 		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, errRelay)
 	}
-	queue, err := o.settings.SetConcurrency(ctx, o.pool, name, n)
-	return o.changed(ctx, doing, name, queue, err)
+	queue, err := e.o.settings.SetConcurrency(ctx, e.o.pool, name, n)
+	return e.changed(ctx, doing, name, queue, err)
 }
 
 var errRelay = errors.New("it is a relay, which keeps its order by relaying one batch at a time")
 
 // changed notifies the processes of an endpoint, unless the change has failed.
-func (o *Operator) changed(ctx context.Context, doing, name string, queue int, err error) error {
+func (e Endpoints) changed(ctx context.Context, doing, name string, queue int, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
 	}
 	if err != nil {
 		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pg.Explain(err))
 	}
-	o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
+	e.o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
 	return nil
 }

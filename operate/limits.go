@@ -27,18 +27,24 @@ type LimitInfo struct {
 	Reason   string        // of the pause
 }
 
-// Limit tells how the limit of an endpoint stands. ErrNoLimit when it has none.
-func (o *Operator) Limit(ctx context.Context, endpoint string) (LimitInfo, error) {
-	info, err := o.limits.Get(ctx, o.pool, endpoint)
+// Limits bounds how much of an endpoint runs at once, in all processes together.
+type Limits struct{ o *Operator }
+
+// Limits returns the verbs for limits.
+func (o *Operator) Limits() Limits { return Limits{o} }
+
+// Get reads the limit of an endpoint, and what it allows at this moment. It returns ErrNoLimit if there is none.
+func (l Limits) Get(ctx context.Context, endpoint string) (LimitInfo, error) {
+	info, err := l.o.limits.Get(ctx, l.o.pool, endpoint)
 	if err != nil {
 		return LimitInfo{}, limitError(err)
 	}
 	return limitInfo(info), nil
 }
 
-// Limits tells how every limit stands, in the order of the endpoints' names. Endpoints without one are not among them.
-func (o *Operator) Limits(ctx context.Context) ([]LimitInfo, error) {
-	list, err := o.limits.List(ctx, o.pool, "")
+// List reads every limit, in the order of the endpoints' names. Endpoints without a limit are not in it.
+func (l Limits) List(ctx context.Context) ([]LimitInfo, error) {
+	list, err := l.o.limits.List(ctx, l.o.pool, "")
 	if err != nil {
 		return nil, pg.Explain(err)
 	}
@@ -60,38 +66,35 @@ func limitInfo(i limit.Info) LimitInfo {
 	return info
 }
 
-// SetLimit lets n batches of an endpoint run at once, or n handlers of a leased one, in all processes together: 1 to
-// 10,000. It may be called while they run. Raising takes effect at once. Lowering ends nothing that runs: nothing new
-// begins until less than n is left. For an endpoint that is not leased it returns when so many batches as were too many
-// have ended. An endpoint that had no limit heeds its first within a second or two of that. There is no way back to
-// none, only to a large number.
+// Set lets n batches of an endpoint run at once, or n handlers of a leased one, in all processes together: 1 to 10,000.
+// It may be called while they run. Raising takes effect at once. Lowering stops nothing that runs: nothing new begins
+// until fewer than n are left. For an endpoint that is not leased, Set returns when the batches above the new limit
+// have ended. An endpoint that had no limit follows its first one within a second or two. A limit cannot be removed,
+// only raised to a large number.
 //
 // Errors: n is out of bounds; ErrNotInstalled: there is no such endpoint; ctx has ended.
-func (o *Operator) SetLimit(ctx context.Context, endpoint string, n int) error {
-	if q, err := o.find(ctx, endpoint); err != nil {
+func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
+	if q, err := l.o.find(ctx, endpoint); err != nil {
 		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, err)
 	} else if q.Relay {
 		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, errRelay)
 	}
-	if err := o.limits.Set(ctx, o.pool.Writing(), endpoint, n); err != nil {
+	if err := l.o.limits.Set(ctx, l.o.pool.Writing(), endpoint, n); err != nil {
 		return pg.Explain(err)
 	}
 	return nil
 }
 
-// PauseLimit lets nothing of an endpoint begin until ResumeLimit; what runs goes on. reason is for those who look.
-// ErrNoLimit when the endpoint has no limit.
-func (o *Operator) PauseLimit(ctx context.Context, endpoint, reason string) error {
-	return limitError(o.limits.Pause(ctx, o.pool.Writing(), endpoint, reason))
+// Pause lets nothing of an endpoint begin until Resume; what runs goes on. The reason is for people. It returns
+// ErrNoLimit if the endpoint has no limit.
+func (l Limits) Pause(ctx context.Context, endpoint, reason string) error {
+	return limitError(l.o.limits.Pause(ctx, l.o.pool.Writing(), endpoint, reason))
 }
 
-// ResumeLimit ends a pause; the limit is what it was, or what it was set to meanwhile. ErrNoLimit when the endpoint has
-// no limit.
-func (o *Operator) ResumeLimit(ctx context.Context, endpoint string) error {
-	if err := o.limits.Resume(ctx, o.pool.Writing(), endpoint); err != nil {
-		return limitError(err)
-	}
-	return nil
+// Resume ends a pause; the limit is what it was, or what it was set to meanwhile. It returns ErrNoLimit if the endpoint
+// has no limit.
+func (l Limits) Resume(ctx context.Context, endpoint string) error {
+	return limitError(l.o.limits.Resume(ctx, l.o.pool.Writing(), endpoint))
 }
 
 func limitError(err error) error {

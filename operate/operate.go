@@ -30,7 +30,7 @@ var (
 	ErrNotInstalled = queue.ErrNotInstalled
 	// ErrNotFound says that the message is in no queue: it has been handled, or was never there.
 	ErrNotFound = errors.New("there is no such message in the queue")
-	// ErrNoLimit says that the endpoint has no limit. SetLimit makes one.
+	// ErrNoLimit says that the endpoint has no limit. Limits.Set makes one.
 	ErrNoLimit = errors.New("the endpoint has no limit")
 )
 

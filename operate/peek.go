@@ -39,36 +39,42 @@ type QueuedMessage struct {
 	Faulty      error     // its header cannot be read, and Info has what could be
 }
 
+// Messages looks at the messages that wait in queues, and takes them out.
+type Messages struct{ o *Operator }
+
+// Messages returns the verbs for messages.
+func (o *Operator) Messages() Messages { return Messages{o} }
+
 // Peek reads messages of a queue in the order in which they are due, and leaves them as they are. It locks nothing and
 // waits for nothing; the answer may be old when it arrives. Texts and bodies are as their senders gave them, control
 // characters included: escape them before you show them.
 //
 // Errors: ErrNotInstalled for an endpoint that has no queue.
-func (o *Operator) Peek(ctx context.Context, endpoint string, options PeekOptions) ([]QueuedMessage, error) {
-	messages, err := o.peek(ctx, endpoint, options)
+func (m Messages) Peek(ctx context.Context, endpoint string, options PeekOptions) ([]QueuedMessage, error) {
+	messages, err := m.peek(ctx, endpoint, options)
 	if err != nil {
 		return nil, fmt.Errorf("peek into the queue of endpoint %.80q: %w", endpoint, err)
 	}
 	return messages, nil
 }
 
-func (o *Operator) peek(ctx context.Context, endpoint string, p PeekOptions) (messages []QueuedMessage, err error) {
+func (m Messages) peek(ctx context.Context, endpoint string, p PeekOptions) (messages []QueuedMessage, err error) {
 	if p.Limit < 0 || p.BodyBytes < 0 {
 		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want 0 (the default) or more", p.Limit, p.BodyBytes)
 	}
 	limit, bytes := min(cmp.Or(p.Limit, peekRows), mostPeekRows), min(cmp.Or(p.BodyBytes, peekBytes), mostPeekBytes)
-	q, err := o.find(ctx, endpoint)
+	q, err := m.o.find(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	o.queueLook(pipeline)
+	m.o.queueLook(pipeline)
 	pipeline.Queue(q.SQL("peek"), limit, queue.Position{Due: p.AfterDue, ID: p.AfterID}.DueParam(),
 		[16]byte(p.AfterID), bytes).Query(func(rows pgx.Rows) (err error) {
 		messages, err = readQueued(rows)
 		return err
 	})
-	if err := o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+	if err := m.o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, pg.Explain(err)
 	}
 	return messages, nil

@@ -34,11 +34,11 @@ type Pin struct {
 }
 
 // Pin finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
-// whether one of them has 10,000 dead rows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
-// views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has pg_read_all_stats
-// learns more.
-func (o *Operator) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
-	found, suffers, err := o.pins.Find(ctx, o.pool)
+// whether one of them has 10,000 dead rows. It may be a transaction that ends in a moment: see Pin.Old. It reads
+// catalog views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
+// pg_read_all_stats learns more.
+func (q Queues) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
+	found, suffers, err := q.o.pins.Find(ctx, q.o.pool)
 	return Pin(found), suffers, err
 }
 

@@ -35,37 +35,43 @@ type QueueInfo struct {
 	Lag       time.Duration // how long that one has been due
 }
 
-// Queues tells how every queue stands at one moment, in the order of the endpoints' names. It is for metrics and tools:
-// it waits for nobody and nobody waits for it. It sends a few statements for each 200 queues. Counting reads at most
-// CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT on the
-// tables, and no more.
-func (o *Operator) Queues(ctx context.Context) ([]QueueInfo, error) {
-	infos, err := o.readQueues(ctx)
+// Queues counts, installs and examines queues. What is in them is the subject of Messages.
+type Queues struct{ o *Operator }
+
+// Queues returns the verbs for queues.
+func (o *Operator) Queues() Queues { return Queues{o} }
+
+// List counts the messages of every queue at one moment, in the order of the endpoints' names. It is for metrics and
+// tools: it waits for no lock and holds up nothing. It sends a few statements for each 200 queues. Counting reads at
+// most CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT
+// on the tables, and no more.
+func (q Queues) List(ctx context.Context) ([]QueueInfo, error) {
+	infos, err := q.read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)
 	}
 	return infos, nil
 }
 
-func (o *Operator) readQueues(ctx context.Context) ([]QueueInfo, error) {
-	infos, err := o.countMessages(ctx)
+func (q Queues) read(ctx context.Context) ([]QueueInfo, error) {
+	infos, err := q.count(ctx)
 	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped since the subscriptions were read
-		infos, err = o.countMessages(ctx)
+		infos, err = q.count(ctx)
 	}
 	return infos, err
 }
 
-func (o *Operator) countMessages(ctx context.Context) ([]QueueInfo, error) {
-	conn, err := o.pool.Acquire(ctx)
+func (q Queues) count(ctx context.Context) ([]QueueInfo, error) {
+	conn, err := q.o.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
-	known, err := o.routes.Reload(ctx, conn)
+	known, err := q.o.routes.Reload(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	infos, err := o.depths(ctx, conn, known)
+	infos, err := q.depths(ctx, conn, known)
 	if err != nil {
 		return nil, fmt.Errorf("count the messages: %w", pg.Explain(err))
 	}
@@ -73,7 +79,7 @@ func (o *Operator) countMessages(ctx context.Context) ([]QueueInfo, error) {
 	for n := range infos {
 		info := &infos[n]
 		info.Kinds = kinds[known.Endpoints[info.Endpoint]]
-		if err := o.estimate(ctx, conn, known.Endpoints[info.Endpoint], info); err != nil {
+		if err := estimate(ctx, conn, known.Endpoints[info.Endpoint], info); err != nil {
 			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, pg.Explain(err))
 		}
 	}
@@ -87,18 +93,18 @@ const countQueues = 200
 
 // depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another
 // is in exactly one of them.
-func (o *Operator) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Routes) (infos []QueueInfo, err error) {
+func (q Queues) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Routes) (infos []QueueInfo, err error) {
 	pipeline := &pgx.Batch{}
-	o.queueLook(pipeline)
-	pipeline.Queue(o.sql.Get("begin_piece"))
+	q.o.queueLook(pipeline)
+	pipeline.Queue(q.o.sql.Get("begin_piece"))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), countQueues) {
-		pipeline.Queue(o.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(q.o.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows,
 				func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
 			infos = append(infos, found...)
 			return err
 		})
-		pipeline.Queue(o.sql.Get("unlock_piece"))
+		pipeline.Queue(q.o.sql.Get("unlock_piece"))
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error { return tx.SendBatch(ctx, pipeline).Close() })
@@ -127,7 +133,7 @@ func scanDepth(row pgx.CollectableRow, known *queue.Routes) (info QueueInfo, err
 }
 
 // estimate puts the planner's numbers in the place of counts that ended at the limit.
-func (o *Operator) estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo) error {
+func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo) error {
 	for number, sql := range map[*int64]string{&info.Ready: q.SQL("estimate_ready"),
 		&info.Delayed: q.SQL("estimate_delayed")} {
 		if *number < CountLimit {

@@ -37,8 +37,8 @@ const showQueues = 100
 // Queues have no index of ids: the cost is that of reading them all, about a second for ten million messages. It locks
 // nothing and waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead
 // letter, or was never there.
-func (o *Operator) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
-	found, err := o.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
+func (m Messages) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
+	found, err := m.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
 	if err == nil && len(found) == 0 {
 		err = ErrNotFound
 	}
@@ -48,8 +48,8 @@ func (o *Operator) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]Found
 	return found, nil
 }
 
-func (o *Operator) show(ctx context.Context, id saga.ID, bodyBytes int) (found []FoundMessage, err error) {
-	known, err := o.routes.Reload(ctx, o.pool)
+func (m Messages) show(ctx context.Context, id saga.ID, bodyBytes int) (found []FoundMessage, err error) {
+	known, err := m.o.routes.Reload(ctx, m.o.pool)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (o *Operator) show(ctx context.Context, id saga.ID, bodyBytes int) (found [
 				return rows.Err()
 			})
 		}
-		if err := o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
+		if err := m.o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 			return nil, err
 		}
 	}

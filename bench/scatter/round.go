@@ -280,7 +280,7 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 		if err != nil {
 			return err
 		}
-		queues, err := operator.Queues(ctx)
+		queues, err := operator.Queues().List(ctx)
 		if err != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ func (r *round) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := operator.SagaCounters(ctx, 0)
+	all, err := operator.Sagas().Counters(ctx, 0)
 	if err != nil {
 		return err
 	}

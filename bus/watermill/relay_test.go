@@ -71,7 +71,7 @@ func (w *world) installRelay() {
 	w.Helper()
 	operator, err := operate.New(w.pool, operate.Options{Schema: w.schema})
 	if err == nil {
-		err = operator.InstallRelay(w.Context(), "shop.events", "order.paid")
+		err = operator.Queues().InstallRelay(w.Context(), "shop.events", "order.paid")
 	}
 	if err != nil {
 		w.Fatal(err)

@@ -36,15 +36,15 @@ func (t *tool) adviseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			counters, err := op.SagaCounters(ctx, period)
+			counters, err := op.Sagas().Counters(ctx, period)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			queues, err := op.Queues(ctx)
+			queues, err := op.Queues().List(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
-			pin, suffers, err := op.Pin(ctx)
+			pin, suffers, err := op.Queues().Pin(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -95,10 +95,12 @@ func jsonOf(a advised) advisedJSON {
 	j := advisedJSON{
 		Endpoint: c.Endpoint, Saga: c.Saga, Store: c.Store, Since: c.Since, Last: c.Last, Judged: a.enough,
 		Contended: a.contended,
-		Messages:  c.Messages.Steps, Retries: c.Messages.Retries, Dead: c.Messages.Dead, Conflicts: c.Messages.Conflicts, PutDown: c.Messages.Busy + c.Messages.Queued,
+		Messages:  c.Messages.Steps, Retries: c.Messages.Retries, Dead: c.Messages.Dead,
+		Conflicts: c.Messages.Conflicts, PutDown: c.Messages.Busy + c.Messages.Queued,
 		Waits:        c.Waiting.Waits,
-		WaitTimeouts: c.Waiting.Timeouts, Writes: c.Saves.Writes, Handler: c.Times.Handler.Seconds(), Critical: c.Times.Critical.Seconds(),
-		Batch: c.Times.Batch.Seconds(), Wait: (c.Waiting.Wait + c.Waiting.Turn).Seconds(), Findings: []findingJSON{},
+		WaitTimeouts: c.Waiting.Timeouts, Writes: c.Saves.Writes, Handler: c.Times.Handler.Seconds(),
+		Critical: c.Times.Critical.Seconds(),
+		Batch:    c.Times.Batch.Seconds(), Wait: (c.Waiting.Wait + c.Waiting.Turn).Seconds(), Findings: []findingJSON{},
 	}
 	for _, f := range a.findings {
 		j.Findings = append(j.Findings, findingJSON{f.symptom, f.number, f.value, f.threshold, f.says})

@@ -50,7 +50,7 @@ which has no workers, carries it to a broker. The list does not tell which endpo
 			if err != nil {
 				return err
 			}
-			knobs, err := op.Endpoints(ctx)
+			knobs, err := op.Endpoints().List(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -99,7 +99,10 @@ messages go on arriving. The pause holds for programs that start later too.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.turn(c, map[string]any{"paused": args[0], "reason": reason},
 				fmt.Sprintf("Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
-				func(ctx context.Context, op *operate.Operator) error { return op.PauseEndpoint(ctx, args[0], reason) })
+				func(ctx context.Context, op *operate.Operator) error {
+					return op.Endpoints().Pause(ctx, args[0],
+						reason)
+				})
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the log of the programs and for whoever looks")
@@ -113,7 +116,7 @@ func (t *tool) endpointResume() *cobra.Command {
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.turn(c, map[string]any{"resumed": args[0]}, fmt.Sprintf("Endpoint %s is not paused.", args[0]),
-				func(ctx context.Context, op *operate.Operator) error { return op.ResumeEndpoint(ctx, args[0]) })
+				func(ctx context.Context, op *operate.Operator) error { return op.Endpoints().Resume(ctx, args[0]) })
 		},
 	}
 }
@@ -136,7 +139,10 @@ all. Nothing is stopped by a zero: "edda endpoint pause" does that.`,
 			if reset {
 				return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": nil},
 					fmt.Sprintf("Each program of endpoint %s has its own number of workers.", args[0]),
-					func(ctx context.Context, op *operate.Operator) error { return op.ResetConcurrency(ctx, args[0]) })
+					func(ctx context.Context,
+						op *operate.Operator) error {
+						return op.Endpoints().ResetConcurrency(ctx, args[0])
+					})
 			}
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 {
@@ -145,7 +151,10 @@ all. Nothing is stopped by a zero: "edda endpoint pause" does that.`,
 			}
 			return t.turn(c, map[string]any{"endpoint": args[0], "concurrency": n},
 				fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
-				func(ctx context.Context, op *operate.Operator) error { return op.SetConcurrency(ctx, args[0], n) })
+				func(ctx context.Context, op *operate.Operator) error {
+					return op.Endpoints().SetConcurrency(ctx,
+						args[0], n)
+				})
 		},
 	}
 	c.Flags().BoolVar(&reset, "reset", false, "give every program its own number back")

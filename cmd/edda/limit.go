@@ -61,7 +61,7 @@ turn, and WAITED for how long the first of them has. Nothing is locked.`,
 			if err != nil {
 				return err
 			}
-			infos, err := op.Limits(ctx)
+			infos, err := op.Limits().List(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -115,7 +115,7 @@ limit heeds its first within a second or two.`,
 			}
 			return t.aboutLimit(c, args[0], func(ctx context.Context,
 				op *operate.Operator) error {
-				return op.SetLimit(ctx, args[0], n)
+				return op.Limits().Set(ctx, args[0], n)
 			})
 		},
 	}
@@ -135,7 +135,7 @@ meanwhile. Exit code 3: the endpoint has no limit; give it one first.`,
 			}
 			return t.aboutLimit(c, args[0], func(ctx context.Context,
 				op *operate.Operator) error {
-				return op.PauseLimit(ctx, args[0], reason)
+				return op.Limits().Pause(ctx, args[0], reason)
 			})
 		},
 	}
@@ -153,7 +153,7 @@ endpoint has no limit.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.aboutLimit(c, args[0], func(ctx context.Context,
 				op *operate.Operator) error {
-				return op.ResumeLimit(ctx, args[0])
+				return op.Limits().Resume(ctx, args[0])
 			})
 		},
 	}
@@ -174,7 +174,7 @@ func (t *tool) aboutLimit(
 			return causeOf(ctx, err)
 		}
 	}
-	i, err := op.Limit(ctx, endpoint)
+	i, err := op.Limits().Get(ctx, endpoint)
 	if err != nil {
 		return causeOf(ctx, err)
 	}

@@ -241,9 +241,9 @@ What is there already stays as it is. While somebody publishes in a long transac
 			if err != nil {
 				return err
 			}
-			install, what := op.InstallQueue, "Endpoint"
+			install, what := op.Queues().Install, "Endpoint"
 			if relay {
-				install, what = op.InstallRelay, "Relay"
+				install, what = op.Queues().InstallRelay, "Relay"
 			}
 			installed := []string{}
 			for _, endpoint := range endpoints {

@@ -57,7 +57,7 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
 			if err != nil {
 				return err
 			}
-			infos, err := op.Queues(ctx)
+			infos, err := op.Queues().List(ctx)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -134,7 +134,7 @@ to the other, because it has no index of ids.`,
 			if err != nil {
 				return err
 			}
-			did, err := op.Cancel(ctx, args[0], id, reason)
+			did, err := op.Messages().Cancel(ctx, args[0], id, reason)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -179,7 +179,7 @@ put back. Bodies are shown with --body only: they may hold what is not meant for
 			if err != nil {
 				return err
 			}
-			messages, err := op.Peek(ctx, args[0], o)
+			messages, err := op.Messages().Peek(ctx, args[0], o)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -225,7 +225,8 @@ func peeked(messages []operate.QueuedMessage, next string, bodies bool) result {
 			p.line("No message waits here.")
 			return
 		}
-		rows := [][]string{{"DUE", "ID", "KIND", "ATTEMPT", "CONFLICTS", "FIRST FAILED", "LAST ERROR", "BYTES", "HEADERS"}}
+		rows := [][]string{{"DUE", "ID", "KIND", "ATTEMPT", "CONFLICTS", "FIRST FAILED", "LAST ERROR", "BYTES",
+			"HEADERS"}}
 		for n, m := range messages {
 			row := []string{moment(m.Info.Due), m.Info.ID.String(), m.Info.Kind, strconv.Itoa(m.Info.Attempt),
 				strconv.Itoa(m.Conflicts), moment(m.FirstFailed), shortened(m.LastError, 80),
@@ -251,8 +252,9 @@ func messageOf(m operate.QueuedMessage, bodies bool) messageJSON {
 	j := messageJSON{
 		ID: i.ID, Kind: i.Kind, Due: i.Due, Ready: m.Ready, Sent: jsonTime(i.Sent), Attempt: i.Attempt,
 		Conflicts:   m.Conflicts,
-		FirstFailed: jsonTime(m.FirstFailed), LastError: m.LastError, Intent: i.Intent.String(), From: i.From, Conversation: i.ConversationID,
-		Headers: map[string]string{}, Size: m.Size,
+		FirstFailed: jsonTime(m.FirstFailed), LastError: m.LastError, Intent: i.Intent.String(), From: i.From,
+		Conversation: i.ConversationID,
+		Headers:      map[string]string{}, Size: m.Size,
 	}
 	if !i.Instance.IsZero() {
 		j.Instance = &i.Instance

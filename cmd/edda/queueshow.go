@@ -44,7 +44,7 @@ no queue has the message; it was handled, or is a dead letter (edda dead list --
 			if err != nil {
 				return err
 			}
-			found, err := op.Show(ctx, id, bytes)
+			found, err := op.Messages().Show(ctx, id, bytes)
 			if err != nil {
 				return causeOf(ctx, err)
 			}

@@ -96,7 +96,7 @@ how many an instance waits for, NEXT the earliest of them. Completed instances a
 			if err != nil {
 				return err
 			}
-			all, err := op.Instances(ctx, o)
+			all, err := op.Sagas().Instances(ctx, o)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -165,7 +165,7 @@ code 3: no instance of this key is alive; it may have completed, or never starte
 			if err != nil {
 				return err
 			}
-			l, ok, err := op.ShowInstance(ctx, args[0], args[1])
+			l, ok, err := op.Sagas().Show(ctx, args[0], args[1])
 			if err != nil {
 				return causeOf(ctx, err)
 			}

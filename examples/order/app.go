@@ -133,7 +133,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // depth is how many messages wait in all queues, timeouts included.
 func depth(ctx context.Context, o *operate.Operator) (waiting int64, err error) {
-	queues, err := o.Queues(ctx)
+	queues, err := o.Queues().List(ctx)
 	for _, q := range queues {
 		waiting += q.Ready + q.Delayed
 	}

@@ -62,7 +62,7 @@ func benchmarkSteps(b *testing.B, dsn string) {
 	b.ResetTimer()
 	go func() { ended <- e.Run(ctx) }()
 	for range look.C {
-		queues, err := operator.Queues(b.Context())
+		queues, err := operator.Queues().List(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -408,7 +408,8 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sent, err := operator.Peek(t.Context(), "pings", operate.PeekOptions{}); err != nil || len(sent) != 3 ||
+	if sent, err := operator.Messages().Peek(t.Context(), "pings", operate.PeekOptions{}); err != nil ||
+		len(sent) != 3 ||
 		sent[0].Info.Kind != "ping" {
 		t.Errorf("the queue has %d messages, want 3: %v", len(sent), err)
 	}

@@ -161,7 +161,7 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := o.SagaCounters(t.Context(), 0)
+	all, err := o.Sagas().Counters(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

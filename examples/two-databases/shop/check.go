@@ -171,7 +171,7 @@ func (s *Site) queued(ctx context.Context) (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := operator.Queues(ctx)
+	queues, err := operator.Queues().List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func install(ctx context.Context, l *lab.Lab) error {
 	}
 	operator, err := operate.New(l.Pool, operate.Options{})
 	if err == nil {
-		err = operator.InstallRelay(ctx, border, outgoing{}.Kind())
+		err = operator.Queues().InstallRelay(ctx, border, outgoing{}.Kind())
 	}
 	if err != nil {
 		return err

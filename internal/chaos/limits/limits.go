@@ -112,7 +112,7 @@ func setLimit(ctx context.Context, l *lab.Lab, n int) error {
 	if err != nil {
 		return err
 	}
-	if err := operator.SetLimit(ctx, working, n); err != nil {
+	if err := operator.Limits().Set(ctx, working, n); err != nil {
 		return err
 	}
 	return l.Exec(ctx, `INSERT INTO chaos.change VALUES ($1, $2, clock_timestamp())`, n, asked)

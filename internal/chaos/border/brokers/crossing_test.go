@@ -203,7 +203,7 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 	defer cancel()
 	for looks := 0; looks < 5; looks++ { // in a row: a double would come a moment later
 		left, err := quiet()
-		if queues, queueErr := x.operator.Queues(ctx); err != nil || queueErr != nil ||
+		if queues, queueErr := x.operator.Queues().List(ctx); err != nil || queueErr != nil ||
 			queues[0].Ready+queues[0].Delayed > 0 || left > 0 {
 			looks = -1
 		}
@@ -233,7 +233,7 @@ func (x *crossing) judge(quiet func() (uint64, error)) {
 }
 
 func (x *crossing) queuesHere() []operate.QueueInfo {
-	queues, err := x.operator.Queues(x.Context())
+	queues, err := x.operator.Queues().List(x.Context())
 	if err != nil {
 		x.Error(err)
 	}

@@ -1,0 +1,28 @@
+package operate
+
+import (
+	"context"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/persistence"
+)
+
+// Sagas looks at saga instances, and at what sagas did.
+type Sagas struct{ o *Operator }
+
+// Sagas returns the verbs for sagas.
+func (o *Operator) Sagas() Sagas { return Sagas{o} }
+
+// Instances lists living saga instances in the order of saga and key, without their states. It is for pages and tools:
+// it reads at most one page of an index, neither locks nor waits, and the answer may be old when it arrives.
+func (s Sagas) Instances(ctx context.Context, options persistence.ListOptions) ([]persistence.Listed, error) {
+	listed, err := s.o.sagas.List(ctx, s.o.pool, options)
+	return listed, pg.Explain(err)
+}
+
+// Show reads the living instance of a saga's key with its state as it is stored. The program need not have the saga's
+// definition; one that has it reads the instance with bus.Bus.Instance. ok is false if there is none.
+func (s Sagas) Show(ctx context.Context, name, key string) (i persistence.Listed, ok bool, err error) {
+	i, ok, err = s.o.sagas.Show(ctx, s.o.pool, name, key)
+	return i, ok, pg.Explain(err)
+}
