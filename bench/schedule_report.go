@@ -144,7 +144,8 @@ func scheduleRatios(summaries []ScheduleSummary) []Ratio {
 			r := Ratio{Workload: storedTime, Above: sizeName(s.Size), Below: sizeName(summaries[few].Size),
 				Value: s.Batch / summaries[few].Batch}
 			lines = append(lines, r)
-			r.Workload, r.Value = storedCPU, (s.ClientCPU+s.ServerCPU)/(summaries[few].ClientCPU+summaries[few].ServerCPU)
+			r.Workload = storedCPU
+			r.Value = (s.ClientCPU + s.ServerCPU) / (summaries[few].ClientCPU + summaries[few].ServerCPU)
 			lines = append(lines, r)
 		}
 	}

@@ -32,7 +32,8 @@ SELECT CASE WHEN $3::boolean THEN now() + interval '1 day' + m.seq * interval '1
             ELSE timestamptz '2020-01-01 00:00:00+00' + m.seq * interval '1 microsecond' END,
        m.id, 'order.charge',
        convert_to(format('{"correlation":"%s","conversation":"%s"}', m.id, m.id), 'UTF8'),
-       convert_to(format('{"order":"order-%s","seq":%s,"amount":%s,"customer":"customer-%s","note":"second instalment"}',
+       convert_to(format(
+           '{"order":"order-%s","seq":%s,"amount":%s,"customer":"customer-%s","note":"second instalment"}',
                          lpad(m.instance, 6, '0'), m.seq, m.seq % 97 + 1, lpad(m.instance, 4, '0')), 'UTF8')
   FROM (SELECT s AS seq, gen_random_uuid() AS id, ((hashint8(s) & 2147483647) % 10000)::text AS instance
           FROM generate_series($1::bigint, $2::bigint) s) m

@@ -36,10 +36,10 @@
 //	edda_relay_lag_seconds            histogram  endpoint                age of the first message of a batch
 //	edda_relay_forward_seconds        histogram  endpoint                the time of one call that publishes
 //	edda_relay_holding                gauge      endpoint                1 while this process relays
-//	edda_messages_ingested_total       counter    source, endpoint, state accepted, repeated, unwanted or dead
-//	edda_ingested_unnamed_total        counter    source, endpoint        of them, how many had no id
+//	edda_messages_ingested_total      counter    source, endpoint, state accepted, repeated, unwanted or dead
+//	edda_ingested_unnamed_total       counter    source, endpoint        of them, how many had no id
 //	edda_queue_ready, _delayed        gauge      endpoint                messages that are due now, or later
-//	edda_queue_claimed, _parked       gauge      endpoint                claimed by a lease; behind others of their key
+//	edda_queue_claimed, _parked       gauge      endpoint                claimed; behind others of their key
 //	edda_queue_oldest_due_seconds     gauge      endpoint                how long the first of them has been due
 //	edda_queue_read_errors_total      counter                            scrapes that could not read the queues
 //

@@ -62,8 +62,8 @@ CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS
 CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name) WHERE owner <> '';
 CREATE INDEX manifest_orphaned_idx ON :schema.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
 
--- manifest_live reports whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor with
--- its group, and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that
+-- manifest_live reports whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor
+-- with its group, and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that
 -- holds the lock of changes.
 CREATE FUNCTION :schema.manifest_live(stopped boolean, paused_at timestamptz, orphaned_at timestamptz,
     group_id int) RETURNS boolean

@@ -83,5 +83,6 @@ func TestQueueTakesNoRowOfAnySize(t *testing.T) {
 		}
 	}
 	s.exec(`INSERT INTO ` + s.table("orders") + ` (due, id, kind, header, body)
-		VALUES (now(), gen_random_uuid(), repeat('k', 255), convert_to(repeat('x', 2097152), 'UTF8'), convert_to(repeat('x', 16777216), 'UTF8'))`)
+		VALUES (now(), gen_random_uuid(), repeat('k', 255), convert_to(repeat('x', 2097152), 'UTF8'),
+		convert_to(repeat('x', 16777216), 'UTF8'))`)
 }

@@ -70,7 +70,8 @@ func TestTakeAndDone(t *testing.T) {
 	s := newSite(t, "")
 	s.exec(`SELECT :schema.send_all('orders',
 		'[{"kind":"a","body":"MQ=="},{"kind":"b","body":"Mg==","header":{"x":"y"}},
-		{"kind":"c","body":"Mw==","id":"00000000-0000-0000-0000-000000000003"},{"kind":"c","body":"NA==","id":"00000000-0000-0000-0000-000000000003"}]')`)
+		{"kind":"c","body":"Mw==","id":"00000000-0000-0000-0000-000000000003"},
+		{"kind":"c","body":"NA==","id":"00000000-0000-0000-0000-000000000003"}]')`)
 	first, second := s.beginUndone(), s.beginUndone()
 	one := s.take(first, "orders", 3)
 	if got := bodies(one); got != "a 1, b 2, c 3" {

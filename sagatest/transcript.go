@@ -28,12 +28,12 @@ var rewrite = flag.Bool("rewrite", false, "sagatest: accept the output of transc
 //
 // with an empty line after each. The input is one line:
 //
-//	deliver [from=endpoint] [header.name=value] kind [body]    a command, from outside unless from is given
-//	publish [from=endpoint] [header.name=value] kind [body]    an event
-//	reply asked kind [body]                                    the answer to the first unanswered message of kind asked
-//	advance duration                                           fires what falls due
-//	given key stateversion state                               an instance as another release stored it
-//	show key                                                   the stored instance
+//	deliver [from=endpoint] [header.name=value] kind [body]   a command, from outside unless from is given
+//	publish [from=endpoint] [header.name=value] kind [body]   an event
+//	reply asked kind [body]                                   the answer to the first unanswered message of kind asked
+//	advance duration                                          fires what falls due
+//	given key stateversion state                              an instance as another release stored it
+//	show key                                                  the stored instance
 //
 // A body is JSON and may be left out. Words before the body contain no spaces.
 func Transcript(t *testing.T, d *saga.Definition, glob string) {

@@ -104,7 +104,8 @@ func (d *database) moveTo(moment time.Time) {
 
 func moveDefinition(path string) string {
 	return `UPDATE :schema.manifest SET definition = jsonb_set(definition, '` + path + `', to_jsonb(to_char(
-		((definition #>> '` + path + `')::timestamptz - $1::interval) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))
+		((definition #>> '` + path + `')::timestamptz - $1::interval) AT TIME ZONE 'UTC',
+		'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')))
 		WHERE definition #>> '` + path + `' IS NOT NULL AND $1::interval IS NOT NULL`
 }
 

@@ -45,7 +45,7 @@ const tick = 10 * time.Second
 //
 //	advance 10m -> poll@0s poll@5m0s      time passes while a scheduler runs
 //	down 10m                              time passes while none does
-//	succeeded poll                        the run of poll that fired last ends; failed, dead and discarded are other outcomes
+//	succeeded poll                        the last run of poll ends; failed, dead and discarded are other outcomes
 //	cancel, retry, pause, resume, trigger, activate
 type scenario struct {
 	name      string

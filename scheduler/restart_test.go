@@ -139,7 +139,8 @@ func TestRollingRestartFailsNoRun(t *testing.T) {
 			w.await("another server sweeps", func() bool { return epoch() > before })
 		}
 	}
-	if active := w.number("SELECT count(*) FROM :schema.run WHERE state = 'active' AND attempt = 1"); active != longRuns {
+	active := w.number("SELECT count(*) FROM :schema.run WHERE state = 'active' AND attempt = 1")
+	if active != longRuns {
 		t.Errorf("%d of %d runs go on in their first attempt", active, longRuns)
 	}
 	release()
@@ -147,8 +148,8 @@ func TestRollingRestartFailsNoRun(t *testing.T) {
 		return w.number("SELECT count(*) FROM :schema.run WHERE state "+
 			"= 'succeeded'") == longRuns
 	})
-	if other := w.number("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS DISTINCT FROM 'succeeded'"); other != 0 ||
-		w.calls.Load() != longRuns {
+	other := w.number("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS DISTINCT FROM 'succeeded'")
+	if other != 0 || w.calls.Load() != longRuns {
 		t.Errorf("%d attempts ended otherwise, and %d handlers ran, want 0 and %d", other, w.calls.Load(), longRuns)
 	}
 	stops[0]() // and the first one's turn

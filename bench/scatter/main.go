@@ -16,8 +16,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both stores, and
-prints what that costs the saga and the other messages of its endpoint.
+const usage = `Scatter lets one saga send many requests and gather as many replies, in several designs and with both
+stores, and prints what that costs the saga and the other messages of its endpoint.
 
   cd bench && go run ./scatter [flags]
 

@@ -10,9 +10,11 @@ import (
 var columns = "design\tstore\tscatters\teach\treplies/s\tconflicts\tretries\tlock waits\tput down\tsaga " +
 	"writes\tp99 quiet\telsewhere\there\there/quiet\t"
 
-const legend = `each: from the send to the end of one scatter. conflicts: messages whose saga lost its save. retries: failed attempts. lock waits: batches that
-waited for a saga of another server. put down: messages that were taken and left, because their saga was in other hands. saga writes: versions
-written, for each scatter. p99: of the critical times of unrelated messages: in quiet, and during the run those of another endpoint (what the busy machine costs) and of this one.
+const legend = `each: from the send to the end of one scatter. conflicts: messages whose saga lost its save. retries:
+failed attempts. lock waits: batches that waited for a saga of another server. put down: messages that were taken and
+left, because their saga was in other hands. saga writes: versions written, for each scatter. p99: of the critical times
+of unrelated messages: in quiet, and during the run those of another endpoint (what the busy machine costs) and of this
+one.
 `
 
 // printTable writes the lines.

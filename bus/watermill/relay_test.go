@@ -223,7 +223,9 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 		`.dead_letter`).Scan(&letters); err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`(?s)^stuck RelayOptions.Key: panic: no such key.*; stuck not taken.*panic: no such code$`).MatchString(letters) {
+	want := regexp.MustCompile(`(?s)^stuck RelayOptions.Key: panic: no such key.*; stuck not taken.*` +
+		`panic: no such code$`)
+	if !want.MatchString(letters) {
 		t.Error(letters)
 	}
 }

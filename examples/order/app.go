@@ -26,8 +26,9 @@ var tables string
 // open runs the shop on a database of its own.
 func open(ctx context.Context, s settings, out io.Writer) error {
 	return demo.WithDatabase(ctx, "shop", tables, func(d *demo.Database) error {
-		_, _ = fmt.Fprintf(out, "%d orders, %d a second; an order waits %v for its money. It takes about half a minute "+
-			"at the defaults.\n", s.orders, s.rate, s.payWithin)
+		_, _ = fmt.Fprintf(out,
+			"%d orders, %d a second; an order waits %v for its money. It takes about half a minute at the defaults.\n",
+			s.orders, s.rate, s.payWithin)
 		return trade(ctx, s, d.Pool, d.Edda, out)
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/edda-go/edda/internal/demo"
 )
 
-const usage = `Order runs a shop of sagas for a while, with failures, and proves that every order had each effect exactly once.
+const usage = `Order runs a shop of sagas for a while, with failures, and proves that every order had each effect
+exactly once.
 
   go run ./examples/order [flags]
 

@@ -7,8 +7,8 @@
 //
 // # What runs
 //
-//	settle/eur … settle/usd   each night, four at a time in a strict group of two: a saga, keyed by the firing's due time, asks the bank,
-//	                          enters the balance, and completes. The run lasts until then
+//	settle/eur … settle/usd   each night, four at a time in a strict group of two: a saga, keyed by the firing's
+//	                          due time, asks the bank, enters the balance, and completes. The run lasts until then
 //	report/eur … report/usd   after each settlement of their currency
 //	poll                      every five seconds
 //	rates                     each second, and its handler fails for good: one run is dead, and holds its manifest

@@ -14,8 +14,8 @@ import (
 	"github.com/edda-go/edda/internal/demo"
 )
 
-const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream: orders are
-placed in one database and paid in the other.
+const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream:
+orders are placed in one database and paid in the other.
 
   go run . [flags]
 

@@ -194,7 +194,8 @@ func (p *place) follow(ctx context.Context) error {
 		return err
 	}
 	for m := range messages {
-		if err := p.receive(m.Context(), m); err != nil { //nolint:contextcheck // the message's own, which holds the transaction
+		err := p.receive(m.Context(), m) //nolint:contextcheck // the message's own, which holds the transaction
+		if err != nil {
 			return errors.Join(err, s.Close()) // unanswered: the transaction is rolled back
 		}
 		m.Ack()

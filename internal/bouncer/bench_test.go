@@ -66,7 +66,8 @@ func benchmarkSteps(b *testing.B, dsn string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if i := slices.IndexFunc(queues, func(q operate.QueueInfo) bool { return q.Endpoint == "purses" }); queues[i].Ready == 0 {
+		i := slices.IndexFunc(queues, func(q operate.QueueInfo) bool { return q.Endpoint == "purses" })
+		if queues[i].Ready == 0 {
 			break
 		}
 	}

@@ -114,7 +114,8 @@ func TestCycleOnlyWritesIntent(t *testing.T) {
 	if c := w.cycle(w.scheduler()); c.queued != 3 || c.reaped != 1 {
 		t.Errorf("%+v, want 3 queued and 1 reaped", c)
 	}
-	if n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' AND attempt = 0 AND message_id IS NULL"); n != 3 {
+	n := w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' AND attempt = 0 AND message_id IS NULL")
+	if n != 3 {
 		t.Errorf("%d entries wait for their dispatch, want 3", n)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.run_attempt WHERE outcome IS NULL"); n != 0 {

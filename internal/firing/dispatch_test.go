@@ -114,7 +114,8 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 		"state = 'dead'"); got != "dead 5 true" {
 		t.Errorf("m3: %s", got)
 	}
-	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE held IS NOT NULL AND run IS NULL AND name = 'm3'"); n != 1 {
+	n := w.count("SELECT count(*) FROM :schema.manifest WHERE held IS NOT NULL AND run IS NULL AND name = 'm3'")
+	if n != 1 {
 		t.Error("its manifest is not held")
 	}
 	w.onceEach()

@@ -113,7 +113,8 @@ func TestRunThatTakesTooLongIsTimedOut(t *testing.T) {
 	s := w.scheduler()
 	w.cycle(s)
 	w.drain(s)
-	if n := w.count("SELECT count(*) FROM :schema.run WHERE deadline BETWEEN now() AND now() + interval '1 second'"); n != 1 {
+	n := w.count("SELECT count(*) FROM :schema.run WHERE deadline BETWEEN now() AND now() + interval '1 second'")
+	if n != 1 {
 		t.Errorf("%d runs have their deadline, want 1", n)
 	}
 	w.exec("UPDATE :schema.run SET deadline = now() WHERE deadline IS NOT NULL")

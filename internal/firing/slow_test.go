@@ -136,7 +136,8 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 		if got := w.states("m1") + w.states("m2") + w.states("m3") + w.states("late"); got != "manual active 1" {
 			t.Errorf("%v: a cycle that broke off left %s", fault, got)
 		}
-		if n := w.count("SELECT count(*) FROM :schema.manifest WHERE name LIKE 'm_' AND due < now() AND run IS NULL"); n != 3 {
+		n := w.count("SELECT count(*) FROM :schema.manifest WHERE name LIKE 'm_' AND due < now() AND run IS NULL")
+		if n != 3 {
 			t.Errorf("%v: %d of 3 manifests are still due", fault, n)
 		}
 	}

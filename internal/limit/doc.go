@@ -26,7 +26,7 @@
 //	free       enabled, and not held, or its holder's time is over
 //	held       by a holder, until it is given back or its time is over
 //	permitted  locked by a transaction, and free again when that ends in whatever way
-//	draining   held, and disabled because the limit was lowered or paused: when it is given back it is not granted again
+//	draining   held, and disabled because the limit was lowered or paused: it is not granted again when it comes back
 //	disabled   not held; deleted if its number is above the limit, and its epoch is remembered
 //
 // # States of a ticket

@@ -3,7 +3,7 @@
 //	go run ./internal/mutants                 all of them
 //	go run ./internal/mutants -list           what each removes, and which promise that breaks
 //	go run ./internal/mutants -run save -v    some of them, with what their tests said
-//	go run ./internal/mutants -record FILE    all of them on a commit; what the file says of the same code and tests is not tried again
+//	go run ./internal/mutants -record FILE    all, except what FILE says of the same code and tests
 //	         -page docs/internals/mutants.md            and write the result into the page
 //
 // # Promise

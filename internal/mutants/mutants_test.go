@@ -99,7 +99,8 @@ func TestCatalogFaultsAreReported(t *testing.T) {
 
 func TestHunkReplacesWholeLinesOnce(t *testing.T) {
 	t.Parallel()
-	mutants, err := parse("x", "mutant x\nguards y\ntest ./bus TestX TestY/a+b\nfile f\n  kept\n-\told\n+\tnew\n+more\n")
+	mutants, err := parse("x", "mutant x\nguards y\n"+
+		"test ./bus TestX TestY/a+b\nfile f\n  kept\n-\told\n+\tnew\n+more\n")
 	if err != nil {
 		t.Fatal(err)
 	}

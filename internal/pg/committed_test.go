@@ -107,7 +107,8 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 			return pid
 		}
 		before := backend()
-		if _, err := db.Exec(t.Context(), "CREATE TEMP TABLE t (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)"); err != nil {
+		_, err := db.Exec(t.Context(), "CREATE TEMP TABLE t (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+		if err != nil {
 			t.Fatal(err)
 		}
 		tag, err := db.Exec(t.Context(), "INSERT INTO t VALUES ($1), ($2)", 1, 2)

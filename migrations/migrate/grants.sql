@@ -45,8 +45,8 @@ INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'runtime'
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: sender
--- :role sends, from Go or by the function send, and can neither read a message nor take one back. INSERT is for the
--- queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
+-- :role sends, from Go or by the function send, and can neither read a message nor take one back. INSERT is
+-- for the queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription,

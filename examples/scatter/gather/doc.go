@@ -11,8 +11,8 @@
 //	tree        a saga halves its requests between two sagas, down to single requests: each waits for two replies
 //	chunks      one level of sagas, about as many as each of them has requests
 //	sequential  the next request is sent when the reply to the last one has come
-//	append      the replies are rows of a table of the program's own, written by plain handlers; the saga is written when
-//	            it begins and when all rows are there
+//	append      the replies are rows of a table of the program's own, written by plain handlers; the saga is
+//	            written when it begins and when all rows are there
 //
 // They are the redesigns that a chapter on saga concurrency recommends where replies fight for one instance. Edda
 // handles the replies that wait for one instance in one batch and saves once, so conflicts are no reason to avoid the
