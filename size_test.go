@@ -32,18 +32,13 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus":      64,
-		"cmd/edda": 27,
+		"bus": 64,
 	}
 	tooManyMethods = map[string]int{
-		"bus Bus":       65,
-		"cmd/edda tool": 99,
+		"bus Bus": 65,
 	}
 	tooManyFields = map[string]int{
-		"bus Bus":               27,
-		"cmd/edda manifestJSON": 32,
-		"cmd/edda foundJSON":    27,
-		"cmd/edda runJSON":      22,
+		"bus Bus": 27,
 	}
 	tooManyNames = map[string]int{
 		"internal/pg":    92,

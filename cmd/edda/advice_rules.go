@@ -96,12 +96,8 @@ var rules = []rule{
 }
 
 func saysConflicts(s subject, value float64) string {
-	text := fmt.Sprintf(
-		"%s of its attempts lost the save to another server (%d of %d). ",
-		percent(value),
-		s.Messages.Conflicts,
-		s.Messages.Steps+s.Messages.Conflicts,
-	)
+	text := fmt.Sprintf("%s of its attempts lost the save to another server (%d of %d). ", percent(value),
+		s.Messages.Conflicts, s.Messages.Steps+s.Messages.Conflicts)
 	if s.Store == "optimistic" {
 		return text + "With saga.Pessimistic a batch holds the instance before it steps, and none are lost"
 	}

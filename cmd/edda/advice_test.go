@@ -324,10 +324,8 @@ func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
 	do(work, `DELETE FROM edda.queue_1`)
 	_ = work.Close(t.Context()) // which hands its statistics in
 	work = connect("")
-	do(
-		work,
-		`DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 10000 LOOP COMMIT; END LOOP; END $$`,
-	)
+	do(work,
+		`DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 10000 LOOP COMMIT; END LOOP; END $$`)
 	if out := edda("advise"); strings.Contains(out, "dead rows") {
 		t.Errorf("a transaction of this moment is told of: %s", out)
 	}

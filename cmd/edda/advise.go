@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const adviseHelp = `Say which sagas are contended and what would change that, from what endpoints have counted and from how the queues stand.
+const adviseHelp = `Show which sagas are contended and what would help, judged by the counters of the endpoints and the state of
+the queues.
 
 Endpoints add their counters to the table saga_counter every ten seconds or so, and when they have drained; they are kept by the hour
-for fourteen days. Each sentence names the number that it was made from and the threshold from which on it is said. Sagas with fewer
+for fourteen days. Each sentence names the number that it is based on and its threshold. Sagas with fewer
 than %d messages in the period are not judged.
 
 Before that it names what keeps Postgres from removing handled messages, such as a transaction that has been open for a minute, when
@@ -22,7 +24,7 @@ Nothing is locked. The exit code is 0 whatever the advice is.`
 func (t *tool) adviseCommand() *cobra.Command {
 	var period time.Duration
 	c := &cobra.Command{
-		Use: "advise", Short: "Say which sagas are contended and what would help",
+		Use: "advise", Short: "Show which sagas are contended and what would help",
 		Long: fmt.Sprintf(adviseHelp, enoughMessages, operate.PinDeadRows),
 		Example: `  edda advise
   edda advise --period 2h
@@ -32,29 +34,24 @@ func (t *tool) adviseCommand() *cobra.Command {
 			if period < 0 {
 				return usage(c, fmt.Errorf("--period %v: want 0 (a day) or more", period))
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			counters, err := op.Sagas().Counters(ctx, period)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			queues, err := op.Queues().List(ctx)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			pin, suffers, err := op.Queues().Pin(ctx)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			if !suffers || !pin.Old() {
-				pin = operate.Pin{}
-			}
-			return t.print(advisedResult(advise(counters, queues), pin, t.schemaName()))
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				counters, err := op.Sagas().Counters(ctx, period)
+				if err != nil {
+					return result{}, err
+				}
+				queues, err := op.Queues().List(ctx)
+				if err != nil {
+					return result{}, err
+				}
+				pin, suffers, err := op.Queues().Pin(ctx)
+				if !suffers || !pin.Old() {
+					pin = operate.Pin{}
+				}
+				return advisedResult(advise(counters, queues), pin, t.schemaName()), err
+			})
 		},
 	}
-	c.Flags().DurationVar(&period, "period", operate.CounterPeriod, "look at so much of the past, and up to an hour "+
+	c.Flags().DurationVar(&period, "period", operate.CounterPeriod, "look at this much of the past, and up to an hour "+
 		"more; at most fourteen days are kept")
 	return c
 }
@@ -149,7 +146,7 @@ func advisedResult(all []advised, pin operate.Pin, schema string) result {
 	for _, a := range all {
 		values = append(values, jsonOf(a))
 	}
-	return result{value: map[string]any{"sagas": values, "pin": pinOf(pin)}, page: func(p *page) {
+	return result{value: object{"sagas", values, "pin", pinOf(pin)}, page: func(p *page) {
 		printPin(p, pin)
 		if len(all) == 0 {
 			p.line("No endpoint of schema %q has counted anything in this time.", schema)
@@ -180,13 +177,8 @@ func (a advised) print(p *page) {
 	case len(a.findings) > 0:
 		p.line("%s: not contended.", name)
 	case s.Saga == "":
-		p.line(
-			"%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).",
-			name,
-			s.Messages.Steps,
-			shortSpan(s.critical()),
-			longCritical,
-		)
+		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name,
+			s.Messages.Steps, shortSpan(s.critical()), longCritical)
 	default:
 		p.line(
 			"%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+

@@ -2,23 +2,24 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
-	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
 )
 
-func (t *tool) deadCommands() *cobra.Command {
+func (t letters) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "Show, retry, edit and discard dead letters",
 		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a
-number of its own, and ends exactly once, however many people try at the same time. What a manifest emitted is not among
-them: its run is dead in the place of its message, see edda run list --state dead.`,
+number, and ends exactly once, however many people try at the same time. Messages of manifests are not among them: if
+one fails for good, its run is dead (edda run list --state dead).`,
 		Example: `  edda dead group
   edda dead list --endpoint orders
   edda dead retry 17 18
@@ -26,47 +27,30 @@ them: its run is dead in the place of its message, see edda run list --state dea
   edda dead discard 19 --reason "test data of the load test"`,
 		RunE: group,
 	}
-	c.AddCommand(t.deadList(), t.deadGroup(), t.deadShow(), t.deadRetry(), t.deadEdit(), t.deadDiscard(), t.deadJobs())
+	c.AddCommand(t.list(), t.group(), t.show(), t.retry(), t.edit(), t.discard(), t.jobs())
 	return c
 }
 
-type letterJSON struct {
-	Number      int64             `json:"number"`
-	Died        time.Time         `json:"died"`
-	Endpoint    string            `json:"endpoint"`
-	Message     saga.ID           `json:"message"`
-	Kind        string            `json:"kind"`
-	Attempts    int               `json:"attempts"`
-	Conflicts   int               `json:"conflicts"`
-	Reason      string            `json:"reason"`
-	Error       string            `json:"error"`
-	Group       string            `json:"group"`
-	Sent        *time.Time        `json:"sent"`
-	FirstFailed *time.Time        `json:"first_failed"`
-	Headers     map[string]string `json:"headers"`
-	HeaderError string            `json:"header_error,omitempty"`
-	Size        *int              `json:"size,omitempty"` // show only
-	body
-}
+// letters has the commands for dead letters.
+type letters struct{ *tool }
 
-func letterOf(l deadletter.Letter) letterJSON {
-	j := letterJSON{
-		Number: l.Number, Died: l.Died, Endpoint: l.Endpoint, Message: l.MessageID, Kind: l.Kind, Attempts: l.Attempts,
-		Conflicts: l.Conflicts, Reason: l.Reason, Error: l.Error, Group: l.Group, Sent: jsonTime(l.Sent),
-		FirstFailed: jsonTime(l.FirstFailed),
-		Headers:     map[string]string{},
-	}
+func letterOf(l deadletter.Letter) object {
+	o := object{"number", l.Number, "died", l.Died, "endpoint", l.Endpoint, "message", l.MessageID, "kind", l.Kind,
+		"attempts", l.Attempts, "conflicts", l.Conflicts, "reason", l.Reason, "error", l.Error, "group", l.Group,
+		"sent",
+		jsonTime(l.Sent), "first_failed", jsonTime(l.FirstFailed)}
 	headers, err := l.Headers()
-	if err != nil {
-		j.HeaderError = err.Error()
-	}
+	named := map[string]string{}
 	for _, h := range headers {
-		j.Headers[h.Name] = h.Value
+		named[h.Name] = h.Value
 	}
-	return j
+	if o = append(o, "headers", named); err != nil {
+		o = append(o, "header_error", err.Error())
+	}
+	return o
 }
 
-func (t *tool) deadList() *cobra.Command {
+func (t letters) list() *cobra.Command {
 	flags := &letterFlags{}
 	c := &cobra.Command{
 		Use: "list", Short: "Show dead letters in the order of their numbers",
@@ -79,54 +63,42 @@ func (t *tool) deadList() *cobra.Command {
 			if err := flags.check(c); err != nil {
 				return err
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			f, err := flags.read(ctx, t)
-			if err != nil {
-				return err
-			}
-			letters, err := op.DeadLetters().List(ctx, t.pool, f)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			next := int64(0)
-			if n := len(letters); n > 0 && n >= min(cmp.Or(max(f.Limit, 0), deadletter.DefaultLimit),
-				deadletter.MaxLimit) {
-				next = letters[n-1].Number
-			}
-			return t.print(letterList(letters, next))
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				f, err := flags.read(ctx, t)
+				if err != nil {
+					return result{}, err
+				}
+				letters, err := op.DeadLetters().List(ctx, t.pool, f)
+				if err != nil {
+					return result{}, err
+				}
+				next := ""
+				if n := len(letters); n > 0 && n >= min(cmp.Or(max(f.Limit, 0), deadletter.DefaultLimit),
+					deadletter.MaxLimit) {
+					next = strconv.FormatInt(letters[n-1].Number, 10)
+				}
+				return letterList(letters, next), nil
+			})
 		},
 	}
 	flags.add(c)
-	c.Flags().Int64Var(&flags.filter.After, "after", 0, "go on behind this number")
+	c.Flags().Int64Var(&flags.filter.After, "after", 0, "continue after this number")
 	c.Flags().IntVar(&flags.filter.Limit, "limit", deadletter.DefaultLimit, "dead letters, at most 200")
 	return c
 }
 
-func letterList(letters []deadletter.Letter, next int64) result {
-	list := []letterJSON{}
-	rows := [][]string{{"NUMBER", "DIED", "ENDPOINT", "KIND", "ATTEMPTS", "REASON", "ERROR"}}
-	for _, l := range letters {
-		list = append(list, letterOf(l))
-		rows = append(rows, []string{strconv.FormatInt(l.Number, 10), moment(l.Died), l.Endpoint, l.Kind,
-			strconv.Itoa(l.Attempts), shortened(l.Reason, 24), shortened(l.Error, 60)})
-	}
-	value := map[string]any{"dead_letters": list, "next": next}
-	return result{value: value, page: func(p *page) {
-		if len(letters) == 0 {
-			p.line("No such dead letter.")
-			return
-		}
-		p.table(rows)
-		if next > 0 {
-			p.line("There may be more: --after %d", next)
-		}
-	}}
+func letterList(letters []deadletter.Letter, next string) result {
+	list := listing{name: "dead_letters", none: "No such dead letter.", next: &next}.of(
+		"NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR", rows(letters, func(l deadletter.Letter) (object, []string) {
+			return letterOf(l), []string{strconv.FormatInt(l.Number, 10), moment(l.Died), l.Endpoint, l.Kind,
+				strconv.Itoa(l.Attempts), shortened(l.Reason, 24), shortened(l.Error, 60)}
+		}))
+	number, _ := strconv.ParseInt(next, 10, 64) // 0 on the last page
+	list.value[len(list.value)-1] = number
+	return list
 }
 
-func (t *tool) deadShow() *cobra.Command {
+func (t letters) show() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show NUMBER", Short: "Show one dead letter: its error, its headers, and its body with --body",
@@ -140,20 +112,17 @@ this number, or it was retried or discarded.`,
 			if err != nil {
 				return err
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			value := letterOf(l)
-			size := len(l.Body)
-			if value.Size = &size; withBody {
-				value.body = bodyOf(l.Body)
-			}
-			return t.print(result{value: value, page: func(p *page) { showLetter(p, l, withBody) }})
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
+				if err != nil {
+					return result{}, err
+				}
+				value := append(letterOf(l), "size", len(l.Body))
+				if withBody {
+					value = append(value, bodyOf(l.Body)...)
+				}
+				return result{value: value, page: func(p *page) { showLetter(p, l, withBody) }}, nil
+			})
 		},
 	}
 	c.Flags().BoolVar(&withBody, "body", false, "show the body")
@@ -191,7 +160,7 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 	for _, arg := range args {
 		n, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || n < 1 {
-			return nil, usage(c, fmt.Errorf("%s is no number of a dead letter: \"edda dead list\" shows them",
+			return nil, usage(c, fmt.Errorf("%s is not the number of a dead letter: \"edda dead list\" shows them",
 				escape(arg)))
 		}
 		if !seen[n] {
@@ -202,15 +171,15 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-func (t *tool) deadRetry() *cobra.Command {
+func (t letters) retry() *cobra.Command {
 	m := &many{action: deadletter.ActionRetry}
 	c := &cobra.Command{
-		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with all attempts before them",
+		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with no attempt counted",
 		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with
 no attempts counted. Workers are woken when that is committed.
 
-With numbers each letter is a transaction of its own: when one fails the others are retried all the same, and the exit
-code tells. With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A
+With numbers each letter is a transaction of its own: if one fails, the others are retried, and the exit code is 1.
+With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A
 job that is interrupted, or killed, goes on with --resume, and retries no letter twice.`,
 		Example: `  edda dead retry 17 18 19
   edda dead retry --group 373371abe806 --rate 10 --yes
@@ -232,7 +201,7 @@ job that is interrupted, or killed, goes on with --resume, and retries no letter
 	return c
 }
 
-func (t *tool) deadDiscard() *cobra.Command {
+func (t letters) discard() *cobra.Command {
 	reason := ""
 	m := &many{action: deadletter.ActionDiscard}
 	c := &cobra.Command{
@@ -248,7 +217,7 @@ a job as with retry.`,
 			case err != nil:
 				return err
 			case strings.TrimSpace(reason) == "" && m.resume == 0:
-				return usage(c, errors.New(`--reason is missing: say why, for those who ask where the message went`))
+				return usage(c, errors.New(`--reason is missing: say why, for people who look for the message later`))
 			case job:
 				return t.endMany(c, m, reason)
 			}
@@ -257,6 +226,53 @@ a job as with retry.`,
 		},
 	}
 	m.add(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record (required, but with --resume)")
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record (required, except with --resume)")
 	return c
+}
+
+func (t letters) group() *cobra.Command {
+	var f deadletter.GroupFilter
+	c := &cobra.Command{
+		Use: "group", Short: "Show the groups of dead letters: those whose errors are alike",
+		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of
+one kind, and have errors that differ in numbers, ids and quoted texts only. EXAMPLE is the number of the newest.
+Letters are counted up to 100,000; a larger group is marked with "+". At most 1,000 groups are looked at; --after
+continues after them.`,
+		Example: `  edda dead group
+  edda dead group --endpoint orders
+  edda dead retry --group 373371abe806 --rate 10 --yes`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				groups, next, err := op.DeadLetters().Groups(ctx, t.pool, f)
+				slices.SortStableFunc(groups, func(a, b deadletter.Group) int {
+					return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
+				})
+				return groupList(groups, next), err
+			})
+		},
+	}
+	c.Flags().StringVar(&f.Endpoint, "endpoint", "", "only those of this endpoint")
+	c.Flags().StringVar(&f.Kind, "kind", "", "only those of this kind")
+	c.Flags().StringVar(&f.After, "after", "", "continue after the group of this name")
+	return c
+}
+
+func groupOf(g deadletter.Group) object {
+	return object{"group", g.Name, "endpoint", g.Endpoint, "kind", g.Kind, "count", g.Count, "capped", g.Capped,
+		"first",
+		g.First, "last", g.Last, "example", g.Example, "reason", g.Reason, "error", g.Error}
+}
+
+func groupList(groups []deadletter.Group, next string) result {
+	return listing{name: "groups", none: "No such dead letter.", next: &next}.of(
+		"GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR", rows(groups,
+			func(g deadletter.Group) (object, []string) {
+				count := strconv.FormatInt(g.Count, 10)
+				if g.Capped {
+					count += "+"
+				}
+				return groupOf(g), []string{g.Name, count, g.Endpoint, g.Kind, moment(g.First), moment(g.Last),
+					strconv.FormatInt(g.Example, 10), shortened(g.Reason, 24), shortened(g.Error, 60)}
+			}))
 }

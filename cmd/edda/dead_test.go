@@ -95,7 +95,7 @@ func TestInterruptedRetryGoesOn(t *testing.T) {
 	if s.code != exitInterrupted {
 		t.Fatalf("%+v", s)
 	}
-	says(t, s.err, `"edda dead retry --resume 1" goes on`)
+	says(t, s.err, `"edda dead retry --resume 1" continues`)
 	says(t, w.want(exitFailed, "dead", "discard", "--resume", "1").err, "edda dead retry --resume 1")
 	w.exec(`UPDATE edda.dead_letter_job SET rate = NULL`)
 	w.prints(w.want(exitDone, "dead", "retry", "--resume", "1").out, `| Job 1 is done: 40 dead letters were retried.`)
@@ -113,13 +113,13 @@ func TestDeadCommandLinesThatAreWrong(t *testing.T) {
 		"retry":                    "give numbers of dead letters, or a filter",
 		"retry 1 --group a":        "numbers of dead letters, or a filter",
 		"retry --resume 1 --all":   "leave out",
-		"retry --resume -1":        "no number of a job",
+		"retry --resume -1":        "not the number of a job",
 		"retry --all --kind a":     "--all chooses every",
 		"retry --since yesterday":  "want a time like",
 		"list --until -1h":         "in the future",
 		"list --message 7":         "--message 7",
 		"edit 1 --set tenant":      "want NAME=VALUE",
-		"edit one --set tenant=ab": "no number of a dead letter",
+		"edit one --set tenant=ab": "not the number of a dead letter",
 	} {
 		says(t, w.want(exitUsage, append([]string{"dead"}, strings.Fields(command)...)...).err, complaint)
 	}

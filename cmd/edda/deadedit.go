@@ -29,7 +29,7 @@ type editing struct {
 	newID  bool
 }
 
-func (t *tool) deadEdit() *cobra.Command {
+func (t letters) edit() *cobra.Command {
 	e := &editing{}
 	c := &cobra.Command{
 		Use: "edit NUMBER", Short: "Change a dead letter's body or headers, and retry it",
@@ -37,7 +37,7 @@ func (t *tool) deadEdit() *cobra.Command {
 the table dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
 
 Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is
-set in for that and packed again; an editor that changes nothing leaves the letter as it was. A body must be JSON unless
+set in for that and packed again; if nothing is changed, the letter stays as it was. A body must be JSON unless
 --raw is given.`,
 		Example: `  edda dead edit 17
   edda dead edit 17 --body fixed.json --reason "the total was a text"
@@ -50,13 +50,13 @@ set in for that and packed again; an editor that changes nothing leaves the lett
 	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or to change, as NAME=VALUE; may be given again")
 	c.Flags().StringArrayVar(&e.edit.Remove, "remove", nil, "header to leave out; may be given again")
 	c.Flags().BoolVar(&e.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
-	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: whoever has seen the old one takes it "+
-		"for another")
+	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: a receiver that has seen the old one "+
+		"takes it for another message")
 	c.Flags().StringVar(&e.edit.Reason, "reason", "", "why, for the record")
 	return c
 }
 
-func (t *tool) runEdit(c *cobra.Command, e *editing, args []string) error {
+func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	numbers, err := numbersOf(c, args)
 	if err != nil {
 		return err
@@ -93,9 +93,9 @@ func (t *tool) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if !e.edit.ID.IsZero() {
 		id = e.edit.ID
 	}
-	return t.print(result{value: map[string]any{"edited": l.Number, "message": id}, page: func(p *page) {
-		p.line("Dead letter %d is edited and retried as message %s.", l.Number, id)
-	}})
+	return t.print(lineOf(object{"edited", l.Number, "message", id}, "Dead letter %d is edited and retried as "+
+		"message %s.",
+		l.Number, id))
 }
 
 // read reads what needs neither database nor file.
@@ -118,7 +118,7 @@ func (e *editing) read(c *cobra.Command) error {
 	return nil
 }
 
-func (t *tool) bodyFrom(file string) (body []byte, err error) {
+func (t letters) bodyFrom(file string) (body []byte, err error) {
 	if file != "-" {
 		body, err = os.ReadFile(file)
 	} else if t.in == nil {
@@ -132,16 +132,16 @@ func (t *tool) bodyFrom(file string) (body []byte, err error) {
 	return append([]byte{}, body...), nil
 }
 
-var errUnchanged = errors.New("nothing was changed, and the dead letter is as it was; \"edda dead retry\" sends " +
+var errUnchanged = errors.New("nothing was changed; \"edda dead retry\" sends " +
 	"it as it is")
 
-// byHand has a person edit the body of l.
-func (t *tool) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {
+// byHand opens the body of l in an editor.
+func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {
 	shown := l.Body
 	if !e.raw {
 		shown = []byte(pretty(l.Body) + "\n")
 	}
-	dir, err := os.MkdirTemp("", "edda-edit-") // for its owner alone: a body may hold what is nobody else's business
+	dir, err := os.MkdirTemp("", "edda-edit-") // for its owner only: a body may be confidential
 	if err != nil {
 		return nil, fmt.Errorf("edit the body: %w", err)
 	}

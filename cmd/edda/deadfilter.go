@@ -41,26 +41,31 @@ func (f *letterFlags) check(c *cobra.Command) (err error) {
 			return usage(c, fmt.Errorf("--message %s: %w", escape(f.message), err))
 		}
 	}
-	for name, text := range map[string]string{"--since": f.since, "--until": f.until} {
-		if _, err := timeOf(text, time.Time{}); err != nil {
-			return usage(c, fmt.Errorf("%s %s: %w", name, escape(text), err))
-		}
-	}
-	return nil
+	return checkTimes(c, "since", f.since, "until", f.until)
 }
 
-// read is the filter. What is so long ago is so by the database's clock.
-func (f *letterFlags) read(ctx context.Context, t *tool) (deadletter.Filter, error) {
+// read is the filter. "Two hours ago" is measured by the database's clock.
+func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, error) {
 	if f.since+f.until == "" {
 		return f.filter, nil
 	}
-	var now time.Time
-	if err := t.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
-		return f.filter, fmt.Errorf("read the database's clock: %w", causeOf(ctx, err))
+	now, err := t.now(ctx)
+	if err != nil {
+		return f.filter, err
 	}
 	f.filter.DiedFrom, _ = timeOf(f.since, now) // check has read them once
 	f.filter.DiedBefore, _ = timeOf(f.until, now)
 	return f.filter, nil
+}
+
+// checkTimes reads the times that flags were given, as pairs of a flag's name and its text.
+func checkTimes(c *cobra.Command, flags ...string) error {
+	for n := 0; n < len(flags); n += 2 {
+		if _, err := timeOf(flags[n+1], time.Time{}); err != nil {
+			return usage(c, fmt.Errorf("--%s %s: %w", flags[n], escape(flags[n+1]), err))
+		}
+	}
+	return nil
 }
 
 // timeOf reads a time, or how long it is before now; "" is none.

@@ -29,16 +29,16 @@ func (m *many) add(c *cobra.Command) {
 	c.Flags().BoolVar(&m.all, "all", false, "every dead letter, where no other flag chooses some")
 	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the letters that are chosen are counted, and "+
 		"nothing else is done")
-	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is as many as there can be")
-	c.Flags().Int64Var(&m.resume, "resume", 0, "go on with the job of this number, which was interrupted")
+	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is no bound")
+	c.Flags().Int64Var(&m.resume, "resume", 0, "continue the job of this number, which was interrupted")
 }
 
-// isJob tells a command line with a filter from one with numbers.
+// isJob reports whether a command line has a filter, or numbers if it has none.
 func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	filter := m.given() || m.all
 	switch {
 	case m.resume < 0:
-		return false, usage(c, fmt.Errorf("--resume %d is no number of a job", m.resume))
+		return false, usage(c, fmt.Errorf("--resume %d is not the number of a job", m.resume))
 	case m.resume > 0 && (filter || len(numbers) > 0):
 		return false, usage(c, errors.New("--resume goes on with a job that has its letters: leave out the numbers "+
 			"and the filter"))
@@ -52,23 +52,10 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	return filter || m.resume > 0, m.check(c)
 }
 
-type jobJSON struct {
-	Job     int64     `json:"job"`
-	Action  string    `json:"action"`
-	State   string    `json:"state"`
-	Ended   int64     `json:"ended"`
-	Kept    int64     `json:"kept"`
-	Error   string    `json:"error"`
-	Filter  string    `json:"filter"`
-	Rate    float64   `json:"rate"`
-	Created time.Time `json:"created"`
-	Changed time.Time `json:"changed"`
-}
-
-func jobOf(j deadletter.Job) jobJSON {
-	return jobJSON{Job: j.Number, Action: string(j.Action), State: string(j.State), Ended: j.Ended, Kept: j.Kept,
-		Error:  j.Error,
-		Filter: filterText(j.Filter), Rate: j.Rate, Created: j.Created, Changed: j.Changed}
+func jobOf(j deadletter.Job) object {
+	return object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "error",
+		j.Error,
+		"filter", filterText(j.Filter), "rate", j.Rate, "created", j.Created, "changed", j.Changed}
 }
 
 // filterText is a filter as it stands on a command line.
@@ -94,7 +81,7 @@ func filterText(f deadletter.Filter) string {
 }
 
 // endMany makes a job of the filter, or takes one up again, and runs it to its end. reason is of a job that discards.
-func (t *tool) endMany(c *cobra.Command, m *many, reason string) error {
+func (t letters) endMany(c *cobra.Command, m *many, reason string) error {
 	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 	if err != nil {
 		return err
@@ -109,7 +96,7 @@ func (t *tool) endMany(c *cobra.Command, m *many, reason string) error {
 	return t.runJob(ctx, op, number, m.action)
 }
 
-func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
+func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
 	j deadletter.Job) (number int64, err error) {
 	if j.Filter, err = m.read(ctx, t); err != nil {
 		return 0, err
@@ -132,14 +119,14 @@ func (t *tool) newJob(ctx context.Context, c *cobra.Command, m *many, letters *d
 
 const tellEvery = 2 * time.Second
 
-// runJob runs a job to its end and prints how it ended. While it runs it says how far it is, and how to go on with it.
-func (t *tool) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
+// runJob runs a job to its end and prints how it ended. While it runs, it prints its progress and how to continue it.
+func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
 	letters, said := op.DeadLetters(), time.Now()
 	before, err := letters.Job(ctx, t.pool, number)
 	if err != nil {
 		return causeOf(ctx, err)
 	}
-	goOn := fmt.Sprintf(`"edda dead %s --resume %d" goes on with it`, before.Action, number)
+	goOn := fmt.Sprintf(`"edda dead %s --resume %d" continues it`, before.Action, number)
 	if before.Action != action {
 		return fmt.Errorf("job %d does not %s its letters: %s", number, action, goOn)
 	}
@@ -154,11 +141,9 @@ func (t *tool) runJob(ctx context.Context, op *operate.Operator, number int64, a
 		t.say(fmt.Sprintf("Job %d is not done: %s.", number, goOn))
 		return causeOf(ctx, err)
 	}
-	printErr := t.print(result{value: jobOf(j), page: func(p *page) {
-		p.line("Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended,
-			map[deadletter.Action]string{deadletter.ActionRetry: "retried",
-				deadletter.ActionDiscard: "discarded"}[j.Action])
-	}})
+	printErr := t.print(lineOf(jobOf(j), "Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended,
+		map[deadletter.Action]string{deadletter.ActionRetry: "retried",
+			deadletter.ActionDiscard: "discarded"}[j.Action]))
 	if j.Kept > 0 {
 		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s",
 			j.Kept, j.Error))
@@ -166,55 +151,43 @@ func (t *tool) runJob(ctx context.Context, op *operate.Operator, number int64, a
 	return printErr
 }
 
-func (t *tool) deadJobs() *cobra.Command {
+func (t letters) jobs() *cobra.Command {
 	cancel, limit := int64(0), 0
 	c := &cobra.Command{
-		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters, the newest first; --cancel ends one",
+		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters; --cancel ends one",
 		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that
-nobody runs goes on with "edda dead retry --resume N", or discard for retry. Jobs that have ended are kept for 30 days.`,
+nobody runs can be continued with "edda dead retry --resume N" or "edda dead discard --resume N". Jobs that
+have ended are kept for 30 days.`,
 		Example: `  edda dead jobs
   edda dead jobs --cancel 7`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			if cancel != 0 {
-				if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
-					return causeOf(ctx, err)
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				if cancel != 0 {
+					if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
+						return result{}, err
+					}
 				}
-			}
-			jobs, err := op.DeadLetters().Jobs(ctx, t.pool, limit)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			return t.print(jobList(jobs))
+				jobs, err := op.DeadLetters().Jobs(ctx, t.pool, limit)
+				return jobList(jobs), err
+			})
 		},
 	}
-	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number before its time; what it has done stays done")
+	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number early; what it has done stays done")
 	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
 	return c
 }
 
 func jobList(jobs []deadletter.Job) result {
-	all := []jobJSON{}
-	rows := [][]string{{"JOB", "ACTION", "STATE", "ENDED", "KEPT", "RATE", "CREATED", "CHANGED", "FILTER"}}
-	for _, j := range jobs {
-		all = append(all, jobOf(j))
-		rate := ""
-		if j.Rate > 0 {
-			rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
-		}
-		rows = append(rows, []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State),
-			strconv.FormatInt(j.Ended, 10),
-			strconv.FormatInt(j.Kept, 10), rate, moment(j.Created), moment(j.Changed), filterText(j.Filter)})
-	}
-	return result{value: map[string]any{"jobs": all}, page: func(p *page) {
-		if len(jobs) == 0 {
-			p.line("No job has retried or discarded dead letters.")
-			return
-		}
-		p.table(rows)
-	}}
+	return listing{name: "jobs", none: "No job has retried or discarded dead letters."}.of(
+		"JOB|ACTION|STATE|ENDED|KEPT|RATE|CREATED|CHANGED|FILTER", rows(jobs,
+			func(j deadletter.Job) (object, []string) {
+				rate := ""
+				if j.Rate > 0 {
+					rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
+				}
+				return jobOf(j), []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State),
+					strconv.FormatInt(j.Ended, 10), strconv.FormatInt(j.Kept, 10), rate, moment(j.Created),
+					moment(j.Changed), filterText(j.Filter)}
+			}))
 }

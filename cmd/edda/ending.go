@@ -18,13 +18,13 @@ type ending struct {
 	number int64
 }
 
-type failedJSON struct {
+type failedLetter struct {
 	Number int64  `json:"number"`
 	Error  string `json:"error"`
 }
 
 // endLetters ends dead letters one by one. What went wrong with some is the error, after the result was printed.
-func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func(ending) error) error {
+func (t letters) endLetters(c *cobra.Command, args []string, done string, end func(ending) error) error {
 	numbers, err := numbersOf(c, args)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func
 	if err != nil {
 		return err
 	}
-	ended, gone, failed := []int64{}, []int64{}, []failedJSON{}
+	ended, gone, failed := []int64{}, []int64{}, []failedLetter{}
 	var worst error // a failure that is worth its exit code more than a number that is not there
 	for _, number := range numbers {
 		err := end(ending{ctx, op, op.DeadLetters(), number})
@@ -46,7 +46,7 @@ func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func
 				worst = err
 			}
 		default:
-			failed = append(failed, failedJSON{number, redact(err.Error(), t.database)})
+			failed = append(failed, failedLetter{number, redact(err.Error(), t.database)})
 			worst = causeOf(ctx, err)
 		}
 		if ctx.Err() != nil {
@@ -54,7 +54,7 @@ func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func
 		}
 	}
 	printErr := t.print(result{
-		value: map[string]any{done: ended, "not_found": gone, "failed": failed},
+		value: object{done, ended, "not_found", gone, "failed", failed},
 		page: func(p *page) {
 			for _, number := range ended {
 				p.line("Dead letter %d is %s.", number, done)
@@ -64,8 +64,8 @@ func (t *tool) endLetters(c *cobra.Command, args []string, done string, end func
 	return errors.Join(printErr, summary(worst, gone, failed))
 }
 
-// summary tells of everything that went wrong, with the exit code of the worst.
-func summary(worst error, gone []int64, failed []failedJSON) error {
+// summary lists everything that went wrong, with the exit code of the worst.
+func summary(worst error, gone []int64, failed []failedLetter) error {
 	if len(gone)+len(failed) < 2 {
 		return worst
 	}

@@ -51,7 +51,7 @@ func TestEndpointsRefuse(t *testing.T) {
 	}
 	for command, complaint := range map[string]string{
 		"concurrency a": "--reset", "concurrency a 2 --reset": "--reset", "concurrency a 0": "edda endpoint pause",
-		"concurrency a two": "no number of workers", "pause": "arg",
+		"concurrency a two": "is not a number of workers", "pause": "arg",
 	} {
 		says(t, w.want(exitUsage, append([]string{"endpoint"}, strings.Fields(command)...)...).err, complaint)
 	}

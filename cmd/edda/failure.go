@@ -40,7 +40,7 @@ type usageError struct {
 
 func usage(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} }
 
-// complain says what went wrong and what to do next, and returns the exit code.
+// complain prints what went wrong and what to do next, and returns the exit code.
 func (t *tool) complain(ctx context.Context, err error) int {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		t.say("edda: interrupted")
@@ -50,7 +50,7 @@ func (t *tool) complain(ctx context.Context, err error) int {
 	text := escapeLines(redact(err.Error(), t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD")))
 	t.say("edda: " + text)
 	if errors.As(err, &wrong) {
-		t.say("Run \"" + wrong.command + " --help\" for what it takes.")
+		t.say("Run \"" + wrong.command + " --help\" for its arguments and flags.")
 		return exitUsage
 	}
 	if hint := t.remedy(err); hint != "" {
@@ -62,13 +62,14 @@ func (t *tool) complain(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// say writes a line of its own to the error stream. When nobody can read that, the exit code still tells.
+// say writes a line of its own to the error stream. If it cannot be written, the exit code still reports the failure.
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
 		errors.Is(err, deadletter.ErrNoJob) ||
-		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) || errors.Is(err, operate.ErrNoLimit) ||
+		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) ||
+		errors.Is(err, operate.ErrNoLimit) ||
 		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) ||
 		errors.Is(err, scheduler.ErrNoRun) ||
 		errors.Is(err, scheduler.ErrNotHeld)
@@ -90,10 +91,10 @@ func (t *tool) remedy(err error) string {
 			return "No database was named: set $DATABASE_URL, for example to postgres://me@db.example.org/shop, or " +
 				"give --database."
 		}
-		return "Is the server running, and do --database, $DATABASE_URL or $PGHOST and its kin name it?"
+		return "Is the server running? Check --database, $DATABASE_URL or $PGHOST and the like."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
-		return fmt.Sprintf("It took longer than %v: somebody holds a lock, or the server is slow or away. "+
-			"--timeout sets another limit.", t.timeout)
+		return fmt.Sprintf("It took longer than %v: another session holds a lock, or the server is slow or "+
+			"unreachable. --timeout sets another limit.", t.timeout)
 	case errors.Is(err, operate.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, operate.ErrNoLimit):
@@ -117,7 +118,8 @@ var remedyOf = map[string]string{
 	"28P01": "Set the password in $DATABASE_URL, $PGPASSWORD or ~/.pgpass.",
 	"28000": "The server does not let this user in from here: see its pg_hba.conf.",
 	"3D000": "There is no such database: create it, or name another in --database or $DATABASE_URL.",
-	"42501": `The role lacks a right. Migrations and installs are for the schema's owner; "edda migrate grants" prints what other roles need.`,
+	"42501": `The role lacks a right. Migrations and installs are for the schema's owner; "edda migrate grants" ` +
+		`prints what other roles need.`,
 	"53300": "The server has no connection left: lower the pools of the programs that use it, or raise max_connections.",
 	"57P03": "The server is starting or stopping: try again in a moment.",
 }
@@ -126,7 +128,7 @@ var remedyOf = map[string]string{
 func unreadable(text string, err error) error {
 	if isURL(text) {
 		if _, parseErr := url.Parse(text); parseErr != nil {
-			return errors.New("the connection string is no URL: want " +
+			return errors.New("the connection string is not a URL: want " +
 				"postgres://user@host:5432/database?sslmode=verify-full, with the special characters of a password " +
 				"written as %40 and the like")
 		}
@@ -163,8 +165,8 @@ func passwords(text string) (found []string) {
 
 func hasPassword(text string) bool { return len(passwords(text)) > 0 }
 
-// redact takes the secrets of connection strings out of a text. A string that is none is a secret itself: a bare
-// password.
+// redact takes the secrets of connection strings out of a text. A string that is not a connection string is a
+// bare password, and is taken out too.
 func redact(text string, connections ...string) string {
 	for _, connection := range connections {
 		secrets := passwords(connection)

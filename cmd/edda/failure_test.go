@@ -25,10 +25,10 @@ func TestWrongCommandLines(t *testing.T) {
 		"saga list --prefix 7":                  "--prefix needs the name of the saga",
 		"saga list --after 7":                   "want SAGA/KEY",
 		"saga show order":                       "accepts 2 arg(s), received 1",
-		"dead show first":                       "first is no number of a dead letter",
+		"dead show first":                       "first is not the number of a dead letter",
 		"dead retry":                            "give numbers of dead letters, or a filter",
 		"dead retry 1 -2":                       "unknown shorthand flag: '2' in -2",
-		"dead retry 0":                          "0 is no number of a dead letter",
+		"dead retry 0":                          "0 is not the number of a dead letter",
 		"dead discard 1":                        "--reason is missing",
 		"dead discard --reason x":               "give numbers of dead letters, or a filter",
 		"dead list --message 7":                 "--message 7",
@@ -39,7 +39,7 @@ func TestWrongCommandLines(t *testing.T) {
 	} {
 		s := runWith(t.Context(), append(strings.Fields(line), "--database", "postgres://nobody@127.0.0.1:1/none")...)
 		if s.code != exitUsage || s.out != "" || !strings.Contains(s.err, part) ||
-			!strings.Contains(s.err, `--help" for what it takes.`) {
+			!strings.Contains(s.err, `--help" for its arguments and flags.`) {
 			t.Errorf("edda %s: exit code %d, want 2 and %q\n%s%s", line, s.code, part, s.out, s.err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestNoDatabase(t *testing.T) {
 	for name, c := range map[string]struct{ database, says string }{
 		"nobody listens": {"postgres://me:" + url.QueryEscape(secret) + "@127.0.0.1:1/shop", "Is the server running"},
 		"key and value":  {"host=127.0.0.1 port=1 user=me password='" + secret + "'", "Is the server running"},
-		"no URL":         {"postgres://me:" + secret + "@127.0.0.1:1/shop", "the connection string is no URL"},
+		"no URL":         {"postgres://me:" + secret + "@127.0.0.1:1/shop", "the connection string is not a URL"},
 		"a bad option":   {"postgres://me:" + url.QueryEscape(secret) + "@h/d?sslmode=maybe", "sslmode is invalid"},
 		"a bad port":     {"host=h port=x password=" + secret, "the connection string cannot be used"},
 		"no pairs":       {secret, "the connection string cannot be used"},

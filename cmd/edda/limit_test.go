@@ -62,7 +62,7 @@ func TestLimitsOnTheCommandLine(t *testing.T) {
 		"limit set billing 0":     "want 1 to 10000",
 		"limit set billing -1":    "unknown shorthand flag",
 		"limit set billing 10001": `"edda limit pause"`,
-		"limit set billing three": "three is no limit",
+		"limit set billing three": "three is not a limit",
 		"limit set billing":       "accepts 2 arg",
 		"limit pause billing":     "--reason is missing",
 		"limit get":               "accepts 1 arg",

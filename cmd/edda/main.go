@@ -15,7 +15,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // whoever interrupts twice does not wait for the first
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
@@ -51,13 +51,9 @@ func (t *tool) versionCommand() *cobra.Command {
 			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 				version = info.Main.Version
 			}
-			return t.print(result{
-				value: map[string]any{"version": version, "schema_version": migrations.Version,
-					"go": runtime.Version()},
-				page: func(p *page) {
-					p.line("edda %s, schema version %d, %s", version, migrations.Version, runtime.Version())
-				},
-			})
+			return t.print(lineOf(object{"version", version, "schema_version", migrations.Version, "go",
+				runtime.Version()},
+				"edda %s, schema version %d, %s", version, migrations.Version, runtime.Version()))
 		},
 	}
 }

@@ -54,7 +54,7 @@ func TestManifestCommands(t *testing.T) {
 		| Sat 2034-03-25 02:00:00 +01:00 CET
 		| Sun 2034-03-26 03:00:00 +02:00 CEST
 		| Mon 2034-03-27 02:00:00 +02:00 CEST`)
-	says(t, w.stable(w.want(exitDone, "manifest", "next", "tidy").out), "No clock decides")
+	says(t, w.stable(w.want(exitDone, "manifest", "next", "tidy").out), "no clock decides")
 	paused := w.stable(w.want(exitDone, "manifest", "pause", "night/settle", "--reason", "the bank\x1b is down").out)
 	says(t, paused, "manifest night/settle", "owner shop", "state paused", "due TIME",
 		"retries 3, after 5m0s up to 1h0m0s", "timeout 20m0s",
@@ -206,9 +206,9 @@ func TestManifestsOnTheCommandLine(t *testing.T) {
 		"manifest pause a":                          "--reason is missing",
 		"group pause a":                             "--reason is missing",
 		"group cancel a":                            "--note is missing",
-		"manifest trigger a --body {":               "--body is no JSON",
-		"manifest next a 0":                         "0 is no number of due times",
-		"manifest next a ten":                       "ten is no number",
+		"manifest trigger a --body {":               "--body is not JSON",
+		"manifest next a 0":                         "0 is not a number of due times",
+		"manifest next a ten":                       "ten is not a number",
 		"manifest list --state x":                   "--state x: want live",
 		"manifest list --limit 0":                   "--limit 0",
 		"manifest backfill a --from 1h":             "--until : want a time",
@@ -216,10 +216,10 @@ func TestManifestsOnTheCommandLine(t *testing.T) {
 		"run list --state x":                        "want one of waiting",
 		"run list --after x":                        "--after x",
 		"run list --since tomorrow":                 "--since tomorrow",
-		"run show 7":                                "7 is no id of a run",
-		"run cancel 7 --note n":                     "7 is no id of a run",
+		"run show 7":                                "7 is not the id of a run",
+		"run cancel 7 --note n":                     "7 is not the id of a run",
 		"run cancel":                                "requires at least 1 arg",
-		"run retry 00000000-0000-7000-8000-0000000": "is no id of a run",
+		"run retry 00000000-0000-7000-8000-0000000": "is not the id of a run",
 		"manifest lst":                              "did you mean list",
 	} {
 		s := runWith(t.Context(), strings.Fields(wrong)...)

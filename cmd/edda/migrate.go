@@ -7,31 +7,34 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
 
-func (t *tool) migrateCommands() *cobra.Command {
+func (t migrating) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "migrate", Short: "Make the tables, bring them up to date, install endpoints",
 		Long: `Make the tables, bring them up to date, install endpoints.
 
-up and install need the rights of the schema's owner. A database administrator who does not run other people's programs
-takes the same from "edda migrate sql".`,
+up and install need the rights of the schema's owner. A database administrator can run the script of
+"edda migrate sql" instead.`,
 		Example: `  edda migrate up
   edda migrate status`,
 		RunE: group,
 	}
-	c.AddCommand(t.migrateUp(), t.migrateStatus(), t.migrateSQL(), t.migrateInstall(), t.migrateGrants())
+	c.AddCommand(t.up(), t.status(), t.sql(), t.install(), t.grants())
 	return c
 }
 
+// migrating has the commands that make the tables, and install endpoints.
+type migrating struct{ *tool }
+
 func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.schemaName()} }
 
-func (t *tool) migrateUp() *cobra.Command {
+func (t migrating) up() *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Create the schema if it is not there, and apply what is missing",
 		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at
@@ -52,19 +55,15 @@ once. On a schema that is up to date nothing is written, and no right to create 
 				return err
 			}
 			missing := missingOf(before)
-			value := struct {
-				Schema  string  `json:"schema"`
-				Version int64   `json:"version"`
-				Applied []int64 `json:"applied"`
-			}{t.schemaName(), max(newest(before), migrations.Version), missing}
-			return t.print(result{value: value, page: func(p *page) {
-				if len(missing) == 0 {
-					p.line("Schema %q is up to date, at version %d.", value.Schema, value.Version)
-				} else {
-					p.line("Schema %q is at version %d now: %d of its migrations were missing.", value.Schema,
-						value.Version, len(missing))
-				}
-			}})
+			version, text := max(newest(before), migrations.Version), "Schema %q is at version %d now: %d of its "+
+				"migrations "+
+				"were missing."
+			args := []any{t.schemaName(), version, len(missing)}
+			if len(missing) == 0 {
+				text, args = "Schema %q is up to date, at version %d.", args[:2]
+			}
+			return t.print(lineOf(object{"schema", t.schemaName(), "version", version, "applied", missing}, text,
+				args...))
 		},
 	}
 }
@@ -110,20 +109,18 @@ func (t *tool) fits(status []migrate.Migration) error {
 	}
 }
 
-type migrationJSON struct {
-	Version  int64      `json:"version"`
-	Name     string     `json:"name"`
-	Applied  *time.Time `json:"applied"`
-	Breaking bool       `json:"breaking"`
-	Unknown  bool       `json:"unknown"`
+func migrationOf(m migrate.Migration) object {
+	return object{"version", m.Version, "name", m.Name, "applied", jsonTime(m.Applied), "breaking", m.Breaking,
+		"unknown",
+		m.Unknown}
 }
 
-func (t *tool) migrateStatus() *cobra.Command {
+func (t migrating) status() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show which migrations were applied; exit code 1 when some are missing",
+		Use: "status", Short: "Show which migrations were applied; exit code 1 if some are missing",
 		Long: `Show which migrations were applied. The exit code is 0 when this program can work with the schema, and 1
-when migrations are missing or a newer program has changed the schema so that this one must not touch it: fit for a
-check before a deploy.`,
+if migrations are missing or a newer program has changed the schema so that this one must not use it. Run it as a check
+before a deploy.`,
 		Example: `  edda migrate status
   edda migrate status --json | jq '.up_to_date'`,
 		Args: arguments(cobra.NoArgs),
@@ -137,15 +134,13 @@ check before a deploy.`,
 				return err
 			}
 			unfit := t.fits(status)
-			all := []migrationJSON{}
-			rows := [][]string{{"VERSION", "NAME", "APPLIED", "REMARK"}}
-			for _, m := range status {
-				all = append(all, migrationJSON{m.Version, m.Name, jsonTime(m.Applied), m.Breaking, m.Unknown})
-				rows = append(rows, []string{strconv.FormatInt(m.Version, 10), m.Name,
-					cmp.Or(moment(m.Applied), "missing"), remark(m)})
-			}
-			value := map[string]any{"schema": t.schemaName(), "up_to_date": unfit == nil, "migrations": all}
-			if err := t.print(result{value: value, page: func(p *page) { p.table(rows) }}); err != nil {
+			list := listing{name: "migrations"}.of("VERSION|NAME|APPLIED|REMARK", rows(status,
+				func(m migrate.Migration) (object, []string) {
+					return migrationOf(m), []string{strconv.FormatInt(m.Version, 10), m.Name,
+						cmp.Or(moment(m.Applied), "missing"), remark(m)}
+				}))
+			list.value = append(list.value, "schema", t.schemaName(), "up_to_date", unfit == nil)
+			if err := t.print(list); err != nil {
 				return err
 			}
 			return unfit
@@ -164,7 +159,7 @@ func remark(m migrate.Migration) string {
 	return strings.Join(remarks, ", ")
 }
 
-func (t *tool) migrateSQL() *cobra.Command {
+func (t migrating) sql() *cobra.Command {
 	return &cobra.Command{
 		Use: "sql", Short: "Print what up does as a script for psql",
 		Long: `Print what up does as a script for psql, in one transaction. It may be run again, and on an older schema:
@@ -182,17 +177,17 @@ it applies what is missing. No database is needed to print it.`,
 	}
 }
 
-func (t *tool) migrateGrants() *cobra.Command {
+func (t migrating) grants() *cobra.Command {
 	var roles migrate.Roles
 	c := &cobra.Command{
 		Use: "grants", Short: "Print the rights that programs need, as a script for psql",
-		Long: `Print a script that gives existing roles their rights in the schema and takes back what is too much: for
+		Long: `Print a script that gives existing roles their rights in the schema and revokes surplus rights: for
 the tables that are there, and for queues that are installed later. Run it as the schema's owner, after "edda migrate
 up", and again after each migration. No database is needed to print it.
 
   --runtime  runs endpoints: reads and writes messages and instances, and creates nothing
   --sender   sends messages, and reads none
-  --reader   looks: this program's list and show commands, metrics, dashboards`,
+  --reader   reads: this program's list and show commands, metrics, dashboards`,
 		Example: `  edda migrate grants --runtime shop_worker --sender shop_web | psql -X "$OWNER_URL"
   edda migrate grants --reader grafana --schema shop_edda`,
 		Args: arguments(cobra.NoArgs),
@@ -206,20 +201,20 @@ up", and again after each migration. No database is needed to print it.
 	}
 	c.Flags().StringVar(&roles.Runtime, "runtime", "", "role that runs endpoints")
 	c.Flags().StringVar(&roles.Sender, "sender", "", "role that sends")
-	c.Flags().StringVar(&roles.Reader, "reader", "", "role that looks")
+	c.Flags().StringVar(&roles.Reader, "reader", "", "role that reads")
 	return c
 }
 
 // script prints SQL as it is: its texts are the program's own, and names are quoted in it.
 func (t *tool) script(text string) error {
 	if t.json {
-		return t.print(result{value: map[string]string{"sql": text}})
+		return t.print(result{value: object{"sql", text}})
 	}
 	_, err := io.WriteString(t.out, text)
 	return err
 }
 
-func (t *tool) migrateInstall() *cobra.Command {
+func (t migrating) install() *cobra.Command {
 	var kinds []string
 	var relay bool
 	c := &cobra.Command{
@@ -230,39 +225,36 @@ from then on. A program subscribes its endpoint to the kinds it handles when it 
 messages that are to wait for it before its first start. With --relay they are the queues of relays, which carry
 messages to a broker.
 
-What is there already stays as it is. While somebody publishes in a long transaction, a new subscription waits for it.`,
+What is there already stays as it is. A new subscription waits for open transactions that publish.`,
 		Example: `  edda migrate install orders billing
   edda migrate install orders --kinds order.place,payment.charged
   edda migrate install --relay shop.events --kinds order.paid`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, endpoints []string) error {
 			t.timeout = t.unbounded(c)
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			install, what := op.Queues().Install, "Endpoint"
-			if relay {
-				install, what = op.Queues().InstallRelay, "Relay"
-			}
-			installed := []string{}
-			for _, endpoint := range endpoints {
-				if err := install(ctx, endpoint, kinds...); err != nil {
-					return causeOf(ctx, err)
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				install, what := op.Queues().Install, "Endpoint"
+				if relay {
+					install, what = op.Queues().InstallRelay, "Relay"
 				}
-				installed = append(installed, endpoint)
-			}
-			value := map[string]any{"schema": t.schemaName(), "installed": installed,
-				"kinds": append([]string{}, kinds...)}
-			return t.print(result{value: value, page: func(p *page) {
-				for _, endpoint := range installed {
-					p.line("%s %s is installed.", what, endpoint)
+				installed := []string{}
+				for _, endpoint := range endpoints {
+					if err := install(ctx, endpoint, kinds...); err != nil {
+						return result{}, err
+					}
+					installed = append(installed, endpoint)
 				}
-			}})
+				value := object{"installed", installed, "kinds", append([]string{}, kinds...), "schema", t.schemaName()}
+				return result{value: value, page: func(p *page) {
+					for _, endpoint := range installed {
+						p.line("%s %s is installed.", what, endpoint)
+					}
+				}}, nil
+			})
 		},
 	}
 	c.Flags().StringSliceVar(&kinds, "kinds", nil, "kinds to subscribe to, separated by commas")
-	c.Flags().BoolVar(&relay, "relay", false, "the queues are relays'")
+	c.Flags().BoolVar(&relay, "relay", false, "install queues of relays")
 	return c
 }
 

@@ -14,11 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (t *tool) outboxCommands() *cobra.Command {
+// border has the commands for what crosses the border to other systems.
+type border struct{ *tool }
+
+func (t border) outboxCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "outbox", Short: "Show what relays gave to other systems, and give it to them again",
-		Long: `A relay that keeps copies (bus.RelayOptions.Keep) leaves one of each message that it gave to the other
-side. Copies stay for the time that "edda outbox keep" shows, and a third longer at most.`,
+		Use: "outbox", Short: "Show the messages that relays sent to other systems, and send them again",
+		Long: `A relay that keeps copies (bus.RelayOptions.Keep) stores one of each message that the other side
+accepted. Copies stay for the time that "edda outbox keep" shows, and a third longer at most.`,
 		Example: `  edda outbox list shop.events --since 2h
   edda outbox show 0198c0de-0000-7000-8000-000000000001 --body
   edda outbox replay shop.events --since 2h`,
@@ -29,9 +32,9 @@ side. Copies stay for the time that "edda outbox keep" shows, and a third longer
 	return c
 }
 
-func (t *tool) inboxCommands() *cobra.Command {
+func (t border) inboxCommands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "inbox", Short: "Say how long ids of messages from other systems are remembered",
+		Use: "inbox", Short: "Show or set how long ids of messages from other systems are remembered",
 		Example: `  edda inbox keep
   edda inbox keep 336h`,
 		RunE: group,
@@ -40,20 +43,10 @@ func (t *tool) inboxCommands() *cobra.Command {
 	return c
 }
 
-type keptJSON struct {
-	Endpoint string     `json:"endpoint"`
-	ID       saga.ID    `json:"id"`
-	Kind     string     `json:"kind"`
-	Sent     *time.Time `json:"sent"`
-	Relayed  time.Time  `json:"relayed"`
-	Size     int        `json:"size"`
-	Header   string     `json:"header"`
-	body
-}
-
-func keptOf(k outbox.Kept) keptJSON {
-	return keptJSON{Endpoint: k.Endpoint, ID: k.ID, Kind: k.Kind, Sent: jsonTime(k.Sent), Relayed: k.Relayed.UTC(),
-		Size: k.Size, Header: string(k.Header)}
+func keptOf(k outbox.Kept) object {
+	return object{"endpoint", k.Endpoint, "id", k.ID, "kind", k.Kind, "sent", jsonTime(k.Sent), "relayed",
+		k.Relayed.UTC(),
+		"size", k.Size, "header", string(k.Header)}
 }
 
 // keptFlags choose copies on a command line.
@@ -66,15 +59,14 @@ func (f *keptFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.since, "since", "", "only those that were relayed then or later: 2026-11-21T10:00:00Z, "+
 		"or 2h for two hours ago")
 	c.Flags().StringVar(&f.until, "until", "", "only those that were relayed earlier than that")
-	c.Flags().StringVar(&f.after, "after", "", "go on behind this one, given as RELAYED/ID: the end of the page before")
+	c.Flags().StringVar(&f.after, "after", "", "continue after this one, given as RELAYED/ID: "+
+		"the end of the page before")
 }
 
 // check reads what needs no database.
 func (f *keptFlags) check(c *cobra.Command) error {
-	for name, text := range map[string]string{"--since": f.since, "--until": f.until} {
-		if _, err := timeOf(text, time.Time{}); err != nil {
-			return usage(c, fmt.Errorf("%s %s: %w", name, escape(text), err))
-		}
+	if err := checkTimes(c, "since", f.since, "until", f.until); err != nil {
+		return err
 	}
 	if _, _, err := place(f.after); err != nil {
 		return usage(c, err)
@@ -82,7 +74,8 @@ func (f *keptFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// read is the filter. It ends now unless it says otherwise, by the database's clock: what is put back is relayed again.
+// read is the filter. Without --until it ends now, by the database's clock, because messages that are
+// put back are relayed again.
 func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilter, after outbox.KeptPlace) {
 	filter = outbox.KeptFilter{Endpoint: endpoint, Kind: f.kind, Until: now}
 	filter.Since, _ = timeOf(f.since, now) // check has read them once
@@ -93,19 +86,11 @@ func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilt
 	return filter, after
 }
 
-// now is the database's clock.
-func (t *tool) now(ctx context.Context) (now time.Time, err error) {
-	if err := t.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
-		return now, fmt.Errorf("read the database's clock: %w", causeOf(ctx, err))
-	}
-	return now, nil
-}
-
 func placeText(p outbox.KeptPlace) string {
 	return p.Relayed.UTC().Format(time.RFC3339Nano) + "/" + p.ID.String()
 }
 
-func (t *tool) outboxList() *cobra.Command {
+func (t border) outboxList() *cobra.Command {
 	flags, limit := &keptFlags{}, 0
 	c := &cobra.Command{
 		Use: "list RELAY", Short: "Show messages that a relay gave to the other side, in that order",
@@ -119,20 +104,15 @@ func (t *tool) outboxList() *cobra.Command {
 			if limit < 1 || limit > outbox.MostKept {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", limit, outbox.MostKept))
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			now, err := t.now(ctx)
-			if err != nil {
-				return err
-			}
-			filter, after := flags.read(now, args[0])
-			page, err := op.Outbox().ListKept(ctx, t.pool, filter, after, limit)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			return t.print(keptList(page.Found, page.Next, page.More))
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				now, err := t.now(ctx)
+				if err != nil {
+					return result{}, err
+				}
+				filter, after := flags.read(now, args[0])
+				page, err := op.Outbox().ListKept(ctx, t.pool, filter, after, limit)
+				return keptList(page.Found, page.Next, page.More), err
+			})
 		},
 	}
 	flags.add(c)
@@ -141,27 +121,17 @@ func (t *tool) outboxList() *cobra.Command {
 }
 
 func keptList(found []outbox.Kept, next outbox.KeptPlace, more bool) result {
-	list, rows, place := []keptJSON{}, [][]string{{"RELAYED", "ID", "KIND", "SENT", "BYTES"}}, ""
-	for _, k := range found {
-		list = append(list, keptOf(k))
-		rows = append(rows, []string{moment(k.Relayed), k.ID.String(), k.Kind, moment(k.Sent), strconv.Itoa(k.Size)})
-	}
+	place := ""
 	if more {
 		place = placeText(next)
 	}
-	return result{value: map[string]any{"messages": list, "next": place}, page: func(p *page) {
-		if len(found) == 0 {
-			p.line("No copy of such a message is kept.")
-		} else {
-			p.table(rows)
-		}
-		if more {
-			p.line("There may be more: --after %s", place)
-		}
-	}}
+	return listing{name: "messages", none: "No copy of such a message is kept.", next: &place}.of(
+		"RELAYED|ID|KIND|SENT|BYTES", rows(found, func(k outbox.Kept) (object, []string) {
+			return keptOf(k), []string{moment(k.Relayed), k.ID.String(), k.Kind, moment(k.Sent), strconv.Itoa(k.Size)}
+		}))
 }
 
-func (t *tool) outboxShow() *cobra.Command {
+func (t border) outboxShow() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show ID", Short: "Show the copies of one relayed message, with its body with --body",
@@ -174,18 +144,16 @@ relays. Exit code 3: there is none.`,
 			if err != nil {
 				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			found, err := op.Outbox().ShowKept(ctx, t.pool, id)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			if len(found) == 0 {
-				return fmt.Errorf("no copy of message %s is kept: %w", id, errNotFound)
-			}
-			return t.print(keptShown(found, withBody))
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				found, err := op.Outbox().ShowKept(ctx, t.pool, id)
+				if err != nil {
+					return result{}, err
+				}
+				if len(found) == 0 {
+					return result{}, fmt.Errorf("no copy of message %s is kept: %w", id, errNotFound)
+				}
+				return keptShown(found, withBody), nil
+			})
 		},
 	}
 	c.Flags().BoolVar(&withBody, "body", false, "show the body")
@@ -193,19 +161,18 @@ relays. Exit code 3: there is none.`,
 }
 
 func keptShown(found []outbox.Kept, withBody bool) result {
-	list := []keptJSON{}
+	list := []object{}
 	for _, k := range found {
-		j := keptOf(k)
+		o := keptOf(k)
 		if withBody {
-			j.body = bodyOf(k.Body)
+			o = append(o, bodyOf(k.Body)...)
 		}
-		list = append(list, j)
+		list = append(list, o)
 	}
-	return result{value: map[string]any{"messages": list}, page: func(p *page) {
+	return result{value: object{"messages", list}, page: func(p *page) {
 		for _, k := range found {
 			p.fields("relay", k.Endpoint, "message", k.ID.String(), "kind", k.Kind, "sent", moment(k.Sent), "relayed",
-				moment(k.Relayed),
-				"header", string(k.Header), "body", fmt.Sprintf("%d bytes", k.Size))
+				moment(k.Relayed), "header", string(k.Header), "body", fmt.Sprintf("%d bytes", k.Size))
 			if withBody {
 				p.block(pretty(k.Body))
 			}
@@ -213,15 +180,15 @@ func keptShown(found []outbox.Kept, withBody bool) result {
 	}}
 }
 
-func (t *tool) outboxReplay() *cobra.Command {
+func (t border) outboxReplay() *cobra.Command {
 	flags := &keptFlags{}
 	c := &cobra.Command{
 		Use: "replay RELAY --since TIME", Short: "Put relayed messages back into the queue of their relay, which " +
 			"gives them to the other side again",
 		Long: `Put copies of relayed messages back into the queue of their relay, in the order in which they were
-relayed, with their ids, headers and bytes: for another side that has lost what it had. A receiver that still knows the
+relayed, with their ids, headers and bytes: for another system that has lost them. A receiver that still knows the
 ids takes none of them twice; one that does not handles them again. It goes in transactions of at most 500 messages.
-When it is interrupted it says how to go on.`,
+If it is interrupted, it prints how to continue.`,
 		Example: `  edda outbox replay shop.events --since 2026-11-21T10:00:00Z --until 2026-11-21T11:00:00Z
   edda outbox replay shop.events --since 2h --kind order.paid`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -230,7 +197,7 @@ When it is interrupted it says how to go on.`,
 				return err
 			}
 			if flags.since == "" && flags.after == "" {
-				return usage(c, errors.New("--since is missing: say from when on the other side is to be told again"))
+				return usage(c, errors.New("--since is missing: say which messages are to be sent again"))
 			}
 			ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 			if err != nil {
@@ -248,7 +215,7 @@ When it is interrupted it says how to go on.`,
 				if err != nil {
 					if sum > 0 {
 						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s "+
-							"--until %s\" goes on", sum, escape(args[0]),
+							"--until %s\" continues", sum, escape(args[0]),
 							placeText(o.After), o.Filter.Until.UTC().Format(time.RFC3339Nano)))
 					}
 					return causeOf(ctx, err)
@@ -256,9 +223,8 @@ When it is interrupted it says how to go on.`,
 				sum += done.Messages
 				o.After, more = done.Place, done.More
 			}
-			return t.print(result{value: map[string]any{"replayed": sum}, page: func(p *page) {
-				p.line("%d messages were put back into the queue of %s.", sum, args[0])
-			}})
+			return t.print(lineOf(object{"replayed", sum}, "%d messages were put back into the queue of %s.", sum,
+				args[0]))
 		},
 	}
 	flags.add(c)
@@ -266,11 +232,11 @@ When it is interrupted it says how to go on.`,
 }
 
 // keepCommand shows or sets how long a ring keeps its rows.
-func (t *tool) keepCommand(ring outbox.Ring, what string) *cobra.Command {
+func (t border) keepCommand(ring outbox.Ring, what string) *cobra.Command {
 	return &cobra.Command{
 		Use: "keep [DURATION]", Short: "Show, or set, for how long " + what + " are kept",
-		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: so long at least, and a third longer at most, since
-they are forgotten a third at a time.`, what),
+		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: at least so long, and at most a third longer, because
+they are deleted a third at a time.`, what),
 		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", ring, ring),
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -281,31 +247,25 @@ they are forgotten a third at a time.`, what),
 					return usage(c, fmt.Errorf("%s: want a duration like 168h", escape(args[0])))
 				}
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			if len(args) > 0 {
-				if err := op.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
-					return causeOf(ctx, err)
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				if len(args) > 0 {
+					if err := op.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
+						return result{}, err
+					}
 				}
-			}
-			rings, err := op.Outbox().Rings(ctx, t.pool)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			for _, r := range rings {
-				if r.Ring == ring {
-					return t.print(result{
-						value: map[string]any{"ring": r.Ring, "keep_seconds": r.Keep.Seconds(), "slot": r.Slot,
-							"since": r.Since.UTC()},
-						page: func(p *page) {
-							p.line("The %s is kept for %v; its last turn was at %s.", r.Ring, r.Keep, moment(r.Since))
-						},
-					})
+				rings, err := op.Outbox().Rings(ctx, t.pool)
+				if err != nil {
+					return result{}, err
 				}
-			}
-			return fmt.Errorf("there is no ring of %s: %w", ring, errNotFound)
+				for _, r := range rings {
+					if r.Ring == ring {
+						return lineOf(object{"ring", r.Ring, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since",
+							r.Since.UTC()}, "The %s is kept for %v; it was last rotated at %s.", r.Ring, r.Keep,
+							moment(r.Since)), nil
+					}
+				}
+				return result{}, fmt.Errorf("there is no ring of %s: %w", ring, errNotFound)
+			})
 		},
 	}
 }

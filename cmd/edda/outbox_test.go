@@ -69,9 +69,9 @@ func TestOutboxReplays(t *testing.T) {
 
 func TestInboxKeep(t *testing.T) {
 	w := migrated(t)
-	w.prints(w.want(exitDone, "inbox", "keep").out, `| The inbox is kept for 168h0m0s; its last turn was at TIME.`)
+	w.prints(w.want(exitDone, "inbox", "keep").out, `| The inbox is kept for 168h0m0s; it was last rotated at TIME.`)
 	w.prints(w.want(exitDone, "inbox", "keep", "336h").out,
-		`| The inbox is kept for 336h0m0s; its last turn was at TIME.`)
+		`| The inbox is kept for 336h0m0s; it was last rotated at TIME.`)
 	says(t, w.want(exitDone, "outbox", "keep", "--json").out, `"keep_seconds": 604800`)
 	says(t, w.want(exitFailed, "outbox", "keep", "1s").err, "keep is 1s, want 1m0s")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -8,6 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
 )
 
@@ -49,33 +55,39 @@ func TestPageNamesEveryCommand(t *testing.T) {
 func TestPageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	page := thePage(t)
-	lines := map[string]reflect.Type{
-		"| `migrate status` | `schema`":   reflect.TypeFor[migrationJSON](),
-		"| `queue list` | `queues`":       reflect.TypeFor[queueJSON](),
-		"| `queue peek` | `next`":         reflect.TypeFor[messageJSON](),
-		"| `queue show` | `messages`":     reflect.TypeFor[foundJSON](),
-		"| `saga show` | `saga`":          reflect.TypeFor[instanceJSON](),
-		"| `dead group` | `next`":         reflect.TypeFor[groupJSON](),
-		"| `dead jobs` | `jobs`":          reflect.TypeFor[jobJSON](),
-		"| `endpoint list` | `endpoints`": reflect.TypeFor[endpointJSON](),
-		"| `dead show` | `number`":        reflect.TypeFor[letterJSON](),
-		"| `advise` | `sagas`":            reflect.TypeFor[advisedJSON](),
-		"| `manifest show` | `manifest`":  reflect.TypeFor[manifestJSON](),
-		"| `run show` | `run`":            reflect.TypeFor[runJSON](),
-		"| `group list` | `groups`":       reflect.TypeFor[manifestGroupJSON](),
-		"| `lease list` | `leases`":       reflect.TypeFor[leaseJSON](),
+	lines := map[string]object{
+		"| `migrate status` | `schema`":   migrationOf(migrate.Migration{}),
+		"| `queue list` | `queues`":       queueOf(operate.QueueInfo{}),
+		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errNotFound}, true),
+		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
+		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errNotFound}),
+		"| `dead group` | `next`":         groupOf(deadletter.Group{}),
+		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
+		"| `endpoint list` | `endpoints`": first(endpointRow(operate.EndpointSettings{})),
+		"| `dead show` | `number`":        letterOf(deadletter.Letter{}),
+		"| `manifest show` | `manifest`":  manifestOf(scheduler.ManifestInfo{}),
+		"| `run show` | `run`":            runOf(scheduler.RunInfo{}),
+		"| `group list` | `groups`":       manifestGroupOf(scheduler.GroupInfo{}),
+		"| `lease list` | `leases`":       first(leaseRow(scheduler.LeaseInfo{})),
 	}
+	advised := object{}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[advisedJSON]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		advised = append(advised, name, nil)
+	}
+	lines["| `advise` | `sagas`"] = advised
 	for begin, fields := range lines {
 		_, line, found := strings.Cut(page, begin)
 		line, _, _ = strings.Cut(line, "\n")
 		if !found {
 			t.Errorf("docs/reference/cli.md has no line that begins with %s", begin)
 		}
-		for _, field := range reflect.VisibleFields(fields) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if name != "" && !strings.Contains(begin+line, "`"+name+"`") {
-				t.Errorf("the line %s has not the field %s", begin, name)
+		for n := 0; n < len(fields); n += 2 {
+			if !strings.Contains(begin+line, fmt.Sprintf("`%s`", fields[n])) {
+				t.Errorf("the line %s has not the field %s", begin, fields[n])
 			}
 		}
 	}
 }
+
+func first(o object, _ []string) object { return o }

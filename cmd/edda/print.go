@@ -10,13 +10,88 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/edda-go/edda/saga"
 )
 
 // result is what a command prints: a value for --json, and a page for people.
 type result struct {
-	value any
+	value object
 	page  func(p *page)
 }
+
+// object is a JSON object: names and values in turns, in the order in which they are printed.
+type object []any
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for n, part := range o {
+		if n%2 == 1 {
+			b.WriteByte(':')
+		} else if n > 0 {
+			b.WriteByte(',')
+		}
+		if err := e.Encode(part); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// lineOf is a result that is one line for people.
+func lineOf(value object, format string, args ...any) result {
+	return result{value: value, page: func(p *page) { p.line(format, args...) }}
+}
+
+// listing is a result that is a table for people.
+type listing struct {
+	name string  // of the list in JSON
+	none string  // what a person reads if the list is empty
+	next *string // where the next page begins, "" at the end; nil for a command that shows all
+}
+
+// row is one thing of a listing, for programs and for people.
+type row struct {
+	value object
+	cells []string
+}
+
+func rows[T any](all []T, of func(T) (object, []string)) (rows []row) {
+	for _, one := range all {
+		value, cells := of(one)
+		rows = append(rows, row{value, cells})
+	}
+	return rows
+}
+
+// of makes the listing of rows; head names the columns, with bars between them.
+func (l listing) of(head string, rows []row) result {
+	values, table := []object{}, [][]string{strings.Split(head, "|")}
+	for _, r := range rows {
+		values, table = append(values, r.value), append(table, r.cells)
+	}
+	value, next := object{l.name, values}, ""
+	if l.next != nil {
+		next = *l.next
+		value = append(value, "next", next)
+	}
+	return result{value: value, page: func(p *page) {
+		if len(rows) == 0 && l.none != "" {
+			p.line("%s", l.none)
+		} else {
+			p.table(table)
+		}
+		p.more(next)
+	}}
+}
+
+// inSchema puts the schema's name into a text.
+func (t *tool) inSchema(text string) string { return fmt.Sprintf(text, t.schemaName()) }
 
 func (t *tool) print(r result) error {
 	text := ""
@@ -45,6 +120,13 @@ type page struct{ text strings.Builder }
 
 func (p *page) line(format string, args ...any) {
 	p.text.WriteString(escape(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// more says how to see the next page.
+func (p *page) more(next string) {
+	if next != "" {
+		p.line("There may be more: --after %s", quoted(next))
+	}
 }
 
 // block is a text of several lines, set in.
@@ -108,18 +190,27 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// body is the bytes of a message in JSON: as text where they are one.
-type body struct {
-	Text   *string `json:"body,omitempty"`
-	Base64 string  `json:"body_base64,omitempty"`
+// jsonID is an id in JSON, null when there is none.
+func jsonID(id saga.ID) *saga.ID {
+	if id.IsZero() {
+		return nil
+	}
+	return &id
 }
 
-func bodyOf(data []byte) body {
-	if utf8.Valid(data) {
-		text := string(data)
-		return body{Text: &text}
+func idText(id saga.ID) string {
+	if id.IsZero() {
+		return ""
 	}
-	return body{Base64: base64.StdEncoding.EncodeToString(data)}
+	return id.String()
+}
+
+// bodyOf is the bytes of a message in JSON: as text if they are UTF-8.
+func bodyOf(data []byte) object {
+	if utf8.Valid(data) {
+		return object{"body", string(data)}
+	}
+	return object{"body_base64", base64.StdEncoding.EncodeToString(data)}
 }
 
 // pretty sets a JSON text in; any other stays as it is.

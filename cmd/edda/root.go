@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -32,8 +33,8 @@ type tool struct {
 const rootHelp = `edda looks after Edda's schema in a PostgreSQL database.
 
 The database is named by --database, else by $DATABASE_URL, else by the variables of libpq ($PGHOST, $PGUSER,
-$PGDATABASE, $PGSERVICE and so on). Keep passwords out of the command line, where everybody on the machine can read
-them: use $DATABASE_URL, $PGPASSWORD or ~/.pgpass.
+$PGDATABASE, $PGSERVICE and so on). Keep passwords out of the command line, which everybody on the machine can read: use
+$DATABASE_URL, $PGPASSWORD or ~/.pgpass.
 
 Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named does not exist; 130 interrupted.`
 
@@ -50,15 +51,16 @@ func (t *tool) root() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&t.database, "database", "", "connection string, postgres://… or host=… (default "+
-		"$DATABASE_URL, else $PGHOST and its kin)")
+		"$DATABASE_URL, else $PGHOST and the like)")
 	flags.StringVar(&t.schema, "schema", "", `schema that holds Edda's tables (default $EDDA_SCHEMA, else "edda")`)
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
 	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that "+
-		"may have to wait for others, or for you, wait for ever unless it is given")
+		"may wait for locks, or for an editor, have no limit unless this is given")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddCommand(t.migrateCommands(), t.queueCommands(), t.endpointCommands(), t.limitCommands(), t.leaseCommands(),
-		t.sagaCommands(), t.deadCommands(), t.outboxCommands(), t.inboxCommands(), t.manifestCommands(),
-		t.groupCommands(), t.runCommands(), t.adviseCommand(), t.versionCommand())
+	root.AddCommand(migrating{t}.commands(), queues{t}.commands(), endpoints{t}.commands(), limits{t}.commands(),
+		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
+		border{t}.inboxCommands(), manifests{t}.commands(), groups{t}.commands(), runs{t}.commands(), t.adviseCommand(),
+		t.versionCommand())
 	return root
 }
 
@@ -89,7 +91,7 @@ func (t *tool) schemaName() string { return cmp.Or(t.schema, os.Getenv("EDDA_SCH
 
 // connect makes a pool, which connects when it is used first, and bounds the command's time.
 func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Context, error) {
-	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is no name: nobody need be asked
+	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is invalid, so the database need not be asked
 		return ctx, usageError{err, "edda"}
 	}
 	text := cmp.Or(t.database, os.Getenv("DATABASE_URL"))
@@ -152,4 +154,61 @@ func (t *tool) unbounded(c *cobra.Command) time.Duration {
 		return t.timeout
 	}
 	return 0
+}
+
+// openStore connects and makes a store of manifests on a schema that is up to date.
+func (t *tool) openStore(ctx context.Context) (context.Context, *scheduler.Store, error) {
+	ctx, _, err := t.open(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	s, err := scheduler.NewStore(t.pool, scheduler.StoreOptions{Schema: t.schemaName()})
+	return ctx, s, err
+}
+
+// operate connects, and prints the result of do.
+func (t *tool) operate(c *cobra.Command, do func(context.Context, *operate.Operator) (result, error)) error {
+	return printed(t, c, t.open, do)
+}
+
+// schedule connects, and prints the result of do.
+func (t *tool) schedule(c *cobra.Command, do func(context.Context, *scheduler.Store) (result, error)) error {
+	return printed(t, c, t.openStore, do)
+}
+
+func printed[S any](t *tool, c *cobra.Command, open func(context.Context) (context.Context, S, error),
+	do func(context.Context, S) (result, error)) error {
+	ctx, with, err := open(c.Context())
+	if err != nil {
+		return err
+	}
+	r, err := do(ctx, with)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	return t.print(r)
+}
+
+// now is the database's clock.
+func (t *tool) now(ctx context.Context) (now time.Time, err error) {
+	if err := t.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
+		return now, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return now, nil
+}
+
+func reasonFlag(c *cobra.Command, reason *string) {
+	c.Flags().StringVar(reason, "reason", "", "why, for other people (required)")
+}
+
+func noteFlag(c *cobra.Command, note *string) {
+	c.Flags().StringVar(note, "note", "", "why, for the record (required)")
+}
+
+// given refuses a command without the text that says why.
+func given(c *cobra.Command, flag, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return usage(c, fmt.Errorf("--%s is missing: say why, for people who look at this later", flag))
+	}
+	return nil
 }

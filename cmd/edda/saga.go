@@ -2,72 +2,54 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
 )
 
-func (t *tool) sagaCommands() *cobra.Command {
+func (t sagas) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "saga", Short: "Show living saga instances",
 		Example: `  edda saga list order --prefix 2026-
   edda saga show order 2026-0007`,
 		RunE: group,
 	}
-	c.AddCommand(t.sagaList(), t.sagaShow())
+	c.AddCommand(t.list(), t.show())
 	return c
 }
 
-type instanceJSON struct {
-	Saga         string          `json:"saga"`
-	Key          string          `json:"key"`
-	ID           saga.ID         `json:"id"`
-	Version      int64           `json:"version"`
-	StateVersion int             `json:"state_version"`
-	Started      time.Time       `json:"started"`
-	Timeouts     []timeoutJSON   `json:"timeouts"`
-	Originator   *originatorJSON `json:"originator"`
-	RowError     string          `json:"row_error,omitempty"`
-	State        json.RawMessage `json:"state,omitempty"`
-}
+// sagas has the commands that look at saga instances.
+type sagas struct{ *tool }
 
-type timeoutJSON struct {
-	Name string    `json:"name"`
-	Kind string    `json:"kind"`
-	Due  time.Time `json:"due"`
-	ID   saga.ID   `json:"id"`
-}
-
-type originatorJSON struct {
-	Endpoint string  `json:"endpoint"`
-	Message  saga.ID `json:"message"`
-}
-
-func instanceOf(l persistence.Listed) instanceJSON {
-	i := l.Instance
-	j := instanceJSON{
-		Saga: i.Saga, Key: i.Key, ID: i.ID, Version: i.Version, StateVersion: i.StateVersion, Started: l.Started,
-		Timeouts: []timeoutJSON{}, State: i.State,
-	}
+func instanceOf(l persistence.Listed) object {
+	i, timeouts, originator := l.Instance, []object{}, any(nil)
 	for _, p := range i.Pending {
-		j.Timeouts = append(j.Timeouts, timeoutJSON{p.Name, p.Kind, p.Due.UTC(), p.ID})
+		timeouts = append(timeouts, object{"name", p.Name, "kind", p.Kind, "due", p.Due.UTC(), "id", p.ID})
 	}
 	if i.Originator != (saga.Originator{}) {
-		j.Originator = &originatorJSON{i.Originator.Endpoint, i.Originator.MessageID}
+		originator = object{"endpoint", i.Originator.Endpoint, "message", i.Originator.MessageID}
 	}
+	o := object{"saga", i.Saga, "key", i.Key, "id", i.ID, "version", i.Version, "state_version", i.StateVersion,
+		"started",
+		l.Started, "timeouts", timeouts, "originator", originator}
 	if l.Faulty != nil {
-		j.RowError = l.Faulty.Error()
+		o = append(o, "row_error", l.Faulty.Error())
 	}
-	return j
+	if len(i.State) > 0 {
+		o = append(o, "state", json.RawMessage(i.State))
+	}
+	return o
 }
 
-func (t *tool) sagaList() *cobra.Command {
+func (t sagas) list() *cobra.Command {
 	var o persistence.ListOptions
 	after := ""
 	c := &cobra.Command{
@@ -92,50 +74,36 @@ how many an instance waits for, NEXT the earliest of them. Completed instances a
 					return usage(c, fmt.Errorf("--after %s: want SAGA/KEY, the end of the page before", escape(after)))
 				}
 			}
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			all, err := op.Sagas().Instances(ctx, o)
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			next := ""
-			if n := len(all); n > 0 && n >= min(cmp.Or(max(o.Limit, 0), persistence.DefaultLimit),
-				persistence.MaxLimit) {
-				next = all[n-1].Instance.Saga + "/" + all[n-1].Instance.Key
-			}
-			return t.print(instances(all, next))
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				all, err := op.Sagas().Instances(ctx, o)
+				if err != nil {
+					return result{}, err
+				}
+				next := ""
+				if n := len(all); n > 0 && n >= min(cmp.Or(max(o.Limit, 0), persistence.DefaultLimit),
+					persistence.MaxLimit) {
+					next = all[n-1].Instance.Saga + "/" + all[n-1].Instance.Key
+				}
+				return instances(all, next), nil
+			})
 		},
 	}
 	c.Flags().StringVar(&o.KeyPrefix, "prefix", "", "only keys that begin with this, with a SAGA")
 	c.Flags().IntVar(&o.Limit, "limit", persistence.DefaultLimit, "instances, at most 200")
-	c.Flags().StringVar(&after, "after", "", "go on behind this instance, given as SAGA/KEY")
+	c.Flags().StringVar(&after, "after", "", "continue after this instance, given as SAGA/KEY")
 	return c
 }
 
 func instances(all []persistence.Listed, next string) result {
-	list := []instanceJSON{}
-	rows := [][]string{{"SAGA", "KEY", "VERSION", "STARTED", "TIMEOUTS", "NEXT"}}
-	for _, l := range all {
-		list = append(list, instanceOf(l))
-		rows = append(rows, []string{l.Instance.Saga, l.Instance.Key, strconv.FormatInt(l.Instance.Version, 10),
-			moment(l.Started),
-			strconv.Itoa(len(l.Instance.Pending)), moment(firstDue(l.Instance.Pending))})
-	}
-	return result{value: map[string]any{"instances": list, "next": next}, page: func(p *page) {
-		if len(all) == 0 {
-			p.line("No such instance lives.")
-			return
-		}
-		p.table(rows)
-		if next != "" {
-			p.line("There may be more: --after %s", quoted(next))
-		}
-	}}
+	return listing{name: "instances", none: "No such instance lives.", next: &next}.of(
+		"SAGA|KEY|VERSION|STARTED|TIMEOUTS|NEXT", rows(all, func(l persistence.Listed) (object, []string) {
+			i := l.Instance
+			return instanceOf(l), []string{i.Saga, i.Key, strconv.FormatInt(i.Version, 10), moment(l.Started),
+				strconv.Itoa(len(i.Pending)), moment(firstDue(i.Pending))}
+		}))
 }
 
-// quoted makes a word of the shell of a key that is none.
+// quoted quotes a text for the shell if it needs that.
 func quoted(text string) string {
 	if strings.ContainsAny(text, " '\"$&|;<>()*?[]#~`\\!") {
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
@@ -152,7 +120,7 @@ func firstDue(pending []saga.Pending) (first time.Time) {
 	return first
 }
 
-func (t *tool) sagaShow() *cobra.Command {
+func (t sagas) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SAGA KEY", Short: "Show one instance with its state",
 		Long: `Show one living instance with its state as it is stored, its pending timeouts and who started it. Exit
@@ -161,19 +129,18 @@ code 3: no instance of this key is alive; it may have completed, or never starte
   edda saga show order 2026-0007 --json | jq '.state'`,
 		Args: arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, op, err := t.open(c.Context())
-			if err != nil {
-				return err
-			}
-			l, ok, err := op.Sagas().Show(ctx, args[0], args[1])
-			if err != nil {
-				return causeOf(ctx, err)
-			}
-			if !ok {
-				return fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", args[0], args[1],
-					errNotFound)
-			}
-			return t.print(result{value: instanceOf(l), page: func(p *page) { showInstance(p, l) }})
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				l, ok, err := op.Sagas().Show(ctx, args[0], args[1])
+				if err != nil {
+					return result{}, err
+				}
+				if !ok {
+					return result{}, fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", args[0],
+						args[1],
+						errNotFound)
+				}
+				return result{value: instanceOf(l), page: func(p *page) { showInstance(p, l) }}, nil
+			})
 		},
 	}
 }
@@ -183,7 +150,7 @@ func showInstance(p *page, l persistence.Listed) {
 	p.fields("saga", i.Saga, "key", i.Key, "id", i.ID.String(), "version", strconv.FormatInt(i.Version, 10),
 		"state version", strconv.Itoa(i.StateVersion), "started", moment(l.Started),
 		"started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message",
-		idOrNone(i.Originator.MessageID))
+		idText(i.Originator.MessageID))
 	if l.Faulty != nil {
 		p.line("The row cannot be read wholly: %v", l.Faulty)
 	}
@@ -195,11 +162,4 @@ func showInstance(p *page, l persistence.Listed) {
 	}
 	p.line("state:")
 	p.block(pretty(i.State))
-}
-
-func idOrNone(id saga.ID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
 }
