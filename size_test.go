@@ -32,7 +32,7 @@ var public = []string{"bus", "saga", "scheduler"}
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
 	tooManyFiles = map[string]int{
-		"bus": 64,
+		"bus": 50,
 	}
 	tooManyMethods = map[string]int{
 		"bus Bus": 65,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wire"
 )
 
@@ -49,6 +50,19 @@ func reportOf(e *delivery.Effects, err error) report {
 		}
 	}
 	return r
+}
+
+// pace counts a batch, and says when the endpoint slows down or recovers.
+func (e *Endpoint) pace(r report) {
+	switch c, failures, slowFor := e.breaker.Note(r.done, r.failures); c {
+	case trouble.Slowed:
+		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
+			e.options.BreakerPause, "error", r.failure)
+		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.failure})
+	case trouble.Recovered:
+		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
+		e.bus.emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
+	}
 }
 
 // emitEnds emits what became of the messages of a transaction.

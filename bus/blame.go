@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -49,27 +50,11 @@ func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
 	case m.Judged:
 		b.ep.memory.Clear(m.ID)
 	case m.Charged:
-	case guilty(class, err), b.shared.savepoint > 0 && tampered(class):
+	case trouble.Guilty(class, err), b.shared.savepoint > 0 && tampered(class):
 		b.ep.memory.FailNext(m.ID, err)
-	case doubtful(class, err):
+	case trouble.Doubtful(class, err):
 		b.charge(m, err)
 	}
-}
-
-// guilty reports whether an error is the fault of the only message of its transaction.
-func guilty(class pg.Class, err error) bool {
-	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
-}
-
-// doubtful reports whether an error is either the fault of the only message of its transaction or that of a database
-// which is slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it
-// wanted.
-func doubtful(class pg.Class, err error) bool {
-	switch class {
-	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
-		return true
-	}
-	return errors.Is(err, context.DeadlineExceeded) // the write took longer than commitTimeout
 }
 
 // lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context

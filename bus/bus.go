@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/dedup"
@@ -212,6 +211,3 @@ func newID() saga.ID {
 	}
 	return saga.ID(id)
 }
-
-// commitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
-const commitTimeout = 30 * time.Second

@@ -54,6 +54,16 @@ func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.sent.Emit(saga.Answer, m, o)
 }
 
+// Slot is which slot of the endpoint's limit the handler holds, and the slot's epoch, which grows with each grant: give
+// the epoch to a system outside that can refuse smaller ones. Both are 0 if the endpoint has no limit, or is not
+// leased.
+func (c *Context) Slot() (no int, epoch int64) {
+	if c.slot == nil {
+		return 0, 0
+	}
+	return c.slot.No, c.slot.Epoch
+}
+
 // plain makes a handler that engines call from f, which gets a Context. It is the only place that makes one.
 func plain(f func(c *Context, of *handlers.Call, d *saga.Delivery) error) func(context.Context,
 	handlers.Call) (*handlers.Sends, error) {

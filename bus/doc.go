@@ -142,6 +142,6 @@
 // escaped and cut. saga and key are there when the message was for an instance; manifest, run and run_attempt when a
 // manifest emitted it.
 //
-// process.go is one batch from top to bottom, leased.go a leased endpoint, partition.go a partitioned one, and
+// process.go is one batch from top to bottom, internal/leased a leased endpoint, partition.go a partitioned one, and
 // border.go what crosses the border of the database; docs/internals/architecture.md has the whole.
 package bus

@@ -12,11 +12,13 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/recoverability"
@@ -105,7 +107,7 @@ type Endpoint struct {
 	pump     *pump       // of a Run with workers
 	permits  permits     // of the limit
 	settings *workerSettings
-	breaker  *breaker
+	breaker  *trouble.Breaker
 	memory   *memory.Memory
 	counts   *counts
 
@@ -209,7 +211,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	if err := e.settings.Load(ctx); err != nil {
 		return run.UnlessOver(ctx, fmt.Errorf("read what is set for it: %w", err))
 	}
-	e.breaker = newBreaker(e.options)
+	e.breaker = trouble.NewBreaker(e.options.BreakerFailures, e.options.BreakerPause)
 	e.recipient = newRecipient(e)
 	leave, err := e.bus.join(ctx, e.queue.ID)
 	if err != nil {
@@ -217,11 +219,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	}
 	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
-	work := e.runWorkers
-	if e.handlers.Leased {
-		work = e.runLeased
-	}
-	err = work(ctx, pool)
+	err = e.serve(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	return err
 }
@@ -237,13 +235,13 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		decoding = min(decoding, o.Lease/2)
 	}
 	return &delivery.Recipient{
-		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.handled,
+		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.Handled,
 		Options: delivery.Options{
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
 			ConflictPolicy: o.ConflictPolicy,
 		},
-		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Routes: b.routes, Sent: b.sent, Letters: b.letters,
+		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes, Sent: b.sent, Letters: b.letters,
 		Settings: b.settings, Runs: b.runs, Notifier: b.notifier,
 	}
 }
@@ -409,49 +407,54 @@ func sessionTimeouts(params map[string]string, idle time.Duration) {
 // idleInTx is how long a transaction may stand still. A leased endpoint has none open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
-		return commitTimeout
+		return trouble.CommitTimeout
 	}
 	return idleInTx * e.options.StepTimeout
 }
 
-func (e *Endpoint) runWorkers(ctx context.Context, pool *pg.Pool) error {
+// serve runs the endpoint's engine, and beside it what steers and counts.
+func (e *Endpoint) serve(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.alarm = wake.NewAlarm(e.options.Poll)
-	e.pump = newPump(e.options, e.alarm)
-	defer attach(e, e.pump)()
-
+	waker, engine, looking := wake.Waker(e.alarm), e.runWorkers(pool), pool
+	if e.handlers.Leased {
+		engine, looking = leased.New(e.leasedNeeds(pool)).Run, e.bus.pool
+	} else {
+		e.pump = newPump(e.options, e.alarm)
+		waker = e.pump
+	}
+	defer attach(e, waker)()
 	side := run.NewGroup(ctx)
-	side.Go(func(ctx context.Context) error { return e.pump.Tick(ctx, e.pump.Wake) })
+	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, waker.Wake) })
 	side.Go(e.settings.Run)
-	side.Go(e.unpark)
-	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, pool) })
+	if e.options.Ordered == Unordered {
+		side.Go(e.unpark)
+	}
+	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, looking) })
 	side.Go(e.writeCounters)
 	e.bus.session.AwaitLock(ctx)
-	workers := run.NewGroup(ctx)
-	c := &workerGroup{settings: e.settings, group: workers, pump: e.pump,
-		work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
-	workers.Go(c.run)
-	side.Go(func(context.Context) error { e.drain(ctx, work, cancel); return nil })
-	err := workers.Wait()
+	err := engine(ctx, work, cancel)
 	if err == nil && errors.Is(context.Cause(work), ErrDrain) {
 		err = ErrDrain
 	}
-	cancel(nil)
 	side.Stop()
 	err = errors.Join(err, side.Wait())
 	e.flushCounters(ctx)
 	return err
 }
 
-// drain cancels the handlers when they have not ended in time after ctx has. It returns when work is over.
-func (e *Endpoint) drain(ctx, work context.Context, cancel context.CancelCauseFunc) {
-	select {
-	case <-work.Done():
-		return
-	case <-ctx.Done():
-	}
-	if run.Sleep(work, e.options.Drain) == nil {
-		cancel(ErrDrain)
+// runWorkers returns the engine of an endpoint with workers. Like that of a leased endpoint it takes until ctx ends,
+// and cancels work when nothing is in hand any more.
+func (e *Endpoint) runWorkers(pool *pg.Pool) func(ctx, work context.Context, cancel context.CancelCauseFunc) error {
+	return func(ctx, work context.Context, cancel context.CancelCauseFunc) error {
+		workers, drain := run.NewGroup(ctx), run.NewGroup(work)
+		c := &workerGroup{settings: e.settings, group: workers, pump: e.pump,
+			work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
+		workers.Go(c.run)
+		drain.Go(func(context.Context) error { run.Drain(ctx, work, e.options.Drain, cancel); return nil })
+		err := workers.Wait()
+		cancel(nil)
+		return errors.Join(err, drain.Wait())
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 )
@@ -25,10 +26,10 @@ var (
 	ErrDrain = outbox.ErrDrain
 	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the
 	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
-	ErrClaimLost = errors.New("the claim on the message was lost")
+	ErrClaimLost = leased.ErrClaimLost
 	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by
 	// operate.Messages.Cancel, or whose run is over.
-	ErrCancelled = errors.New("cancelled")
+	ErrCancelled = leased.ErrCancelled
 	// ErrRunning: Run was called while another Run of the endpoint goes on.
 	ErrRunning = outbox.ErrRunning
 	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.

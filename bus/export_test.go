@@ -47,18 +47,6 @@ func WakeAllNow(ctx context.Context, b *Bus) {
 // CleanInTurnNow cleans up unless another process did so a short while ago.
 func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleanInTurn(ctx) }
 
-// ExtendedAfter is how many of n claims of one lane a process extends that was last sure of them so long ago.
-func ExtendedAfter(e *Endpoint, n int, still time.Duration) int {
-	now := time.Now()
-	c := &claims{terms: &terms{ep: e}, held: map[*claimed]struct{}{}}
-	c.lanes = map[string]*lane{"k": {renewed: now.Add(-still)}}
-	for range n {
-		c.held[&claimed{key: "k", renewed: now.Add(-still)}] = struct{}{}
-	}
-	x := &extender{terms: c.terms, claims: c}
-	return len(x.toExtend(now, x.interval()/4))
-}
-
 // LookForPinNow does at once what endpoints do every minute.
 func LookForPinNow(ctx context.Context, b *Bus) { b.lookForPin(ctx) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -20,8 +21,7 @@ const journalTimeout = 5 * time.Second
 // suspect is a message with which processes died.
 type suspect struct {
 	queue.Position
-	deaths int
-	alone  int // of these, with nothing else in hand
+	trouble.Deaths
 }
 
 // enter says that this process has the batch in hand. Most messages never were in other hands, which their rows
@@ -130,7 +130,7 @@ func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.
 func readSuspects(found *[]suspect) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		f := suspect{}
-		_, err := pgx.ForEachRow(rows, []any{&f.Due, &f.ID, &f.deaths, &f.alone}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&f.Due, &f.ID, &f.Counted, &f.Alone}, func() error {
 			f.Due = f.Due.UTC()
 			*found = append(*found, f)
 			return nil

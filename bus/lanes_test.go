@@ -140,19 +140,6 @@ func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
-// A process that was not sure of a lane in time gives it up, and leaves it as it is: others are about to look for its
-// messages there.
-func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	e := w.endpoint("turns", bus.EndpointOptions{Ordered: bus.Strict, Lease: 10 * time.Second}, newTurns().part())
-	for still, want := range map[time.Duration]int{5 * time.Second: 2, 8 * time.Second: 2, 9 * time.Second: 0,
-		time.Hour: 0} {
-		if got := bus.ExtendedAfter(e, 2, still); got != want {
-			t.Errorf("%v after the last extension %d of 2 claims are extended, want %d", still, got, want)
-		}
-	}
-}
-
 // A process loses a lane, for it could not extend its leases, while it finishes a failed message of the lane. The retry
 // must not be behind what the process had claimed and not begun.
 func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {

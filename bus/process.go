@@ -3,12 +3,12 @@ package bus
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -102,8 +102,7 @@ func (b *batch) run(ctx context.Context, o order) error {
 		b.abandon(ctx)
 		return nil
 	}
-	b.in.PrepareRuntime(ctx)
-	b.in.Decode()
+	b.in.Decode(ctx)
 	if err := b.ep.strategy.decide(ctx, b); err != nil {
 		return err
 	}
@@ -141,7 +140,7 @@ func (b *batch) commit(ctx context.Context) error {
 		return nil
 	}
 	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), trouble.CommitTimeout)
 	defer cancel()
 	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
 		return err
@@ -168,19 +167,7 @@ func (b *batch) nothingToWrite() bool {
 // abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
-	rollback(ctx, b.ep, b.in.Conn)
-}
-
-// rollback ends the transaction of conn, if it has one open.
-func rollback(ctx context.Context, e *Endpoint, conn *pgx.Conn) {
-	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		e.bus.log.Debug("edda: rollback", "endpoint", e.name, "error", err)
-	}
+	trouble.Rollback(ctx, b.in.Conn, b.ep.bus.log, b.ep.name)
 }
 
 func (b *batch) report(err error) report {

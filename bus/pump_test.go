@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,22 +208,6 @@ func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 		p.finish(report{handled: 1, taken: 1})
 		if d := <-parked; d != 0 {
 			t.Errorf("it went on after %v, want when the batch ended", d)
-		}
-	})
-}
-
-func TestDrainCancelsOnlyWhenItsTimeIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &Endpoint{options: EndpointOptions{Drain: 30 * time.Second}}
-		ctx, stop := context.WithCancel(t.Context())
-		work, cancel := context.WithCancelCause(t.Context())
-		begin := time.Now()
-		go e.drain(ctx, work, cancel)
-		_ = run.Sleep(t.Context(), time.Minute) // nothing happens before the end of ctx
-		stop()
-		<-work.Done()
-		if d := time.Since(begin) - time.Minute; d != 30*time.Second || !errors.Is(context.Cause(work), ErrDrain) {
-			t.Errorf("cancelled after %v because of %v", d, context.Cause(work))
 		}
 	})
 }

@@ -125,20 +125,11 @@ func (j *journal) stopBefore(found []suspect) {
 func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
-	if f.guilty(j.ep.options.MaxCrashes) {
+	if f.Guilty(j.ep.options.MaxCrashes) {
 		m.Crash.Guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied,
-			1+f.deaths,
-			f.alone)
+			1+f.Counted,
+			f.Alone)
 	}
-}
-
-// guilty reports whether so many processes died with a message that it is a dead letter. The first of them was healthy,
-// and wrote nothing down. Deaths in company count as one beside it, for what died among others is more likely a
-// neighbour of the guilty. So an innocent is at risk only if it is in hand, and nothing else, in process after process
-// that dies of something else.
-func (f suspect) guilty(most int) bool {
-	company := min(1, f.deaths-f.alone)
-	return f.alone > 0 && 1+company+f.alone >= most
 }
 
 // fewestCrashes make a message a dead letter: the first death, one in company, and one with nothing else in hand.

@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/jackc/pgx/v5"
+	"github.com/edda-go/edda/internal/trouble"
 )
 
 // worker processes one batch after another. It has a connection only while it works.
 type worker struct {
 	ep    *Endpoint
 	pool  *pg.Pool
-	retry *backoff.ExponentialBackOff
+	retry trouble.Patience
 	last  batch // the last one: its memory serves the next
 
 	idling   time.Duration  // how long it waited after the last such take
@@ -33,7 +32,7 @@ type worker struct {
 }
 
 func newWorker(e *Endpoint, pool *pg.Pool) *worker {
-	w := &worker{ep: e, pool: pool, portion: quarantineFirst, retry: newPatience()}
+	w := &worker{ep: e, pool: pool, portion: quarantineFirst, retry: trouble.NewPatience()}
 	w.last.connect(e)
 	return w
 }
@@ -91,18 +90,18 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 	if w.poisoned {
 		return true, nil // at once: an outage that ends just now must not look like the message's doing
 	}
-	return run.Sleep(taking, pause(err, w.retry)) == nil, nil
+	return run.Sleep(taking, w.retry.After(err)) == nil, nil
 }
 
 // admitted makes a pass once the breaker lets this worker take.
 func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
-	tries, ok := w.ep.breaker.admit(taking)
+	tries, ok := w.ep.breaker.Admit(taking)
 	if !ok {
 		return false, nil
 	}
 	w.tries, w.failed = tries, false
 	if tries {
-		defer func() { w.ep.breaker.release(taking, w.failed) }()
+		defer func() { w.ep.breaker.Release(taking, w.failed) }()
 	}
 	return w.pass(taking, work)
 }
@@ -154,7 +153,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	case r.taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.taken == 0:
-		w.ep.wakeForNext(work, conn.Conn())
+		w.ep.recipient.WakeForNext(work, conn.Conn(), w.ep.alarm)
 		return false, nil
 	case o.helper && r.useless():
 		if !w.backOffHelper(taking) || r.taken < o.limit {
@@ -189,33 +188,6 @@ func (w *worker) backOffHelper(ctx context.Context) bool {
 	defer w.ep.pump.backedOff()
 	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
 	return true
-}
-
-// wakeForNext sets the timer for the first message that is not due yet.
-func (e *Endpoint) wakeForNext(ctx context.Context, conn *pgx.Conn) {
-	var wait time.Duration
-	err := conn.QueryRow(ctx, e.queue.SQL("next_due")).Scan(&wait)
-	switch {
-	case err == nil:
-		e.alarm.WakeAt(time.Now().Add(wait))
-	case !errors.Is(err, pgx.ErrNoRows):
-		e.bus.log.Debug("edda: next due message", "endpoint", e.name, "error", err) // the poll finds it
-	}
-}
-
-// newPatience waits longer after each failure in a row.
-func newPatience() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
-}
-
-// pause is how long to wait after a transaction was lost: not at all when trying again is the remedy.
-func pause(err error, retry *backoff.ExponentialBackOff) time.Duration {
-	switch pg.ClassOf(err) {
-	case pg.GuardFailed, pg.Race, pg.Busy:
-		return run.Jitter(2 * time.Millisecond)
-	}
-	return retry.NextBackOff()
 }
 
 // fatal reports whether err needs a human: the endpoint stops and says so.

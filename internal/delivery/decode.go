@@ -43,8 +43,9 @@ func (d *Decoder) Reset(conn *pgx.Conn) {
 // Decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
 // attempt, what this program does not know yet waits for one that does. Users' functions run in it while the
 // transaction stands still, so it has the time of a batch: what is not decoded by then is left. Claims have no
-// transaction: see decodeClaimed.
-func (d *Decoder) Decode() {
+// transaction: see DecodeClaimed.
+func (d *Decoder) Decode(ctx context.Context) {
+	d.prepareRuntime(ctx)
 	now := time.Now()
 	deadline := now.Add(min(d.To.Options.BatchTime, d.To.Options.StepTimeout))
 	for n, m := range d.Messages {
@@ -63,9 +64,10 @@ func NewDecoder(to *Recipient, begun time.Time) *Decoder {
 	return &Decoder{Tally: Tally{To: to, DBTime: DBTime{Begun: begun}}}
 }
 
-// DecodeClaimed is decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with
+// DecodeClaimed is Decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with
 // a function of the user's that ends its goroutine.
-func (d *Decoder) DecodeClaimed() {
+func (d *Decoder) DecodeClaimed(work context.Context) {
+	d.prepareRuntime(work)
 	run.Each(len(d.Messages), func(n int) {
 		begun := time.Now()
 		d.read(d.Messages[n])
@@ -233,8 +235,8 @@ func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
 	return &d.Runtime
 }
 
-// PrepareRuntime sets what is the same for all steps of the batch.
-func (d *Decoder) PrepareRuntime(ctx context.Context) {
+// prepareRuntime sets what is the same for all steps of the batch.
+func (d *Decoder) prepareRuntime(ctx context.Context) {
 	d.Runtime = saga.Runtime{
 		Now: d.Now, Clock: d.Clock, NewID: d.To.NewID, Codec: d.To.Codec, Endpoint: d.To.Name,
 		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) },

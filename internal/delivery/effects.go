@@ -27,7 +27,7 @@ type Effects struct {
 	wakes  []wakeAfter       // whom to wake after the COMMIT
 	Save   *persistence.Save // of instances, that goes with this write
 	Ending []*Instance       // that complete, and began with a run
-	Ended  bool              // the messages are deleted already, see finish.go
+	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
 	Also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
 	Paused bool              // the endpoint was paused: nobody else held the row
 }

@@ -48,7 +48,7 @@ type Message struct {
 
 	unread     bool // it could not be decoded, or not in time: it is not tried again in this batch
 	Conflicted bool // its instance lost the save
-	InLane     bool // its lane waits for its retry, see laneplan.go
+	InLane     bool // its lane waits for its retry
 	Judged     bool // it is not run: it fails for what it did to a batch that rolled back
 	Charged    bool // this batch was lost while its handler ran, which is counted already
 	Partition  int  // with moved

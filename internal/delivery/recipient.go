@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 // Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
@@ -31,6 +34,7 @@ type Recipient struct {
 	Codec    saga.Codec
 	NewID    func() saga.ID
 	Log      *slog.Logger
+	Calm     *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
 	Routes   *queue.Router
 	Sent     *dedup.Store
 	Letters  *deadletter.Store
@@ -47,4 +51,16 @@ type Options struct {
 	UnknownKindTimeout time.Duration
 	Policy             recoverability.Policy
 	ConflictPolicy     recoverability.Policy
+}
+
+// WakeForNext sets the timer of a for the first message that is not due yet.
+func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm) {
+	var wait time.Duration
+	err := conn.QueryRow(ctx, r.Queue.SQL("next_due")).Scan(&wait)
+	switch {
+	case err == nil:
+		a.WakeAt(time.Now().Add(wait))
+	case !errors.Is(err, pgx.ErrNoRows):
+		r.Log.Debug("edda: next due message", "endpoint", r.Name, "error", err) // the poll finds it
+	}
 }

@@ -18,8 +18,8 @@ CROSS JOIN LATERAL (
 -- name: enter_lanes
 -- A lane is entered when nobody has it, or by the message that it waits for, which may also be gone. One whose owner's
 -- lease is over is not entered: the owner has claimed messages that come before ours, and they are due behind the whole
--- queue. See revive.go. The row is locked even where the answer is no: whoever leaves the lane waits for us, and then
--- sees what we parked. The caller sorts the keys by their bytes, as everybody does who locks more than one.
+-- queue. See internal/leased. The row is locked even where the answer is no: whoever leaves the lane waits for us, and
+-- then sees what we parked. The caller sorts the keys by their bytes, as everybody does who locks more than one.
 INSERT INTO :schema.lane (queue, key, owner, session, until, waits_id)
 SELECT $1, u.key, $4::uuid, $6::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[],
     $3::uuid[]) u(key, id)
@@ -36,7 +36,8 @@ WITH gone AS (
     DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[], $8::int[],
         $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
     WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
-    RETURNING u.key, q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.cancelled,
+    RETURNING u.key, q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
+        q.cancelled,
               nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone, q.last_error),
 there AS (
     INSERT INTO :schema.parked (queue, key, due, id, sent, first_failed, attempt, conflict, kind, header, body,

@@ -2,12 +2,8 @@ package run
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 )
-
-// ErrDrain says that a Run had to cancel work that did not end in time.
-var ErrDrain = errors.New("handlers did not end in time and were cancelled")
 
 // Ending is how a Run ends whose work is done in terms, one after another or beside each other: none of them is the
 // Run, and each may end it. Begin comes before all else; then it is safe for concurrent use.

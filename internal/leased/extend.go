@@ -1,8 +1,9 @@
-package bus
+package leased
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 // extender extends the leases of everything that is held, three times a lease.
 type extender struct {
-	*terms
+	*Terms
 	claims    *claims
 	heartbeat run.Nudge // extend at once
 }
@@ -25,37 +26,25 @@ type extender struct {
 // longestSilence is how long a handler with a run sends no heartbeat at most, however long its lease is.
 const longestSilence = 10 * time.Second
 
-// run extends leases until finished is closed.
-func (x *extender) run(ctx context.Context, finished <-chan struct{}) {
+// run extends leases until ctx ends, which does not interrupt a statement.
+func (x *extender) run(ctx context.Context) {
 	next := time.Now().Add(run.Jitter(x.interval()))
-	for {
-		timer := time.NewTimer(time.Until(next))
-		select {
-		case <-finished:
-			timer.Stop()
-			return
-		case <-x.heartbeat:
-			next = time.Now()
-		case <-timer.C:
+	for run.Wait(ctx, time.Until(next), x.heartbeat) != run.Ended {
+		interval := x.interval()
+		next = time.Now().Add(run.Jitter(interval))
+		all, err := x.extend(context.WithoutCancel(ctx))
+		if err != nil {
+			x.To.Calm.Warn("edda: leases were not extended", "endpoint", x.To.Name, "error", err)
 		}
-		timer.Stop()
-		if !time.Now().Before(next) {
-			interval := x.interval()
-			next = time.Now().Add(run.Jitter(interval))
-			all, err := x.extend(ctx)
-			if err != nil {
-				x.ep.bus.calm.Warn("edda: leases were not extended", "endpoint", x.ep.name, "error", err)
-			}
-			if !all {
-				next = time.Now().Add(run.Jitter(interval / 5))
-			}
+		if !all {
+			next = time.Now().Add(run.Jitter(interval / 5))
 		}
 	}
 }
 
 // interval is the time between two extensions, and so between two heartbeats of a run.
 func (x *extender) interval() time.Duration {
-	every := x.ep.options.Lease / beatsPerLease
+	every := x.Options.Lease / beatsPerLease
 	if every > longestSilence && x.anyBeats() {
 		return longestSilence
 	}
@@ -78,7 +67,7 @@ func (x *extender) extend(ctx context.Context) (all bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, x.patience())
 	defer cancel()
 	e := extension{claims: claims, begun: begun}
-	e.due = x.claims.clock.at(begun).Add(x.ep.options.Lease).Truncate(time.Microsecond) // as Postgres stores it
+	e.due = x.claims.clock.at(begun).Add(x.Options.Lease).Truncate(time.Microsecond) // as Postgres stores it
 	err = x.send(ctx, &e)
 	return x.note(&e, err), err
 }
@@ -146,7 +135,7 @@ func (x *extender) toExtend(now time.Time, age time.Duration) (all []*claimed) {
 		}
 		all = append(all, m)
 	}
-	if !x.ordered() {
+	if !x.Options.Ordered {
 		return slices.DeleteFunc(all, func(m *claimed) bool { return !isOld(m) })
 	}
 	all = slices.DeleteFunc(all, func(m *claimed) bool {
@@ -160,7 +149,7 @@ func (x *extender) toExtend(now time.Time, age time.Duration) (all []*claimed) {
 }
 
 func (x *extender) send(ctx context.Context, e *extension) error {
-	conn, err := x.pool.Acquire(ctx)
+	conn, err := x.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -168,8 +157,7 @@ func (x *extender) send(ctx context.Context, e *extension) error {
 	if err := x.renewSlots(ctx, conn, e); err != nil {
 		return err
 	}
-	pipeline := &pgx.Batch{}
-	x.queueOpen(pipeline)
+	pipeline := x.open()
 	x.queueClaims(pipeline, e)
 	x.queueLanes(pipeline, e)
 	x.queueHeartbeats(pipeline, e.claims)
@@ -186,7 +174,7 @@ func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extens
 	if len(slots) == 0 {
 		return nil
 	}
-	lost, busy, err := x.ep.bus.limits.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.ep.options.Lease)
+	lost, busy, err := x.Limit.Store.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.Options.Lease)
 	if err != nil {
 		return fmt.Errorf("renew slots: %w", pg.Explain(err))
 	}
@@ -197,9 +185,9 @@ func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extens
 // queueClaims extends the claims, cancels handlers whose messages were cancelled, and looks for what was not extended.
 func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 	e.extended, e.there = map[int]bool{}, map[int]bool{}
-	p, again := placesOf(e.claims), placesOf(e.claims)
-	session := [16]byte(x.session())
-	pipeline.Queue(x.ep.queue.SQL("extend"), p.due, p.id, p.number, p.place, session, e.due).Query(
+	p, again := placesOf(slices.All(e.claims)), placesOf(slices.All(e.claims))
+	session := x.session()
+	pipeline.Queue(x.To.Queue.SQL("extend"), p.due, p.id, p.number, p.place, session, e.due).Query(
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				r := pg.CurrentRow(rows)
@@ -212,7 +200,7 @@ func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 			}
 			return rows.Err()
 		})
-	pipeline.Queue(x.ep.queue.SQL("held"), again.due, again.id, again.number, again.place, session).Query(
+	pipeline.Queue(x.To.Queue.SQL("held"), again.due, again.id, again.number, again.place, session).Query(
 		func(rows pgx.Rows) error {
 			for rows.Next() {
 				e.there[int(pg.CurrentRow(rows).Int(0))] = true
@@ -228,7 +216,7 @@ func (x *extender) queueLanes(pipeline *pgx.Batch, e *extension) {
 	if len(keys) == 0 {
 		return
 	}
-	q, owner := x.ep.queue, [16]byte(x.owner)
+	q, owner := x.To.Queue, x.owner
 	pipeline.Queue(q.SQL("extend_lanes"), q.ID, texts(keys), owner, e.due).Query(collectKeys(e.lanes))
 	pipeline.Queue(q.SQL("lanes_of"), q.ID, texts(keys), owner).Query(collectKeys(e.ourLanes))
 }
@@ -243,7 +231,7 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 	for _, m := range beating {
 		a.Add(m.msg.Delivery.Info.Fire)
 	}
-	x.ep.bus.runs.QueueBeat(pipeline, a).QueryRow(func(row pgx.Row) error {
+	x.To.Runs.QueueBeat(pipeline, a).QueryRow(func(row pgx.Row) error {
 		var current []int32
 		if err := row.Scan(&current); err != nil {
 			return err
@@ -290,7 +278,8 @@ func (x *extender) anyBeats() bool {
 // places are where claims may be found.
 type places struct{ due, id, number, place *pg.Array }
 
-func placesOf(claims []*claimed) places {
+// placesOf are the places of claims. The answer calls each by its number.
+func placesOf(claims iter.Seq2[int, *claimed]) places {
 	p := places{pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Ints()}
 	for n, m := range claims {
 		for _, at := range m.rows {

@@ -1,15 +1,11 @@
-package bus
+package leased
 
 import (
-	"fmt"
-	"os"
+	"context"
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5"
+	"github.com/edda-go/edda/internal/run"
 )
 
 // A process trusts a claim for nine tenths of a lease, counted from before the last statement that is known to have
@@ -21,48 +17,6 @@ const (
 	trustMargin   = 10 // a lease is trusted for all but this part of it
 	beatsPerLease = 3  // extensions
 )
-
-// terms is what all parts of one Run of a leased endpoint share. It does not change while Run runs.
-type terms struct {
-	ep    *Endpoint
-	pool  *pg.Pool
-	owner saga.ID // of this Run, in lanes and slots; rows of the queue name the session
-	bound string  // somewhat less than patience, as Postgres reads it: its error comes before the end of a context
-}
-
-func newTerms(e *Endpoint, pool *pg.Pool) *terms {
-	t := &terms{ep: e, pool: pool, owner: newID()}
-	t.bound = fmt.Sprint((t.patience() * 3 / 4).Milliseconds(), " ms")
-	return t
-}
-
-// trustedFor is how long a claim is trusted after the last extension.
-func (t *terms) trustedFor() time.Duration {
-	lease := t.ep.options.Lease
-	return lease - lease/trustMargin
-}
-
-// patience bounds what a transaction of this endpoint waits for: a lock, or the next statement of a process that stands
-// still. Leases are extended as often, so no lease of another process ends because of it.
-func (t *terms) patience() time.Duration { return min(commitTimeout, t.ep.options.Lease/beatsPerLease) }
-
-// queueOpen begins a transaction that keeps others waiting for no longer than patience.
-func (t *terms) queueOpen(pipeline *pgx.Batch) {
-	pipeline.Queue(queue.Begin)
-	pipeline.Queue(queue.OpenLeased(), t.bound)
-}
-
-// session is the owner of claims. It lets others find out whether the process that had one has died.
-func (t *terms) session() saga.ID { return t.ep.bus.session.ID }
-
-// holder names this Run in the slots of limits.
-func (t *terms) holder() string { return t.owner.String() }
-
-// process names this process in the attempts of runs.
-func (t *terms) process() string { return fmt.Sprintf("%s/%d", t.ep.bus.session.Host, os.Getpid()) }
-
-// ordered reports whether messages of one key are handled one after another.
-func (t *terms) ordered() bool { return t.ep.options.Ordered != Unordered }
 
 // dbClock is the database's clock, as its last answer showed it.
 type dbClock struct {
@@ -84,18 +38,9 @@ func (c *dbClock) at(now time.Time) time.Time {
 	return c.theirs.Add(now.Sub(c.ours))
 }
 
-// distrust gives up claims that this process cannot be sure of any more, until finished is closed.
-func distrust(c *claims, finished <-chan struct{}) {
-	for {
-		timer := time.NewTimer(time.Until(c.expire(time.Now())))
-		select {
-		case <-finished:
-			timer.Stop()
-			return
-		case <-c.sooner:
-		case <-timer.C:
-		}
-		timer.Stop()
+// distrust gives up claims that this process cannot be sure of any more, until ctx ends.
+func (c *claims) distrust(ctx context.Context) {
+	for run.Wait(ctx, time.Until(c.expire(time.Now())), c.sooner) != run.Ended {
 	}
 }
 

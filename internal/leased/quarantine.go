@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // message's row. A claim that was lost otherwise counts for nothing. Processes die once in a while, and the messages of
 // one run as before. After a second death a message is suspected, and no more than that, for what ran beside it looks
 // the same. A suspected message is run alone in its endpoint, and its row says so before it runs. One that kills a
-// process even then is poisoned; see suspect.guilty.
+// process even then is poisoned; see trouble.Deaths.
 //
 // To be alone it has to wait until everything else in hand has ended, and nothing else may begin meanwhile. Both waits
 // are bounded: if the endpoint finds no rest, the message runs beside others, and if it takes long, others begin beside
@@ -30,7 +30,7 @@ import (
 // begun: it stays there meanwhile, and the death of a process does not count against it. The deaths that count against
 // a message are kept while it is parked.
 type quarantine struct {
-	*terms
+	*Terms
 	claims   *claims
 	runner   *runner
 	lanes    *lanes
@@ -41,8 +41,8 @@ type quarantine struct {
 const aloneAtFirst = 5 * time.Second
 
 // standstill is how long an endpoint may stand still for a message, once before it runs and once while it does.
-func (f suspect) standstill(most time.Duration) time.Duration {
-	doublings := min(max(0, f.deaths-mayDie-1), 16)
+func (d *death) standstill(most time.Duration) time.Duration {
+	doublings := min(max(0, d.crashes.Counted-mayDie-1), 16)
 	return max(aloneAtFirst, min(aloneAtFirst<<doublings, most))
 }
 
@@ -66,7 +66,7 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 		}
 		in := hands{m.key, m.death.session}
 		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.msg.Due) {
-			m.death.crashes.deaths--
+			m.death.crashes.Counted--
 		}
 		first[in] = true
 	}
@@ -76,12 +76,12 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 // It returns what is to be handled now. If there is a suspected message, that is what needs no handler: the others go
 // back to the queue, so that the endpoint comes to rest.
 func (q *quarantine) setAside(claims []*claimed) []*claimed {
-	if !slices.ContainsFunc(claims, func(m *claimed) bool { return m.death.crashes.deaths > mayDie }) {
+	if !slices.ContainsFunc(claims, func(m *claimed) bool { return m.death.crashes.Counted > mayDie }) {
 		return claims
 	}
 	var over, free, suspects []*claimed
 	for _, m := range claims {
-		switch m.judge(q.ep.options.MaxCrashes) {
+		switch m.judge(q.Options.MaxCrashes) {
 		case decided:
 			over = append(over, m)
 		case unsuspected:
@@ -94,16 +94,8 @@ func (q *quarantine) setAside(claims []*claimed) []*claimed {
 		return append(over, free...)
 	}
 	q.claims.release(free...)
-	q.add(suspects)
+	q.claims.locked(func() { q.claims.quarantined = append(q.claims.quarantined, suspects...) })
 	return over
-}
-
-// add adds messages that are to be run alone.
-func (q *quarantine) add(suspects []*claimed) {
-	c := q.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.quarantined = append(c.quarantined, suspects...)
 }
 
 // run runs the quarantined messages one after another, each alone if that is possible in time. The loop that claims
@@ -145,7 +137,7 @@ func (q *quarantine) next() *claimed {
 // What kept the endpoint from coming to rest for one message is likely to be there still: the next message waits only
 // if it may wait for longer.
 func (q *quarantine) runOne(ctx context.Context, m *claimed) bool {
-	bound := m.death.crashes.standstill(q.ep.options.StepTimeout)
+	bound := m.death.standstill(q.Options.StepTimeout)
 	wait := bound
 	if wait <= q.restless {
 		wait = 0
@@ -211,14 +203,14 @@ func (q *quarantine) markInCompany(ctx context.Context, m *claimed) {
 func (q *quarantine) mark(ctx context.Context, m *claimed, alone bool) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, errNotMarked) {
-			q.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", q.ep.name, "error", err)
+			q.To.Calm.Warn("edda: a batch was rolled back", "endpoint", q.To.Name, "error", err)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, q.patience())
 	defer cancel()
 	for _, at := range m.rows {
-		tag, err := q.pool.Exec(ctx, q.ep.queue.SQL("mark_alone"), at, [16]byte(m.msg.ID), m.number,
-			[16]byte(q.session()), alone)
+		tag, err := q.Pool.Exec(ctx, q.To.Queue.SQL("mark_alone"), at, [16]byte(m.msg.ID), m.number,
+			q.session(), alone)
 		if err != nil {
 			return fmt.Errorf("mark a suspect: %w", pg.Explain(err))
 		}

@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -7,33 +7,34 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // claimer claims messages and starts their handlers.
 type claimer struct {
-	*terms
+	*Terms
 	claims     *claims
 	runner     *runner
 	lanes      *lanes
 	quarantine *quarantine
 	onItsWay   sync.Mutex  // held while a claim is on its way
 	failing    atomic.Bool // the last finish had failures and no success
-	retry      *backoff.ExponentialBackOff
+	retry      trouble.Patience
 	flight     flight // the last claim
 	ending     int    // how many handlers will end while the next claim is on its way
+	outage     *pg.Outage
 }
 
 // run claims until taking ends.
 func (c *claimer) run(taking context.Context) error {
 	c.runner.taking = taking
-	for c.ep.alarm.Await(taking) {
+	for c.Alarm.Await(taking) {
 		for taking.Err() == nil {
 			more, err := c.once(taking)
 			if err == nil && !more {
@@ -42,11 +43,11 @@ func (c *claimer) run(taking context.Context) error {
 			if err == nil {
 				continue
 			}
-			if fatal(err) {
+			if pg.Incurable(err) {
 				return err
 			}
-			c.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", c.ep.name, "error", err)
-			if run.Sleep(taking, pause(err, c.retry)) != nil {
+			c.To.Calm.Warn("edda: a batch was rolled back", "endpoint", c.To.Name, "error", err)
+			if run.Sleep(taking, c.retry.After(err)) != nil {
 				return nil
 			}
 		}
@@ -69,7 +70,7 @@ func (c *claimer) once(taking context.Context) (more bool, err error) {
 		return false, err
 	}
 	c.retry.Reset()
-	c.ep.bus.outage.Over()
+	c.outage.Over()
 	switch {
 	case !c.quarantine.run(taking):
 		return true, nil
@@ -97,10 +98,10 @@ func (c *claimer) awaitClaim() {
 // calm waits, while the breaker is open and the last finish has failed, before another message is tried. It returns
 // false when ctx has ended.
 func (c *claimer) calm(ctx context.Context) bool {
-	if failing := c.failing.Swap(false); !failing || !c.ep.breaker.slow.Load() {
+	if failing := c.failing.Swap(false); !failing || !c.Breaker.Slow() {
 		return ctx.Err() == nil
 	}
-	return run.Wait(ctx, c.ep.breaker.pause, c.ep.breaker.ended()) != run.Ended
+	return c.Breaker.Pause(ctx)
 }
 
 // got is what a claim says about the queue.
@@ -116,20 +117,20 @@ type got struct {
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()
-	most := min(commitTimeout, c.trustedFor()) // a claim that takes longer would not be trusted
+	most := min(trouble.CommitTimeout, c.trustedFor()) // a claim that takes longer would not be trusted
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), most)
 	defer cancel()
 	c.depart(time.Now())
 	defer func() { c.arrive(time.Now()) }()
-	conn, err := c.pool.Acquire(ctx)
+	conn, err := c.Pool.Acquire(ctx)
 	if err != nil {
 		return got{}, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
 	switch {
-	case c.ordered():
+	case c.Options.Ordered:
 		return c.claimInOrder(ctx, conn, want)
-	case c.ep.permits.limited.Load():
+	case c.Limit.Set.Load():
 		return c.claimSlotted(ctx, conn, want)
 	}
 	return c.claimFree(ctx, conn, want)
@@ -137,17 +138,16 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 
 // claimFree claims for an endpoint that has neither an order nor a limit. The transaction is over when handlers run.
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := delivery.NewDecoder(c.ep.recipient, time.Now())
+	b := delivery.NewDecoder(c.To, time.Now())
 	var all []*claimed
-	pipeline := &pgx.Batch{}
-	c.queueOpen(pipeline)
+	pipeline := c.open()
 	c.queueClaim(pipeline, b, want, &all)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 	}
 	if len(all) == 0 {
-		c.ep.wakeForNext(ctx, conn.Conn())
+		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
 		return got{}, nil
 	}
 	c.beginAll(b, all)
@@ -155,10 +155,10 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 }
 
 // queueClaim queues the statement that claims, and reads the claims into all.
-func (t *terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, all *[]*claimed) {
-	o := &t.ep.options
-	pipeline.Queue(t.ep.queue.SQL("claim"), want, o.Lease.Microseconds(), [16]byte(t.session()), o.BatchBytes,
-		t.ep.bus.session.Trusts()).Query(readClaims(b, all))
+func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, all *[]*claimed) {
+	o := &t.Options
+	pipeline.Queue(t.To.Queue.SQL("claim"), want, o.Lease.Microseconds(), t.session(), o.BatchBytes,
+		t.Session.Trusts()).Query(readClaims(b, all))
 }
 
 // got says what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
@@ -174,8 +174,7 @@ func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed) {
 	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
-	b.PrepareRuntime(c.runner.work)
-	b.DecodeClaimed()
+	b.DecodeClaimed(c.runner.work)
 	c.runner.dispatch(c.quarantine.setAside(all))
 }
 
@@ -203,7 +202,7 @@ func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
 	}
 	died := r.Int(7)
 	m.death = death{
-		session: r.UUID(3), crashes: suspect{deaths: int(r.Int(4)), alone: int(r.Int(5))},
+		session: r.UUID(3), crashes: trouble.Deaths{Counted: int(r.Int(4)), Alone: int(r.Int(5))},
 		counted: died > 0, alone: died > 1,
 	}
 	b.Found = int(r.Int(6))

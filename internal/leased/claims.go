@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
 )
 
 // claims is what one Run of a leased endpoint has in hand: each message from its claim to the commit of its finish.
 // All parts of the Run share it. Safe for concurrent use.
 type claims struct {
-	terms *terms
+	terms *Terms
 	clock dbClock
 
 	over   run.Nudge // a message is ready to be finished
@@ -44,13 +44,19 @@ type claims struct {
 	watched     time.Time // when distrust looks again
 }
 
-func newClaims(t *terms) *claims {
+func newClaims(t *Terms, most int) *claims {
 	return &claims{
 		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
-		most: t.ep.settings.workers(t.ep.settings.Now()),
+		most: most,
 		over: run.NewNudge(), room: run.NewNudge(), sooner: run.NewNudge(),
 		losses: run.NewNudge(),
 	}
+}
+
+func (c *claims) locked(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
 }
 
 // hold adds messages that were claimed together.
@@ -251,29 +257,6 @@ func (c *claims) takeLost() (lost []*claimed) {
 	return lost
 }
 
-// logLosses writes lost claims to the log, and emits events, until ctx ends. It calls functions of the user, so nothing
-// else waits for it.
-func (c *claims) logLosses(ctx context.Context) error {
-	for {
-		select {
-		case <-c.losses:
-			c.logLost()
-		case <-ctx.Done():
-			c.logLost()
-			return nil
-		}
-	}
-}
-
-func (c *claims) logLost() {
-	e := c.terms.ep
-	for _, m := range c.takeLost() {
-		e.bus.log.Warn("edda: a claim was lost", "endpoint", e.name, "message_id", m.msg.ID.String(),
-			"kind", wire.Shown(m.msg.Kind), "attempt", m.msg.Delivery.Info.Attempt)
-		e.bus.emit(ClaimLost{Endpoint: e.name, Info: wire.ShownInfo(m.msg.Delivery.Info)})
-	}
-}
-
 // cancel cancels the handler of m, or finishes m without one if it waits for a handler. In a lane it keeps its place.
 func (c *claims) cancel(m *claimed, reason string) {
 	c.mu.Lock()
@@ -294,7 +277,7 @@ func (c *claims) cancel(m *claimed, reason string) {
 	}
 }
 
-// cancelledError is ErrCancelled with the reason.
+// cancelledError is errCancelled with the reason.
 type cancelledError string
 
 func (e cancelledError) Error() string        { return string(e) }
@@ -302,7 +285,7 @@ func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 
 // atOnce is how many handlers may run now: as many as are set, or one while the breaker is open. The caller holds mu.
 func (c *claims) atOnce() int {
-	if c.terms.ep.breaker.slow.Load() {
+	if c.terms.Breaker.Slow() {
 		return min(c.most, 1)
 	}
 	return c.most
@@ -322,13 +305,13 @@ func (c *claims) endedSoFar() int {
 func (c *claims) wanted(ending int) (want, ahead int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o, slow := &c.terms.ep.options, c.terms.ep.breaker.slow.Load()
+	o, slow := &c.terms.Options, c.terms.Breaker.Slow()
 	switch {
 	case len(c.ended) >= o.BatchMax:
 		return 0, 0 // the loop that finishes is behind
 	case slow && len(c.held) > 0 || c.most == 0:
 		return 0, 0 // one message at a time while the breaker is open, and none while the endpoint is paused
-	case o.Ordered != Unordered && len(c.held) >= o.BatchMax+o.Concurrency:
+	case o.Ordered && len(c.held) >= o.BatchMax+o.Concurrency:
 		return 0, 0 // they wait in their lanes
 	case !slow:
 		ahead = 2 * ending
@@ -361,10 +344,10 @@ type claimed struct {
 
 // death is what is known of the processes that died with a message in hand.
 type death struct {
-	session saga.ID // that had the message when its lease ended; zero if none did
-	crashes suspect // how many died, and how many of them with nothing else in hand
-	counted bool    // the last of these is that of session: this claim, or a revival of its lane, has counted it
-	alone   bool    // it had nothing else in hand
+	session saga.ID        // that had the message when its lease ended; zero if none did
+	crashes trouble.Deaths // how many died, and how many of them with nothing else in hand
+	counted bool           // the last of these is that of session: this claim, or a revival of its lane, has counted it
+	alone   bool           // it had nothing else in hand
 }
 
 // attemptsMade is what the failure policy was asked about.
@@ -390,12 +373,12 @@ func (t *finishTrouble) rehearses() bool {
 
 // counts reports whether a failed finish of one message alone counts against the message. A finish may take only a part
 // of the lease, so a database that is slow for a while ends one after another. Timeouts therefore count once in
-// commitTimeout, as if each finish had been given that long.
+// trouble.CommitTimeout, as if each finish had been given that long.
 func (t *finishTrouble) counts(timedOut bool, now time.Time) bool {
 	if !timedOut {
 		return true
 	}
-	if now.Sub(t.timedOut) < commitTimeout {
+	if now.Sub(t.timedOut) < trouble.CommitTimeout {
 		return false
 	}
 	t.timedOut = now
@@ -420,11 +403,11 @@ func (m *claimed) judge(maxCrashes int) suspicion {
 	switch {
 	case m.msg.Fate != delivery.FateLeft:
 		return decided
-	case f.deaths <= mayDie:
+	case f.Counted <= mayDie:
 		return unsuspected
-	case f.guilty(maxCrashes):
+	case f.Guilty(maxCrashes):
 		m.msg.Die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
-			ErrProcessDied, f.deaths, f.alone))
+			delivery.ErrProcessDied, f.Counted, f.Alone))
 		return decided
 	}
 	return suspected

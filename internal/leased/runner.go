@@ -1,9 +1,10 @@
-package bus
+package leased
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
@@ -12,20 +13,26 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
 // runner runs the handlers of what was claimed, as many at a time as are set.
 type runner struct {
-	*terms
+	*Terms
 	claims    *claims
 	work      context.Context // of the handlers
 	taking    context.Context // of the claims; set before the first
 	handlers  *run.Group
 	heartbeat run.Nudge     // of the extender
 	closed    chan struct{} // no handler runs any more, and none will
+	settings  *settings.Follower
+	workers   func(settings.Settings) int
 }
+
+// begin begins a Run, whose handlers run until work ends.
+func (r *runner) begin(work context.Context) { r.work, r.handlers = work, run.NewGroup(work) }
 
 // dispatch starts the handlers of messages, and hands those that need none to the loop that finishes. After the end of
 // taking, messages go back.
@@ -102,7 +109,7 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 		r.claims.lose(m) // else the next extension would find the row as it was, and keep it for ever
 		return
 	}
-	limited, end := context.WithTimeout(ctx, r.ep.options.StepTimeout)
+	limited, end := context.WithTimeout(ctx, r.Options.StepTimeout)
 	defer end()
 	if m.msg.Firing.Emitted && !r.beginRun(limited, m) {
 		return
@@ -147,7 +154,7 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		m.release = true
 	default:
-		own := delivery.Tally{To: r.ep.recipient, DBTime: m.decoder.DBTime} // others of the claim are judged meanwhile
+		own := delivery.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged meanwhile
 		own.Decide(&m.msg, out)
 		m.failed = attemptsMade{failures: own.Failures, last: own.Failure, pauses: own.Pausing != nil}
 	}
@@ -164,15 +171,15 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a runs.Attempts
 	a.Add(m.msg.Delivery.Info.Fire)
-	process := r.process()
+	process := fmt.Sprintf("%s/%d", r.Session.Host, os.Getpid())
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.OpenLeased(), r.bound)
-	answers := r.ep.bus.runs.QueueCheck(pipeline, a, &process)
-	err := r.ep.bus.pool.SendBatch(ctx, pipeline).Close()
+	answers := r.To.Runs.QueueCheck(pipeline, a, &process)
+	err := r.To.Pool.SendBatch(ctx, pipeline).Close()
 	switch {
 	case err == nil && (*answers)[0] == runs.Current:
-		r.startHeartbeats(m)
-		if r.ep.options.Lease > beatsPerLease*longestSilence {
+		r.claims.locked(func() { m.beats = true })
+		if r.Options.Lease > beatsPerLease*longestSilence {
 			r.heartbeat.Send() // the next one is due earlier than it was
 		}
 		return true
@@ -182,47 +189,33 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	case context.Cause(ctx) != nil:
 		r.judge(ctx, m, saga.Outcome{Err: err})
 	default: // the database is away, or another transaction has the run locked: this says nothing about the message
-		r.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", r.ep.name,
+		r.To.Calm.Warn("edda: a batch was rolled back", "endpoint", r.To.Name,
 			"error", fmt.Errorf("check a run: %w", pg.Explain(err)))
-		m.msg.PutBack(absentWait, err)
+		m.msg.PutBack(checkAgain, err)
 		r.claims.end(m)
 	}
 	return false
 }
 
-// startHeartbeats notes that the handler of m sends heartbeats from now on.
-func (r *runner) startHeartbeats(m *claimed) {
-	c := r.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m.beats = true
-}
+// checkAgain is how long a message waits whose run could not be asked about.
+const checkAgain = time.Second
 
 // followSettings keeps as many handlers at work as are set, and reports a pause when no claim is on its way any more.
 func (r *runner) followSettings(ctx context.Context, claiming *claimer) error {
 	for {
-		changed := r.ep.settings.Changed()
-		now := r.ep.settings.Now()
-		r.setMost(r.ep.settings.workers(now))
+		changed, now := r.settings.Changed(), r.settings.Now()
+		r.claims.locked(func() { r.claims.most = r.workers(now) })
 		r.start(nil) // there may be room for what waits
 		r.claims.room.Send()
-		r.ep.alarm.Wake()
+		r.Alarm.Wake()
 		if now.Paused {
 			claiming.awaitClaim()
 		}
-		r.ep.settings.Report(now)
+		r.settings.Report(now)
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return nil
 		}
 	}
-}
-
-// setMost sets how many handlers may run at a time.
-func (r *runner) setMost(n int) {
-	c := r.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.most = n
 }

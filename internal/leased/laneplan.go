@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"slices"
@@ -24,18 +24,18 @@ type lanePlan struct {
 
 // lockLanes queues the statements that lock the lanes, and look whether messages are parked there.
 func (t *finishing) lockLanes(pipeline *pgx.Batch) {
-	if !t.ordered() {
+	if !t.Options.Ordered {
 		return
 	}
-	q, keys := t.ep.queue, keysOf(t.claims)
+	q, keys := t.To.Queue, keysOf(t.claims)
 	t.plan.held, t.plan.parked = map[string]bool{}, map[string]bool{}
-	pipeline.Queue(q.SQL("lock_lanes"), q.ID, texts(keys), [16]byte(t.owner)).Query(collectKeys(t.plan.held))
+	pipeline.Queue(q.SQL("lock_lanes"), q.ID, texts(keys), t.owner).Query(collectKeys(t.plan.held))
 	pipeline.Queue(q.SQL("parked_in"), q.ID, texts(keys)).Query(collectKeys(t.plan.parked))
 }
 
 // planLanes decides what becomes of each lane when its messages have ended.
 func (t *finishing) planLanes() {
-	if !t.ordered() {
+	if !t.Options.Ordered {
 		return
 	}
 	t.held.mu.Lock()
@@ -73,7 +73,7 @@ func (t *finishing) planLanes() {
 // until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
 // stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
-	return t.ep.options.Ordered == Strict && m.key != "" && m.msg.Fate == delivery.FateAgain && !m.release &&
+	return t.Options.Strict && m.key != "" && m.msg.Fate == delivery.FateAgain && !m.release &&
 		!t.lanes.has(m.key)
 }
 
@@ -106,7 +106,7 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 		case m.key != key || !t.won[i]:
 		case m.release:
 			t.plan.parks = append(t.plan.parks, m)
-		case m.msg.Fate == delivery.FateAgain && t.ep.options.Ordered == Strict:
+		case m.msg.Fate == delivery.FateAgain && t.Options.Strict:
 			failed = m
 		}
 	}
@@ -115,11 +115,11 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 }
 
 func (t *finishing) queueLanes(pipeline *pgx.Batch) {
-	p, q, owner := &t.plan, t.ep.queue, [16]byte(t.owner)
+	p, q, owner := &t.plan, t.To.Queue, t.owner
 	t.queueWaits(pipeline)
 	t.lanes.queuePark(pipeline, p.parks, t.session(), anyNumber)
 	if p.adopted = t.lanes.queueAdoption(pipeline, p.adopt, t.effects.In.Begun); len(p.adopt) > 0 {
-		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.ep.options.Lease.Microseconds())
+		pipeline.Queue(q.SQL("keep_lanes"), q.ID, texts(p.adopt), owner, t.Options.Lease.Microseconds())
 	}
 	if len(p.leave) > 0 {
 		pipeline.Queue(q.SQL("leave_lanes"), q.ID, texts(p.leave), owner)
@@ -134,24 +134,28 @@ func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 		rows.Add(&m.msg.Row, m.msg.Delay, m.msg.Err)
 		due.Time(m.msg.Due)
 		key.Text(m.key)
-		t.effects.NoteWake(t.ep.queue, t.effects.In.Clock().Add(m.msg.Delay))
+		t.effects.NoteWake(t.To.Queue, t.effects.In.Clock().Add(m.msg.Delay))
 	}
 	if rows.Len() > 0 {
-		args := append([]any{t.ep.queue.ID}, rows.Args()...)
-		pipeline.Queue(t.ep.queue.SQL("wait_in_lanes"), append(args, due, key)...)
+		args := append([]any{t.To.Queue.ID}, rows.Args()...)
+		pipeline.Queue(t.To.Queue.SQL("wait_in_lanes"), append(args, due, key)...)
 	}
 }
 
 // concludeLanes goes on in the lanes that are still ours, after the COMMIT.
 func (t *finishing) concludeLanes() {
-	if !t.ordered() {
+	if !t.Options.Ordered {
 		return
 	}
 	p := &t.plan
 	for _, m := range p.parks {
 		t.held.letGo(m)
 	}
-	t.lanes.forget(slices.Concat(p.leave, p.giveUp, keysOf(p.waits)))
+	t.held.locked(func() {
+		for _, key := range slices.Concat(p.leave, p.giveUp, keysOf(p.waits)) {
+			delete(t.held.lanes, key)
+		}
+	})
 	for _, key := range p.unsure {
 		t.held.loseLane(key)
 	}

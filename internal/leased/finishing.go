@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // finishing is one transaction of the finisher.
 type finishing struct {
-	*terms
+	*Terms
 	held    *claims
 	lanes   *lanes
 	claims  []*claimed
@@ -31,8 +31,8 @@ type finishing struct {
 }
 
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
-	t := &finishing{terms: f.terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
-	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.ep.recipient, time.Time{}), Ended: true}
+	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
+	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.To, time.Time{}), Ended: true}
 	t.effects.In.Conn = conn
 	t.writes = t.guarded()
 	t.effects.In.Rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
@@ -72,7 +72,7 @@ func (t *finishing) commit(ctx context.Context) error {
 	if err := t.effects.ClaimIDs(ctx); err != nil {
 		return err
 	}
-	known, err := t.ep.bus.routes.Get(ctx, t.effects.In.Conn)
+	known, err := t.To.Routes.Get(ctx, t.effects.In.Conn)
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (t *finishing) commit(ctx context.Context) error {
 // recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
 // any more, because a queue was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
-	known, err := t.ep.bus.routes.Get(ctx, t.effects.In.Conn)
+	known, err := t.To.Routes.Get(ctx, t.effects.In.Conn)
 	if err != nil {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.ep.memory.FailureOf(m.msg.ID); err != nil && m.msg.Fate == delivery.FateDone {
+		if err := t.To.Memory.FailureOf(m.msg.ID); err != nil && m.msg.Fate == delivery.FateDone {
 			m.decoder.Fail(&m.msg, err)
 			t.writes = true
 		}
@@ -108,7 +108,7 @@ func (t *finishing) recheck(ctx context.Context) error {
 
 // guarded reports whether more than its claim gives this process the right to end a message: a lane or a slot.
 func (t *finishing) guarded() bool {
-	return t.ordered() || slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.slot != nil })
+	return t.Options.Ordered || slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.slot != nil })
 }
 
 // lockRights begins the transaction. Until it ends, no process can take our slots, enter our lanes or park in them.
@@ -116,15 +116,18 @@ func (t *finishing) lockRights(ctx context.Context) error {
 	if !t.guarded() {
 		return nil
 	}
-	pipeline := &pgx.Batch{}
 	t.effects.In.Begun = time.Now()
-	t.queueOpen(pipeline)
-	held := t.lockSlots(pipeline)
+	pipeline := t.open()
+	slots := slotsOf(t.claims)
+	held := t.Limit.Store.QueueHeld(pipeline, slots)
 	t.lockLanes(pipeline)
 	if err := t.effects.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
 	}
-	t.slots = held()
+	t.slots = make(map[limit.Slot]bool, len(slots))
+	for n, s := range slots {
+		t.slots[s] = held[n]
+	}
 	return nil
 }
 
@@ -133,7 +136,7 @@ func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
 		t.effects.In.Begun = time.Now()
-		t.queueOpen(pipeline)
+		pipeline = t.open()
 	}
 	t.queueEnds(pipeline)
 	finishRuns := t.queueRunCheck(pipeline)
@@ -157,8 +160,7 @@ func (t *finishing) end(ctx context.Context) error {
 
 // queueEnds queues the deletion of what is finished, and the release of what goes back.
 func (t *finishing) queueEnds(pipeline *pgx.Batch) {
-	var deleted, released []*claimed
-	var deletedAt, releasedAt []int
+	var deleted, released []int // by place in claims
 	for n, m := range t.claims {
 		switch {
 		case m.key != "" && !t.plan.held[m.key] || m.slot != nil && !t.slots[*m.slot]: // it is lost with its right
@@ -166,38 +168,41 @@ func (t *finishing) queueEnds(pipeline *pgx.Batch) {
 		case m.release && m.key != "": // it is parked again, see planLanes
 			t.won[n] = true
 		case m.release:
-			released, releasedAt = append(released, m), append(releasedAt, n)
+			released = append(released, n)
 		default:
-			deleted, deletedAt = append(deleted, m), append(deletedAt, n)
+			deleted = append(deleted, n)
 		}
 	}
-	owner := [16]byte(t.session())
-	if len(deleted) > 0 {
-		p := placesOf(deleted)
-		pipeline.Queue(t.ep.queue.SQL("finish"), p.due, p.id, p.number, p.place, owner).Query(t.collect(deletedAt))
+	t.queueEnd(pipeline, t.To.Queue.SQL("finish"), deleted)
+	t.queueEnd(pipeline, t.To.Queue.SQL("release"), released)
+}
+
+func (t *finishing) queueEnd(pipeline *pgx.Batch, sql string, at []int) {
+	if len(at) == 0 {
+		return
 	}
-	if len(released) > 0 {
-		p := placesOf(released)
-		pipeline.Queue(t.ep.queue.SQL("release"), p.due, p.id, p.number, p.place, owner).Query(t.collect(releasedAt))
-	}
+	p := placesOf(func(yield func(int, *claimed) bool) {
+		for _, n := range at {
+			yield(n, t.claims[n])
+		}
+	})
+	pipeline.Queue(sql, p.due, p.id, p.number, p.place, t.session()).Query(t.collect)
 }
 
 // collect notes the places of the claims that stood. A message whose handler failed before it heard of a cancel is not
 // tried again: its row would be a new one, and no process would know that it is cancelled.
-func (t *finishing) collect(at []int) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		for rows.Next() {
-			r := pg.CurrentRow(rows)
-			n := at[r.Int(0)]
-			t.won[n] = true
-			t.effects.In.Now = r.Time(1)
-			if m := t.claims[n]; !r.Null(2) && !m.release &&
-				(m.msg.Fate == delivery.FateAgain || m.msg.Fate == delivery.FateDead) {
-				m.msg.CallOff(queue.CancelReason(r.Text(2)))
-			}
+func (t *finishing) collect(rows pgx.Rows) error {
+	for rows.Next() {
+		r := pg.CurrentRow(rows)
+		n := r.Int(0)
+		t.won[n] = true
+		t.effects.In.Now = r.Time(1)
+		if m := t.claims[n]; !r.Null(2) && !m.release &&
+			(m.msg.Fate == delivery.FateAgain || m.msg.Fate == delivery.FateDead) {
+			m.msg.CallOff(queue.CancelReason(r.Text(2)))
 		}
-		return rows.Err()
 	}
+	return rows.Err()
 }
 
 // queueRunCheck queues the check of runs, as a batch does. It asks about every claim, because it is not known yet which
@@ -212,7 +217,7 @@ func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 		messages[n] = &m.msg
 	}
 	lost := func(m *delivery.Message) bool { return !t.won[slices.Index(messages, m)] }
-	return delivery.QueueRunCheck(t.ep.bus.runs, pipeline, messages, lost)
+	return delivery.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
 }
 
 // queueRights queues what becomes of lanes, slots and runs, before the COMMIT.
@@ -231,13 +236,13 @@ func (t *finishing) queueRests(pipeline *pgx.Batch) {
 		}
 	}
 	if a.Len() > 0 {
-		t.ep.bus.runs.QueueRest(pipeline, a)
+		t.To.Runs.QueueRest(pipeline, a)
 	}
 }
 
 // wakeReleased wakes other processes if messages went back to the queue.
 func (t *finishing) wakeReleased() {
 	if slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.release }) {
-		t.effects.NoteWake(t.ep.queue, time.Time{})
+		t.effects.NoteWake(t.To.Queue, time.Time{})
 	}
 }

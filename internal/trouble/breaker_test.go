@@ -1,4 +1,4 @@
-package bus
+package trouble
 
 import (
 	"context"
@@ -8,13 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/run"
 )
 
 // road is a breaker with workers, on a clock of its own. Every batch has one message, and takes a millisecond.
 type road struct {
-	breaker *breaker
+	breaker *Breaker
 	broken  atomic.Bool // every message fails
 	batches atomic.Int64
 	at      atomic.Int64 // workers at work
@@ -22,15 +21,11 @@ type road struct {
 	slowed  atomic.Int64
 }
 
-func drive(t *testing.T, o EndpointOptions, workers int, test func(ctx context.Context, r *road)) {
+func drive(t *testing.T, failures int, pause time.Duration, workers int, test func(ctx context.Context, r *road)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o, err := o.withDefaults(&handlers.Table{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r := &road{breaker: newBreaker(o)}
+		r := &road{breaker: NewBreaker(failures, pause)}
 		group := run.NewGroup(ctx)
 		for range workers {
 			group.Go(r.work)
@@ -45,13 +40,13 @@ func drive(t *testing.T, o EndpointOptions, workers int, test func(ctx context.C
 
 func (r *road) work(ctx context.Context) error {
 	for ctx.Err() == nil {
-		tries, ok := r.breaker.admit(ctx)
+		tries, ok := r.breaker.Admit(ctx)
 		if !ok {
 			return nil
 		}
 		broken := r.batch(ctx)
 		if tries {
-			r.breaker.release(ctx, broken)
+			r.breaker.Release(ctx, broken)
 		}
 	}
 	return nil
@@ -69,7 +64,7 @@ func (r *road) batch(ctx context.Context) (broken bool) {
 	if broken {
 		handled, failed = 0, 1
 	}
-	if c, _, _ := r.breaker.note(handled, failed); c == slowedPace {
+	if c, _, _ := r.breaker.Note(handled, failed); c == Slowed {
 		r.slowed.Add(1)
 	}
 	return broken
@@ -85,7 +80,7 @@ func (r *road) passes(ctx context.Context, d time.Duration) (batches, most int64
 }
 
 func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
-	drive(t, EndpointOptions{}, 8, func(ctx context.Context, r *road) {
+	drive(t, 100, time.Second, 8, func(ctx context.Context, r *road) {
 		if n, most := r.passes(ctx, time.Second); n < 7900 || most != 8 {
 			t.Errorf("healthy: %d batches by up to %d workers, want about 8000 by 8", n, most)
 		}
@@ -111,14 +106,10 @@ func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
 // Poison among healthy messages, however much: a batch in which one message was handled has succeeded.
 func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := EndpointOptions{BreakerFailures: 3}.withDefaults(&handlers.Table{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := newBreaker(o)
+		b := NewBreaker(3, time.Second)
 		for range 1000 {
 			for _, c := range [][2]int{{0, 2}, {1, 500}, {0, 1000}, {1, 0}} {
-				if change, _, _ := b.note(c[0], c[1]); change != samePace {
+				if change, _, _ := b.Note(c[0], c[1]); change != Same {
 					t.Fatal("it changed its pace")
 				}
 			}
@@ -130,21 +121,17 @@ func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 // A burst of messages that all fail is over before BreakerPause is.
 func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := EndpointOptions{}.withDefaults(&handlers.Table{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := newBreaker(o)
+		b := NewBreaker(100, time.Second)
 		for range 99 {
-			if change, _, _ := b.note(0, 1000); change != samePace {
+			if change, _, _ := b.Note(0, 1000); change != Same {
 				t.Fatal("slowed down within the burst")
 			}
 			_ = run.Sleep(t.Context(), 10*time.Millisecond)
 		}
-		if tries, ok := b.admit(t.Context()); tries || !ok {
+		if tries, ok := b.Admit(t.Context()); tries || !ok {
 			t.Error("workers do not pass freely")
 		}
-		if b.note(1, 0); b.failed.Load() != 0 || b.handled.Load() != 1 {
+		if b.Note(1, 0); b.failed.Load() != 0 || b.Handled.Load() != 1 {
 			t.Error("a success does not end the count")
 		}
 	})
@@ -152,10 +139,10 @@ func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 
 // A worker that waits for its try, or for the pause, ends with its context.
 func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
-	drive(t, EndpointOptions{BreakerFailures: 1, BreakerPause: 5 * time.Second}, 3, func(ctx context.Context, r *road) {
+	drive(t, 1, 5*time.Second, 3, func(ctx context.Context, r *road) {
 		r.broken.Store(true)
 		_ = run.Sleep(ctx, 6*time.Second)
-		if !r.breaker.slow.Load() {
+		if !r.breaker.Slow() {
 			t.Fatal("not slow")
 		}
 	}) // drive waits for the workers; a bubble in which nobody goes on fails
@@ -163,26 +150,26 @@ func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
 
 func TestAlwaysOneTriesWhileSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &breaker{after: 1, pause: time.Second, trying: make(chan struct{}, 1)}
-		b.note(0, 1)
+		b := NewBreaker(1, time.Second)
+		b.Note(0, 1)
 		_ = run.Sleep(t.Context(), time.Second)
-		if c, n, _ := b.note(0, 1); c != slowedPace || n != 2 {
+		if c, n, _ := b.Note(0, 1); c != Slowed || n != 2 {
 			t.Fatalf("change %v after %d failures, want slow after 2", c, n)
 		}
-		tries, ok := b.admit(t.Context())
+		tries, ok := b.Admit(t.Context())
 		if !tries || !ok {
 			t.Fatal("nobody may try")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, ok := b.admit(ctx); ok || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if _, ok := b.Admit(ctx); ok || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Error("two try at a time")
 		}
-		if c, _, d := b.note(1, 5); c != recoveredPace || d != time.Minute {
+		if c, _, d := b.Note(1, 5); c != Recovered || d != time.Minute {
 			t.Errorf("change %v after %v, want recovered after a minute", c, d)
 		}
-		b.release(t.Context(), true)
-		if tries, ok := b.admit(t.Context()); tries || !ok {
+		b.Release(t.Context(), true)
+		if tries, ok := b.Admit(t.Context()); tries || !ok {
 			t.Error("workers do not pass freely after a success")
 		}
 	})

@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -17,24 +17,13 @@ import (
 // slot is granted in the transaction that claims the message, renewed with the lease, and given back in the transaction
 // that ends the message. A process that has lost the slot can do none of the three.
 
-// Slot is which slot of the endpoint's limit the handler holds, and the slot's epoch, which grows with each grant: give
-// the epoch to a system outside that can refuse smaller ones. Both are 0 if the endpoint has no limit, or is not
-// leased.
-func (c *Context) Slot() (no int, epoch int64) {
-	if c.slot == nil {
-		return 0, 0
-	}
-	return c.slot.No, c.slot.Epoch
-}
-
 // claimSlotted claims as many messages as there are slots for.
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := delivery.NewDecoder(c.ep.recipient, time.Now())
-	defer rollback(ctx, c.ep, conn.Conn())
-	pipeline := &pgx.Batch{}
-	c.queueOpen(pipeline)
-	granted := c.ep.bus.limits.QueueGrant(pipeline,
-		limit.Request{Name: c.ep.name, Holder: c.holder(), Want: want, Lease: c.ep.options.Lease})
+	b := delivery.NewDecoder(c.To, time.Now())
+	defer c.rollback(ctx, conn.Conn())
+	pipeline := c.open()
+	granted := c.Limit.Store.QueueGrant(pipeline,
+		limit.Request{Name: c.To.Name, Holder: c.holder(), Want: want, Lease: c.Options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("ask for slots: %w", pg.Explain(err))
 	}
@@ -49,7 +38,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	pipeline = &pgx.Batch{}
 	idle := granted.Slots[len(all):]
 	if len(idle) > 0 {
-		c.ep.bus.limits.QueueRelease(pipeline, idle)
+		c.Limit.Store.QueueRelease(pipeline, idle)
 	}
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -60,7 +49,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	if len(all) == 0 {
 		if len(granted.Slots) > 0 {
-			c.ep.wakeForNext(ctx, conn.Conn())
+			c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
 		}
 		return got{noSlot: len(granted.Slots) == 0}, nil
 	}
@@ -73,14 +62,14 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 
 // leaveLine gives up this Run's place among those that wait for slots, since there is no message for one.
 func (c *claimer) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
-	if err := c.ep.bus.limits.Withdraw(ctx, pg.Conn{Conn: conn.Conn()}, c.ep.name, c.holder()); err != nil {
-		c.ep.bus.log.Debug("edda: the line for slots was not left", "endpoint", c.ep.name, "error", err) // it expires
+	if err := c.Limit.Store.Withdraw(ctx, pg.Conn{Conn: conn.Conn()}, c.To.Name, c.holder()); err != nil {
+		c.To.Log.Debug("edda: the line for slots was not left", "endpoint", c.To.Name, "error", err) // it expires
 	}
 }
 
 // awaitSlot waits until slots may be free: a notification has come, or it is time to renew the ticket.
 func (c *claimer) awaitSlot(ctx context.Context) {
-	run.Wait(ctx, run.Jitter(min(c.ep.options.Poll, time.Second)), c.ep.permits.changed)
+	run.Wait(ctx, run.Jitter(min(c.Options.Poll, time.Second)), c.Limit.Changed)
 }
 
 // slotsOf lists the slots that claims hold.
@@ -101,22 +90,6 @@ func asSet(slots []limit.Slot) map[limit.Slot]bool {
 	return set
 }
 
-// lockSlots queues the statement that finds out which claims may be finished, and keeps it so until the COMMIT.
-func (t *finishing) lockSlots(pipeline *pgx.Batch) (held func() map[limit.Slot]bool) {
-	slots := slotsOf(t.claims)
-	if len(slots) == 0 {
-		return func() map[limit.Slot]bool { return nil }
-	}
-	answer := t.ep.bus.limits.QueueHeld(pipeline, slots)
-	return func() map[limit.Slot]bool {
-		set := map[limit.Slot]bool{}
-		for n, s := range slots {
-			set[s] = answer[n]
-		}
-		return set
-	}
-}
-
 // queueSlots queues the return of the slots of what was ended.
 func (t *finishing) queueSlots(pipeline *pgx.Batch) {
 	var ended []*claimed
@@ -126,7 +99,7 @@ func (t *finishing) queueSlots(pipeline *pgx.Batch) {
 		}
 	}
 	if slots := slotsOf(ended); len(slots) > 0 {
-		t.freed = t.ep.bus.limits.QueueRelease(pipeline, slots)
+		t.freed = t.Limit.Store.QueueRelease(pipeline, slots)
 	}
 }
 
@@ -135,23 +108,23 @@ func (t *finishing) callWaiting(ctx context.Context) {
 	if t.freed == nil {
 		return
 	}
-	t.ep.bus.hub.Hear(limit.CallPrefix + t.ep.name)
-	if len(t.freed.Waiting) == 0 || t.ep.bus.wakeup == PollOnly {
+	t.Hub.Hear(limit.CallPrefix + t.To.Name)
+	if len(t.freed.Waiting) == 0 || !t.Limit.Notifies {
 		return
 	}
-	if err := t.ep.bus.limits.Call(ctx, t.pool, t.freed.Waiting...); err != nil {
-		t.ep.bus.log.Debug("edda: notify", "error", err) // they ask again by themselves
+	if err := t.Limit.Store.Call(ctx, t.Pool, t.freed.Waiting...); err != nil {
+		t.To.Log.Debug("edda: notify", "error", err) // they ask again by themselves
 	}
 }
 
 // releaseAll gives back the slots that are left, so that no process waits for the end of their leases.
-func (t *terms) releaseAll(ctx context.Context) {
-	if !t.ep.permits.limited.Load() {
+func (t *Terms) releaseAll(ctx context.Context) {
+	if !t.Limit.Set.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := t.ep.bus.limits.ReleaseAll(ctx, t.pool, t.holder()); err != nil {
-		t.ep.bus.log.Debug("edda: slots were not given back", "endpoint", t.ep.name, "error", err) // they expire
+	if err := t.Limit.Store.ReleaseAll(ctx, t.Pool, t.holder()); err != nil {
+		t.To.Log.Debug("edda: slots were not given back", "endpoint", t.To.Name, "error", err) // they expire
 	}
 }

@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/trouble"
 )
 
 // finisher ends messages whose handlers have ended.
 type finisher struct {
-	*terms
+	*Terms
 	claims     *claims
 	lanes      *lanes
 	failing    *atomic.Bool    // of the claimer
 	heartbeat  run.Nudge       // of the extender
 	closed     <-chan struct{} // no handler runs any more, and none will
-	finished   chan struct{}   // and everything is finished
-	asideTried time.Time       // when a message on which a finish had waited in vain was last tried
+	after      func(context.Context, *delivery.Effects) (failing bool)
+	asideTried time.Time // when a message on which a finish had waited in vain was last tried
 }
 
 const (
@@ -37,9 +38,8 @@ const (
 
 // run finishes messages until no more can come. What ends while a transaction is on its way goes with the next.
 func (f *finisher) run(ctx context.Context) error {
-	defer close(f.finished)
-	retry := newPatience()
-	most := f.ep.options.BatchMax
+	retry := trouble.NewPatience()
+	most := f.Options.BatchMax
 	var deadline time.Time
 	for {
 		claims, last := f.takeEnded(most)
@@ -56,21 +56,21 @@ func (f *finisher) run(ctx context.Context) error {
 		err := f.finish(ctx, claims)
 		if err == nil {
 			retry.Reset()
-			most = min(2*most, f.ep.options.BatchMax)
+			most = min(2*most, f.Options.BatchMax)
 			continue
 		}
 		most = f.blame(claims, err)
 		if errors.Is(err, delivery.ErrRehearsed) {
 			continue
 		}
-		f.ep.bus.calm.Warn("edda: a finish was rolled back", "endpoint", f.ep.name, "error", err)
-		if fatal(err) || last && time.Now().After(deadline) {
+		f.To.Calm.Warn("edda: a finish was rolled back", "endpoint", f.To.Name, "error", err)
+		if pg.Incurable(err) || last && time.Now().After(deadline) {
 			return fmt.Errorf("finish messages: %w", err)
 		}
 		if len(claims) == 1 && claims[0].trouble.success != nil {
 			continue // at once: an outage that ends just now must not look like the message's doing
 		}
-		_ = run.Sleep(ctx, pause(err, retry)) // this context never ends
+		_ = run.Sleep(ctx, retry.After(err)) // this context never ends
 	}
 }
 
@@ -100,7 +100,7 @@ func (f *finisher) takeEnded(most int) (claims []*claimed, last bool) {
 func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	class := pg.ClassOf(err)
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		f.ep.bus.routes.Forget()
+		f.To.Routes.Forget()
 	}
 	if len(claims) == 1 {
 		claims[0].blame(class, err)
@@ -114,7 +114,7 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	if class == pg.Busy || tookLong {
 		f.heartbeat.Send() // their leases were not extended meanwhile
 	}
-	if guilty(class, err) || doubtful(class, err) {
+	if trouble.Guilty(class, err) || trouble.Doubtful(class, err) {
 		return max(1, len(claims)/2)
 	}
 	return len(claims)
@@ -132,9 +132,9 @@ func (m *claimed) blame(class pg.Class, err error) {
 		t.count++
 	case t.success != nil:
 		m.msg, t.success, t.count = *t.success, nil, 0
-	case guilty(class, err):
+	case trouble.Guilty(class, err):
 		m.decoder.Fail(&m.msg, err)
-	case m.msg.Fate == delivery.FateDone && doubtful(class, err) && class != pg.Lost &&
+	case m.msg.Fate == delivery.FateDone && trouble.Doubtful(class, err) && class != pg.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
 		if t.count++; t.count > memory.FreeTroubles {
 			success := m.msg
@@ -148,17 +148,14 @@ func (m *claimed) blame(class pg.Class, err error) {
 // stands, and writes nothing of those whose claims are lost. If nothing but the deletion is to be written, it goes with
 // the COMMIT in one trip.
 func (f *finisher) finish(ctx context.Context, claims []*claimed) error {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, trouble.CommitTimeout)
 	defer cancel()
 	done, err := f.commit(ctx, claims)
 	if err != nil {
 		return err
 	}
 	done.callWaiting(ctx)
-	f.ep.after(ctx, done.effects)
-	r := reportOf(done.effects, nil)
-	f.ep.pace(r)
-	f.failing.Store(r.done == 0 && r.failures > 0)
+	f.failing.Store(f.after(ctx, done.effects))
 	return nil
 }
 
@@ -170,14 +167,14 @@ func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, e
 	ctx, cancel := context.WithTimeout(ctx, f.patience())
 	defer cancel()
 	defer f.claims.keepStill(claims)()
-	conn, err := f.pool.Acquire(ctx)
+	conn, err := f.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
 	t := newFinishing(f, conn.Conn(), claims)
 	if err := t.commit(ctx); err != nil {
-		rollback(ctx, t.ep, t.effects.In.Conn)
+		t.rollback(ctx, t.effects.In.Conn)
 		for _, m := range claims {
 			m.trouble.sent = m.trouble.sent || t.sent
 		}

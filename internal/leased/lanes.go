@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // lanes keeps the messages of one key in their order, in an endpoint that is ordered. What the process has in hand of
 // each lane is a part of claims, whose mutex guards it.
 type lanes struct {
-	*terms
+	*Terms
 	claims *claims
 	runner *runner
 
@@ -89,19 +89,18 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l := c.lanes
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
-	b := delivery.NewDecoder(c.ep.recipient, time.Now())
-	defer rollback(ctx, c.ep, conn.Conn())
+	b := delivery.NewDecoder(c.To, time.Now())
+	defer c.rollback(ctx, conn.Conn())
 	var all []*claimed
-	pipeline := &pgx.Batch{}
-	c.queueOpen(pipeline)
+	pipeline := c.open()
 	l.queueClaimsLock(pipeline)
 	c.queueClaim(pipeline, b, want, &all)
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
 	}
 	if len(all) == 0 {
-		rollback(ctx, c.ep, conn.Conn())
-		c.ep.wakeForNext(ctx, conn.Conn())
+		c.rollback(ctx, conn.Conn())
+		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
 		return got{}, nil
 	}
 	l.decode(b, all)
@@ -125,14 +124,13 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 
 // queueClaimsLock makes the transaction wait until no other one claims, and keeps others from claiming until it ends.
 func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
-	pipeline.Queue(l.ep.queue.SQL("lock_claims"), l.ep.queue.ID)
+	pipeline.Queue(l.To.Queue.SQL("lock_claims"), l.To.Queue.ID)
 }
 
 // decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
 // order.
 func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
-	b.PrepareRuntime(l.runner.work)
-	b.DecodeClaimed()
+	b.DecodeClaimed(l.runner.work)
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
 		b.Fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, delivery.ErrReadExited)))
 	})
@@ -145,7 +143,7 @@ func (l *lanes) readKey(b *delivery.Decoder, m *claimed) {
 		return
 	}
 	begun := time.Now()
-	key, err := m.msg.KeyOf(l.ep.bus.codec)
+	key, err := m.msg.KeyOf(l.To.Codec)
 	if b.ReadBy(&m.msg, begun); m.msg.Fate != delivery.FateLeft {
 		return
 	}
@@ -222,10 +220,10 @@ func (l *lanes) ask(ctx context.Context, conn *pgxpool.Conn, heads map[string]sa
 	for _, key := range sorted {
 		ids.UUID(heads[key])
 	}
-	q, owner, session := l.ep.queue, [16]byte(l.owner), [16]byte(l.session())
+	q, owner, session := l.To.Queue, l.owner, l.session()
 	pipeline := &pgx.Batch{}
 	if len(sorted) > 0 {
-		pipeline.Queue(q.SQL("enter_lanes"), q.ID, texts(sorted), ids, owner, l.ep.options.Lease.Microseconds(),
+		pipeline.Queue(q.SQL("enter_lanes"), q.ID, texts(sorted), ids, owner, l.Options.Lease.Microseconds(),
 			session).Query(collectKeys(a.granted))
 	}
 	if len(joined) > 0 {
@@ -272,9 +270,9 @@ type adoption struct {
 // queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
 // The adoption has the messages when the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
-	a := &adoption{decoder: delivery.NewDecoder(l.ep.recipient, begun)}
-	if o := &l.ep.options; len(keys) > 0 {
-		pipeline.Queue(l.ep.queue.SQL("next_parked"), l.ep.queue.ID, texts(keys), adoptAtOnce, [16]byte(l.session()),
+	a := &adoption{decoder: delivery.NewDecoder(l.To, begun)}
+	if o := &l.Options; len(keys) > 0 {
+		pipeline.Queue(l.To.Queue.SQL("next_parked"), l.To.Queue.ID, texts(keys), adoptAtOnce, l.session(),
 			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.decoder, &a.claims))
 	}
 	return a
@@ -285,8 +283,7 @@ func (l *lanes) adopt(a *adoption) []*claimed {
 	if len(a.claims) == 0 {
 		return nil
 	}
-	a.decoder.PrepareRuntime(l.runner.work)
-	a.decoder.DecodeClaimed()
+	a.decoder.DecodeClaimed(l.runner.work)
 	return a.claims
 }
 
@@ -306,17 +303,17 @@ func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, 
 			id.UUID(m.msg.ID)
 			claim.Int(m.number)
 			key.Text(m.key)
-			deaths.Int(m.death.crashes.deaths)
-			alone.Int(m.death.crashes.alone)
+			deaths.Int(m.death.crashes.Counted)
+			alone.Int(m.death.crashes.Alone)
 		}
 	}
-	pipeline.Queue(l.ep.queue.SQL("park"), l.ep.queue.ID, due, id, claim, key, [16]byte(session), number, deaths, alone)
+	pipeline.Queue(l.To.Queue.SQL("park"), l.To.Queue.ID, due, id, claim, key, [16]byte(session), number, deaths, alone)
 }
 
 // queueRevival queues what makes lanes wait for the first message that is parked in them.
 func (l *lanes) queueRevival(pipeline *pgx.Batch, keys []string) {
 	if len(keys) > 0 {
-		pipeline.Queue(l.ep.queue.SQL("revive_lanes"), l.ep.queue.ID, texts(keys))
+		pipeline.Queue(l.To.Queue.SQL("revive_lanes"), l.To.Queue.ID, texts(keys))
 	}
 }
 
@@ -334,26 +331,15 @@ func (l *lanes) joined(all []*claimed) map[string]*lane {
 }
 
 // has reports whether the lane of key is ours.
-func (l *lanes) has(key string) bool {
-	l.claims.mu.Lock()
-	defer l.claims.mu.Unlock()
-	return l.claims.lanes[key] != nil
+func (l *lanes) has(key string) (has bool) {
+	l.claims.locked(func() { has = l.claims.lanes[key] != nil })
+	return has
 }
 
 // keys lists the lanes that are ours.
-func (l *lanes) keys() []string {
-	l.claims.mu.Lock()
-	defer l.claims.mu.Unlock()
-	return slices.Sorted(maps.Keys(l.claims.lanes))
-}
-
-// forget drops lanes that this process has left.
-func (l *lanes) forget(keys []string) {
-	l.claims.mu.Lock()
-	defer l.claims.mu.Unlock()
-	for _, key := range keys {
-		delete(l.claims.lanes, key)
-	}
+func (l *lanes) keys() (keys []string) {
+	l.claims.locked(func() { keys = slices.Sorted(maps.Keys(l.claims.lanes)) })
+	return keys
 }
 
 // proceed puts messages into their lanes, and starts the first of each lane in which none runs. What has no key is
@@ -406,7 +392,7 @@ func (l *lanes) startNext(keys []string) {
 	next, suspects := l.takeHeads(keys)
 	l.runner.dispatch(next)
 	if suspects { // the loop that claims is to run them, wherever it waits
-		l.ep.alarm.Wake()
+		l.Alarm.Wake()
 		l.claims.room.Send()
 	}
 }
@@ -424,7 +410,7 @@ func (l *lanes) takeHeads(keys []string) (next []*claimed, suspects bool) {
 		if n == nil || n.running != nil || len(n.waiting) == 0 {
 			continue
 		}
-		switch n.waiting[0].judge(c.terms.ep.options.MaxCrashes) {
+		switch n.waiting[0].judge(c.terms.Options.MaxCrashes) {
 		case unsuspected:
 			free = append(free, n)
 		case suspected:

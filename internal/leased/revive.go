@@ -1,4 +1,4 @@
-package bus
+package leased
 
 import (
 	"context"
@@ -36,9 +36,9 @@ const (
 // sweep revives lanes until ctx ends, also those that no message asks for: there may never be a new message of their
 // key.
 func (l *lanes) sweep(ctx context.Context) error {
-	for run.Sleep(ctx, run.Jitter(min(l.ep.options.Poll, l.ep.options.Lease/beatsPerLease))) == nil {
+	for run.Sleep(ctx, run.Jitter(min(l.Options.Poll, l.Options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			l.ep.bus.calm.Warn("edda: lanes were not swept", "endpoint", l.ep.name, "error", err)
+			l.To.Calm.Warn("edda: lanes were not swept", "endpoint", l.To.Name, "error", err)
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func (l *lanes) sweep(ctx context.Context) error {
 func (l *lanes) sweepOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
+	conn, err := l.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -69,10 +69,9 @@ func (l *lanes) sweepOnce(ctx context.Context) error {
 
 // stale looks at a window of lanes, without a lock. It returns where the next window begins, "" after the last one.
 func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last string, err error) {
-	defer rollback(ctx, s.ep, s.conn.Conn())
-	pipeline := &pgx.Batch{}
-	s.queueOpen(pipeline)
-	pipeline.Queue(s.ep.queue.SQL("stale_lanes"), s.ep.queue.ID, after, sweepWindow).Query(func(rows pgx.Rows) error {
+	defer s.rollback(ctx, s.conn.Conn())
+	pipeline := s.open()
+	pipeline.Queue(s.To.Queue.SQL("stale_lanes"), s.To.Queue.ID, after, sweepWindow).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			if r.Bool(1) {
@@ -102,7 +101,7 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	defer rollback(ctx, s.ep, s.conn.Conn())
+	defer s.rollback(ctx, s.conn.Conn())
 	dead, err := s.lockDead(ctx, keys)
 	if err != nil || len(dead.keys) == 0 {
 		return err
@@ -124,7 +123,7 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	if err != nil {
 		return fmt.Errorf("revive lanes: %w", pg.Explain(err))
 	}
-	s.ep.alarm.Wake()
+	s.Alarm.Wake()
 	return nil
 }
 
@@ -137,11 +136,10 @@ type orphans struct {
 // lockDead begins a transaction in which no other process claims, and locks the lanes.
 func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) {
 	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]time.Time{}}
-	pipeline := &pgx.Batch{}
-	s.queueOpen(pipeline)
+	pipeline := s.open()
 	s.queueClaimsLock(pipeline)
-	pipeline.Queue(s.ep.queue.SQL("await_lanes"), s.ep.queue.ID, texts(keys))
-	pipeline.Queue(s.ep.queue.SQL("dead_lanes"), s.ep.queue.ID, texts(keys)).Query(func(rows pgx.Rows) error {
+	pipeline.Queue(s.To.Queue.SQL("await_lanes"), s.To.Queue.ID, texts(keys))
+	pipeline.Queue(s.To.Queue.SQL("dead_lanes"), s.To.Queue.ID, texts(keys)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			r := pg.CurrentRow(rows)
 			d.keys[r.Text(0)] = true
@@ -169,16 +167,16 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 	session, since := pg.UUIDs(), pg.Timestamps()
 	for id, first := range d.sessions {
 		session.UUID(id)
-		since.Time(first.Add(-s.ep.options.Lease))
+		since.Time(first.Add(-s.Options.Lease))
 	}
 	pipeline := &pgx.Batch{}
-	b := delivery.NewDecoder(s.ep.recipient, time.Time{})
+	b := delivery.NewDecoder(s.To, time.Time{})
 	var claims []*claimed
 	parked := map[string]time.Time{}
-	pipeline.Queue(s.ep.queue.SQL("parked_in"), s.ep.queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).
+	pipeline.Queue(s.To.Queue.SQL("parked_in"), s.To.Queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).
 		Query(collectParked(parked))
-	pipeline.Queue(s.ep.queue.SQL("in_dead_hands"), session, since, s.ep.options.Lease.Microseconds(),
-		[16]byte(s.session()), s.ep.bus.session.Trusts()).Query(readClaims(b, &claims))
+	pipeline.Queue(s.To.Queue.SQL("in_dead_hands"), session, since, s.Options.Lease.Microseconds(),
+		s.session(), s.Session.Trusts()).Query(readClaims(b, &claims))
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pg.Explain(err))
 	}

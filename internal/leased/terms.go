@@ -1,0 +1,87 @@
+package leased
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/trouble"
+	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Terms is what all parts of one Run of a leased endpoint share. It does not change while Run runs.
+type Terms struct {
+	To      *delivery.Recipient
+	Pool    *pg.Pool // of three connections: one claims, one finishes, one extends leases
+	Options Options
+	Session *presence.Session
+	Limit   Limit
+	Breaker *trouble.Breaker
+	Alarm   *wake.Alarm
+	Hub     *wake.Hub
+
+	owner [16]byte // of this Run, in lanes and slots; rows of the queue name the session
+	bound string   // somewhat less than patience, as Postgres reads it: its error comes before the end of a context
+}
+
+// Options are those of the endpoint.
+type Options struct {
+	Concurrency, BatchMax, BatchBytes, MaxCrashes int
+	StepTimeout, Lease, Poll, Drain               time.Duration
+
+	Ordered bool // messages of one key are handled one after another
+	Strict  bool // and the next one waits for the retry of one that failed
+}
+
+// Limit is what the process knows of the endpoint's limit.
+type Limit struct {
+	Store   *limit.Store
+	Set     *atomic.Bool // there is a limit; once true it stays so
+	Changed run.Nudge    // it has changed, or a slot is free
+
+	Notifies bool // processes that wait for slots listen
+}
+
+func (t *Terms) begin() {
+	t.owner = t.To.NewID()
+	t.bound = fmt.Sprint((t.patience() * 3 / 4).Milliseconds(), " ms")
+}
+
+// trustedFor is how long a claim is trusted after the last extension.
+func (t *Terms) trustedFor() time.Duration {
+	lease := t.Options.Lease
+	return lease - lease/trustMargin
+}
+
+// patience bounds what a transaction of this endpoint waits for: a lock, or the next statement of a process that stands
+// still. Leases are extended as often, so no lease of another process ends because of it.
+func (t *Terms) patience() time.Duration {
+	return min(trouble.CommitTimeout, t.Options.Lease/beatsPerLease)
+}
+
+// open returns what begins a transaction that keeps others waiting for no longer than patience.
+func (t *Terms) open() *pgx.Batch {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(queue.Begin)
+	pipeline.Queue(queue.OpenLeased(), t.bound)
+	return pipeline
+}
+
+func (t *Terms) rollback(ctx context.Context, conn *pgx.Conn) {
+	trouble.Rollback(ctx, conn, t.To.Log, t.To.Name)
+}
+
+// session is the owner of claims. It lets others find out whether the process that had one has died.
+func (t *Terms) session() [16]byte { return t.Session.ID }
+
+// holder names this Run in the slots of limits.
+func (t *Terms) holder() string { return saga.ID(t.owner).String() }
