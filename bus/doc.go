@@ -65,82 +65,16 @@
 // instance that somebody else changed takes its messages out of the batch. A lost connection loses the batch, and
 // nothing else: the queue still has every message. An error of the write that nobody can be blamed for makes the next
 // batches smaller until the culprit stands alone. Where it could be the database's as well, it counts only at the sixth
-// time in a row, and only if the failure itself can be written. A process that dies puts its endpoints into quarantine for ten
-// minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the endpoint
-// tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
+// time in a row, and only if the failure itself can be written. A process that dies puts its endpoints into quarantine
+// for ten minutes, and a message with which MaxCrashes processes died a dead letter. While nothing at all succeeds the
+// endpoint tries one message at a time; docs/operate/recoverability.md has the whole way of a failure.
 //
 // The default lease is 15 s: of a leased message, a partition, a relay, the session of a process, and the scheduler. So
 // long after a crash another process continues.
 //
 // # Log
 //
-// Texts and keys stay as they are, so that alerts may name them. Warn means that somebody should look. While the
-// database is away everything that runs fails, again and again. Of such warnings of a bus the first is logged, the
-// others are Debug; once a minute, and at the end, a line of its own tells of it.
-//
-//	Warn   edda: the database is away             since, hidden, error (hidden is how many warnings were not logged)
-//	Warn   edda: the database is back             away_for, hidden
-//	Info   edda: endpoint started                 endpoint, concurrency
-//	Info   edda: endpoint stopped                 endpoint, error (nil after a clean drain)
-//	Warn   edda: endpoint is paused               endpoint, reason, since, remedy
-//	Info   edda: endpoint resumed                 endpoint
-//	Info   edda: concurrency set                  endpoint, concurrency, before
-//	Warn   edda: concurrency is cut to the pool's MaxConns  endpoint, wanted, concurrency
-//	Warn   edda: endpoint slowed down             endpoint, failures, pause, error
-//	Info   edda: endpoint recovered               endpoint, slow_for
-//	Warn   edda: what is set for the endpoint was not read  endpoint, error
-//	Warn   edda: message dead-lettered            endpoint, message_id, kind, attempt, saga, key, reason, error
-//	Warn   edda: message dead-lettered            endpoint, message_id, kind, source, reason, error (of one that came from another system)
-//	Warn   edda: run failed                       endpoint, message_id, kind, attempt, manifest, run, run_attempt, saga, key, final, reason, error
-//	Info   edda: message discarded                endpoint, message_id, kind, attempt, saga, key, reason
-//	Info   edda: message retried                  endpoint, message_id, kind, attempt, saga, key, delay, error (after its first failure; Debug after the others, those within a batch included)
-//	Debug  edda: message conflicted               endpoint, message_id, kind, attempt, saga, key
-//	Warn   edda: messages wait for a newer program  endpoint, message_id, kind, error
-//	Warn   edda: a batch was rolled back          endpoint, error
-//	Warn   edda: a claim was lost                 endpoint, message_id, kind, attempt (of a leased endpoint)
-//	Warn   edda: leases were not extended         endpoint, error (another try follows, within the lease)
-//	Warn   edda: a finish was rolled back         endpoint, error (another try follows)
-//	Warn   edda: lanes were not swept             endpoint, error (another try follows)
-//	Info   edda: parked messages were moved back  endpoint, messages (an endpoint is Ordered no more)
-//	Warn   edda: parked messages were not moved back  endpoint, error (another try follows)
-//	Warn   edda: listening for wake-ups was interrupted, polling goes on  error
-//	Warn   edda: old rows were not deleted        table, error
-//	Warn   edda: dead rows cannot be removed      holder, held, transactions, table, endpoint, dead_rows, remedy (one process says so, once a minute; see Pin)
-//	Warn   edda: what keeps dead rows was not looked for  error (another try follows, in a minute)
-//	Warn   edda: counters were not written        endpoint, error
-//	Warn   edda: watched instances were not read  error (another try follows; see Watch)
-//	Warn   edda: a process died                   session, host, pid, endpoints (said by one of those who see it)
-//	Warn   edda: quarantine                          endpoint, until
-//	Info   edda: quarantine ended                    endpoint
-//	Warn   edda: the session was not renewed      session, error (after the default lease others take this process for dead)
-//	Warn   edda: the session was not ended, which will look like a death  session, error
-//	Debug  edda: unlock the session, edda: look for dead processes  error (others see a death too much, or later)
-//	Debug  edda: leave the in-flight journal      endpoint, error (of a batch that was rolled back)
-//	Info   edda: partitioned endpoint started     endpoint, partitions
-//	Info   edda: partitioned endpoint stopped     endpoint, error (nil after a clean drain)
-//	Warn   edda: partitions were not looked at    endpoint, error (another try follows)
-//	Info   edda: relay started                    endpoint
-//	Info   edda: relay stopped                    endpoint, error (nil after a clean drain)
-//	Warn   edda: a relay's pass was lost          endpoint, error (another follows)
-//	Warn   edda: a relay's forward failed as a whole, and is given fewer messages at a time  endpoint, messages, error (once in 30 s; Debug otherwise)
-//	Warn   edda: message not relayed              endpoint, message_id, kind, attempt, again_in, error (once in 30 s; Debug otherwise)
-//	Warn   edda: no copy of a relayed message is kept  endpoint, message_id, kind, attempt (the server refused it, alone, again and again)
-//	Info   edda: relay goes on                    endpoint (after such a warning)
-//	Warn   edda: the other side of a relay does not answer  endpoint, messages, waited (forward has not returned for RelayOptions.Drain; nothing is relayed until it does)
-//	Debug  edda: a rank was not given back        endpoint, error (it expires)
-//	Debug  edda: late messages of former partitions were not moved  endpoint, error (another try follows)
-//	Debug  edda: rollback, edda: next due message endpoint, error (of a connection that is lost anyway)
-//	Debug  edda: notify                           error (the poll finds the messages)
-//	Warn   edda: Options.Events panicked          event, panics, panic, stack (once in a minute; panics is how many there were since)
-//	Warn   edda: an ordered endpoint has a limit, which it does not heed  endpoint
-//	Warn   edda: the endpoint's limit is another than its program's  endpoint, limit, cluster_concurrency, remedy
-//	Debug  edda: limit not looked for             endpoint, error (the next look is a second away)
-//	Debug  edda: the line for slots was not left, edda: slots were not given back  endpoint, error (they expire)
-//	Debug  edda: look behind a stuck message      endpoint, error (a relay; the next round looks)
-//
-// What concerns a message is logged after the commit that made it true, and bodies never. A kind that is no name is
-// escaped and cut. saga and key are there when the message was for an instance; manifest, run and run_attempt when a
-// manifest emitted it.
+// Texts and keys stay as they are, so that alerts may name them: docs/reference/log.md lists them, with what to do.
 //
 // process.go is one batch from top to bottom, internal/leased a leased endpoint, partition.go a partitioned one, and
 // border.go what crosses the border of the database; docs/internals/architecture.md has the whole.

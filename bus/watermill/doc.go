@@ -52,13 +52,5 @@
 //
 // # Log
 //
-// The texts and keys stay as they are. A Relay logs as bus does, and so does the endpoint of a Subscriber.
-//
-//	Info   edda: intake started                   intake, topic
-//	Info   edda: intake stopped                   intake, topic, error (nil after a clean end)
-//	Warn   edda: a subscription ended and is made again  intake, topic, error (nil when the channel was closed)
-//	Warn   edda: messages were not brought in     intake, topic, messages, error (they are nacked after a pause)
-//	Warn   edda: a message without an id came, and the like will be done twice when they are delivered twice
-//	                                              intake, topic, kind (once)
-//	Error  edda: a Watermill subscription ended and is started again  queue, error (of a Subscriber)
+// A Relay logs as bus does, and so does the endpoint of a Subscriber. docs/reference/log.md lists the texts.
 package watermill

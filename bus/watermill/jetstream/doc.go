@@ -37,9 +37,5 @@
 //
 // # Log
 //
-// The texts and keys stay as they are.
-//
-//	Warn   edda: a stream takes no batches, so messages are published one by one: set its AllowAtomicPublish
-//	       topic, error (once for a topic)
-//	Info   edda: a reading of JetStream ended and begins anew  stream, consumer, error
+// docs/reference/log.md lists the texts.
 package jetstream
