@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -127,37 +128,49 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
+	return w.run(ctx, pool, endpoint, func(ctx context.Context, before int64) error {
+		return w.untilEmpty(ctx, pool, before)
+	})
+}
+
+// run says that the worker is ready, and runs the endpoint beside until, which is told how many steps were made before.
+func (w *Worker) run(ctx context.Context, pool *pgxpool.Pool, r runner,
+	until func(ctx context.Context, before int64) error) error {
 	if err := pool.Ping(ctx); err != nil {
 		return err
 	}
 	if err := w.Start(ctx); err != nil {
 		return err
 	}
-	return runUntil(ctx, endpoint, func(ctx context.Context) error {
-		empty := statements(eddaSQL, w.Schema())["empty"]
-		// The look is a scan over rows that were deleted a moment ago: it waits until this process alone has done
-		// everything, or nothing for a while because others have.
-		quiet := 0
-		for done, last, before := false, int64(-1), steps.Load(); !done; {
-			if err := sleep(ctx, 5*time.Millisecond); err != nil {
-				return err
-			}
-			n := steps.Load()
-			if quiet++; n != last {
-				quiet, last = 0, n
-			}
-			if n-before < int64(w.N) && quiet < 10 {
-				continue
-			}
-			if w.Kept() && n-before >= int64(w.N) {
-				return nil
-			}
-			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
-				return err
-			}
+	before := steps.Load()
+	return runUntil(ctx, r, func(ctx context.Context) error { return until(ctx, before) })
+}
+
+// untilEmpty returns when all messages have been handled.
+func (w *Worker) untilEmpty(ctx context.Context, pool *pgxpool.Pool, before int64) error {
+	empty := statements(eddaSQL, w.Schema())["empty"]
+	// The look is a scan over rows that were deleted a moment ago: it waits until this process alone has done
+	// everything, or nothing for a while because others have.
+	quiet := 0
+	for done, last := false, int64(-1); !done; {
+		if err := run.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
 		}
-		return nil
-	})
+		n := steps.Load()
+		if quiet++; n != last {
+			quiet, last = 0, n
+		}
+		if n-before < int64(w.N) && quiet < 10 {
+			continue
+		}
+		if w.Kept() && n-before >= int64(w.N) {
+			return nil
+		}
+		if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // latency sends at rest, and stops the watch when the handler's transaction has committed, as the floor does. The
@@ -210,15 +223,6 @@ func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
 	})
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // runner is an endpoint or a relay.
 type runner interface {
 	Run(ctx context.Context) error
@@ -234,9 +238,9 @@ func runAllUntil(ctx context.Context, runs []func(context.Context) error, until 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, len(runs))
-	for _, run := range runs {
+	for _, r := range runs {
 		go func() {
-			ended <- run(ctx)
+			ended <- r(ctx)
 			stop()
 		}()
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 )
 
 // Inbox is a stream of messages from another system, in batches as an Intake makes them, to an endpoint that steps them
@@ -114,60 +114,23 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	if err := pool.Ping(ctx); err != nil {
-		return err
-	}
-	if err := w.Start(ctx); err != nil {
-		return err
-	}
-	before := steps.Load()
-	return runUntil(ctx, endpoint, func(ctx context.Context) error {
+	return w.run(ctx, pool, endpoint, func(ctx context.Context, before int64) error {
 		if err := i.feed(ctx, b, batches); err != nil {
 			return err
 		}
-		empty := statements(eddaSQL, w.Schema())["empty"]
-		for done := false; !done; {
-			if err := sleep(ctx, 5*time.Millisecond); err != nil {
-				return err
-			}
-			if steps.Load()-before < int64(w.N) {
-				continue
-			}
-			if err := pool.QueryRow(ctx, empty).Scan(&done); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.untilEmpty(ctx, pool, before)
 	})
 }
 
 // feed brings the batches in by several hands, as several topics do: one alone waits for its commits, so that the
 // endpoint takes what is there in small batches, and what is measured is their price and not that of the claim.
 func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMessage) error {
-	todo := make(chan []bus.IngestMessage, len(batches))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inboxHands)
 	for _, batch := range batches {
-		todo <- batch
+		group.Go(func() error { return i.bring(ctx, b, batch) })
 	}
-	close(todo)
-	failed := make(chan error, inboxHands)
-	for range inboxHands {
-		go func() {
-			for batch := range todo {
-				if err := i.bring(ctx, b, batch); err != nil {
-					failed <- err
-					return
-				}
-			}
-			failed <- nil
-		}()
-	}
-	var first error
-	for range inboxHands {
-		if err := <-failed; err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
+	return group.Wait()
 }
 
 // batches makes all messages beforehand: their sender is another program.

@@ -74,13 +74,7 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	if err := pool.Ping(ctx); err != nil {
-		return err
-	}
-	if err := w.Start(ctx); err != nil {
-		return err
-	}
-	err = runUntil(ctx, r, func(ctx context.Context) error {
+	err = w.run(ctx, pool, r, func(ctx context.Context, _ int64) error {
 		select {
 		case <-deleted:
 			return nil

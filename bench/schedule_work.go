@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -147,7 +148,7 @@ func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until
 		err := pool.QueryRow(ctx, sql["spread"], firingsPerSecond).Scan(&begin)
 		end := begin.Add(time.Duration(w.N/firingsPerSecond) * time.Second)
 		return func(ctx context.Context) error {
-			if err := sleep(ctx, time.Until(end)); err != nil {
+			if err := run.Sleep(ctx, time.Until(end)); err != nil {
 				return err
 			}
 			return poll(ctx, func(ctx context.Context) (bool, error) {
@@ -161,7 +162,7 @@ func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until
 		_, err := pool.Exec(ctx, sql["some_due"], batches, w.Size, batchGap.Microseconds())
 		last := time.Now().Add(3*time.Second + time.Duration(batches-1)*batchGap)
 		return func(ctx context.Context) error {
-			if err := sleep(ctx, time.Until(last)); err != nil {
+			if err := run.Sleep(ctx, time.Until(last)); err != nil {
 				return err
 			}
 			return allSent(ctx)
@@ -179,7 +180,7 @@ func poll(ctx context.Context, ask func(context.Context) (done bool, err error))
 		if done, err := ask(ctx); done || err != nil {
 			return err
 		}
-		if err := sleep(ctx, pollGap); err != nil {
+		if err := run.Sleep(ctx, pollGap); err != nil {
 			return err
 		}
 	}
