@@ -41,8 +41,8 @@ var (
 		"bus Bus": 27,
 	}
 	tooManyNames = map[string]int{
-		"internal/pg":    92,
-		"internal/queue": 81,
+		"internal/pg":    90,
+		"internal/queue": 80,
 	}
 )
 

@@ -61,13 +61,13 @@ func (p *Pool) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 }
 
 // Writing is p for functions that ask for the rows of statements that write: its QueryRow is Row.
-func (p *Pool) Writing() Writer { return Writer{p} }
+func (p *Pool) Writing() writer { return writer{p} }
 
-// Writer is a Pool whose QueryRow is Row.
-type Writer struct{ *Pool }
+// writer is a Pool whose QueryRow is Row.
+type writer struct{ *Pool }
 
 // QueryRow is Row.
-func (w Writer) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+func (w writer) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return w.Row(ctx, sql, args...)
 }
 

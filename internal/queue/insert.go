@@ -65,15 +65,15 @@ func (b *Returns) Add(r *Row, delay time.Duration, why error) {
 	b.lastError.Text(errorText(why))
 }
 
-// MostError is how many bytes of an error a queue keeps.
-const MostError = 500
+// mostError is how many bytes of an error a queue keeps.
+const mostError = 500
 
 // errorText is an error as a queue keeps it: its beginning, as a text that Postgres can store.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return pg.Storable(err.Error(), MostError)
+	return pg.Storable(err.Error(), mostError)
 }
 
 // Len is the number of messages.
