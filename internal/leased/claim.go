@@ -150,8 +150,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
 		return got{}, nil
 	}
-	c.beginAll(b, all)
-	return gotOf(b, all, want), nil
+	return c.beginAll(b, all, want), nil
 }
 
 // queueClaim queues the statement that claims, and reads the claims into all.
@@ -161,7 +160,7 @@ func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, a
 		t.Session.Trusts()).Query(readClaims(b, all))
 }
 
-// got says what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
+// gotOf returns what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
 // got all it wanted.
 func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 	if len(all) < d.Found {
@@ -171,11 +170,12 @@ func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 }
 
 // beginAll decodes what was claimed, and starts the handlers.
-func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed) {
+func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed, want int) got {
 	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
 	b.DecodeClaimed(c.runner.work)
 	c.runner.dispatch(c.quarantine.setAside(all))
+	return gotOf(b, all, want)
 }
 
 // readClaims reads claimed rows into all.

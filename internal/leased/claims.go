@@ -169,14 +169,14 @@ func (c *claims) endAgain(all []*claimed, aside bool) (any bool) {
 		_, ours := c.held[m]
 		return !ours
 	})
-	if !aside {
+	if aside {
+		for _, m := range kept {
+			m.trouble.aside = true
+		}
+		c.ended = append(c.ended, kept...)
+	} else {
 		c.ended = append(kept, c.ended...)
-		return len(kept) > 0
 	}
-	for _, m := range kept {
-		m.trouble.aside = true
-	}
-	c.ended = append(c.ended, kept...)
 	return len(kept) > 0
 }
 

@@ -81,7 +81,7 @@ type extension struct {
 	there    map[int]bool // not extended, still ours: a cancel has its row locked
 	// extended, and ours: one that is locked at this moment is ours and not extended
 	lanes, ourLanes      map[string]bool
-	lostSlots, busySlots map[limit.Slot]bool // of another holder, and locked at this moment
+	lostSlots, busySlots []limit.Slot // of another holder, and locked at this moment
 }
 
 // note notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
@@ -102,11 +102,11 @@ func (x *extender) note(e *extension, err error) (all bool) {
 			m.rows = append(m.rows, moved)
 		case m.key != "" && !e.ourLanes[m.key]:
 			c.loseNow(m)
-		case m.slot != nil && e.lostSlots[*m.slot]:
+		case m.slot != nil && slices.Contains(e.lostSlots, *m.slot):
 			c.loseNow(m)
 		case e.extended[n]:
 			m.rows = []time.Time{moved}
-			if m.slot == nil || !e.busySlots[*m.slot] {
+			if m.slot == nil || !slices.Contains(e.busySlots, *m.slot) {
 				m.renewed = e.begun
 			}
 		case !e.there[n]:
@@ -169,16 +169,15 @@ func (x *extender) send(ctx context.Context, e *extension) error {
 }
 
 // renewSlots renews the slots of the claims.
-func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extension) error {
+func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extension) (err error) {
 	slots := slotsOf(e.claims)
 	if len(slots) == 0 {
 		return nil
 	}
-	lost, busy, err := x.Limit.Store.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.Options.Lease)
+	e.lostSlots, e.busySlots, err = x.Limit.Store.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.Options.Lease)
 	if err != nil {
 		return fmt.Errorf("renew slots: %w", pg.Explain(err))
 	}
-	e.lostSlots, e.busySlots = asSet(lost), asSet(busy)
 	return nil
 }
 

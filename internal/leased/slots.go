@@ -56,8 +56,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	for n, m := range all {
 		m.slot = &granted.Slots[n]
 	}
-	c.beginAll(b, all)
-	return gotOf(b, all, want), nil
+	return c.beginAll(b, all, want), nil
 }
 
 // leaveLine gives up this Run's place among those that wait for slots, since there is no message for one.
@@ -80,14 +79,6 @@ func slotsOf(claims []*claimed) (slots []limit.Slot) {
 		}
 	}
 	return slots
-}
-
-func asSet(slots []limit.Slot) map[limit.Slot]bool {
-	set := map[limit.Slot]bool{}
-	for _, s := range slots {
-		set[s] = true
-	}
-	return set
 }
 
 // queueSlots queues the return of the slots of what was ended.
