@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -62,39 +60,6 @@ func TestLogOfAnEndpointsLife(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(text.String()), "\n")); diff != "" {
 		t.Errorf("the log is other than wanted (-) here (+):\n%s", diff)
-	}
-}
-
-// logText is a text in a call of the logger; it says edda because the program's own lines stand beside it.
-var logText = regexp.MustCompile(`"(edda: [^"]+)"`)
-
-func TestEveryLogLineIsListed(t *testing.T) {
-	t.Parallel()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, engine := range []string{"batch", "delivery", "leased", "presence"} {
-		more, err := filepath.Glob("../internal/" + engine + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, more...)
-	}
-	for _, file := range files {
-		code, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range logText.FindAllStringSubmatch(string(code), -1) {
-			if !strings.HasSuffix(file, "_test.go") && !strings.Contains(string(doc), m[1]) {
-				t.Errorf("%s logs %q, which doc.go does not list", file, m[1])
-			}
-		}
 	}
 }
 
