@@ -241,8 +241,8 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
 			ConflictPolicy: o.ConflictPolicy,
 		},
-		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes, Sent: b.sent, Letters: b.letters,
-		Settings: b.settings, Runs: b.runs, Notifier: b.notifier,
+		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
+		Sent: b.sent, Letters: b.letters, Settings: b.settings, Runs: b.runs, Notifier: b.notifier,
 	}
 }
 

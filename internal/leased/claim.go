@@ -160,8 +160,8 @@ func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, a
 		t.Session.Trusts()).Query(readClaims(b, all))
 }
 
-// gotOf returns what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one that
-// got all it wanted.
+// gotOf returns what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one
+// that got all it wanted.
 func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 	if len(all) < d.Found {
 		return got{messages: want}
