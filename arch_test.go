@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"migrations/migrate"},
 	{"internal/handlers", "internal/memory", "internal/presence", "internal/runs", "internal/trouble"},
 	{"internal/delivery"},
-	{"outbox", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
+	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
 	{"bus", "operate", "scheduler"},
 	{"bus/watermill"},
 	{""},

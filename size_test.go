@@ -31,15 +31,9 @@ var public = []string{"bus", "saga", "scheduler"}
 
 // Offenders of today, each with its size. An exception may only shrink, and goes when its thing fits.
 var (
-	tooManyFiles = map[string]int{
-		"bus": 50,
-	}
-	tooManyMethods = map[string]int{
-		"bus Bus": 65,
-	}
-	tooManyFields = map[string]int{
-		"bus Bus": 27,
-	}
+	tooManyFiles   = map[string]int{}
+	tooManyMethods = map[string]int{}
+	tooManyFields  = map[string]int{}
 	tooManyNames = map[string]int{
 		"internal/pg":    90,
 		"internal/queue": 80,

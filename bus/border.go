@@ -86,7 +86,7 @@ func (b *Bus) newBorder() (*outbox.Border, error) {
 	}
 	return outbox.NewBorder(outbox.BorderOptions{
 		Pool: b.pool, Schema: b.schema, Store: store, Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
-		Leases: b.leases, Letters: b.letters,
+		Leases: b.tables.leases, Letters: b.tables.letters,
 		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
 		Events: b.emit, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
@@ -116,7 +116,7 @@ func (r borderRuns) QueueCheck(pipeline *pgx.Batch, fired []*saga.Fire) (answers
 	for _, f := range fired {
 		a.Add(f)
 	}
-	return r.bus.runs.QueueCheck(pipeline, a, nil)
+	return r.bus.tables.runs.QueueCheck(pipeline, a, nil)
 }
 
 func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
@@ -124,10 +124,10 @@ func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
 	for _, e := range ends {
 		all.Add(e.Run, e.Outcome, e.Error)
 	}
-	r.bus.runs.QueueEnd(pipeline, all)
+	r.bus.tables.runs.QueueEnd(pipeline, all)
 }
 
 // relaySettings are what is set for a relay: it has no workers.
 func (b *Bus) relaySettings(relay string, poll time.Duration) *settings.Follower {
-	return b.newFollower(relay, poll, b.emitPause)
+	return b.newFollower(relay, poll, func(before, now settings.Settings) { emitPause(b, before, now) })
 }

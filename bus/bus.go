@@ -32,35 +32,52 @@ var statements string
 // Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
 // wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
 type Bus struct {
-	pool     *pg.Pool
-	schema   pg.Schema
-	sql      pg.Statements
+	pool    *pg.Pool
+	schema  pg.Schema
+	sql     pg.Statements
+	codec   saga.Codec
+	log     *slog.Logger
+	outage  *pg.Outage
+	calm    *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+	events  func(Event)
+	panics  panics // of events
+	wakeup  Wakeup
+	tables  tables
+	sender  sender
+	border  *outbox.Border
+	routes  *queue.Router
+	hub     *wake.Hub
+	session *presence.Session
+	watches *watch.Set
+	cleaner *cleaner
+
+	notifier    *wake.Notifier
+	autoInstall bool
+}
+
+// tables are the owners of tables.
+type tables struct {
 	counters *counters.Store
 	settings *settings.Store
 	runs     *runs.Store
-	codec    saga.Codec
-	log      *slog.Logger
-	outage   *pg.Outage
-	calm     *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
-	events   func(Event)
-	panics   panics // of events
-	wakeup   Wakeup
-
 	sagas    *persistence.Store
 	letters  *deadletter.Store
 	sent     *dedup.Store
-	border   *outbox.Border
 	limits   *limit.Store
 	leases   *lease.Store
-	routes   *queue.Router
-	hub      *wake.Hub
-	notifier *wake.Notifier
-	session  *presence.Session
-	watches  *watch.Set
-	cleaner  *cleaner
+}
 
-	autoInstall bool
-	notifyInTx  bool
+func (t *tables) open(schema pg.Schema) error {
+	errs := make([]error, 8)
+	t.counters, errs[0] = counters.New(schema)
+	t.settings, errs[1] = settings.New(schema)
+	t.runs, errs[2] = runs.New(schema)
+	t.sagas, errs[3] = persistence.New(schema)
+	t.letters, errs[4] = deadletter.New(schema)
+	t.sent, errs[5] = dedup.New(schema)
+	t.limits, errs[6] = limit.New(schema)
+	t.leases, errs[7] = lease.New(schema)
+	return errors.Join(errs...)
 }
 
 // Options of a Bus. Every zero is a default.
@@ -126,7 +143,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	b := &Bus{
 		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, events: o.Events, wakeup: o.Wakeup,
-		autoInstall: o.AutoInstall, notifyInTx: o.NotifyInTx,
+		autoInstall: o.AutoInstall,
 	}
 	if b.codec == nil {
 		b.codec = saga.JSON
@@ -139,6 +156,8 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
+	b.sender = sender{pool: b.pool, sql: b.sql, codec: b.codec, routes: b.routes, sent: b.tables.sent,
+		notifier: b.notifier, notifyInTx: o.NotifyInTx}
 	return b, nil
 }
 
@@ -146,28 +165,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.sql, err = pg.Load(statements, b.schema); err != nil {
 		return err
 	}
-	if b.counters, err = counters.New(b.schema); err != nil {
-		return err
-	}
-	if b.settings, err = settings.New(b.schema); err != nil {
-		return err
-	}
-	if b.runs, err = runs.New(b.schema); err != nil {
-		return err
-	}
-	if b.sagas, err = persistence.New(b.schema); err != nil {
-		return err
-	}
-	if b.letters, err = deadletter.New(b.schema); err != nil {
-		return err
-	}
-	if b.sent, err = dedup.New(b.schema); err != nil {
-		return err
-	}
-	if b.limits, err = limit.New(b.schema); err != nil {
-		return err
-	}
-	if b.leases, err = lease.New(b.schema); err != nil {
+	if err = b.tables.open(b.schema); err != nil {
 		return err
 	}
 	overrides := map[string]string{}
@@ -183,7 +181,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.routes, err = queue.NewRouter(b.pool, b.schema, overrides); err != nil {
 		return err
 	}
-	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.sagas, Log: b.calm, Consumes: b.routes.Consumes})
+	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: b.routes.Consumes})
 	b.hub = wake.NewHub(b.watches.Sent)
 	b.notifier, err = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
 	if err != nil {

@@ -30,6 +30,7 @@ const (
 
 // cleaner cleans up for all that runs in the process, and looks for what makes cleaning vain.
 type cleaner struct {
+	bus    *Bus
 	pins   *pin.Look
 	holder string        // the name of this process in the lease that says whose turn it is
 	look   time.Duration // between two looks for a pin; tests shorten it
@@ -43,8 +44,9 @@ type cleaner struct {
 
 func newCleaner(b *Bus) (*cleaner, error) {
 	pins, err := pin.New(b.schema)
-	return &cleaner{pins: pins, holder: lease.Identity(""), look: pin.Long,
-		loops: run.NewShared(b.cleanInTurns, b.watchPin)}, err
+	c := &cleaner{bus: b, pins: pins, holder: lease.Identity(""), look: pin.Long}
+	c.loops = run.NewShared(c.cleanInTurns, c.watchPin)
+	return c, err
 }
 
 // Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
@@ -71,8 +73,7 @@ func (b *Bus) join(ctx context.Context, queue int) (leave func(), err error) {
 	return func() { stop(); end() }, nil
 }
 
-func (b *Bus) cleanInTurns(ctx context.Context) error {
-	c := b.cleaner
+func (c *cleaner) cleanInTurns(ctx context.Context) error {
 	for {
 		if c.due.IsZero() {
 			c.due = time.Now().Add(run.Jitter(cleanEvery))
@@ -81,28 +82,28 @@ func (b *Bus) cleanInTurns(ctx context.Context) error {
 			return nil
 		}
 		c.due = time.Time{}
-		b.cleanInTurn(ctx)
+		c.cleanInTurn(ctx)
 	}
 }
 
 // cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the
 // while. Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
-func (b *Bus) cleanInTurn(ctx context.Context) {
-	_, ours, err := b.leases.Acquire(ctx, b.pool.Writing(),
-		lease.Bid{Name: cleanLease, Holder: b.cleaner.holder, Lease: cleanTurn})
+func (c *cleaner) cleanInTurn(ctx context.Context) {
+	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
+		lease.Bid{Name: cleanLease, Holder: c.holder, Lease: cleanTurn})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		b.calm.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
+		c.bus.calm.Warn("edda: old rows were not deleted", "table", "lease", "error", err)
 	case ours:
-		b.cleanOnce(ctx)
+		c.cleanOnce(ctx)
 	}
 }
 
-func (b *Bus) cleanOnce(ctx context.Context) {
-	b.prune(ctx, b.chores(ctx))
+func (c *cleaner) cleanOnce(ctx context.Context) {
+	c.prune(ctx, c.chores(ctx))
 	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
-		if _, err := b.border.Store.Rotate(ctx, b.pool, ring); err != nil && ctx.Err() == nil {
-			b.calm.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
+		if _, err := c.bus.border.Store.Rotate(ctx, c.bus.pool, ring); err != nil && ctx.Err() == nil {
+			c.bus.calm.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
 		}
 	}
 }
@@ -113,32 +114,32 @@ type chore struct {
 	piece func() (deleted int64, err error)
 }
 
-func (b *Bus) chores(ctx context.Context) []chore {
+func (c *cleaner) chores(ctx context.Context) []chore {
 	execute := func(sql string, args ...any) func() (int64, error) {
 		return func() (int64, error) {
-			tag, err := b.pool.Exec(ctx, sql, args...)
+			tag, err := c.bus.pool.Exec(ctx, sql, args...)
 			return tag.RowsAffected(), err
 		}
 	}
 	kept := presence.Kept.Microseconds()
 	chores := []chore{
-		{"sent_id", func() (int64, error) { return b.sent.Prune(ctx, b.pool, sentIDKept, cleanRows) }},
-		{"ticket", func() (int64, error) { return b.limits.Prune(ctx, b.pool, ticketKept, cleanRows) }},
-		{"discarded", func() (int64, error) { return b.letters.Prune(ctx, b.pool, discardedKept, cleanRows) }},
-		{"saga_counter", func() (int64, error) { return b.counters.Prune(ctx, b.pool, countersKept, cleanRows) }},
-		{"dead_letter_job", func() (int64, error) { return b.letters.PruneJobs(ctx, b.pool, jobsKept, cleanRows) }},
-		{"session", execute(b.session.SQL.Get("prune_sessions"), kept, cleanRows)},
-		{"in_flight", execute(b.session.SQL.Get("prune_batches"), kept, cleanRows)},
+		{"sent_id", func() (int64, error) { return c.bus.tables.sent.Prune(ctx, c.bus.pool, sentIDKept, cleanRows) }},
+		{"ticket", func() (int64, error) { return c.bus.tables.limits.Prune(ctx, c.bus.pool, ticketKept, cleanRows) }},
+		{"discarded", func() (int64, error) { return c.bus.tables.letters.Prune(ctx, c.bus.pool, discardedKept, cleanRows) }},
+		{"saga_counter", func() (int64, error) { return c.bus.tables.counters.Prune(ctx, c.bus.pool, countersKept, cleanRows) }},
+		{"dead_letter_job", func() (int64, error) { return c.bus.tables.letters.PruneJobs(ctx, c.bus.pool, jobsKept, cleanRows) }},
+		{"session", execute(c.bus.session.SQL.Get("prune_sessions"), kept, cleanRows)},
+		{"in_flight", execute(c.bus.session.SQL.Get("prune_batches"), kept, cleanRows)},
 	}
-	for some := range slices.Chunk(b.journalQueues(ctx), cleanQueues) {
-		chores = append(chores, chore{"suspect", execute(b.session.SQL.Get("prune_journal"), some, cleanRows)})
+	for some := range slices.Chunk(c.journalQueues(ctx), cleanQueues) {
+		chores = append(chores, chore{"suspect", execute(c.bus.session.SQL.Get("prune_journal"), some, cleanRows)})
 	}
 	return chores
 }
 
 // journalQueues are the queues with messages in the in-flight journal: hardly ever one.
-func (b *Bus) journalQueues(ctx context.Context) []int32 {
-	rows, err := b.pool.Query(ctx, b.session.SQL.Get("journal_queues"))
+func (c *cleaner) journalQueues(ctx context.Context) []int32 {
+	rows, err := c.bus.pool.Query(ctx, c.bus.session.SQL.Get("journal_queues"))
 	if err == nil {
 		var queues []int32
 		if queues, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err == nil {
@@ -146,25 +147,61 @@ func (b *Bus) journalQueues(ctx context.Context) []int32 {
 		}
 	}
 	if ctx.Err() == nil {
-		b.calm.Warn("edda: old rows were not deleted", "table", "suspect", "error", err)
+		c.bus.calm.Warn("edda: old rows were not deleted", "table", "suspect", "error", err)
 	}
 	return nil
 }
 
 // prune does a piece of each chore in turn, until each has met one that was not full. After a full piece it rests for
 // as long as that took: however much there is to delete, a clean-up takes no more than half of a connection's time.
-func (b *Bus) prune(ctx context.Context, left []chore) {
+func (c *cleaner) prune(ctx context.Context, left []chore) {
 	for begun := time.Now(); len(left) > 0 && time.Since(begun) < cleanFor; {
-		left = slices.DeleteFunc(left, func(c chore) bool { return !b.prunePiece(ctx, c) })
+		left = slices.DeleteFunc(left, func(one chore) bool { return !c.prunePiece(ctx, one) })
 	}
 }
 
 // prunePiece reports whether there may be more to delete.
-func (b *Bus) prunePiece(ctx context.Context, c chore) (more bool) {
+func (c *cleaner) prunePiece(ctx context.Context, of chore) (more bool) {
 	begun := time.Now()
-	deleted, err := c.piece()
+	deleted, err := of.piece()
 	if err != nil && ctx.Err() == nil {
-		b.calm.Warn("edda: old rows were not deleted", "table", c.table, "error", err)
+		c.bus.calm.Warn("edda: old rows were not deleted", "table", of.table, "error", err)
 	}
 	return err == nil && deleted >= cleanRows && run.Sleep(ctx, time.Since(begun)) == nil
+}
+
+const pinLease = "pin"
+
+// watchPin looks once a minute, and warns of a pin that it finds for the second time.
+func (c *cleaner) watchPin(ctx context.Context) error {
+	for run.Sleep(ctx, run.Jitter(c.look)) == nil {
+		c.lookForPin(ctx)
+	}
+	return nil
+}
+
+// lookForPin warns when the last look, a minute ago, found the same. Of the processes of a cluster, which all find it,
+// one says so. A transaction that was begun long ago may look at a snapshot of this moment, so its time alone proves
+// nothing.
+func (c *cleaner) lookForPin(ctx context.Context) {
+	p, suffers, err := c.pins.Find(ctx, c.bus.pool)
+	if err != nil && ctx.Err() == nil {
+		c.bus.calm.Warn("edda: what keeps dead rows was not looked for", "error", err)
+	}
+	if !suffers {
+		c.pin = pin.Pin{}
+		return
+	}
+	if p.Kind != c.pin.Kind || p.Name != c.pin.Name || p.XID != c.pin.XID {
+		c.pin, c.pinned = p, time.Now()
+		return
+	}
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pin.Long}
+	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(), bid)
+	if ours || err != nil {
+		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)
+		c.bus.log.Warn("edda: dead rows cannot be removed", "holder", p.Holder(), "held", held,
+			"transactions", p.Transactions, "table", p.Table, "endpoint", p.Endpoint, "dead_rows", p.DeadRows,
+			"remedy", p.Remedy())
+	}
 }

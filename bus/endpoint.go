@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
@@ -24,7 +24,6 @@ import (
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
@@ -80,8 +79,7 @@ type EndpointOptions struct {
 
 const (
 	mostBatch    = 5000
-	mostTxBatch  = 60 // savepoints of one transaction; from 64 on Postgres spills them
-	idleInTx     = 2  // idle_in_transaction_session_timeout is StepTimeout times this
+	idleInTx     = 2 // idle_in_transaction_session_timeout is StepTimeout times this
 	mostWorkers  = 10_000
 	mostBytes    = 256 << 20 // Postgres takes no parameter of a gigabyte
 	standardTx   = 32
@@ -100,16 +98,16 @@ type Endpoint struct {
 
 	running  sync.Mutex       // held by Run
 	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
-	strategy strategy         // what becomes of decoded messages
+	strategy batch.Strategy   // what becomes of decoded messages
 
 	resolved
 	alarm    *wake.Alarm // of Run
-	pump     *pump       // of a Run with workers
+	halt     func()      // keeps batches from beginning, until the settings have been read       // of a Run with workers
 	permits  permits     // of the limit
 	settings *workerSettings
 	breaker  *trouble.Breaker
 	memory   *memory.Memory
-	counts   *counts
+	counts   *batch.Counts
 
 	recipient *delivery.Recipient // of Run
 }
@@ -136,21 +134,21 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
 	return &Endpoint{
-		bus: b, name: name, options: o, handlers: h, strategy: handling{}, memory: memory.New(), counts: newCounts(),
+		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: memory.New(), counts: batch.NewCounts(),
 		permits: permits{changed: run.NewNudge()},
 	}
 }
 
 func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (EndpointOptions, error) {
 	var f option.Faults
-	batch, rows := mostBatch, standardRows
+	most, rows := mostBatch, standardRows
 	step, longestStep := 5*time.Second, 5*time.Minute
 	workers := min(max(2, runtime.NumCPU())+1, poolSize) // one waits for the disk, see docs/internals/decisions/0009
 	switch {
 	case h.Leased:
 		step, longestStep, workers = 10*time.Minute, 7*24*time.Hour, standardHandlers
 	case h.HasTx:
-		batch, rows = mostTxBatch, standardTx
+		most, rows = batch.MostTx, standardTx
 	}
 	if o.Concurrency > poolSize && !h.Leased {
 		f.Add(fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
@@ -162,10 +160,10 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 	}
 	f.Int("Concurrency", &o.Concurrency, workers, 0, mostWorkers)
 	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, MostLimit)
-	f.Int("BatchMax", &o.BatchMax, rows, 0, batch)
+	f.Int("BatchMax", &o.BatchMax, rows, 0, most)
 	f.Int("BatchBytes", &o.BatchBytes, 4<<20, 0, mostBytes)
 	f.Int("MaxConflicts", &o.MaxConflicts, 10, 0, math.MaxInt32)
-	f.Int("MaxCrashes", &o.MaxCrashes, 4, fewestCrashes, math.MaxInt32)
+	f.Int("MaxCrashes", &o.MaxCrashes, 4, batch.FewestCrashes, math.MaxInt32)
 	f.Int("BreakerFailures", &o.BreakerFailures, 100, 0, math.MaxInt32)
 	f.Duration("Lease", &o.Lease, lease.Default, time.Second, time.Hour)
 	f.Duration("BatchTime", &o.BatchTime, 50*time.Millisecond, 0, 5*time.Second)
@@ -219,7 +217,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	}
 	defer leave()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
-	err = e.serve(ctx, pool)
+	err = e.consume(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	return err
 }
@@ -242,7 +240,8 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 			ConflictPolicy: o.ConflictPolicy,
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
-		Sent: b.sent, Letters: b.letters, Settings: b.settings, Runs: b.runs, Notifier: b.notifier,
+		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,
+		Notifier: b.notifier,
 	}
 }
 
@@ -309,27 +308,6 @@ func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	return g, err
 }
 
-// look reads what is so in any session, and looks what stands between us and Postgres. config is that of the pool which
-// is to be opened.
-func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]string, err error) {
-	conn, err := b.pool.Acquire(ctx)
-	if err != nil {
-		return planner, fmt.Errorf("read the planner's settings: %w", err)
-	}
-	var backend int32
-	p := &planner
-	err = conn.QueryRow(ctx, b.sql.Get("planner")).Scan(&p[0], &p[1], &p[2], &p[3], &p[4], &p[5], &backend)
-	pooled := err == nil && pg.Pooled(conn.Conn(), backend)
-	conn.Release()
-	if err != nil {
-		return planner, fmt.Errorf("read the planner's settings: %w", pg.Explain(err))
-	}
-	if !pooled {
-		return planner, nil
-	}
-	return planner, b.checkPooler(ctx, config)
-}
-
 // mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	switch {
@@ -341,120 +319,10 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	return int(pool.Config().MaxConns)
 }
 
-// openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
-// that fill it.
-func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
-	return openPool(ctx, e.workerConfig())
-}
-
-func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	return pg.Committed(pool), nil
-}
-
-// workerConfig is that of the workers' pool.
-func (e *Endpoint) workerConfig() *pgxpool.Config {
-	config := e.bus.workerConfig(e.idleInTx())
-	if e.handlers.Leased {
-		config.MaxConns = leasedConns
-	}
-	return config
-}
-
-// workerConfig is that of a pool whose transactions may stand still for idle. MaxConns stays that of the bus's pool:
-// there are as many connections as workers, and SetConcurrency may ask for more.
-func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
-	config := b.pool.Config()
-	config.MinConns, config.MinIdleConns = 0, 0
-	// a lost connection loses a batch, which is free
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	theirs := config.AfterConnect
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		pg.RegisterArrays(conn.TypeMap())
-		if b.wakeup != PollOnly {
-			// Not a startup parameter: a server on a system that cannot check refuses it, and need not have it.
-			_, _ = conn.Exec(ctx, b.sql.Get("check_client"))
-		}
-		if theirs != nil {
-			return theirs(ctx, conn)
-		}
-		return nil
-	}
-	if b.wakeup != PollOnly { // PgBouncer refuses parameters it does not know
-		sessionTimeouts(config.ConnConfig.RuntimeParams, idle)
-	}
-	return config
-}
-
-// sessionTimeouts bound how long a client that has vanished keeps its batch locked.
-func sessionTimeouts(params map[string]string, idle time.Duration) {
-	for name, value := range map[string]string{
-		"idle_in_transaction_session_timeout": fmt.Sprint(idle.Milliseconds()),
-		"tcp_user_timeout":                    "10000",
-		"tcp_keepalives_idle":                 "5",
-		"tcp_keepalives_interval":             "2",
-		"tcp_keepalives_count":                "3",
-	} {
-		if _, set := params[name]; !set {
-			params[name] = value
-		}
-	}
-}
-
 // idleInTx is how long a transaction may stand still. A leased endpoint has none open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
 		return trouble.CommitTimeout
 	}
 	return idleInTx * e.options.StepTimeout
-}
-
-// serve runs the endpoint's engine, and beside it what steers and counts.
-func (e *Endpoint) serve(ctx context.Context, pool *pg.Pool) error {
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	e.alarm = wake.NewAlarm(e.options.Poll)
-	waker, engine, looking := wake.Waker(e.alarm), e.runWorkers(pool), pool
-	if e.handlers.Leased {
-		engine, looking = leased.New(e.leasedNeeds(pool)).Run, e.bus.pool
-	} else {
-		e.pump = newPump(e.options, e.alarm)
-		waker = e.pump
-	}
-	defer attach(e, waker)()
-	side := run.NewGroup(ctx)
-	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, waker.Wake) })
-	side.Go(e.settings.Run)
-	if e.options.Ordered == Unordered {
-		side.Go(e.unpark)
-	}
-	side.Go(func(ctx context.Context) error { return e.awaitLimit(ctx, looking) })
-	side.Go(e.writeCounters)
-	e.bus.session.AwaitLock(ctx)
-	err := engine(ctx, work, cancel)
-	if err == nil && errors.Is(context.Cause(work), ErrDrain) {
-		err = ErrDrain
-	}
-	side.Stop()
-	err = errors.Join(err, side.Wait())
-	e.flushCounters(ctx)
-	return err
-}
-
-// runWorkers returns the engine of an endpoint with workers. Like that of a leased endpoint it takes until ctx ends,
-// and cancels work when nothing is in hand any more.
-func (e *Endpoint) runWorkers(pool *pg.Pool) func(ctx, work context.Context, cancel context.CancelCauseFunc) error {
-	return func(ctx, work context.Context, cancel context.CancelCauseFunc) error {
-		workers, drain := run.NewGroup(ctx), run.NewGroup(work)
-		c := &workerGroup{settings: e.settings, group: workers, pump: e.pump,
-			work: func(taking context.Context) error { return newWorker(e, pool).run(taking, work) }}
-		workers.Go(c.run)
-		drain.Go(func(context.Context) error { run.Drain(ctx, work, e.options.Drain, cancel); return nil })
-		err := workers.Wait()
-		cancel(nil)
-		return errors.Join(err, drain.Wait())
-	}
 }

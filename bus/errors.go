@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 
+	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/leased"
@@ -35,7 +36,7 @@ var (
 	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.
 	ErrConflict = delivery.ErrConflict
 	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
-	ErrMissing = errors.New("there is no saga instance for it")
+	ErrMissing = batch.ErrMissing
 	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownKindTimeout.
 	ErrUnknownKind = delivery.ErrUnknownKind
 	// ErrProcessDied is the error of a message with which processes died, again and again.

@@ -7,7 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"context"
+
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/batch"
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/trouble"
+	"github.com/edda-go/edda/internal/wire"
 )
 
 // Event is something that has happened, see package event.
@@ -82,4 +88,84 @@ func shown(text string, most int) string {
 		return text
 	}
 	return text[:most] + "..."
+}
+
+// finished does what must not happen before the commit: wake-ups, the log, and events. It reports whether what was
+// committed had failures and no success.
+func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failing bool) {
+	done.Wake(ctx)
+	noteChanges(e.bus.watches, done.In.Messages)
+	if done.In.Pauses() {
+		haltAfterPause(ctx, e, done)
+	}
+	e.memory.Forget(done.In.Gone)
+	done.LogEnds(ctx)
+	if e.bus.events != nil {
+		emitEnds(e.bus, done)
+	}
+	r := batch.ReportOf(done, nil)
+	e.pace(r)
+	return r.Done == 0 && r.Failures > 0
+}
+
+// haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.
+func haltAfterPause(ctx context.Context, e *Endpoint, done *delivery.Effects) {
+	if done.Paused {
+		e.halt()
+		e.settings.Pause(done.In.Pausing.Reason, done.In.Clock())
+	}
+	announceSettings(ctx, e.bus, e.queue.ID)
+}
+
+// pace counts a batch, and says when the endpoint slows down or recovers.
+func (e *Endpoint) pace(r batch.Report) {
+	switch c, failures, slowFor := e.breaker.Note(r.Done, r.Failures); c {
+	case trouble.Slowed:
+		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
+			e.options.BreakerPause, "error", r.Failure)
+		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
+	case trouble.Recovered:
+		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
+		e.bus.emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
+	}
+}
+
+// emitEnds emits what became of the messages of a transaction.
+func emitEnds(b *Bus, e *delivery.Effects) {
+	for _, a := range e.In.Retried {
+		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+			b.emit(Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
+		}
+	}
+	handled := 0
+	for _, m := range e.In.Messages {
+		name, key := m.Instance.Name()
+		info := wire.ShownInfo(m.Delivery.Info)
+		switch m.Fate {
+		case delivery.FateDone:
+			handled++
+			from := m.Due
+			if m.Sent.After(from) {
+				from = m.Sent
+			}
+			b.emit(Handled{Endpoint: e.In.To.Name, Info: info, Saga: name, Key: key, Step: m.Step.Took,
+				Critical: e.In.Clock().Sub(from)})
+		case delivery.FateAgain:
+			b.emit(Retried{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Delay: m.Delay})
+		case delivery.FateDead:
+			if m.Firing.Run != nil {
+				b.emit(RunFailed{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Reason: m.Reason,
+					Final: m.Hopeless()})
+				continue
+			}
+			b.emit(DeadLettered{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Reason: m.Reason})
+		case delivery.FateDropped:
+			b.emit(Discarded{Endpoint: e.In.To.Name, Info: info, Reason: m.Reason})
+		}
+		if m.Conflicted {
+			b.emit(Conflicted{Endpoint: e.In.To.Name, Info: info, Saga: name, Key: key})
+		}
+	}
+	b.emit(BatchDone{Endpoint: e.In.To.Name, Taken: len(e.In.Messages), Handled: handled,
+		Left: len(e.In.Messages) - batch.ReportOf(e, nil).Handled, Took: time.Since(e.In.Begun)})
 }

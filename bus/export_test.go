@@ -5,13 +5,15 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/edda-go/edda/internal/batch"
 )
 
 // CleanNow does at once what endpoints do now and then.
-func CleanNow(ctx context.Context, b *Bus) { b.cleanOnce(ctx) }
+func CleanNow(ctx context.Context, b *Bus) { b.cleaner.cleanOnce(ctx) }
 
 // StoreName is how the counters name a store.
-var StoreName = storeName
+var StoreName = batch.StoreName
 
 // RenewNow does at once what endpoints do every few seconds: it learns of deaths, and which queues are in quarantine.
 func RenewNow(ctx context.Context, b *Bus) error {
@@ -45,10 +47,10 @@ func WakeAllNow(ctx context.Context, b *Bus) {
 }
 
 // CleanInTurnNow cleans up unless another process did so a short while ago.
-func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleanInTurn(ctx) }
+func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleaner.cleanInTurn(ctx) }
 
 // LookForPinNow does at once what endpoints do every minute.
-func LookForPinNow(ctx context.Context, b *Bus) { b.lookForPin(ctx) }
+func LookForPinNow(ctx context.Context, b *Bus) { b.cleaner.lookForPin(ctx) }
 
 // LookForPinsEvery sets how often endpoints that start from now on look for a pin.
 func LookForPinsEvery(b *Bus, d time.Duration) { b.cleaner.look = d }

@@ -2,11 +2,164 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
 	"reflect"
 
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/watch"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
+
+// Life is whether the instance that a watch follows exists.
+type Life uint8
+
+// The lives of an instance.
+const (
+	Absent   Life = iota // there is none: it has not started, or it was over when the watch began
+	Living               // there is one
+	Complete             // the one that the watch followed is over
+)
+
+func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
+
+// Seen is what a watch yields. When the instance is Complete, Instance is as the watch saw it last: the state after the
+// last step is gone with the instance, so put what must outlive it into a table or an event.
+type Seen struct {
+	Life     Life
+	Instance saga.Instance
+
+	def *saga.Definition
+}
+
+// Into decodes the state into a pointer to the state type of the saga, and upgrades it to the current version.
+//
+// Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
+func (s Seen) Into(state any) error {
+	if s.def == nil || s.Instance.State == nil {
+		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key,
+			s.Life)
+	}
+	return readState(s.def, s.Instance, state)
+}
+
+// Mark is the version that was seen.
+func (s Seen) Mark() Mark { return Mark{ID: s.Instance.ID, Version: s.Instance.Version} }
+
+// Mark names a version of an instance. As text it can be the id of a server-sent event.
+type Mark struct {
+	ID      saga.ID
+	Version int64
+}
+
+// String is "" for the zero Mark.
+func (m Mark) String() string {
+	if m == (Mark{}) {
+		return ""
+	}
+	return m.ID.String() + "." + strconv.FormatInt(m.Version, 10)
+}
+
+var errMark = errors.New("want what Mark.String has written")
+
+// ParseMark is the inverse of Mark.String.
+func ParseMark(text string) (m Mark, err error) {
+	if text == "" {
+		return Mark{}, nil
+	}
+	id, version, _ := strings.Cut(text, ".")
+	if m.ID, err = saga.ParseID(id); err == nil {
+		m.Version, err = strconv.ParseInt(version, 10, 64)
+	}
+	if err != nil || m.Version < 0 || m.ID.IsZero() {
+		return Mark{}, fmt.Errorf("mark of %d bytes: %w", len(text), errMark)
+	}
+	return m, nil
+}
+
+// Watch follows the instance of d with this key. It yields what is there now, or what is newer than after, and then
+// each newer version, until the instance is Complete. A slow reader gets the newest version and not every one, and
+// versions that follow each other closely are yielded as one. If the key has no instance, Watch yields Absent once and
+// waits.
+//
+//	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
+//
+// after continues an earlier watch: it is the version that the reader already has. If that instance is over, the watch
+// yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot tell an instance that is over
+// from one that never was.
+//
+// All watches of a process share one query, which returns nothing while nothing changes. They see commits of this
+// process within milliseconds, and those of other processes after 250 ms to a second. They need no endpoint and no
+// LISTEN. While the database is away they wait.
+//
+// An error is the last thing that Watch yields: the cause of ctx's end, a saga or key that cannot exist, or a missing
+// schema or grant.
+func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after Mark) iter.Seq2[Seen, error] {
+	return func(yield func(Seen, error) bool) {
+		if err := watchable(d, key); err != nil {
+			yield(Seen{}, err)
+			return
+		}
+		v := b.watches.Join(ctx, d, key)
+		defer v.Leave()
+		v.Continue(after.ID, after.Version)
+		for {
+			view, err := v.Next(ctx)
+			if err != nil {
+				yield(Seen{}, fmt.Errorf("watch saga %s/%s: %w", d.Name(), key, err))
+				return
+			}
+			if !yield(seenOf(view, d), nil) || view.Complete {
+				return
+			}
+		}
+	}
+}
+
+func seenOf(v watch.View, d *saga.Definition) Seen {
+	seen := Seen{Life: Living, Instance: v.Instance, def: d}
+	switch {
+	case v.Complete:
+		seen.Life = Complete
+	case v.Instance.ID.IsZero():
+		seen.Life = Absent
+	}
+	return seen
+}
+
+var errWatchNil = errors.New("watch: the saga is nil")
+
+// watchable refuses a key that Postgres would refuse: it would fail the query that all watches share.
+func watchable(d *saga.Definition, key string) error {
+	if d == nil {
+		return errWatchNil
+	}
+	if key == "" || len(key) > persistence.MaxKey || !utf8.ValidString(key) || strings.ContainsRune(key, 0) {
+		return fmt.Errorf("watch saga %s: a key of %d bytes: want 1 to %d, in UTF-8 and without NUL",
+			d.Name(), len(key), persistence.MaxKey)
+	}
+	return nil
+}
+
+// noteChanges has the watches of this process look at the instances that a batch has changed.
+func noteChanges(watches *watch.Set, messages []*delivery.Message) {
+	if watches.Len() == 0 {
+		return
+	}
+	var last *delivery.Instance
+	for _, m := range messages {
+		if m.Fate == delivery.FateDone && m.Instance != nil && m.Instance != last {
+			last = m.Instance
+			watches.Changed(last.Name())
+		}
+	}
+}
 
 // Instance reads the live instance of d with this key, and its state into into, a pointer to the state type of d; nil
 // reads no state. ok is false when there is none. It is for pages and tools: it neither locks nor waits, and the
@@ -19,7 +172,7 @@ func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into
 		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(),
 			d.StateType(), into)
 	}
-	i, ok, err = b.sagas.Read(ctx, b.pool, d.Name(), key)
+	i, ok, err = b.tables.sagas.Read(ctx, b.pool, d.Name(), key)
 	if err != nil || !ok || into == nil {
 		return i, ok, err
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -159,4 +160,38 @@ func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 	}
 	slices.Sort(h.Subscribed)
 	return h, errors.Join(h.Faults...)
+}
+
+// ErrLeave, returned by a raw handler, ends the batch before this message: it stays at its place in the queue,
+// with nothing known against it and no attempt counted, and so does everything behind it. What came before it in the
+// batch commits. The message is taken again soon, by whoever comes first.
+var ErrLeave = batch.ErrLeave
+
+// HandleRaw makes the endpoint hand f every message whose kind none of its other parts handles, as bytes: for bridges,
+// relays and programs that do not have the Go types. There are no unknown kinds in such an endpoint. It is subscribed
+// to the kinds given here, and to no other: what is addressed to it by name (saga.To) arrives in any case.
+//
+// f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the batch
+// wait for their commit. It must not keep d, nor its Body, which is a copy for this attempt. Its errors go to the
+// endpoint's policy, but for ErrLeave.
+func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
+	return part(func(h *handlers.Table) {
+		switch {
+		case f == nil:
+			h.Fault("HandleRaw: the handler is nil")
+			return
+		case h.Raw != nil:
+			h.Fault("HandleRaw is given twice: one handler gets what no other part handles")
+			return
+		}
+		h.Raw = &handlers.Consumer{What: "HandleRaw",
+			Raw: plain(func(c *Context, _ *handlers.Call, d *saga.Delivery) error { return f(c, d) })}
+		for _, kind := range kinds {
+			if err := saga.CheckName(kind); err != nil {
+				h.Fault("HandleRaw: kind: %w", err)
+				continue
+			}
+			h.Subscribe(kind)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/partition"
@@ -52,7 +53,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	}
 	p := &Partitioned{bus: b, name: name}
 	p.group, err = partition.NewGroup(partition.GroupOptions{
-		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes, Leases: b.leases,
+		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes, Leases: b.tables.leases,
 		Log: b.log,
 	})
 	if err == nil {
@@ -79,11 +80,12 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 	distributor := o.Endpoint
 	distributor.BatchMax = standardRows
 	p.distributor = p.bus.newEndpoint(p.name, distributor, &distributing)
-	p.distributor.strategy = &targets{names: names, moves: map[route]string{}}
+	p.distributor.strategy = batch.NewTargets(names, partition.Of)
 	p.consumer, err = partition.NewConsumer(partition.ConsumerOptions{
 		Group: p.group, Partitions: queues, Distributor: underLease(p.distributor), Lease: o.Lease,
 		Stop: o.Endpoint.Drain + stopSlack, Holder: o.Holder, Hub: p.bus.hub, Log: p.bus.calm,
-		Announce: p.bus.announce, CannotFix: cannotFix,
+		Announce:  func(ctx context.Context, payload string) { announce(ctx, p.bus, payload) },
+		CannotFix: cannotFix,
 	})
 	return err
 }
@@ -91,13 +93,13 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 // underLease is an endpoint as a queue whose batches are guarded by a term.
 func underLease(e *Endpoint) partition.Queue {
 	return partition.Queue{Endpoint: e.name, Run: func(ctx context.Context, t lease.Term) error {
-		e.fence = func(b *pgx.Batch) { e.bus.leases.QueueGuard(b, t) }
+		e.fence = func(b *pgx.Batch) { e.bus.tables.leases.QueueGuard(b, t) }
 		return e.Run(ctx)
 	}}
 }
 
 // announce notifies other processes, if they listen.
-func (b *Bus) announce(ctx context.Context, payload string) {
+func announce(ctx context.Context, b *Bus, payload string) {
 	if b.wakeup == Notify {
 		b.notifier.Send(ctx, payload)
 	}
@@ -110,7 +112,7 @@ func cannotFix(err error) bool {
 			return true
 		}
 	}
-	return fatal(err)
+	return batch.Fatal(err)
 }
 
 // Name returns the endpoint's name.

@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/option"
+	"github.com/edda-go/edda/internal/partition"
 )
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
@@ -84,3 +85,7 @@ func checkUnpartitioned(h *handlers.Table) error {
 	}
 	return errors.Join(faults...)
 }
+
+// PartitionOf returns the partition that the messages of key go to, of so many: 0 … partitions-1. It will be the same
+// in every later version: waiting messages depend on it. It panics when there are no partitions.
+func PartitionOf(key string, partitions int) int { return partition.Of(key, partitions) }

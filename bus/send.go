@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -25,79 +26,90 @@ import (
 // content; a *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an
 // *OutcomeUnknownError when the connection broke at the wrong moment. After any other error nothing was sent.
 func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.compose(saga.Command, m, o)
+	out, err := b.sender.compose(saga.Command, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	return b.sendAlone(ctx, out)
+	return b.sender.sendAlone(ctx, out)
 }
 
 // Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies tells how many.
 // Errors are those of Send, but that nobody listens is none.
 func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.compose(saga.Event, m, o)
+	out, err := b.sender.compose(saga.Event, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	return b.sendAlone(ctx, out)
+	return b.sender.sendAlone(ctx, out)
 }
 
 // SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must be of the bus's database.
 func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.compose(saga.Command, m, o)
+	out, err := b.sender.compose(saga.Command, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	return b.sendInTx(ctx, tx, out)
+	return b.sender.sendInTx(ctx, tx, out)
 }
 
 // PublishTx is Publish in the caller's transaction. While tx is open no new subscriber can be added.
 func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.compose(saga.Event, m, o)
+	out, err := b.sender.compose(saga.Event, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	return b.sendInTx(ctx, tx, out)
+	return b.sender.sendInTx(ctx, tx, out)
+}
+
+// sender is what all sends from outside of handlers share. Safe for concurrent use.
+type sender struct {
+	pool       *pg.Pool
+	sql        pg.Statements
+	codec      saga.Codec
+	routes     *queue.Router
+	sent       *dedup.Store
+	notifier   *wake.Notifier
+	notifyInTx bool
 }
 
 // compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
-func (b *Bus) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
-	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: b.codec}
+func (s *sender) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
+	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: s.codec}
 	return rt.Compose(intent, m, o...)
 }
 
 // sendAlone sends in a transaction of its own: a single statement when nothing has to be looked up.
-func (b *Bus) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, error) {
-	conn, err := b.pool.Acquire(ctx)
+func (s *sender) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, error) {
+	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return saga.Sent{}, fmt.Errorf("send %s: %w", out.Info.Kind, err)
 	}
 	defer conn.Release()
 	if out.Info.Intent == saga.Command && !out.GivenID {
-		return b.sendOne(ctx, conn.Conn(), out)
+		return s.sendOne(ctx, conn.Conn(), out)
 	}
-	sent, to, err := b.sendCommitted(ctx, conn, out)
+	sent, to, err := s.sendCommitted(ctx, conn, out)
 	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
-		sent, to, err = b.sendCommitted(ctx, conn, out)
+		sent, to, err = s.sendCommitted(ctx, conn, out)
 	}
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	b.wakeAfterCommit(ctx, to, out)
+	s.wakeAfterCommit(ctx, to, out)
 	return sent, nil
 }
 
 // sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
-func (b *Bus) sendCommitted(
+func (s *sender) sendCommitted(
 	ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing,
 ) (sent saga.Sent, to []*queue.Queue, err error) {
-	if _, err := b.routes.Get(ctx, conn); err != nil { // while no transaction is open
+	if _, err := s.routes.Get(ctx, conn); err != nil { // while no transaction is open
 		return saga.Sent{}, nil, sendError(out, err)
 	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
 	if err == nil {
 		defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
-		sent, to, err = b.write(ctx, tx, out)
+		sent, to, err = s.write(ctx, tx, out)
 	}
 	if err != nil {
 		return saga.Sent{}, nil, sendError(out, err)
@@ -113,15 +125,15 @@ func (b *Bus) sendCommitted(
 
 // sendOne writes a command with one statement that commits itself. A queue that was dropped and made again
 // since the routes were read is looked up once more.
-func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (saga.Sent, error) {
+func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (saga.Sent, error) {
 	for again := false; ; again = true {
-		known, err := b.routes.Get(ctx, conn)
+		known, err := s.routes.Get(ctx, conn)
 		if err != nil {
 			return saga.Sent{}, err
 		}
 		q, err := known.Command(out.Info.Kind, out.To)
 		if err != nil && !again && isNoRoute(err) {
-			b.routes.Forget()
+			s.routes.Forget()
 			continue
 		}
 		if err != nil {
@@ -129,19 +141,19 @@ func (b *Bus) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (s
 		}
 		_, err = conn.Exec(ctx, q.SQL("insert_one"), queue.OneArgs(&out)...)
 		if pg.ClassOf(err) == pg.Unprepared && !again {
-			b.routes.Forget()
+			s.routes.Forget()
 			continue
 		}
 		if err != nil {
-			return saga.Sent{}, b.outcome(out, err)
+			return saga.Sent{}, s.outcome(out, err)
 		}
-		b.wakeAfterCommit(ctx, []*queue.Queue{q}, out)
+		s.wakeAfterCommit(ctx, []*queue.Queue{q}, out)
 		return saga.Sent{ID: out.Info.ID, Copies: 1}, nil
 	}
 }
 
 // outcome tells a refusal of the server, after which nothing was sent, from a broken connection.
-func (b *Bus) outcome(out saga.Outgoing, err error) error {
+func (s *sender) outcome(out saga.Outgoing, err error) error {
 	if !pg.Refused(err) && !pgconn.SafeToRetry(err) {
 		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 	}
@@ -172,51 +184,52 @@ func usable(tx pgx.Tx) error {
 		if t == nil {
 			return errNilTx
 		}
-	case *stepTx, *nestedTx:
+	}
+	if batch.IsHandlers(tx) {
 		return fmt.Errorf("a handler sends through its own context: ctx.Send, and not in %T", tx)
 	}
 	return nil
 }
 
-func (b *Bus) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, error) {
+func (s *sender) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, error) {
 	if err := usable(tx); err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
-	sent, to, err := b.write(ctx, tx, out)
+	sent, to, err := s.write(ctx, tx, out)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
-	if b.notifyInTx {
+	if s.notifyInTx {
 		batch := &pgx.Batch{}
-		if b.queueNotify(batch, to); batch.Len() > 0 {
+		if s.queueNotify(batch, to); batch.Len() > 0 {
 			if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 				return saga.Sent{}, sendError(out, err)
 			}
 		}
 	}
-	b.nudgeLater(ctx, tx.Conn(), to, out)
+	s.nudgeLater(ctx, tx.Conn(), to, out)
 	return sent, nil
 }
 
 // queueNotify queues the wake-ups of a send whose caller wants them in his transaction.
-func (b *Bus) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
-	if !b.notifyInTx {
+func (s *sender) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
+	if !s.notifyInTx {
 		return
 	}
 	for _, q := range to {
-		b.notifier.Queue(batch, wake.Payload(q.ID))
+		s.notifier.Queue(batch, wake.Payload(q.ID))
 	}
 }
 
 // write finds the queues for out and inserts it, in tx, which the caller ends.
-func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue.Queue, error) {
-	to, err := b.destinations(ctx, tx, out)
+func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue.Queue, error) {
+	to, err := s.destinations(ctx, tx, out)
 	if err != nil {
 		return saga.Sent{}, nil, err
 	}
 	sent := saga.Sent{ID: out.Info.ID, Copies: len(to)}
 	if out.GivenID {
-		claim := b.sent.NewClaim([]dedup.Given{{ID: out.Info.ID, Sum: dedup.Sum(out.Info.Kind, out.To, out.Body)}})
+		claim := s.sent.NewClaim([]dedup.Given{{ID: out.Info.ID, Sum: dedup.Sum(out.Info.Kind, out.To, out.Body)}})
 		batch := &pgx.Batch{}
 		claim.Queue(batch)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -239,19 +252,19 @@ func (b *Bus) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sen
 	}
 	err = tx.SendBatch(ctx, batch).Close()
 	if pg.ClassOf(err) == pg.Unprepared {
-		b.routes.Forget()
+		s.routes.Forget()
 	}
 	return sent, to, err
 }
 
 // destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
-func (b *Bus) destinations(ctx context.Context, tx queue.Pipeliner, out saga.Outgoing) ([]*queue.Queue, error) {
+func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.Outgoing) ([]*queue.Queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
 	batch := &pgx.Batch{}
 	if event {
-		b.routes.QueueWait(batch, out.Info.Kind)
+		s.routes.QueueWait(batch, out.Info.Kind)
 	}
-	known, err := b.routes.Newest(ctx, tx, batch)
+	known, err := s.routes.Newest(ctx, tx, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]s
 	var together, apart []saga.Outgoing
 	var places []int // in sent, of those apart
 	for n, p := range all {
-		out, err := b.compose(saga.Command, p.Message, p.Options)
+		out, err := b.sender.compose(saga.Command, p.Message, p.Options)
 		if err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(all), err)
 		}
@@ -33,11 +33,11 @@ func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]s
 		together = append(together, out)
 		sent[n] = saga.Sent{ID: out.Info.ID, Copies: 1}
 	}
-	if err := b.sendTogether(ctx, tx, together); err != nil {
+	if err := b.sender.sendTogether(ctx, tx, together); err != nil {
 		return nil, err
 	}
 	for n, out := range apart {
-		one, err := b.sendInTx(ctx, tx, out)
+		one, err := b.sender.sendInTx(ctx, tx, out)
 		if err != nil {
 			return nil, err
 		}
@@ -47,34 +47,34 @@ func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]s
 }
 
 // sendTogether writes commands that are due at once.
-func (b *Bus) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) error {
+func (s *sender) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) error {
 	if len(out) == 0 {
 		return nil
 	}
 	if err := usable(tx); err != nil {
 		return sendError(out[0], err)
 	}
-	known, err := b.routes.Newest(ctx, tx, &pgx.Batch{})
+	known, err := s.routes.Newest(ctx, tx, &pgx.Batch{})
 	if err != nil {
 		return sendError(out[0], err)
 	}
-	pipeline, to, err := b.inserts(known, out)
+	pipeline, to, err := s.inserts(known, out)
 	if err != nil {
 		return err
 	}
-	b.queueNotify(pipeline, to)
+	s.queueNotify(pipeline, to)
 	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
 		if pg.ClassOf(err) == pg.Unprepared {
-			b.routes.Forget()
+			s.routes.Forget()
 		}
 		return sendError(out[0], err)
 	}
-	b.nudgeLater(ctx, tx.Conn(), to, out[0])
+	s.nudgeLater(ctx, tx.Conn(), to, out[0])
 	return nil
 }
 
 // inserts are the statements that write out to their queues, in the order in which these occur.
-func (b *Bus) inserts(known *queue.Routes, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
+func (s *sender) inserts(known *queue.Routes, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byQueue := map[*queue.Queue][]saga.Outgoing{}
 	var to []*queue.Queue
 	for _, o := range out {

@@ -40,7 +40,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 	}
 	defer conn.Release()
 	for again := false; ; again = true {
-		q, err := b.rawQueue(ctx, conn.Conn(), out[0])
+		q, err := b.sender.rawQueue(ctx, conn.Conn(), out[0])
 		if err == nil {
 			err = pg.Conn{Conn: conn.Conn()}.SendBatch(ctx, rawInserts(q, out)).Close()
 		}
@@ -53,7 +53,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 		case isNoRoute(err):
 			return err
 		default:
-			return b.outcome(out[0], err)
+			return b.sender.outcome(out[0], err)
 		}
 	}
 }
@@ -67,16 +67,16 @@ func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, message
 	if err := usable(tx); err != nil {
 		return sendError(out[0], err)
 	}
-	to, err := b.destinations(ctx, tx, out[0])
+	to, err := b.sender.destinations(ctx, tx, out[0])
 	if err == nil {
 		pipeline := rawInserts(to[0], out)
-		b.queueNotify(pipeline, to)
+		b.sender.queueNotify(pipeline, to)
 		err = tx.SendBatch(ctx, pipeline).Close()
 	}
 	if err != nil {
 		return sendError(out[0], err)
 	}
-	b.nudgeLater(ctx, tx.Conn(), to, out[0])
+	b.sender.nudgeLater(ctx, tx.Conn(), to, out[0])
 	return nil
 }
 
@@ -92,10 +92,10 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 		return fmt.Errorf("publish %s: %w", out[0].Info.Kind, err)
 	}
 	defer conn.Release()
-	to, err := b.publishRaw(ctx, conn, out)
+	to, err := b.sender.publishRaw(ctx, conn, out)
 	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
 		b.routes.Forget()
-		to, err = b.publishRaw(ctx, conn, out)
+		to, err = b.sender.publishRaw(ctx, conn, out)
 	}
 	if err != nil {
 		return err
@@ -106,8 +106,8 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 	return nil
 }
 
-func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue.Queue, error) {
-	if _, err := b.routes.Get(ctx, conn); err != nil { // while no transaction is open
+func (s *sender) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) ([]*queue.Queue, error) {
+	if _, err := s.routes.Get(ctx, conn); err != nil { // while no transaction is open
 		return nil, sendError(out[0], err)
 	}
 	tx, err := conn.BeginTx(ctx, pg.ReadCommitted)
@@ -121,7 +121,7 @@ func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Out
 	for _, o := range out {
 		queues, known := byKind[o.Info.Kind]
 		if !known {
-			if queues, err = b.destinations(ctx, tx, o); err != nil {
+			if queues, err = s.destinations(ctx, tx, o); err != nil {
 				return nil, sendError(o, err)
 			}
 			byKind[o.Info.Kind] = queues
@@ -139,13 +139,13 @@ func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Out
 		}
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return nil, b.outcome(out[0], err)
+		return nil, s.outcome(out[0], err)
 	}
 	return order, nil
 }
 
-func (b *Bus) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue.Queue, error) {
-	known, err := b.routes.Get(ctx, conn)
+func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue.Queue, error) {
+	known, err := s.routes.Get(ctx, conn)
 	if err != nil {
 		return nil, err
 	}

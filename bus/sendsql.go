@@ -19,17 +19,17 @@ import (
 // connection, since tx may be of another database, and fails after two seconds when there is none to be had: call it
 // again, or use InSQL.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	return b.callSend(ctx, tx, saga.Command, m, o)
+	return b.sender.callSend(ctx, tx, saga.Command, m, o)
 }
 
 // PublishSQL is PublishTx for database/sql.
 func (b *Bus) PublishSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	return b.callSend(ctx, tx, saga.Event, m, o)
+	return b.sender.callSend(ctx, tx, saga.Event, m, o)
 }
 
-func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message,
+func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message,
 	o []saga.SendOption) (saga.Sent, error) {
-	out, err := b.compose(intent, m, o)
+	out, err := s.compose(intent, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -37,9 +37,9 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		return saga.Sent{}, sendError(out, errNilTx)
 	}
 	if out.To == "" && intent == saga.Command {
-		out.To = b.routes.Override(out.Info.Kind)
+		out.To = s.routes.Override(out.Info.Kind)
 	}
-	known, err := b.routes.Aside(ctx)
+	known, err := s.routes.Aside(ctx)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
 	}
@@ -51,7 +51,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		sent saga.Sent
 		text string
 	)
-	row := tx.QueryRowContext(ctx, b.sql.Get("send"), out.Info.Kind, queue.NonNil(out.Body),
+	row := tx.QueryRowContext(ctx, s.sql.Get("send"), out.Info.Kind, queue.NonNil(out.Body),
 		string(wire.AppendHeader(nil, &out.Info)),
 		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), queue.Micros(out.Delay),
 		known.SchemaID)
@@ -66,7 +66,7 @@ func (b *Bus) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m sa
 		return saga.Sent{}, sendError(out, err)
 	}
 	if !sent.Duplicate {
-		b.nudgeLater(ctx, tx, known.Guess(out), out)
+		s.nudgeLater(ctx, tx, known.Guess(out), out)
 	}
 	return sent, nil
 }

@@ -31,18 +31,18 @@ func attach(e *Endpoint, w wake.Waker) (detach func()) {
 	}
 }
 
-func (b *Bus) wakeAfterCommit(ctx context.Context, to []*queue.Queue, out saga.Outgoing) {
+func (s *sender) wakeAfterCommit(ctx context.Context, to []*queue.Queue, out saga.Outgoing) {
 	at := out.Info.Due
 	if out.Delay > 0 {
 		at = time.Now().Add(out.Delay)
 	}
 	for _, q := range to {
-		b.notifier.Wake(ctx, q.ID, at)
+		s.notifier.Wake(ctx, q.ID, at)
 	}
 }
 
 // nudgeLater is for a transaction whose commit we do not see. tx is its connection, or the *sql.Tx.
-func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out saga.Outgoing) {
+func (s *sender) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is in time for it
 	}
@@ -50,5 +50,5 @@ func (b *Bus) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out sag
 	for n, q := range to {
 		queues[n] = q.ID
 	}
-	b.notifier.WakeLater(ctx, tx, queues)
+	s.notifier.WakeLater(ctx, tx, queues)
 }

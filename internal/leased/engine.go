@@ -3,6 +3,7 @@ package leased
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
@@ -63,6 +64,12 @@ func New(n Needs) *Engine {
 		heartbeat: l.extender.heartbeat, closed: l.runner.closed, after: n.Finished}
 	return l
 }
+
+// Wake lets the engine claim, if it is idle. It reports whether it was.
+func (l *Engine) Wake() bool { return l.Alarm.Wake() }
+
+// WakeAt wakes the engine at a time.
+func (l *Engine) WakeAt(t time.Time) { l.Alarm.WakeAt(t) }
 
 // Run claims until ctx ends, and returns when everything that was claimed is finished. Handlers run until work ends,
 // which cancel ends: when no handler runs any more, or with run.ErrDrain when they have not ended in time.

@@ -100,7 +100,7 @@ func (t *finishing) callWaiting(ctx context.Context) {
 		return
 	}
 	t.Hub.Hear(limit.CallPrefix + t.To.Name)
-	if len(t.freed.Waiting) == 0 || !t.Limit.Notifies {
+	if len(t.freed.Waiting) == 0 || !t.Options.Notifies {
 		return
 	}
 	if err := t.Limit.Store.Call(ctx, t.Pool, t.freed.Waiting...); err != nil {

@@ -3,7 +3,6 @@ package leased
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
@@ -11,7 +10,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/saga"
@@ -24,7 +22,7 @@ type Terms struct {
 	Pool    *pg.Pool // of three connections: one claims, one finishes, one extends leases
 	Options Options
 	Session *presence.Session
-	Limit   Limit
+	Limit   limit.Known
 	Breaker *trouble.Breaker
 	Alarm   *wake.Alarm
 	Hub     *wake.Hub
@@ -40,13 +38,6 @@ type Options struct {
 
 	Ordered bool // messages of one key are handled one after another
 	Strict  bool // and the next one waits for the retry of one that failed
-}
-
-// Limit is what the process knows of the endpoint's limit.
-type Limit struct {
-	Store   *limit.Store
-	Set     *atomic.Bool // there is a limit; once true it stays so
-	Changed run.Nudge    // it has changed, or a slot is free
 
 	Notifies bool // processes that wait for slots listen
 }

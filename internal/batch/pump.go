@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -46,10 +46,10 @@ const (
 	shrinkOnBad = 0.5
 )
 
-func newPump(o EndpointOptions, a *wake.Alarm) *pump {
+func newPump(a *wake.Alarm, batchMax int) *pump {
 	return &pump{
-		Alarm: a, batchMax: o.BatchMax,
-		limit: min(firstLimit, o.BatchMax), ceiling: float64(o.BatchMax), ended: make(chan struct{}),
+		Alarm: a, batchMax: batchMax,
+		limit: min(firstLimit, batchMax), ceiling: float64(batchMax), ended: make(chan struct{}),
 	}
 }
 
@@ -147,17 +147,12 @@ func (p *pump) endTaking() {
 
 // report is how a batch ended.
 type report struct {
-	taken   int
-	handled int  // messages that left the queue
-	busy    int  // messages left because their instance was in other hands
+	Report
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
+	failing bool // it committed failures and no success
 	permit  *limit.Permit
 	outrun  bool // others took its messages before it could run them
-
-	done     int   // messages whose handlers have succeeded
-	failures int   // attempts that failed, those within the batch included
-	failure  error // the last of them
 }
 
 // finish is called after a batch.
@@ -169,20 +164,20 @@ func (p *pump) finish(r report) {
 	p.ended = make(chan struct{})
 	switch {
 	case r.failed:
-		if r.taken > 0 { // else the take itself has failed, and a smaller one may go better
-			p.ceiling = min(p.ceiling, float64(r.taken))
+		if r.Taken > 0 { // else the take itself has failed, and a smaller one may go better
+			p.ceiling = min(p.ceiling, float64(r.Taken))
 		}
 		p.ceiling = max(1, p.ceiling*shrinkOnBad)
-	case r.handled > 0:
+	case r.Handled > 0:
 		p.ceiling = min(p.ceiling*growOnGood+0.1, float64(p.batchMax))
 	}
 	if r.late {
-		p.limit = max(1, 2*r.handled)
+		p.limit = max(1, 2*r.Handled)
 	}
 }
 
 // useless tells of a take that was, for the most part, for instances that other workers had.
-func (r report) useless() bool { return r.busy > 0 && 2*r.busy >= r.taken }
+func (r report) useless() bool { return r.Busy > 0 && 2*r.Busy >= r.Taken }
 
 // noHelpFor stops calling helpers for a while. It reports whether the caller is the one to look further behind, until
 // it calls backedOff.

@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/partition"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
@@ -15,14 +14,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PartitionOf returns the partition that the messages of key go to, of so many: 0 … partitions-1. It will be the same
-// in every later version: waiting messages depend on it. It panics when there are no partitions.
-func PartitionOf(key string, partitions int) int { return partition.Of(key, partitions) }
-
 // targets is where a distributor moves messages to. It belongs to the one worker of its endpoint.
 type targets struct {
 	names []string // of the partitions' endpoints
+	of    func(key string, partitions int) int
 	moves map[route]string
+}
+
+// NewTargets returns the strategy of an endpoint whose messages go to the queues of partitions with these names.
+// of is partition.Of.
+func NewTargets(names []string, of func(key string, partitions int) int) Strategy {
+	return &targets{names: names, of: of, moves: map[route]string{}}
 }
 
 // route is from a queue to another one.
@@ -54,7 +56,7 @@ func (t *targets) handles() bool { return false }
 func (t *targets) distribute(ctx context.Context, b *batch) error {
 	var byID []*delivery.Message
 	now := time.Now()
-	deadline := now.Add(min(b.ep.options.BatchTime, b.ep.options.StepTimeout))
+	deadline := now.Add(min(b.engine.To.Options.BatchTime, b.engine.To.Options.StepTimeout))
 	for n, m := range b.in.Messages {
 		if m.Fate != delivery.FateLeft || m.Consumer == nil {
 			continue
@@ -85,13 +87,13 @@ func (t *targets) keyFor(b *batch, m *delivery.Message) (string, error) {
 	case m.Undecided():
 		return "", nil
 	case m.Call == nil:
-		return m.KeyOf(b.ep.bus.codec)
+		return m.KeyOf(b.engine.To.Codec)
 	}
 	return m.Call.Key(), nil
 }
 
 func (t *targets) moveTo(m *delivery.Message, key string) {
-	m.Fate, m.Partition = delivery.FateMoved, partition.Of(key, len(t.names))
+	m.Fate, m.Partition = delivery.FateMoved, t.of(key, len(t.names))
 }
 
 // distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
@@ -105,7 +107,7 @@ func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages [
 	for i, m := range messages {
 		refs[i].ID = m.Delivery.Info.Instance
 	}
-	found, err := b.ep.bus.sagas.Load(ctx, b.in.Conn, refs)
+	found, err := b.engine.Sagas.Load(ctx, b.in.Conn, refs)
 	if err != nil {
 		return err
 	}
@@ -139,9 +141,9 @@ func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) erro
 		}
 		target := known.Endpoints[t.names[n]]
 		if target == nil {
-			return fmt.Errorf("move messages to %s: %w: %w", t.names[n], errNoPartition, ErrNotInstalled)
+			return fmt.Errorf("move messages to %s: %w: %w", t.names[n], errNoPartition, queue.ErrNotInstalled)
 		}
-		pipeline.Queue(t.move(route{b.ep.queue, target}), of, of.Len())
+		pipeline.Queue(t.move(route{b.engine.To.Queue, target}), of, of.Len())
 		b.effects.NoteWake(target, b.in.Now)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"slices"
@@ -11,20 +11,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// counts adds up what the batches of an endpoint did since that was last written to the database. A batch adds all it
+// Counts adds up what the batches of an endpoint did since that was last written to the database. A batch adds all it
 // has at once, from what it has in hand anyway. Safe for concurrent use.
-type counts struct {
+type Counts struct {
 	mu    sync.Mutex
 	sagas map[*saga.Definition]*counters.Sums // nil is for handlers that are no saga
 	since time.Time
 }
 
-func newCounts() *counts {
-	return &counts{sagas: map[*saga.Definition]*counters.Sums{}, since: time.Now()}
+// NewCounts returns counts of nothing.
+func NewCounts() *Counts {
+	return &Counts{sagas: map[*saga.Definition]*counters.Sums{}, since: time.Now()}
 }
 
 // of finds the numbers of a saga. The caller holds mu.
-func (c *counts) of(d *saga.Definition) *counters.Sums {
+func (c *Counts) of(d *saga.Definition) *counters.Sums {
 	s := c.sagas[d]
 	if s == nil {
 		s = &counters.Sums{}
@@ -33,8 +34,8 @@ func (c *counts) of(d *saga.Definition) *counters.Sums {
 	return s
 }
 
-// collect returns what was counted since the last time, and how long ago that was, and begins anew.
-func (c *counts) collect() (counted []counters.Saga, since time.Duration) {
+// Collect returns what was counted since the last time, and how long ago that was, and begins anew.
+func (c *Counts) Collect() (counted []counters.Saga, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for d, s := range c.sagas {
@@ -43,7 +44,7 @@ func (c *counts) collect() (counted []counters.Saga, since time.Duration) {
 		}
 		one := counters.Saga{Sums: *s}
 		if d != nil {
-			one.Saga, one.Store = d.Name(), storeName(d.Store())
+			one.Saga, one.Store = d.Name(), StoreName(d.Store())
 		}
 		counted = append(counted, one)
 		*s = counters.Sums{}
@@ -52,7 +53,8 @@ func (c *counts) collect() (counted []counters.Saga, since time.Duration) {
 	return counted, since
 }
 
-func storeName(s saga.Store) string {
+// StoreName is how the counters name a store.
+func StoreName(s saga.Store) string {
 	if s == saga.Optimistic {
 		return "optimistic"
 	}
@@ -68,7 +70,7 @@ type holderWait struct {
 
 // add adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
 // messages will be counted by the batch that decides about them.
-func (c *counts) add(b *batch, err error) {
+func (c *Counts) add(b *batch, err error) {
 	if len(b.in.Messages) == 0 {
 		return
 	}
@@ -94,7 +96,7 @@ func (c *counts) add(b *batch, err error) {
 }
 
 // countMessages: the caller holds mu.
-func (c *counts) countMessages(in *delivery.Decoder) {
+func (c *Counts) countMessages(in *delivery.Decoder) {
 	now, share := in.Clock(), int64(time.Since(in.Begun))/int64(len(in.Messages))
 	var last *saga.Definition
 	s := c.of(nil)
@@ -145,7 +147,7 @@ func countLeft(s *counters.Sums, m *delivery.Message) {
 }
 
 // countInstances: the caller holds mu.
-func (c *counts) countInstances(b *batch) {
+func (c *Counts) countInstances(b *batch) {
 	var few [4]*counters.Sums
 	seen := few[:0]
 	for _, i := range b.loader.instances {

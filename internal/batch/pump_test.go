@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
@@ -14,15 +13,11 @@ import (
 )
 
 // bubble runs test with a pump whose tick runs beside it, on a clock of its own.
-func bubble(t *testing.T, o EndpointOptions, test func(ctx context.Context, p *pump)) {
+func bubble(t *testing.T, poll time.Duration, batchMax int, test func(ctx context.Context, p *pump)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		o, err := o.withDefaults(&handlers.Table{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
-		p := newPump(o, wake.NewAlarm(o.Poll))
+		p := newPump(wake.NewAlarm(poll), batchMax)
 		ended := make(chan error, 1)
 		go func() { ended <- p.Tick(ctx, p.Wake) }()
 		test(ctx, p)
@@ -41,7 +36,7 @@ func waited(ctx context.Context, p *pump) time.Duration {
 }
 
 func TestAnIdleWorkerPolls(t *testing.T) {
-	bubble(t, EndpointOptions{Poll: time.Second}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(ctx context.Context, p *pump) {
 		if d := waited(ctx, p); d != 0 {
 			t.Errorf("the first look came after %v, want at once", d)
 		}
@@ -54,7 +49,7 @@ func TestAnIdleWorkerPolls(t *testing.T) {
 }
 
 func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
-	bubble(t, EndpointOptions{Poll: time.Minute}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Minute, 500, func(ctx context.Context, p *pump) {
 		p.Await(ctx)
 		synctest.Wait()
 		p.WakeAt(time.Now().Add(3 * time.Second))
@@ -67,7 +62,7 @@ func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
 
 // A wake-up that meets only busy workers is not lost: the next to be idle finds it.
 func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
-	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Hour, 500, func(ctx context.Context, p *pump) {
 		p.Await(ctx)
 		p.begin(queue.Position{})
 		if p.Wake() {
@@ -81,7 +76,7 @@ func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
 }
 
 func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
-	bubble(t, EndpointOptions{Poll: time.Hour}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Hour, 500, func(ctx context.Context, p *pump) {
 		p.Await(ctx)
 		woken := make(chan time.Time)
 		helper := func() {
@@ -113,27 +108,27 @@ func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 }
 
 func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
-	bubble(t, EndpointOptions{BatchMax: 100}, func(_ context.Context, p *pump) {
+	bubble(t, time.Second, 100, func(_ context.Context, p *pump) {
 		take := func() int {
 			o := p.begin(queue.Position{})
 			p.taken(o, o.limit, queue.Position{Due: time.Now()})
 			return o.limit
 		}
 		take()
-		p.finish(report{handled: 64, taken: 64})
+		p.finish(report{Report: Report{Handled: 64, Taken: 64}})
 		if n := take(); n != 100 {
 			t.Fatalf("after a full take the limit is %d, want BatchMax", n)
 		}
 		taken := 100
 		for range 8 {
-			p.finish(report{failed: true, taken: taken})
+			p.finish(report{Report: Report{Taken: taken}, failed: true})
 			taken = take()
 		}
 		if taken != 1 {
 			t.Errorf("after 8 troubles the limit is %d, want 1", taken)
 		}
 		for range 60 {
-			p.finish(report{handled: taken, taken: taken})
+			p.finish(report{Report: Report{Handled: taken, Taken: taken}})
 			taken = take()
 		}
 		if taken != 100 {
@@ -143,9 +138,9 @@ func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 }
 
 func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
-	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(_ context.Context, p *pump) {
 		p.taken(p.begin(queue.Position{}), 64, queue.Position{})
-		p.finish(report{taken: 64, handled: 4, late: true})
+		p.finish(report{Report: Report{Taken: 64, Handled: 4}, late: true})
 		if o := p.begin(queue.Position{}); o.limit != 8 {
 			t.Errorf("limit %d after 4 of 64 were handled in the time there was, want 8", o.limit)
 		}
@@ -153,7 +148,7 @@ func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
 }
 
 func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
-	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(_ context.Context, p *pump) {
 		end := queue.Position{Due: time.Now(), ID: saga.ID{1}}
 		first := p.begin(queue.Position{})
 		p.taken(first, first.limit, end)
@@ -172,7 +167,7 @@ func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 // Of two workers one was always at work when the other began. So long as every take was full, each went on behind the
 // last one, and what had been left at the head, or was committed there late, waited until the queue was empty.
 func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
-	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(ctx context.Context, p *pump) {
 		end := queue.Position{Due: time.Now(), ID: saga.ID{1}}
 		first := p.begin(queue.Position{})
 		p.taken(first, first.limit, end)
@@ -196,7 +191,7 @@ func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 }
 
 func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
-	bubble(t, EndpointOptions{}, func(ctx context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(ctx context.Context, p *pump) {
 		p.begin(queue.Position{})
 		parked := make(chan time.Duration)
 		go func() {
@@ -205,7 +200,7 @@ func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 			parked <- time.Since(begin)
 		}()
 		synctest.Wait()
-		p.finish(report{handled: 1, taken: 1})
+		p.finish(report{Report: Report{Handled: 1, Taken: 1}})
 		if d := <-parked; d != 0 {
 			t.Errorf("it went on after %v, want when the batch ended", d)
 		}
@@ -214,7 +209,7 @@ func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 
 // Whoever says that an endpoint is paused has waited for takes that were on their way.
 func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
-	bubble(t, EndpointOptions{}, func(_ context.Context, p *pump) {
+	bubble(t, time.Second, 500, func(_ context.Context, p *pump) {
 		if quiet := p.halt(true); quiet != nil {
 			t.Error("nobody has begun, and there is somebody to wait for")
 		}

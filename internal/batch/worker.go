@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -16,10 +16,9 @@ import (
 
 // worker processes one batch after another. It has a connection only while it works.
 type worker struct {
-	ep    *Endpoint
-	pool  *pg.Pool
-	retry trouble.Patience
-	last  batch // the last one: its memory serves the next
+	engine *Engine
+	retry  trouble.Patience
+	last   batch // the last one: its memory serves the next
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
@@ -31,8 +30,8 @@ type worker struct {
 	portion  int              // messages of the next batch in quarantine
 }
 
-func newWorker(e *Endpoint, pool *pg.Pool) *worker {
-	w := &worker{ep: e, pool: pool, portion: quarantineFirst, retry: trouble.NewPatience()}
+func newWorker(e *Engine) *worker {
+	w := &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience()}
 	w.last.connect(e)
 	return w
 }
@@ -54,7 +53,7 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 			return err
 		}
 	}
-	for exited || w.ep.pump.Await(taking) {
+	for exited || w.engine.pump.Await(taking) {
 		exited = false
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
@@ -63,7 +62,7 @@ func (w *worker) takeAll(taking, work context.Context, exited bool) error {
 			}
 			if err == nil {
 				w.retry.Reset()
-				w.ep.bus.outage.Over()
+				w.engine.Outage.Over()
 				continue
 			}
 			if goesOn, err := w.rolledBack(taking, work, err); !goesOn {
@@ -80,13 +79,13 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 	if work.Err() != nil {
 		return false, nil // cancelled by the drain, which says so itself
 	}
-	if fatal(err) {
+	if Fatal(err) {
 		return false, err
 	}
 	if errors.Is(err, delivery.ErrRehearsed) {
 		return true, nil
 	}
-	w.ep.bus.calm.Warn("edda: a batch was rolled back", "endpoint", w.ep.name, "error", err)
+	w.engine.To.Calm.Warn("edda: a batch was rolled back", "endpoint", w.engine.To.Name, "error", err)
 	if w.poisoned {
 		return true, nil // at once: an outage that ends just now must not look like the message's doing
 	}
@@ -95,13 +94,13 @@ func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn boo
 
 // admitted makes a pass once the breaker lets this worker take.
 func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
-	tries, ok := w.ep.breaker.Admit(taking)
+	tries, ok := w.engine.Breaker.Admit(taking)
 	if !ok {
 		return false, nil
 	}
 	w.tries, w.failed = tries, false
 	if tries {
-		defer func() { w.ep.breaker.Release(taking, w.failed) }()
+		defer func() { w.engine.Breaker.Release(taking, w.failed) }()
 	}
 	return w.pass(taking, work)
 }
@@ -109,13 +108,13 @@ func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
 // pass processes one batch. It reports whether there may be more to take at once.
 func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	w.poisoned = false
-	conn, err := w.pool.Acquire(work)
+	conn, err := w.engine.Pool.Acquire(work)
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Release()
-	release := w.ep.bus.session.Enter(len(w.suspects) > 0)
-	o := w.ep.pump.begin(w.behind)
+	release := w.engine.Session.Enter(len(w.suspects) > 0)
+	o := w.engine.pump.begin(w.behind)
 	if o.limit == 0 {
 		release()
 		return false, nil
@@ -145,23 +144,22 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	if r.refused() {
 		return w.awaitPermit(taking, r.permit.Closed), nil
 	}
-	w.ep.pace(r)
-	w.failed = r.done == 0 && r.failures > 0
+	w.failed = r.failing
 	switch {
-	case r.outrun, len(w.suspects) > 0 && (r.handled > 0 || !o.alone):
+	case r.outrun, len(w.suspects) > 0 && (r.Handled > 0 || !o.alone):
 		return true, nil
-	case r.taken == 0 && o.after != queue.Position{}:
+	case r.Taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
-	case r.taken == 0:
-		w.ep.recipient.WakeForNext(work, conn.Conn(), w.ep.alarm)
+	case r.Taken == 0:
+		w.engine.To.WakeForNext(work, conn.Conn(), w.engine.Alarm)
 		return false, nil
 	case o.helper && r.useless():
-		if !w.backOffHelper(taking) || r.taken < o.limit {
+		if !w.backOffHelper(taking) || r.Taken < o.limit {
 			return false, nil
 		}
 		w.behind = b.taker.last()
-	case r.handled == 0:
-		w.ep.pump.park(taking)
+	case r.Handled == 0:
+		w.engine.pump.park(taking)
 	default:
 		w.idling = 0
 	}
@@ -171,7 +169,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 // ended notes the end of a batch.
 func (w *worker) ended(b *batch, o order, r report, release func()) {
 	release()
-	w.ep.pump.finish(r)
+	w.engine.pump.finish(r)
 	w.suspects = append(w.suspects, b.journal.suspects...)
 	w.pacing(o, r)
 	w.poisoned = b.blame.poisoned
@@ -182,13 +180,13 @@ func (w *worker) ended(b *batch, o order, r report, release func()) {
 // for somebody else. One of a process does that; it reports whether this worker is the one.
 func (w *worker) backOffHelper(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
-	if !w.ep.pump.noHelpFor(w.idling) {
+	if !w.engine.pump.noHelpFor(w.idling) {
 		return false
 	}
-	defer w.ep.pump.backedOff()
+	defer w.engine.pump.backedOff()
 	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
 	return true
 }
 
-// fatal reports whether err needs a human: the endpoint stops and says so.
-func fatal(err error) bool { return !errors.Is(err, errLent) && pg.Incurable(err) }
+// Fatal reports whether err needs a human: the endpoint stops and says so.
+func Fatal(err error) bool { return !errors.Is(err, errLent) && pg.Incurable(err) }

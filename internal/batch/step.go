@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"bytes"
@@ -12,9 +12,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
+// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+var ErrMissing = errors.New("there is no saga instance for it")
+
 // stepper hands the messages of a batch to their handlers.
 type stepper struct {
-	ep     *Endpoint
+	engine *Engine
 	in     *delivery.Decoder
 	loader *loader
 	shared *sharedTx
@@ -33,7 +36,7 @@ func (s *stepper) reset(slow bool) { s.slow = slow }
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
 func (s *stepper) step(ctx context.Context) error {
 	defer s.endStepContext()
-	deadline := time.Now().Add(s.ep.options.BatchTime)
+	deadline := time.Now().Add(s.engine.To.Options.BatchTime)
 	queue := s.in.Messages
 	var again []*delivery.Message
 	written := 0
@@ -140,7 +143,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
-		s.ep.memory.FailNext(m.ID, out.Err)
+		s.engine.To.Memory.FailNext(m.ID, out.Err)
 	}
 	s.in.Decide(m, out)
 	return nil
@@ -149,10 +152,10 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 // stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
 // long as that holds, since most of them are over in microseconds.
 func (s *stepper) stepContext(ctx context.Context, now time.Time) context.Context {
-	if s.ctx == nil || now.Sub(s.since) > s.ep.options.StepTimeout/10 {
+	if s.ctx == nil || now.Sub(s.since) > s.engine.To.Options.StepTimeout/10 {
 		s.endStepContext()
 		s.since = now
-		s.ctx, s.end = context.WithDeadline(ctx, now.Add(s.ep.options.StepTimeout))
+		s.ctx, s.end = context.WithDeadline(ctx, now.Add(s.engine.To.Options.StepTimeout))
 	}
 	return s.ctx
 }
@@ -167,7 +170,7 @@ func (s *stepper) endStepContext() {
 func (s *stepper) stepSaga(ctx context.Context, m *delivery.Message, i *delivery.Instance) saga.Outcome {
 	rt := s.in.RuntimeOf(m)
 	rt.Around = timed
-	if len(s.ep.handlers.Middleware) > 0 {
+	if len(s.engine.To.Handlers.Middleware) > 0 {
 		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
 			call := func(ctx context.Context, d *saga.Delivery) error {
 				if !bytes.Equal(d.Body, rt.In.Body) {
@@ -175,7 +178,7 @@ func (s *stepper) stepSaga(ctx context.Context, m *delivery.Message, i *delivery
 				}
 				return handler(ctx)
 			}
-			return handlers.InTime(ctx, s.ep.handlers.Around(ctx, &m.Delivery, call))
+			return handlers.InTime(ctx, s.engine.To.Handlers.Around(ctx, &m.Delivery, call))
 		}
 	}
 	return i.Session.Step(ctx, rt, m.Call)

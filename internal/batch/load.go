@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // loader finds the instances that the messages of a batch are for. Its memory serves the next batch.
 type loader struct {
-	ep        *Endpoint
+	engine    *Engine
 	in        *delivery.Decoder
 	instances []*delivery.Instance
 	holds     memory.Holding
@@ -35,7 +35,7 @@ func (l *loader) reset() {
 	clear(l.instances)
 	clear(l.find)
 	*l = loader{
-		ep: l.ep, in: l.in, instances: l.instances[:0], holds: l.holds[:0], find: l.find, asked: l.asked[:0],
+		engine: l.engine, in: l.in, instances: l.instances[:0], holds: l.holds[:0], find: l.find, asked: l.asked[:0],
 		refs: l.refs[:0],
 	}
 }
@@ -60,7 +60,7 @@ func (l *loader) load(ctx context.Context) error {
 		if i == nil {
 			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, Write: -1}
 			l.find[h] = i
-			if l.ep.memory.Hold(&l.holds, h) {
+			if l.engine.To.Memory.Hold(&l.holds, h) {
 				l.asked = append(l.asked, i)
 			} else {
 				i.Status = delivery.BusyHere
@@ -107,11 +107,11 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.Def.Store() == saga.Pessimistic || l.ep.memory.MustLock(i.Asked) || l.ep.handlers.Shared &&
+		lock := i.Def.Store() == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) || l.engine.To.Handlers.Shared &&
 			!i.Asked.ID.IsZero()
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
-	found, err := l.ep.bus.sagas.Load(ctx, l.in.Conn, l.refs)
+	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
 	case persistence.Busy:
 		i.Status, i.ID = delivery.BusyThere, f.Instance.ID
 	case persistence.Loaded:
-		def := l.ep.handlers.Sagas[f.Instance.Saga]
+		def := l.engine.To.Handlers.Sagas[f.Instance.Saga]
 		if def == nil { // an id of another endpoint's saga: not ours to answer for
 			i.Status = delivery.Absent
 			return
@@ -157,7 +157,7 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 			l.replace(i, other)
 			return
 		}
-		if !l.ep.memory.Hold(&l.holds, h) {
+		if !l.engine.To.Memory.Hold(&l.holds, h) {
 			i.Status = delivery.BusyHere
 			return
 		}
@@ -196,7 +196,7 @@ func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 
 // begin makes the instance that a message may start. It is stored only if a step succeeds.
 func (l *loader) begin(i *delivery.Instance, m *delivery.Message) bool {
-	id := newID()
+	id := l.engine.To.NewID()
 	session, err := i.Def.Open(saga.Instance{ID: id, New: true, Saga: i.Def.Name(), Key: m.Call.Key()})
 	if err != nil {
 		l.in.Fail(m, err)
@@ -222,20 +222,20 @@ func (l *loader) awaitWorker(ctx context.Context) {
 			first = m.Instance
 		}
 	}
-	done, ok := l.ep.memory.WaitFor(first.Asked)
+	done, ok := l.engine.To.Memory.WaitFor(first.Asked)
 	if !ok {
 		return
 	}
 	defer done()
 	begun := time.Now()
-	ready := l.ep.pump.untilEnded(ctx, mostHolderWait,
-		func() bool { return l.ep.memory.Hold(&l.holds, first.Asked) })
+	ready := l.engine.pump.untilEnded(ctx, mostHolderWait,
+		func() bool { return l.engine.To.Memory.Hold(&l.holds, first.Asked) })
 	l.turned = holderWait{def: first.Def, took: time.Since(begun), failed: !ready}
 	if !ready {
 		return
 	}
 	for _, m := range l.in.Messages {
-		if i := m.Instance; i.Status == delivery.BusyHere && l.ep.memory.Hold(&l.holds, i.Asked) {
+		if i := m.Instance; i.Status == delivery.BusyHere && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
 			i.Status = delivery.Unknown
 			l.asked = append(l.asked, i)
 		}
@@ -260,7 +260,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	if first == nil {
 		return nil
 	}
-	done, ok := l.ep.memory.WaitFor(memory.Handle{ID: first.ID})
+	done, ok := l.engine.To.Memory.WaitFor(memory.Handle{ID: first.ID})
 	if !ok {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 		return fmt.Errorf("wait for a saga instance: %w", err)
 	}
 	begun := time.Now()
-	err := l.ep.bus.sagas.Wait(ctx, l.in.Conn, first.ID)
+	err := l.engine.Sagas.Wait(ctx, l.in.Conn, first.ID)
 	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
 	switch {
 	case pg.ClassOf(err) == pg.Busy:
@@ -284,7 +284,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 // askAgain loads the one instance that was waited for, now with its lock held by us.
 func (l *loader) askAgain(ctx context.Context, i *delivery.Instance) error {
 	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
-	found, err := l.ep.bus.sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
+	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
 	if err != nil {
 		return err
 	}

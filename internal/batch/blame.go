@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // blame is what a batch has against its messages when something goes wrong that no handler has returned.
 type blame struct {
-	ep     *Endpoint
+	engine *Engine
 	in     *delivery.Decoder
 	shared *sharedTx
 
@@ -31,7 +31,7 @@ func (b *blame) assign(err error) {
 	class := pg.ClassOf(err)
 	// somebody subscribed, or a queue was dropped: our routes are old
 	if class == pg.GuardFailed || class == pg.Unprepared {
-		b.ep.bus.routes.Forget()
+		b.engine.To.Routes.Forget()
 	}
 	if class == pg.GuardFailed || class == pg.Lost && len(b.in.Messages) == 0 {
 		return
@@ -48,10 +48,10 @@ func (b *blame) assign(err error) {
 func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
 	switch {
 	case m.Judged:
-		b.ep.memory.Clear(m.ID)
+		b.engine.To.Memory.Clear(m.ID)
 	case m.Charged:
 	case trouble.Guilty(class, err), b.shared.savepoint > 0 && tampered(class):
-		b.ep.memory.FailNext(m.ID, err)
+		b.engine.To.Memory.FailNext(m.ID, err)
 	case trouble.Doubtful(class, err):
 		b.charge(m, err)
 	}
@@ -63,7 +63,7 @@ func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
 func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) error {
 	m.Charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
-		b.ep.memory.FailNext(m.ID, err)
+		b.engine.To.Memory.FailNext(m.ID, err)
 	} else {
 		b.charge(m, err)
 	}
@@ -91,13 +91,13 @@ func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.O
 
 // charge counts trouble against m, and reports whether the free ones are used up.
 func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
-	if b.ep.memory.Charge(m.ID) <= memory.FreeTroubles {
+	if b.engine.To.Memory.Charge(m.ID) <= memory.FreeTroubles {
 		return false
 	}
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.ep.memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", memory.FreeTroubles+1, err))
+	b.engine.To.Memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", memory.FreeTroubles+1, err))
 	b.poisoned = true
 	return true
 }

@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // taker takes messages. Its memory serves the next batch.
 type taker struct {
-	ep     *Endpoint
+	engine *Engine
 	in     *delivery.Decoder
 	slabs  [][]delivery.Message // of slabSize each
 	used   int                  // messages handed out
@@ -33,7 +33,7 @@ func (t *taker) reset() {
 	for n := range t.used {
 		t.slabs[n/slabSize][n%slabSize] = delivery.Message{}
 	}
-	*t = taker{ep: t.ep, in: t.in, slabs: t.slabs}
+	*t = taker{engine: t.engine, in: t.in, slabs: t.slabs}
 }
 
 // newMessage hands out the next message, empty.
@@ -51,13 +51,13 @@ func (t *taker) take(ctx context.Context, o order) error {
 	pipeline := &pgx.Batch{}
 	t.queueTake(pipeline, o)
 	if err := t.sendTake(ctx, pipeline); err != nil {
-		t.ep.pump.taken(o, 0, queue.Position{})
+		t.engine.pump.taken(o, 0, queue.Position{})
 		return fmt.Errorf("take: %w", pg.Explain(err))
 	}
 	if t.permit == nil || t.permit.Taken {
-		t.ep.pump.taken(o, t.in.Found, t.foundLast)
+		t.engine.pump.taken(o, t.in.Found, t.foundLast)
 	} else {
-		t.ep.pump.refused()
+		t.engine.pump.refused()
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (t *taker) takeLarge(ctx context.Context) error {
 		return nil
 	}
 	pipeline := &pgx.Batch{}
-	t.large.Queue(pipeline, t.ep.queue, &t.in.Arena)
+	t.large.Queue(pipeline, t.engine.To.Queue, &t.in.Arena)
 	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
 	}
@@ -91,13 +91,13 @@ func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 	t.bytes, t.large = 0, nil
 	pipeline.Queue(queue.Begin)
 	pipeline.Queue(queue.Open())
-	if t.ep.fence != nil {
-		t.ep.fence(pipeline)
+	if t.engine.Fence != nil {
+		t.engine.Fence(pipeline)
 	}
 	pipeline.Queue(t.queuePermit(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
-		queue.SmallUpTo(t.ep.options.BatchBytes, o.limit)).Query(t.collect)
-	if t.ep.handlers.HasTx {
-		pipeline.Queue(t.ep.bus.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
+		queue.SmallUpTo(t.engine.Options.BatchBytes, o.limit)).Query(t.collect)
+	if t.engine.To.Handlers.HasTx {
+		pipeline.Queue(t.engine.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
 			var xact *string
 			err := row.Scan(&xact)
 			if xact != nil {
@@ -116,7 +116,7 @@ func (t *taker) collect(rows pgx.Rows) error {
 		r := pg.CurrentRow(rows)
 		t.in.Found, t.foundLast = t.in.Found+1, queue.PositionOf(r)
 		t.bytes += int(r.Int(queue.ColumnSize))
-		if t.in.Cut = t.in.Cut || len(t.in.Messages) > 0 && t.bytes > t.ep.options.BatchBytes; t.in.Cut {
+		if t.in.Cut = t.in.Cut || len(t.in.Messages) > 0 && t.bytes > t.engine.Options.BatchBytes; t.in.Cut {
 			continue
 		}
 		m := t.newMessage()

@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -37,8 +37,8 @@ func lendingOf(conn *pgx.Conn) *lending {
 
 // sharedTx is a transaction that a batch shares with its handlers.
 type sharedTx struct {
-	ep   *Endpoint
-	conn *pgx.Conn
+	engine *Engine
+	conn   *pgx.Conn
 
 	userReady bool       // it is as a user's handler expects it
 	hurried   bool       // its lock_timeout is that of handlers that share it
@@ -56,8 +56,8 @@ func (s *sharedTx) openToUser(ctx context.Context, several, waited bool) error {
 	s.userReady = true
 	pipeline := &pgx.Batch{}
 	s.queueLending(pipeline, waited)
-	p := s.ep.planner
-	pipeline.Queue(s.ep.bus.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
+	p := s.engine.Planner
+	pipeline.Queue(s.engine.sql.Get("plain_planner"), p[0], p[1], p[2], p[3], p[4], p[5])
 	if several {
 		s.hurried = true
 		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
@@ -72,13 +72,13 @@ func (s *sharedTx) openToUser(ctx context.Context, several, waited bool) error {
 // each transaction may have another session of the server, so they are read for each.
 func (s *sharedTx) queueLending(pipeline *pgx.Batch, waited bool) {
 	// one that waited for an instance has set its lock_timeout
-	if waited || lendingOf(s.conn) != nil && s.ep.bus.wakeup != PollOnly {
+	if waited || lendingOf(s.conn) != nil && !s.engine.PollOnly {
 		return
 	}
 	l := &lending{}
 	s.conn.PgConn().CustomData()[lendingKey] = l
 	read := func(row pgx.Row) error { return row.Scan(&l.names, &l.values) }
-	pipeline.Queue(s.ep.bus.sql.Get("lent_settings"), lentSettings).QueryRow(read)
+	pipeline.Queue(s.engine.sql.Get("lent_settings"), lentSettings).QueryRow(read)
 }
 
 // takeBack ends what the step before left: its savepoint, and with it that it made the transaction read-only, and the
@@ -122,7 +122,7 @@ func (s *sharedTx) takeSettingsBack(pipeline *pgx.Batch) {
 	if s.hurried {
 		ours = batchLockTimeout
 	}
-	pipeline.Queue(s.ep.bus.sql.Get("take_back"), l.names, l.values, s.altered == altersTransaction, ours)
+	pipeline.Queue(s.engine.sql.Get("take_back"), l.names, l.values, s.altered == altersTransaction, ours)
 	s.altered = altersNothing
 	if s.hurried {
 		pipeline.Queue(queue.LockTimeout(), batchLockTimeout)
@@ -145,13 +145,13 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 	}
 	class := pg.ClassOf(err)
 	race := class == pg.Race || class == pg.Busy || class == pg.GuardFailed
-	if !fatal(err) && (len(b.in.Messages) > 0 || race) {
+	if !Fatal(err) && (len(b.in.Messages) > 0 || race) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if closeErr := b.in.Conn.Close(ctx); closeErr != nil {
-		b.ep.bus.log.Debug("edda: rollback", "endpoint", b.ep.name, "error", closeErr)
+		b.engine.To.Log.Debug("edda: rollback", "endpoint", b.engine.To.Name, "error", closeErr)
 	}
 	return fmt.Errorf("%w (%w)", err, errLent)
 }

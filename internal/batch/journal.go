@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -42,16 +42,16 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 		return nil, err
 	}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(j.ep.bus.session.SQL.Get("lazily"))
+	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(j.ep.bus.session.SQL.Get("charge_batches"), presence.UUIDs(charged))
+		pipeline.Queue(j.engine.Session.SQL.Get("charge_batches"), presence.UUIDs(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(j.ep.bus.session.SQL.Get("suspects"), j.ep.queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(j.engine.Session.SQL.Get("suspects"), j.engine.To.Queue.ID, oldDue, oldID).Query(readSuspects(&found))
 	}
 	due, id := journalKeys(j.in.Messages)
-	j.entered = newID()
-	pipeline.Queue(j.ep.bus.session.SQL.Get("enter_batch"), j.entered, j.ep.queue.ID, j.ep.bus.session.ID, alone, due,
+	j.entered = j.engine.To.NewID()
+	pipeline.Queue(j.engine.Session.SQL.Get("enter_batch"), j.entered, j.engine.To.Queue.ID, j.engine.Session.ID, alone, due,
 		id)
 	pipeline.Queue("commit")
 	return found, j.takeAgain(ctx, pipeline)
@@ -91,7 +91,7 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := j.in.Conn.Query(ctx, j.ep.bus.session.SQL.Get("old_batches"), j.ep.queue.ID, j.ep.bus.session.ID, ids)
+	rows, err := j.in.Conn.Query(ctx, j.engine.Session.SQL.Get("old_batches"), j.engine.To.Queue.ID, j.engine.Session.ID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
 			break
 		}
-		dead, err = j.ep.bus.session.Dead(ctx, j.in.Conn, owners)
+		dead, err = j.engine.Session.Dead(ctx, j.in.Conn, owners)
 		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
 			break
 		}
@@ -144,9 +144,9 @@ func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	if j.entered.IsZero() {
 		return
 	}
-	pipeline.Queue(j.ep.bus.session.SQL.Get("leave_batch"), j.entered)
+	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), j.entered)
 	if m := j.in.Messages[0]; m.Crash.Suspected {
-		pipeline.Queue(j.ep.bus.session.SQL.Get("strike_out"), j.ep.queue.ID, m.Due, m.ID)
+		pipeline.Queue(j.engine.Session.SQL.Get("strike_out"), j.engine.To.Queue.ID, m.Due, m.ID)
 	}
 }
 
@@ -159,18 +159,18 @@ func (j *journal) leave(ctx context.Context) {
 	left := j.entered
 	j.entered = saga.ID{}
 	if j.in.Conn.IsClosed() {
-		j.ep.bus.session.LeaveLater(left)
+		j.engine.Session.LeaveLater(left)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
 	pipeline.Queue(queue.Open())
-	pipeline.Queue(j.ep.bus.session.SQL.Get("lazily"))
-	pipeline.Queue(j.ep.bus.session.SQL.Get("leave_batch"), left)
+	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
+	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), left)
 	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		j.ep.bus.log.Debug("edda: leave the in-flight journal", "endpoint", j.ep.name, "error", err)
-		j.ep.bus.session.LeaveLater(left)
+		j.engine.To.Log.Debug("edda: leave the in-flight journal", "endpoint", j.engine.To.Name, "error", err)
+		j.engine.Session.LeaveLater(left)
 	}
 }
 

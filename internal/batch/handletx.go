@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	MostTx           = 60    // savepoints of one transaction; from 64 on Postgres spills them
 	batchLockTimeout = "5ms" // far below deadlock_timeout: a batch must not wait holding its neighbours' rows
 )
 
@@ -25,7 +26,7 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
 // transaction is gone.
 func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outcome, error) {
-	if s.shared.savepoint >= mostTxBatch {
+	if s.shared.savepoint >= MostTx {
 		s.in.Late = true
 		return nil, nil
 	}
@@ -42,7 +43,7 @@ func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outc
 	case s.in.Conn.IsClosed() || tx.lost != nil:
 		return nil, s.blame.lostIn(ctx, m, errors.Join(err, tx.lost))
 	case s.in.Conn.PgConn().TxStatus() == 'I':
-		s.ep.memory.FailNext(m.ID, saga.Permanent(errEndedTx))
+		s.engine.To.Memory.FailNext(m.ID, saga.Permanent(errEndedTx))
 		return nil, fmt.Errorf("handle %s: %w", m.Kind, errEndedTx)
 	case saga.Succeeded(err) && s.in.Conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
@@ -61,6 +62,15 @@ func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outc
 		return nil, s.blame.lostIn(ctx, m, errors.Join(out.Err, err))
 	}
 	return s.blame.judge(m, tx, out), nil
+}
+
+// IsHandlers reports whether tx is the transaction of a handler, or one that a handler began in it.
+func IsHandlers(tx any) bool {
+	switch tx.(type) {
+	case *stepTx, *nestedTx:
+		return true
+	}
+	return false
 }
 
 // stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.

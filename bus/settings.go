@@ -18,7 +18,7 @@ type workerSettings struct {
 func (e *Endpoint) newSettings(most int) *workerSettings {
 	s := &workerSettings{own: e.options.Concurrency, most: max(e.options.Concurrency, most)}
 	s.Follower = e.bus.newFollower(e.name, e.options.Poll, func(before, now settings.Settings) {
-		e.bus.emitPause(before, now)
+		emitPause(e.bus, before, now)
 		s.reportConcurrency(e.bus, before, now)
 	})
 	return s
@@ -29,11 +29,11 @@ func (b *Bus) newFollower(
 	endpoint string, poll time.Duration, reported func(before, now settings.Settings),
 ) *settings.Follower {
 	return settings.NewFollower(settings.FollowerOptions{
-		Store: b.settings, Pool: b.pool, Endpoint: endpoint, Poll: poll, Log: b.log, Calm: b.calm, Reported: reported,
+		Store: b.tables.settings, Pool: b.pool, Endpoint: endpoint, Poll: poll, Log: b.log, Calm: b.calm, Reported: reported,
 	})
 }
 
-func (b *Bus) emitPause(before, now settings.Settings) {
+func emitPause(b *Bus, before, now settings.Settings) {
 	switch {
 	case now.Paused && !before.Paused:
 		b.emit(Paused{Endpoint: now.Endpoint, Reason: now.Reason})
@@ -73,7 +73,7 @@ func (s *workerSettings) workers(set settings.Settings) int {
 
 // announceSettings tells every process of an endpoint to read its settings. A process that does not hear of it reads
 // them at its next poll.
-func (b *Bus) announceSettings(ctx context.Context, queue int) {
+func announceSettings(ctx context.Context, b *Bus, queue int) {
 	payload := settings.Prefix + wake.Payload(queue)
 	b.hub.Hear(payload)
 	b.notifier.Send(ctx, payload)

@@ -1,9 +1,10 @@
-package bus
+package batch
 
 import (
 	"context"
 	"errors"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/memory"
@@ -16,7 +17,7 @@ import (
 // belongs to the worker's goroutine, which uses its memory again for the next one. Each part has one job, and the parts
 // share the decoder, which has the messages and the connection.
 type batch struct {
-	ep      *Endpoint
+	engine  *Engine
 	in      delivery.Decoder
 	taker   taker
 	journal journal
@@ -26,13 +27,15 @@ type batch struct {
 	saver   saver
 	effects delivery.Effects
 	blame   blame
+	failing bool // it committed failures and no success
 }
 
 // connect makes the parts of a worker's batch know each other.
-func (b *batch) connect(e *Endpoint) {
+func (b *batch) connect(e *Engine) {
 	in := &b.in
-	b.ep, b.taker.ep, b.journal.ep, b.loader.ep, b.stepper.ep, b.saver.ep, b.blame.ep = e, e, e, e, e, e, e
-	in.To, in.Reclaim = e.recipient, b.shared.takeBackSettings
+	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
+	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
+	in.To, in.Reclaim = e.To, b.shared.takeBackSettings
 	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
 	b.saver.in, b.effects.In, b.blame.in = in, in, in
 	b.journal.taker = &b.taker
@@ -49,17 +52,18 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.journal.reset()
 	b.loader.reset()
 	b.stepper.reset(slow)
-	b.shared = sharedTx{ep: b.ep, conn: conn}
+	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
 	b.effects = delivery.Effects{In: &b.in}
 	b.blame.reset()
+	b.failing = false
 }
 
 // process is one batch, from the take to what follows the commit. Every message it took has, when it
 // returns without an error, met its fate in one committed transaction; after an error the transaction is gone
 // and every message is where it was.
 func (b *batch) process(ctx context.Context, o order) (report, error) {
-	defer b.ep.memory.Release(&b.loader.holds)
+	defer b.engine.To.Memory.Release(&b.loader.holds)
 	err := b.run(ctx, o)
 	switch {
 	case errors.Is(err, delivery.ErrRehearsed):
@@ -70,10 +74,10 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 		b.blame.assign(err)
 		err = b.refuseLent(ctx, err)
 		if len(b.in.Messages) > 0 {
-			b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.in.Messages), Err: err})
+			b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
 		}
 	}
-	b.ep.counts.add(b, err)
+	b.engine.Counts.add(b, err)
 	return b.report(err), err
 }
 
@@ -83,10 +87,10 @@ func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	b.blame.trouble = true
 	if b.in.InHand != nil {
-		b.ep.memory.FailNext(b.in.InHand.ID, handlers.ErrExited)
+		b.engine.To.Memory.FailNext(b.in.InHand.ID, handlers.ErrExited)
 	}
-	b.ep.bus.emit(BatchFailed{Endpoint: b.ep.name, Taken: len(b.in.Messages), Err: handlers.ErrExited})
-	b.ep.counts.add(b, handlers.ErrExited)
+	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: handlers.ErrExited})
+	b.engine.Counts.add(b, handlers.ErrExited)
 	return b.report(handlers.ErrExited)
 }
 
@@ -103,24 +107,24 @@ func (b *batch) run(ctx context.Context, o order) error {
 		return nil
 	}
 	b.in.Decode(ctx)
-	if err := b.ep.strategy.decide(ctx, b); err != nil {
+	if err := b.engine.Strategy.decide(ctx, b); err != nil {
 		return err
 	}
 	return b.commit(ctx)
 }
 
-// strategy is what an endpoint does with the decoded messages of a batch. It is chosen when the endpoint is built.
-type strategy interface {
+// Strategy is what an endpoint does with the decoded messages of a batch. It is chosen when the endpoint is built.
+type Strategy interface {
 	decide(ctx context.Context, b *batch) error                     // the fate of each message
 	queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error // what only this strategy writes
 	// handlers run, so that a message may kill its process
 	handles() bool
 }
 
-// handling has each message handled.
-type handling struct{}
+// Handling has each message handled.
+type Handling struct{}
 
-func (handling) decide(ctx context.Context, b *batch) error {
+func (Handling) decide(ctx context.Context, b *batch) error {
 	if err := b.effects.CheckRuns(ctx); err != nil {
 		return err
 	}
@@ -130,8 +134,8 @@ func (handling) decide(ctx context.Context, b *batch) error {
 	return b.stepper.step(ctx)
 }
 
-func (handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
-func (handling) handles() bool                                 { return true }
+func (Handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
+func (Handling) handles() bool                                 { return true }
 
 // commit writes what was decided, and ends the transaction.
 func (b *batch) commit(ctx context.Context) error {
@@ -151,7 +155,7 @@ func (b *batch) commit(ctx context.Context) error {
 	if err := b.write(ctx); err != nil {
 		return err
 	}
-	b.ep.after(ctx, &b.effects)
+	b.failing = b.engine.Finished(ctx, &b.effects)
 	return nil
 }
 
@@ -167,11 +171,10 @@ func (b *batch) nothingToWrite() bool {
 // abandon ends the transaction without effect.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
-	trouble.Rollback(ctx, b.in.Conn, b.ep.bus.log, b.ep.name)
+	trouble.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
 }
 
 func (b *batch) report(err error) report {
-	r := reportOf(&b.effects, err)
-	r.late, r.failed, r.permit, r.outrun = b.in.Late || b.in.Cut, b.blame.trouble, b.taker.permit, b.taker.outrun
-	return r
+	return report{Report: ReportOf(&b.effects, err), late: b.in.Late || b.in.Cut, failed: b.blame.trouble,
+		failing: b.failing, permit: b.taker.permit, outrun: b.taker.outrun}
 }

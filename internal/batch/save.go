@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // saver saves the instances of a batch.
 type saver struct {
-	ep      *Endpoint
+	engine  *Engine
 	in      *delivery.Decoder
 	loader  *loader
 	shared  *sharedTx
@@ -35,13 +35,13 @@ func (s *saver) reset() {
 // Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
 func (s *saver) saveInstances(ctx context.Context) error {
-	save := s.ep.bus.sagas.NewSave(s.collectWrites())
+	save := s.engine.Sagas.NewSave(s.collectWrites())
 	ids, senders := s.effects.GivenIDs()
 	if len(ids) == 0 && save.Sure() {
 		s.effects.Save = save
 		return nil
 	}
-	claim := s.ep.bus.sent.NewClaim(ids)
+	claim := s.engine.To.Sent.NewClaim(ids)
 	pipeline := &pgx.Batch{}
 	s.shared.ownPlanner(pipeline)
 	s.effects.QueueRunLocks(pipeline)
@@ -103,7 +103,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		if i.Won = save.Won(i.Write); !i.Won {
-			s.ep.memory.LoseInstance(i.Asked, memory.Handle{ID: i.ID})
+			s.engine.To.Memory.LoseInstance(i.Asked, memory.Handle{ID: i.ID})
 		}
 	}
 	for _, m := range s.in.Messages {
@@ -113,13 +113,13 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		m.Conflicted = true
 		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
 		m.Leave()
-		losses := s.ep.memory.LoseMessage(m.ID)
+		losses := s.engine.To.Memory.LoseMessage(m.ID)
 		if losses < memory.LockAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
-		if m.Conflict <= s.ep.options.MaxConflicts {
-			m.PutBack(0, ErrConflict)
+		if m.Conflict <= s.engine.Options.MaxConflicts {
+			m.PutBack(0, delivery.ErrConflict)
 		} else {
 			s.in.Lose(m)
 		}

@@ -9,11 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/jackc/pgx/v5"
 )
-
-// A batch of a limited endpoint has a permit: a slot of the limit that it holds by a row lock in its own transaction.
-// Nothing is written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
 
 // permits is what a process knows of the limit of an endpoint.
 type permits struct {
@@ -22,56 +18,15 @@ type permits struct {
 	changed run.Nudge    // it has changed, or a slot is free
 }
 
-// queuePermit asks for the permit in the trip of the take, and returns the take that needs it.
-func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
-	if !t.ep.permits.limited.Load() {
-		return t.ep.queue.SQL("take")
-	}
-	t.permit = t.ep.bus.limits.QueuePermit(pipeline, t.ep.name)
-	return t.ep.queue.SQL("take_permitted")
-}
-
-// refused reports whether the take had no permit.
-func (r report) refused() bool { return r.permit != nil && !r.permit.Taken }
-
-const seekEvery = 50 * time.Millisecond
-
-// awaitPermit makes a worker that has found no permit wait for a short time, or until the next poll if the limit is
-// paused. A change of the limit ends the wait. One worker of a process waits so, and tries again; awaitPermit reports
-// whether this is the one. The others are idle, and are woken when that one has found more than it can take.
-func (w *worker) awaitPermit(ctx context.Context, closed bool) (again bool) {
-	if !w.ep.pump.seek() {
-		return false
-	}
-	defer w.ep.pump.sought()
-	wait := seekEvery
-	if closed {
-		wait = max(wait, w.ep.options.Poll)
-	}
-	run.Wait(ctx, run.Jitter(wait), w.ep.permits.changed)
-	return true
-}
-
-// seek makes the caller the worker that waits for a permit, unless there is one.
-func (p *pump) seek() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := !p.seeking
-	p.seeking = true
-	return first
-}
-
-// sought lets another worker wait for a permit.
-func (p *pump) sought() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.seeking = false
+// known is what engines are told of the limit.
+func (p *permits) known(store *limit.Store) limit.Known {
+	return limit.Known{Store: store, Set: &p.limited, Changed: p.changed}
 }
 
 // findLimit makes the endpoint's limit if the program asks for one and there is none. It notes whether there is one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
-		inForce, err := e.bus.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
+		inForce, err := e.bus.tables.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
 		if err != nil {
 			return pg.Explain(err)
 		}
@@ -95,7 +50,7 @@ func (e *Endpoint) compareLimit(inForce int) {
 }
 
 func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
-	found, err := e.bus.limits.Exists(ctx, db, e.name)
+	found, err := e.bus.tables.limits.Exists(ctx, db, e.name)
 	if err != nil {
 		return fmt.Errorf("find its limit: %w", pg.Explain(err))
 	}
@@ -110,14 +65,17 @@ const lookEvery = time.Second
 
 // awaitLimit looks for a first limit about once a second, so that no batch has to look. It returns when there is one:
 // an endpoint that has a limit keeps one.
-func (e *Endpoint) awaitLimit(ctx context.Context, db limit.DB) error {
+func (e *Endpoint) awaitLimit(ctx context.Context) error {
 	for !e.permits.limited.Load() {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {
 			return nil
 		}
-		if err := e.lookForLimit(ctx, db); err != nil && ctx.Err() == nil {
+		if err := e.lookForLimit(ctx, e.bus.pool); err != nil && ctx.Err() == nil {
 			e.bus.log.Debug("edda: limit not looked for", "endpoint", e.name, "error", err) // next time
 		}
 	}
 	return nil
 }
+
+// MostLimit is the largest limit there can be.
+const MostLimit = limit.Most

@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 // first.
 func (w *worker) small(o order) order {
 	switch {
-	case !w.ep.bus.session.InQuarantine(w.ep.queue.ID):
+	case !w.engine.Session.InQuarantine(w.engine.To.Queue.ID):
 		w.suspects, w.portion = nil, quarantineFirst
 	case len(w.suspects) > 0:
 		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
@@ -45,15 +45,15 @@ func (w *worker) pacing(o order, r report) {
 	switch {
 	case o.alone:
 	case r.late:
-		w.portion = max(1, min(w.portion, r.handled))
-	case r.taken >= o.limit:
+		w.portion = max(1, min(w.portion, r.Handled))
+	case r.Taken >= o.limit:
 		w.portion = min(2*w.portion, quarantineMost)
 	}
 }
 
 // journal enters batches of queues in quarantine into the in-flight journal.
 type journal struct {
-	ep       *Endpoint
+	engine   *Engine
 	in       *delivery.Decoder
 	taker    *taker
 	entered  saga.ID          // the row of the batch
@@ -65,13 +65,13 @@ func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
 // quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch that
 // cannot be entered is not run.
 func (j *journal) quarantine(ctx context.Context, o order) error {
-	if !j.ep.strategy.handles() {
+	if !j.engine.Strategy.handles() {
 		return nil // no handler runs in it
 	}
 	if j.taker.touched {
-		j.ep.bus.session.LookAround(ctx)
+		j.engine.Session.LookAround(ctx)
 	}
-	if !j.ep.bus.session.InQuarantine(j.ep.queue.ID) {
+	if !j.engine.Session.InQuarantine(j.engine.To.Queue.ID) {
 		return nil
 	}
 	if len(j.in.Messages) > quarantineMost { // the death became known after the take
@@ -94,7 +94,7 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 // setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
 // stands in the journal with them, which adds nothing to what counts against them.
 func (j *journal) setAside(found []suspect) {
-	if j.ep.fence != nil {
+	if j.engine.Fence != nil {
 		j.stopBefore(found)
 		return
 	}
@@ -125,12 +125,12 @@ func (j *journal) stopBefore(found []suspect) {
 func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
-	if f.Guilty(j.ep.options.MaxCrashes) {
-		m.Crash.Guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", ErrProcessDied,
+	if f.Guilty(j.engine.Options.MaxCrashes) {
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", delivery.ErrProcessDied,
 			1+f.Counted,
 			f.Alone)
 	}
 }
 
 // fewestCrashes make a message a dead letter: the first death, one in company, and one with nothing else in hand.
-const fewestCrashes = 3
+const FewestCrashes = 3

@@ -1,15 +1,17 @@
-package bus
+package batch
 
 import (
 	"context"
 
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/settings"
 )
 
 // workerGroup keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the
 // goroutine that runs it.
 type workerGroup struct {
-	settings *workerSettings
+	settings *settings.Follower
+	workers  func(settings.Settings) int
 	group    *run.Group
 	work     func(taking context.Context) error // one worker, until taking ends and its batch is over
 	pump     *pump
@@ -23,7 +25,7 @@ func (c *workerGroup) run(ctx context.Context) error {
 		changed := c.settings.Changed()
 		now := c.settings.Now()
 		quiet := c.pump.halt(now.Paused)
-		c.resize(ctx, c.settings.workers(now))
+		c.resize(ctx, c.workers(now))
 		if now.Paused && quiet != nil {
 			select {
 			case <-quiet:

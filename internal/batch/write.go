@@ -1,4 +1,4 @@
-package bus
+package batch
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // write is the second trip: everything that follows from which instances won, in one pipeline with the COMMIT.
 func (b *batch) write(ctx context.Context) error {
 	// one list for all that is sent and for its check, even when it is forgotten meanwhile
-	known, err := b.ep.bus.routes.Get(ctx, b.in.Conn)
+	known, err := b.engine.To.Routes.Get(ctx, b.in.Conn)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (b *batch) write(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.ep.strategy.queue(b, pipeline, known); err != nil {
+	if err := b.engine.Strategy.queue(b, pipeline, known); err != nil {
 		return err
 	}
 	if !b.journal.entered.IsZero() {
