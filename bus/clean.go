@@ -125,9 +125,18 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 	chores := []chore{
 		{"sent_id", func() (int64, error) { return c.bus.tables.sent.Prune(ctx, c.bus.pool, sentIDKept, cleanRows) }},
 		{"ticket", func() (int64, error) { return c.bus.tables.limits.Prune(ctx, c.bus.pool, ticketKept, cleanRows) }},
-		{"discarded", func() (int64, error) { return c.bus.tables.letters.Prune(ctx, c.bus.pool, discardedKept, cleanRows) }},
-		{"saga_counter", func() (int64, error) { return c.bus.tables.counters.Prune(ctx, c.bus.pool, countersKept, cleanRows) }},
-		{"dead_letter_job", func() (int64, error) { return c.bus.tables.letters.PruneJobs(ctx, c.bus.pool, jobsKept, cleanRows) }},
+		{"discarded", func() (int64, error) {
+			return c.bus.tables.letters.Prune(ctx, c.bus.pool, discardedKept,
+				cleanRows)
+		}},
+		{"saga_counter", func() (int64, error) {
+			return c.bus.tables.counters.Prune(ctx, c.bus.pool, countersKept,
+				cleanRows)
+		}},
+		{"dead_letter_job", func() (int64, error) {
+			return c.bus.tables.letters.PruneJobs(ctx, c.bus.pool, jobsKept,
+				cleanRows)
+		}},
 		{"session", execute(c.bus.session.SQL.Get("prune_sessions"), kept, cleanRows)},
 		{"in_flight", execute(c.bus.session.SQL.Get("prune_batches"), kept, cleanRows)},
 	}

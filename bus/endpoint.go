@@ -101,9 +101,10 @@ type Endpoint struct {
 	strategy batch.Strategy   // what becomes of decoded messages
 
 	resolved
-	alarm    *wake.Alarm // of Run
-	halt     func()      // keeps batches from beginning, until the settings have been read       // of a Run with workers
-	permits  permits     // of the limit
+	alarm *wake.Alarm // of Run
+	// keeps batches from beginning, until the settings have been read // of a Run with workers
+	halt     func()
+	permits  permits // of the limit
 	settings *workerSettings
 	breaker  *trouble.Breaker
 	memory   *memory.Memory
@@ -134,7 +135,8 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
 	return &Endpoint{
-		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: memory.New(), counts: batch.NewCounts(),
+		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: memory.New(),
+		counts:  batch.NewCounts(),
 		permits: permits{changed: run.NewNudge()},
 	}
 }

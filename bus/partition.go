@@ -53,8 +53,9 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	}
 	p := &Partitioned{bus: b, name: name}
 	p.group, err = partition.NewGroup(partition.GroupOptions{
-		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes, Leases: b.tables.leases,
-		Log: b.log,
+		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes,
+		Leases: b.tables.leases,
+		Log:    b.log,
 	})
 	if err == nil {
 		err = p.makeQueues(o, h)

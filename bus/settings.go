@@ -29,7 +29,8 @@ func (b *Bus) newFollower(
 	endpoint string, poll time.Duration, reported func(before, now settings.Settings),
 ) *settings.Follower {
 	return settings.NewFollower(settings.FollowerOptions{
-		Store: b.tables.settings, Pool: b.pool, Endpoint: endpoint, Poll: poll, Log: b.log, Calm: b.calm, Reported: reported,
+		Store: b.tables.settings, Pool: b.pool, Endpoint: endpoint, Poll: poll, Log: b.log, Calm: b.calm,
+		Reported: reported,
 	})
 }
 

@@ -47,11 +47,13 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 		pipeline.Queue(j.engine.Session.SQL.Get("charge_batches"), presence.UUIDs(charged))
 	}
 	if len(returning) > 0 {
-		pipeline.Queue(j.engine.Session.SQL.Get("suspects"), j.engine.To.Queue.ID, oldDue, oldID).Query(readSuspects(&found))
+		pipeline.Queue(j.engine.Session.SQL.Get("suspects"), j.engine.To.Queue.ID, oldDue,
+			oldID).Query(readSuspects(&found))
 	}
 	due, id := journalKeys(j.in.Messages)
 	j.entered = j.engine.To.NewID()
-	pipeline.Queue(j.engine.Session.SQL.Get("enter_batch"), j.entered, j.engine.To.Queue.ID, j.engine.Session.ID, alone, due,
+	pipeline.Queue(j.engine.Session.SQL.Get("enter_batch"), j.entered, j.engine.To.Queue.ID, j.engine.Session.ID, alone,
+		due,
 		id)
 	pipeline.Queue("commit")
 	return found, j.takeAgain(ctx, pipeline)
@@ -91,7 +93,8 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	rows, err := j.in.Conn.Query(ctx, j.engine.Session.SQL.Get("old_batches"), j.engine.To.Queue.ID, j.engine.Session.ID, ids)
+	rows, err := j.in.Conn.Query(ctx, j.engine.Session.SQL.Get("old_batches"), j.engine.To.Queue.ID,
+		j.engine.Session.ID, ids)
 	if err != nil {
 		return nil, err
 	}

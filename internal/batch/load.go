@@ -107,8 +107,9 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.Def.Store() == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) || l.engine.To.Handlers.Shared &&
-			!i.Asked.ID.IsZero()
+		lock := i.Def.Store() == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) ||
+			l.engine.To.Handlers.Shared &&
+				!i.Asked.ID.IsZero()
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
