@@ -34,7 +34,7 @@ var (
 	tooManyFiles   = map[string]int{}
 	tooManyMethods = map[string]int{}
 	tooManyFields  = map[string]int{}
-	tooManyNames = map[string]int{
+	tooManyNames   = map[string]int{
 		"internal/pg":    90,
 		"internal/queue": 80,
 	}
