@@ -20,6 +20,9 @@ func RenewNow(ctx context.Context, b *Bus) error {
 	return b.session.Renew(ctx)
 }
 
+// LookAroundFor sets how long a batch may ask who has died.
+func LookAroundFor(b *Bus, d time.Duration) { b.session.LookFor = d }
+
 // Session is the id of this process's session.
 func Session(b *Bus) string { return b.session.ID.String() }
 

@@ -341,6 +341,7 @@ func TestRenewalTriesTheLocksOfTwentySessions(t *testing.T) {
 // A message that somebody had in hand a millisecond ago makes a process ask who has died, before it runs anything.
 func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w := poisoned(t)
+	bus.LookAroundFor(w.bus, time.Minute) // 50 ms are not enough on every machine
 	inHand := make(chan int, 1)
 	w.start("poisoned", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
 		inHand <- w.count(`SELECT count(*) FROM edda.in_flight`)

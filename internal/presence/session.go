@@ -43,7 +43,8 @@ type Session struct {
 	peers       atomic.Bool                      // there are other sessions
 	news        run.Nudge                        // another process saw a death
 
-	looking sync.Mutex // guards looked: one worker asks for all
+	LookFor time.Duration // how long LookAround may take; tests make it longer
+	looking sync.Mutex    // guards looked: one worker asks for all
 	looked  time.Time
 
 	// of capacity 1: whoever has put something in writes the row, so that an end and a beginning do not cross
@@ -95,7 +96,7 @@ func New(o Options) (*Session, error) {
 		host = "unknown" // it is for people who read the log
 	}
 	s := &Session{
-		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), writing: make(chan struct{}, 1),
+		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), LookFor: deathsTimeout, writing: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
 	if s.loops = run.NewShared(s.keep, s.listen); o.PollOnly {
@@ -386,7 +387,7 @@ func (s *Session) LookAround(ctx context.Context) {
 		return
 	}
 	s.looked = time.Now()
-	if err := s.renew(ctx, renewal{within: deathsTimeout, tryAll: true}); err != nil {
+	if err := s.renew(ctx, renewal{within: s.LookFor, tryAll: true}); err != nil {
 		s.options.Log.Debug("edda: look for dead processes", "error", err) // the next renewal finds them
 	}
 }
