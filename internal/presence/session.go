@@ -96,7 +96,8 @@ func New(o Options) (*Session, error) {
 		host = "unknown" // it is for people who read the log
 	}
 	s := &Session{
-		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), LookFor: deathsTimeout, writing: make(chan struct{}, 1),
+		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), LookFor: deathsTimeout,
+		writing: make(chan struct{}, 1),
 		running: map[int]int{}, ready: make(chan struct{}),
 	}
 	if s.loops = run.NewShared(s.keep, s.listen); o.PollOnly {
