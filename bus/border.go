@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
@@ -87,7 +86,7 @@ func (b *Bus) newBorder() (*outbox.Border, error) {
 	return outbox.NewBorder(outbox.BorderOptions{
 		Pool: b.pool, Schema: b.schema, Store: store, Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.tables.leases, Letters: b.tables.letters,
-		Process: borderProcess{b}, Runs: borderRuns{b}, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
+		Process: borderProcess{b}, Runs: b.tables.runs, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
 		Events: b.emit, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
 }
@@ -106,25 +105,6 @@ func (p borderProcess) OpenPool(ctx context.Context, idle time.Duration) (*pg.Po
 func (p borderProcess) CheckPool(ctx context.Context, idle time.Duration) error {
 	_, err := p.bus.look(ctx, p.bus.workerConfig(idle))
 	return err
-}
-
-// borderRuns is outbox.Runs.
-type borderRuns struct{ bus *Bus }
-
-func (r borderRuns) QueueCheck(pipeline *pgx.Batch, fired []*saga.Fire) (answers *[]int32) {
-	var a runs.Attempts
-	for _, f := range fired {
-		a.Add(f)
-	}
-	return r.bus.tables.runs.QueueCheck(pipeline, a, nil)
-}
-
-func (r borderRuns) QueueEnd(pipeline *pgx.Batch, ends []outbox.RunEnd) {
-	all := &runs.Ends{Held: []int32{}} // they were checked in another transaction
-	for _, e := range ends {
-		all.Add(e.Run, e.Outcome, e.Error)
-	}
-	r.bus.tables.runs.QueueEnd(pipeline, all)
 }
 
 // relaySettings are what is set for a relay: it has no workers.

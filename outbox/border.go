@@ -12,12 +12,12 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 )
 
 //go:embed relay.sql
@@ -42,7 +42,7 @@ type BorderOptions struct {
 	Leases   *lease.Store
 	Letters  *deadletter.Store
 	Process  Process
-	Runs     Runs
+	Runs     *runs.Store
 	Settings func(relay string, poll time.Duration) *settings.Follower
 	Log      *slog.Logger
 	Outage   *pg.Outage
@@ -54,35 +54,13 @@ type BorderOptions struct {
 
 // Process is the process that relays run in: what they share with everything else that runs there.
 type Process interface {
-	// Join announces that this process consumes a queue, and runs what all that runs in a process shares, until leave is
-	// called.
+	// Join announces that this process consumes a queue, and runs what all that runs in a process shares, until leave
+	// is called.
 	Join(ctx context.Context, queue int) (leave func(), err error)
 	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that stands still for idle.
 	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
 	// CheckPool reports a pooler before Postgres that was not configured.
 	CheckPool(ctx context.Context, idle time.Duration) error
-}
-
-// Runs are the runs of manifests, to which some messages belong. A transaction that ends such a message ends its run.
-type Runs interface {
-	// QueueCheck queues the question which of these attempts are current. After the pipeline was sent, answers has one
-	// for each: 1 for one that is current, 0 for one that is over, -1 for one that does not exist.
-	QueueCheck(pipeline *pgx.Batch, runs []*saga.Fire) (answers *[]int32)
-	// QueueEnd queues the reports of runs that ended. One that is not current any more changes nothing.
-	QueueEnd(pipeline *pgx.Batch, ends []RunEnd)
-}
-
-// What QueueCheck answers.
-const (
-	runMissing = -1
-	runCurrent = 1
-)
-
-// RunEnd is how a run ended.
-type RunEnd struct {
-	Run     *saga.Fire
-	Outcome string // succeeded, failed, dead or discarded
-	Error   string
 }
 
 // NewBorder returns a Border that does nothing yet.

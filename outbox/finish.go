@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )
@@ -139,12 +140,12 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 		letters   []deadletter.Letter
 		discarded []deadletter.Discarded
 		kept      []Kept
-		runs      []RunEnd
+		ends      = runs.Ends{Held: []int32{}} // they were checked in another transaction
 	)
 	name := f.relay.name
 	for _, m := range ended {
 		if m.run != nil {
-			runs = append(runs, m.runEnd())
+			m.reportRun(&ends)
 		}
 		switch {
 		case f.copies(m):
@@ -166,22 +167,21 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	b.Letters.QueueLetters(pipeline, letters)
 	b.Letters.QueueDiscarded(pipeline, discarded)
 	b.Store.QueueKeep(pipeline, kept)
-	if len(runs) > 0 {
-		b.Runs.QueueEnd(pipeline, runs)
-	}
+	b.Runs.QueueEnd(pipeline, &ends)
 }
 
-// runEnd is how the run of m ended.
-func (m *message) runEnd() RunEnd {
+// reportRun adds how the run of m ended.
+func (m *message) reportRun(ends *runs.Ends) {
 	switch {
 	case m.fate == fateRelayed:
-		return RunEnd{Run: m.run, Outcome: "succeeded"}
+		ends.Add(m.run, runs.Succeeded, "")
 	case m.fate == fateDiscarded:
-		return RunEnd{Run: m.run, Outcome: "discarded", Error: m.reason}
+		ends.Add(m.run, runs.Discarded, m.reason)
 	case m.hopeless():
-		return RunEnd{Run: m.run, Outcome: "dead", Error: deadletter.ErrorText(m.err)}
+		ends.Add(m.run, runs.Dead, deadletter.ErrorText(m.err))
+	default:
+		ends.Add(m.run, runs.Failed, deadletter.ErrorText(m.err))
 	}
-	return RunEnd{Run: m.run, Outcome: "failed", Error: deadletter.ErrorText(m.err)}
 }
 
 // copies reports whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -223,10 +224,6 @@ func (m *message) decode(tried int) error {
 	return err
 }
 
-const runIsOver = "its run is over" // cancelled, timed out, or sent again as another attempt
-
-var errNoRun = errors.New("its run does not exist")
-
 // checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that
 // lasts.
 func (r *reader) checkRuns(ctx context.Context, b *batch) error {
@@ -234,10 +231,11 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 		return nil
 	}
 	var fired []*message
-	var runs []*saga.Fire
+	var attempts runs.Attempts
 	for _, m := range b.undecided() {
 		if m.fired {
-			fired, runs = append(fired, m), append(runs, m.delivery.Info.Fire)
+			fired = append(fired, m)
+			attempts.Add(m.delivery.Info.Fire)
 		}
 	}
 	if len(fired) == 0 {
@@ -246,21 +244,22 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	pipeline := &pgx.Batch{}
-	answers := r.relay.border.Runs.QueueCheck(pipeline, runs)
+	answers := r.relay.border.Runs.QueueCheck(pipeline, attempts, nil)
 	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 		return fmt.Errorf("check runs: %w", pg.Explain(err))
 	}
 	seen := map[saga.ID]bool{}
 	for n, m := range fired {
+		run := m.delivery.Info.Fire
 		switch answer := (*answers)[n]; {
-		case answer == runMissing:
-			m.die(errNoRun.Error(), errNoRun)
+		case answer == runs.Missing:
+			m.die(runs.ErrMissing.Error(), runs.ErrMissing)
 		// no scheduler sends two messages of one attempt: the first decides
-		case answer != runCurrent || seen[runs[n].Run]:
+		case answer != runs.Current || seen[run.Run]:
 			m.err = nil
-			m.discard(runIsOver)
+			m.discard(runs.IsOver)
 		default:
-			m.run, seen[runs[n].Run] = runs[n], true
+			m.run, seen[run.Run] = run, true
 		}
 	}
 	return nil

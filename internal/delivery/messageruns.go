@@ -12,11 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errNoRun is the error of a message whose run was deleted. It is stored as a dead letter, so that it does not vanish.
-var errNoRun = errors.New("its run does not exist")
-
-const RunIsOver = "its run is over" // cancelled, timed out, or sent again as another attempt
-
 // CheckRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
 // current. What moves on to a partition is checked there.
 func (e *Effects) CheckRuns(ctx context.Context) error {
@@ -77,15 +72,15 @@ func (m *Message) FinishRun(answer int32) {
 	case runs.Current:
 		m.Firing.Run = m.Delivery.Info.Fire
 	case runs.Missing:
-		m.Die(errNoRun.Error(), errNoRun)
+		m.Die(runs.ErrMissing.Error(), runs.ErrMissing)
 	default:
 		m.Err = nil
-		m.Drop(RunIsOver)
+		m.Drop(runs.IsOver)
 	}
 }
 
 // QueueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait
-// for another batch: whoever waits there must not be waited for here.
+// for another batch: this batch must not wait for a batch that waits for it.
 func (e *Effects) QueueRunLocks(pipeline *pgx.Batch) {
 	var a runs.Attempts
 	for _, i := range e.Ending {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
@@ -241,7 +240,7 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 		}
 		for n, m := range beating {
 			if !is[int32(n+1)] {
-				x.claims.cancel(m, delivery.RunIsOver)
+				x.claims.cancel(m, runs.IsOver)
 			}
 		}
 		return nil

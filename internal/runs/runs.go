@@ -2,6 +2,7 @@ package runs
 
 import (
 	_ "embed"
+	"errors"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -30,6 +31,13 @@ func (r *Store) QueueBeat(pipeline *pgx.Batch, a Attempts) *pgx.QueuedQuery {
 func (r *Store) QueueRest(pipeline *pgx.Batch, a Attempts) {
 	pipeline.Queue(r.sql.Get("run_rest"), a.runs, a.attempts)
 }
+
+// ErrMissing is the error of a message whose run was deleted. It is stored as a dead letter, so that it does not
+// vanish.
+var ErrMissing = errors.New("its run does not exist")
+
+// IsOver is why a message is discarded whose run was cancelled, timed out, or sent again as another attempt.
+const IsOver = "its run is over"
 
 // What run_check answers.
 const (
