@@ -115,33 +115,25 @@ type chore struct {
 }
 
 func (c *cleaner) chores(ctx context.Context) []chore {
+	pool, t, session := c.bus.pool, &c.bus.tables, c.bus.session.SQL
 	execute := func(sql string, args ...any) func() (int64, error) {
 		return func() (int64, error) {
-			tag, err := c.bus.pool.Exec(ctx, sql, args...)
+			tag, err := pool.Exec(ctx, sql, args...)
 			return tag.RowsAffected(), err
 		}
 	}
 	kept := presence.Kept.Microseconds()
 	chores := []chore{
-		{"sent_id", func() (int64, error) { return c.bus.tables.sent.Prune(ctx, c.bus.pool, sentIDKept, cleanRows) }},
-		{"ticket", func() (int64, error) { return c.bus.tables.limits.Prune(ctx, c.bus.pool, ticketKept, cleanRows) }},
-		{"discarded", func() (int64, error) {
-			return c.bus.tables.letters.Prune(ctx, c.bus.pool, discardedKept,
-				cleanRows)
-		}},
-		{"saga_counter", func() (int64, error) {
-			return c.bus.tables.counters.Prune(ctx, c.bus.pool, countersKept,
-				cleanRows)
-		}},
-		{"dead_letter_job", func() (int64, error) {
-			return c.bus.tables.letters.PruneJobs(ctx, c.bus.pool, jobsKept,
-				cleanRows)
-		}},
-		{"session", execute(c.bus.session.SQL.Get("prune_sessions"), kept, cleanRows)},
-		{"in_flight", execute(c.bus.session.SQL.Get("prune_batches"), kept, cleanRows)},
+		{"sent_id", func() (int64, error) { return t.sent.Prune(ctx, pool, sentIDKept, cleanRows) }},
+		{"ticket", func() (int64, error) { return t.limits.Prune(ctx, pool, ticketKept, cleanRows) }},
+		{"discarded", func() (int64, error) { return t.letters.Prune(ctx, pool, discardedKept, cleanRows) }},
+		{"saga_counter", func() (int64, error) { return t.counters.Prune(ctx, pool, countersKept, cleanRows) }},
+		{"dead_letter_job", func() (int64, error) { return t.letters.PruneJobs(ctx, pool, jobsKept, cleanRows) }},
+		{"session", execute(session.Get("prune_sessions"), kept, cleanRows)},
+		{"in_flight", execute(session.Get("prune_batches"), kept, cleanRows)},
 	}
 	for some := range slices.Chunk(c.journalQueues(ctx), cleanQueues) {
-		chores = append(chores, chore{"suspect", execute(c.bus.session.SQL.Get("prune_journal"), some, cleanRows)})
+		chores = append(chores, chore{"suspect", execute(session.Get("prune_journal"), some, cleanRows)})
 	}
 	return chores
 }

@@ -20,7 +20,7 @@ func RenewNow(ctx context.Context, b *Bus) error {
 	return b.session.Renew(ctx)
 }
 
-// LookAroundFor sets how long a batch may ask who has died.
+// LookAroundFor sets how long a batch may look for dead processes.
 func LookAroundFor(b *Bus, d time.Duration) { b.session.LookFor = d }
 
 // Session is the id of this process's session.

@@ -100,7 +100,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	if err != nil {
 		return err
 	}
-	_, _ = b.routes.Get(ctx, b.pool) // while no transaction is open; whoever sends says what is wrong
+	_, _ = b.routes.Get(ctx, b.pool) // while no transaction is open; a send reports what is wrong
 	return repeat(ctx, o.attempts, func() error {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
 		if err != nil {

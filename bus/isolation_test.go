@@ -46,7 +46,8 @@ func (w *world) watchLevels() {
 	w.exec(`DO $$ DECLARE t text; BEGIN
 		FOR t IN SELECT c.oid::regclass FROM pg_class c WHERE c.relkind = 'r'
 		AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'edda.queue'::regclass) LOOP
-			EXECUTE 'CREATE OR REPLACE TRIGGER watch_level BEFORE INSERT OR UPDATE OR DELETE ON ' || t || ' EXECUTE FUNCTION edda.watch_level()';
+			EXECUTE 'CREATE OR REPLACE TRIGGER watch_level BEFORE INSERT OR UPDATE OR DELETE ON ' || t ||
+				' EXECUTE FUNCTION edda.watch_level()';
 		END LOOP;
 	END $$`)
 }

@@ -34,7 +34,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 		e.permits.limited.Store(true)
 		return nil
 	}
-	return e.lookForLimit(ctx, e.bus.pool)
+	return e.lookForLimit(ctx)
 }
 
 // compareLimit warns, once for each number, if the limit in force is not the program's: a deploy that changes
@@ -49,8 +49,8 @@ func (e *Endpoint) compareLimit(inForce int) {
 		"remedy", fmt.Sprintf("edda limit set %s %d", e.name, ours))
 }
 
-func (e *Endpoint) lookForLimit(ctx context.Context, db limit.DB) error {
-	found, err := e.bus.tables.limits.Exists(ctx, db, e.name)
+func (e *Endpoint) lookForLimit(ctx context.Context) error {
+	found, err := e.bus.tables.limits.Exists(ctx, e.bus.pool, e.name)
 	if err != nil {
 		return fmt.Errorf("find its limit: %w", pg.Explain(err))
 	}
@@ -70,7 +70,7 @@ func (e *Endpoint) awaitLimit(ctx context.Context) error {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {
 			return nil
 		}
-		if err := e.lookForLimit(ctx, e.bus.pool); err != nil && ctx.Err() == nil {
+		if err := e.lookForLimit(ctx); err != nil && ctx.Err() == nil {
 			e.bus.log.Debug("edda: limit not looked for", "endpoint", e.name, "error", err) // next time
 		}
 	}

@@ -164,7 +164,7 @@ func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 
 // ErrLeave, returned by a raw handler, ends the batch before this message: it stays at its place in the queue,
 // with nothing known against it and no attempt counted, and so does everything behind it. What came before it in the
-// batch commits. The message is taken again soon, by whoever comes first.
+// batch commits. A worker takes the message again soon.
 var ErrLeave = batch.ErrLeave
 
 // HandleRaw makes the endpoint hand f every message whose kind none of its other parts handles, as bytes: for bridges,
@@ -173,7 +173,7 @@ var ErrLeave = batch.ErrLeave
 //
 // f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the batch
 // wait for their commit. It must not keep d, nor its Body, which is a copy for this attempt. Its errors go to the
-// endpoint's policy, but for ErrLeave.
+// endpoint's policy, except ErrLeave.
 func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
 	return part(func(h *handlers.Table) {
 		switch {

@@ -63,7 +63,8 @@ func checkPartitioned(h *handlers.Table) error {
 			"EndpointOptions.Ordered if the messages of a key must come one after another"))
 	}
 	if h.Raw != nil {
-		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an endpoint of its own"))
+		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an "+
+			"endpoint of its own"))
 	}
 	for _, c := range h.Consumers {
 		if c.Tx != nil && c.Key == nil {

@@ -224,7 +224,8 @@ func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
 	w, handled, release := newBlocked(t)
 	f := w.fire(job{N: 2})
 	w.until("it is handled", func() bool { return handled() == 2 })
-	w.exec("UPDATE " + w.queue("workers") + " SET due = now() WHERE body = convert_to('{\"Key\":\"\",\"N\":2}', 'UTF8')")
+	w.exec("UPDATE " + w.queue("workers") +
+		" SET due = now() WHERE body = convert_to('{\"Key\":\"\",\"N\":2}', 'UTF8')")
 	w.until("it is handled again", func() bool { return handled() == 3 })
 	release()
 	w.untilRun(f, "succeeded/succeeded")

@@ -211,7 +211,7 @@ func (s *sender) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (sa
 	return sent, nil
 }
 
-// queueNotify queues the wake-ups of a send whose caller wants them in his transaction.
+// queueNotify queues the wake-ups of a send, if they belong into the caller's transaction.
 func (s *sender) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
 	if !s.notifyInTx {
 		return

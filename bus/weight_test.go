@@ -116,7 +116,8 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 					'one', 0, 0, now(), now(), gen_random_uuid()`
 			}
 			w.exec(`INSERT INTO `+into+`, 'order.place',
-				convert_to(json_build_object('pad', repeat('x', $1))::text, 'UTF8'), convert_to(json_build_object('Order', repeat('y', $2))::text, 'UTF8')
+				convert_to(json_build_object('pad', repeat('x', $1))::text, 'UTF8'),
+				convert_to(json_build_object('Order', repeat('y', $2))::text, 'UTF8')
 				FROM generate_series(1, $3)`, c.header, c.body, rows)
 			w.send(place{}) // to a lane in which others are parked
 			w.run(e)

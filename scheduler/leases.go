@@ -14,7 +14,7 @@ import (
 // ErrNotHeld says that nobody holds a lease of that name.
 var ErrNotHeld = errors.New("nobody holds the lease")
 
-// Leases shows and ends terms, for whoever looks after a system: those of Singletons, of schedulers and of partitions.
+// Leases shows and ends terms, for operators: those of Singletons, of schedulers and of partitions.
 // Safe for concurrent use.
 type Leases struct {
 	pool  *pg.Pool

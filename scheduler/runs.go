@@ -32,7 +32,7 @@ type RunInfo struct {
 	Queued   time.Time
 	Ended    time.Time
 	Error    string // of the last attempt
-	Note     string // of whoever cancelled or retried it
+	Note     string // of the operator who cancelled or retried it
 	Attempts []Attempt
 }
 

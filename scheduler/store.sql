@@ -259,7 +259,7 @@ LEFT JOIN LATERAL (SELECT h.error FROM :schema.run h WHERE h.id = m.held LIMIT 1
 ORDER BY m.name;
 
 -- name: list_runs
--- Ids are in the order of time, but for the clocks of those who made them.
+-- Ids are in the order of time, as far as the clocks of their makers agree.
 SELECT r.id, m.name, coalesce((SELECT g.name FROM :schema.manifest_group g WHERE g.id = r.group_id), ''), r.origin,
     r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
        CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat,

@@ -10,7 +10,7 @@ import (
 )
 
 // checkTopic refuses what cannot name a queue. Nothing is translated: two topics must never become one queue, and
-// whoever looks at the tables should find the name he published to.
+// a person who looks at the tables finds the name that was published to.
 func checkTopic(topic string) error {
 	if err := saga.CheckName(topic); err != nil {
 		return fmt.Errorf("topic %.80q cannot name an Edda queue: %w; with Watermill's CQRS component choose the "+

@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const adviseHelp = `Show which sagas are contended and what would help, judged by the counters of the endpoints and the state of
-the queues.
+const adviseHelp = `Show which sagas are contended and what would help, judged by the counters of the endpoints and the
+state of the queues.
 
-Endpoints add their counters to the table saga_counter every ten seconds or so, and when they have drained; they are kept by the hour
-for fourteen days. Each sentence names the number that it is based on and its threshold. Sagas with fewer
-than %d messages in the period are not judged.
+Endpoints add their counters to the table saga_counter every ten seconds or so, and when they have
+drained; they are kept by the hour for fourteen days. Each sentence names the number that it is
+based on and its threshold. Sagas with fewer than %d messages in the period are not judged.
 
-Before that it names what keeps Postgres from removing handled messages, such as a transaction that has been open for a minute, when
-there are %d of them: the log of a process warns of the same.
+Before that it names what keeps Postgres from removing handled messages, such as a transaction that
+has been open for a minute, when there are %d of them: the log of a process warns of the same.
 
 Nothing is locked. The exit code is 0 whatever the advice is.`
 

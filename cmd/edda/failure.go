@@ -120,7 +120,8 @@ var remedyOf = map[string]string{
 	"3D000": "There is no such database: create it, or name another in --database or $DATABASE_URL.",
 	"42501": `The role lacks a right. Migrations and installs are for the schema's owner; "edda migrate grants" ` +
 		`prints what other roles need.`,
-	"53300": "The server has no connection left: lower the pools of the programs that use it, or raise max_connections.",
+	"53300": "The server has no connection left: lower the pools of the programs that use it, or raise " +
+		"max_connections.",
 	"57P03": "The server is starting or stopping: try again in a moment.",
 }
 

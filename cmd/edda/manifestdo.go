@@ -53,9 +53,9 @@ func (t manifests) pause() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use: "pause MANIFEST --reason TEXT", Short: "Stop a manifest from firing until it is resumed",
-		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that are
-queued or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the misfire policy of the manifest
-when it is resumed.`,
+		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that
+are queued or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the
+misfire policy of the manifest when it is resumed.`,
 		Example: `  edda manifest pause night/settle --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

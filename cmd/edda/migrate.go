@@ -93,7 +93,8 @@ func missingOf(status []migrate.Migration) []int64 {
 func (t *tool) fits(status []migrate.Migration) error {
 	for _, m := range status {
 		if m.Unknown && m.Breaking {
-			return fmt.Errorf("%w: version %d of schema %q forbids programs that know no more than %d; use a newer edda",
+			return fmt.Errorf("%w: version %d of schema %q forbids programs that know no more than %d; "+
+				"use a newer edda",
 				migrations.ErrTooNew, m.Version, t.schemaName(), migrations.Version)
 		}
 	}

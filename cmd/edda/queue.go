@@ -81,10 +81,10 @@ func (t queues) cancel() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "cancel ENDPOINT ID", Short: "Cancel one message, waiting or running",
-		Long: `Cancel one message by its id. A message that waits, also one that is due later, is taken out of the queue
-and recorded as discarded. When the handler of a leased endpoint runs with the message, the handler's context ends: the
-message is discarded when the handler returns an error, and handled when it returns none. The queue is read from one end
-to the other, because it has no index of ids.`,
+		Long: `Cancel one message by its id. A message that waits, also one that is due later, is taken out of the
+queue and recorded as discarded. When the handler of a leased endpoint runs with the message, the
+handler's context ends: the message is discarded when the handler returns an error, and handled when
+it returns none. The queue is read from one end to the other, because it has no index of ids.`,
 		Example: `  edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -239,10 +239,11 @@ func (t queues) show() *cobra.Command {
 	bodies, bytes := false, 0
 	c := &cobra.Command{
 		Use: "show ID", Short: "Find one message in any queue, and show all about it",
-		Long: `Find one message in any queue by its id, and show all that the queue knows of it: when it is due, which
-attempt comes next, the error for which it was last put back, which session works on it. An event is shown once for
-each queue that has a copy. Queues have no index of ids, so all of them are read. The body is shown with --body only. Exit code 3:
-no queue has the message; it was handled, or is a dead letter (edda dead list --message ID).`,
+		Long: `Find one message in any queue by its id, and show all that the queue knows of it: when it is due,
+which attempt comes next, the error for which it was last put back, which session works on it. An
+event is shown once for each queue that has a copy. Queues have no index of ids, so all of them are
+read. The body is shown with --body only. Exit code 3: no queue has the message; it was handled, or
+is a dead letter (edda dead list --message ID).`,
 		Example: `  edda queue show 0198c0de-0000-7000-8000-000000000001
   edda queue show 0198c0de-0000-7000-8000-000000000001 --body --json`,
 		Args: arguments(cobra.ExactArgs(1)),

@@ -109,7 +109,7 @@ func scanID(rows pgx.Rows, more ...any) (saga.ID, error) {
 }
 
 // Outcome tells, after the pipeline was sent, what became of the i-th id. An id that was there at the insert and was
-// pruned before its sum was read is a Conflict: whoever is told so tries again, and nothing is lost.
+// pruned before its sum was read is a Conflict: the caller tries again, and nothing is lost.
 func (c *Claim) Outcome(i int) Outcome {
 	g := c.given[i]
 	if at, ok := c.fresh[g.ID]; ok && at == i {

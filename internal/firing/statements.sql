@@ -23,9 +23,9 @@ ORDER BY m.due, m.id
 LIMIT $1;
 
 -- name: reap
--- Whoever has a run locked is about to end it. One whose manifest is locked, or a follower of that, which run_end locks
--- too, is ended by a later cycle: so nothing here waits, in whatever order the locks were taken, and what is locked for
--- long keeps no other run from its end.
+-- A transaction that has a run locked is about to end it. One whose manifest is locked, or a follower of that, which
+-- run_end locks too, is ended by a later cycle: so nothing here waits, in whatever order the locks were taken, and what
+-- is locked for long keeps no other run from its end.
 WITH late AS MATERIALIZED (
     SELECT r.id, r.attempt, m.name FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())

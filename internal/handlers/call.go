@@ -106,6 +106,7 @@ func InTime(ctx context.Context, err error) error {
 	return err
 }
 
+// ErrOverran is the failure of a handler that took longer than its context allowed.
 var ErrOverran = errors.New("the handler took longer than StepTimeout")
 
 // Recovered turns a panic of user code into an error with its stack.
@@ -115,4 +116,5 @@ func Recovered(err *error) {
 	}
 }
 
+// ErrExited is the failure of a handler that ended its goroutine.
 var ErrExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")

@@ -46,7 +46,7 @@ type Keeper struct {
 	health  health
 }
 
-// register is where leases stand: the database, but for tests of time.
+// register is where leases stand: the database, except in tests of time.
 type register interface {
 	bid(ctx context.Context) (Term, bool, error) // the term of another when it is lost, and was seen
 	renew(ctx context.Context, t Term) (Renewal, error)

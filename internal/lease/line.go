@@ -13,7 +13,7 @@ import (
 // for concurrent use.
 type Line struct {
 	config *pgxpool.Config
-	turn   chan struct{} // of capacity 1: whoever has put something in has conn
+	turn   chan struct{} // of capacity 1: the goroutine that has put something in has conn
 	conn   *pgx.Conn
 }
 

@@ -162,7 +162,7 @@ func (s *Store) Release(ctx context.Context, db DB, t Term) (ok bool, err error)
 	return true, nil
 }
 
-// Resign asks whoever holds the lease to release it. ok is false when nobody holds it. The holder learns of it by
+// Resign asks the holder of the lease to release it. ok is false when nobody holds it. The holder learns of it by
 // notification, or with its next renewal; it then waits before it bids again.
 func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err error) {
 	sent := ""

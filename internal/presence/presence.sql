@@ -94,7 +94,7 @@ SELECT h.id, h.session, h.backend FROM :schema.in_flight h WHERE h.queue = $1 AN
     AND h.ids && $3::uuid[];
 
 -- name: charge_batches
--- Each death is charged once: whoever deletes the row does it.
+-- Each death is charged once, by the process that deletes the row.
 WITH died AS (
     DELETE FROM :schema.in_flight h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
 fallen AS (
@@ -125,8 +125,9 @@ SELECT DISTINCT l.queue FROM :schema.suspect l WHERE l.at < clock_timestamp() - 
     ORDER BY l.queue;
 
 -- name: prune_journal
--- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was in quarantine. The statement
--- looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only so many.
+-- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was in quarantine. The
+-- statement looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only
+-- so many.
 DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.suspect l
     WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'

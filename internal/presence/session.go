@@ -47,7 +47,8 @@ type Session struct {
 	looking sync.Mutex    // guards looked: one worker asks for all
 	looked  time.Time
 
-	// of capacity 1: whoever has put something in writes the row, so that an end and a beginning do not cross
+	// of capacity 1: the goroutine that has put something in writes the row, so that an end and a beginning do not
+	// cross
 	writing chan struct{}
 
 	mu      sync.Mutex    // guards all below
@@ -125,7 +126,7 @@ func (s *Session) Join(ctx context.Context, queue int) (leave func(), err error)
 }
 
 func (s *Session) leave(ctx context.Context, queue int) {
-	s.writing <- struct{}{} // whoever has it has a deadline
+	s.writing <- struct{}{} // a renewal has a deadline
 	defer func() { <-s.writing }()
 	s.mu.Lock()
 	if s.running[queue]--; s.running[queue] == 0 {
@@ -372,7 +373,7 @@ func (s *Session) AwaitLock(ctx context.Context) {
 	run.Wait(ctx, lockWait, ready)
 }
 
-// LookAround asks who has died, on behalf of all workers and not too often. It is for a batch with messages that
+// LookAround looks for dead processes, on behalf of all workers and not too often. It is for a batch with messages that
 // somebody had in hand before: that may have been a process which is gone since a millisecond.
 //
 // The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a

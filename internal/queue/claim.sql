@@ -28,8 +28,8 @@ RETURNING q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind
           (SELECT count(*) FROM found), CASE WHEN n.died THEN 1 + (n.lonely IS TRUE)::int ELSE 0 END;
 
 -- name: extend
--- Rows that somebody has locked are left for the next time: whoever finishes or cancels one is not waited for. They are
--- found again by key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
+-- Rows that somebody has locked are left for the next time: the claim waits for nobody who finishes or cancels one.
+-- They are found again by key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
 WITH found AS MATERIALIZED (
     SELECT u.place, x.due, x.id FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim,
         place)
@@ -81,7 +81,7 @@ CROSS JOIN LATERAL (
         AND x.owner = d.session) q;
 
 -- name: lock_claims
--- Claims of an ordered endpoint go one after another in the whole cluster: whoever comes first sees the head first.
+-- Claims of an ordered endpoint go one after another in the whole cluster: the first one sees the head first.
 SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;
 
 -- name: cancel_waiting

@@ -1,9 +1,9 @@
 -- The lanes of ordered endpoints, and the messages that are parked in them.
 
 -- name: await_lanes
--- Waits for whoever ends a message in one of these lanes, and keeps everybody else from doing so. The caller sorts the
--- keys by their bytes. A statement of its own: what is read after it includes what was committed before the locks were
--- had.
+-- Waits for the process that ends a message in one of these lanes, and keeps every other from doing so. The caller
+-- sorts the keys by their bytes. A statement of its own: what is read after it includes what was committed before the
+-- locks were had.
 SELECT FROM unnest($2::text[]) u(key) CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1
     AND l.key = u.key FOR UPDATE) x;
 
@@ -18,8 +18,9 @@ CROSS JOIN LATERAL (
 -- name: enter_lanes
 -- A lane is entered when nobody has it, or by the message that it waits for, which may also be gone. One whose owner's
 -- lease is over is not entered: the owner has claimed messages that come before ours, and they are due behind the whole
--- queue. See internal/leased. The row is locked even where the answer is no: whoever leaves the lane waits for us, and
--- then sees what we parked. The caller sorts the keys by their bytes, as everybody does who locks more than one.
+-- queue. See internal/leased. The row is locked even where the answer is no: a process that leaves the lane waits for
+-- us, and then sees what we parked. The caller sorts the keys by their bytes, as everybody does who locks more than
+-- one.
 INSERT INTO :schema.lane (queue, key, owner, session, until, waits_id)
 SELECT $1, u.key, $4::uuid, $6::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[],
     $3::uuid[]) u(key, id)

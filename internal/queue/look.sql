@@ -19,15 +19,16 @@ EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due <= now();
 EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due > now();
 
 -- name: find
--- What a queue knows of one message, as often as it has it. The queue is read from one end to the other: it has no index
--- of ids. $2 is how much of the body.
-SELECT m.due, m.id, m.sent, m.first_failed, m.attempt, m.conflict, m.kind, m.header, substring(m.body FROM 1 FOR $2::int),
+-- What a queue knows of one message, as often as it has it. The queue is read from one end to the other: it has no
+-- index of ids. $2 is how much of the body.
+SELECT m.due, m.id, m.sent, m.first_failed, m.attempt, m.conflict, m.kind, m.header,
+       substring(m.body FROM 1 FOR $2::int),
        octet_length(m.kind) + octet_length(m.header) + octet_length(m.body), now(), octet_length(m.body), m.last_error,
        coalesce(m.lane, ''), coalesce(m.claim, 0), m.owner, m.was_due, coalesce(m.cancelled, ''), coalesce(m.deaths, 0),
        coalesce(m.deaths_alone, 0)
 FROM (
-    SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.last_error, NULL AS lane,
-           q.claim, q.owner, q.was_due, q.cancelled, q.deaths, q.deaths_alone
+    SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body, q.last_error,
+           NULL AS lane, q.claim, q.owner, q.was_due, q.cancelled, q.deaths, q.deaths_alone
     FROM :queue q WHERE q.id = $1
     UNION ALL
     SELECT p.due, p.id, p.sent, p.first_failed, p.attempt, p.conflict, p.kind, p.header, p.body, p.last_error, p.key,

@@ -3,7 +3,7 @@
 -- name: routes
 -- LIMIT tells the planner that there is one row. It takes a table without statistics for thousands, and
 -- compiled this statement for half a second in the first transaction of every process.
--- A queue whose table somebody dropped by hand is no queue: whoever publishes to it must not fail for ever.
+-- A queue whose table somebody dropped by hand is no queue: a publish must not fail for ever because of it.
 SELECT g.generation, (SELECT value FROM :schema.settings WHERE name = 'schema_id'), q.id, q.endpoint,
        EXISTS (SELECT FROM :schema.settings r WHERE r.name = 'relay/' || q.endpoint), s.kind
 FROM (SELECT generation FROM :schema.subscription_generation LIMIT 1) g

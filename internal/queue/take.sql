@@ -4,7 +4,7 @@
 -- name: take
 -- The row lock is the claim. A header or a body of more than $4 bytes stays behind, for read_large: so the server reads
 -- from TOAST, and sends, no more than the process has memory for. xmax is not 0 when somebody has had the row locked
--- before: he let go of it, or is dead.
+-- before: it let go of the row, or is dead.
 SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
        CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
        CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
@@ -16,8 +16,8 @@ LIMIT $1
 FOR UPDATE SKIP LOCKED;
 
 -- name: take_permitted
--- A take that follows the request for a permit in the same pipeline. Without a permit it takes nothing: batches that have
--- one would pass over messages that it has locked.
+-- A take that follows the request for a permit in the same pipeline. Without a permit it takes nothing: batches that
+-- have one would pass over messages that it has locked.
 SELECT q.due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind,
        CASE WHEN octet_length(q.header) <= $4::int THEN q.header END,
        CASE WHEN octet_length(q.body) <= $4::int THEN q.body END,
@@ -56,7 +56,8 @@ WITH gone AS (
         q.last_error),
 there AS (
     INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error FROM gone g
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error
+        FROM gone g
     RETURNING 1)
 SELECT :schema.expect((SELECT count(*) FROM there) = $2, 'a taken message was gone');
 
@@ -69,7 +70,8 @@ WITH gone AS (
         q.last_error),
 there AS (
     INSERT INTO :target (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
-    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error FROM gone g
+    SELECT g.due, g.id, g.sent, g.first_failed, g.attempt, g.conflict, g.kind, g.header, g.body, g.last_error
+        FROM gone g
     RETURNING 1)
 SELECT count(*) FROM there;
 

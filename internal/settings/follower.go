@@ -23,8 +23,8 @@ type FollowerOptions struct {
 	Reported func(before, now Settings)
 }
 
-// Follower is what is set for one endpoint, as this process knows it. Load reads it, and Run keeps it up to date. A loop
-// asks Now, works by the answer, calls Report, and asks again when Changed is closed. Safe for concurrent use.
+// Follower is what is set for one endpoint, as this process knows it. Load reads it, and Run keeps it up to date. A
+// loop asks Now, works by the answer, calls Report, and asks again when Changed is closed. Safe for concurrent use.
 type Follower struct {
 	options FollowerOptions
 	nudge   run.Nudge
@@ -87,8 +87,8 @@ func (f *Follower) ownPauses() int {
 	return f.pauses
 }
 
-// accept takes over what was read after mark. What was read before this process paused the endpoint does not know of the
-// pause: then it is read again.
+// accept takes over what was read after mark. What was read before this process paused the endpoint does not know of
+// the pause: then it is read again.
 func (f *Follower) accept(now Settings, mark int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ type Waker interface {
 
 // A Hub passes on, within a process, what its own transactions and other processes announce. Safe for concurrent use.
 type Hub struct {
-	called func(queue int) // messages may have come to a queue, whoever consumes it; nil is nothing
+	called func(queue int) // messages may have come to a queue of any consumer; nil is nothing
 
 	mu        sync.Mutex // guards what follows
 	wakers    map[int][]Waker

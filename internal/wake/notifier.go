@@ -57,7 +57,7 @@ func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, po
 	}, nil
 }
 
-// Wake wakes whoever can handle what was just committed: a loop of this process, or those of others when none is idle.
+// Wake wakes a loop that can handle what was just committed: one of this process, or of others when none is idle.
 // at is by this process's clock, zero is now.
 func (n *Notifier) Wake(ctx context.Context, queue int, at time.Time) {
 	if !n.hub.Wake(queue, at) && !at.After(time.Now()) {

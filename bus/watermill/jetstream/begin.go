@@ -20,7 +20,7 @@ const (
 // from 1 again, and what was in anybody's hand is in nobody's.
 //
 // It is only for the reader that the server has pinned: another one would take the messages out of its hands, and that
-// one out of his, for ever.
+// one out of its own, for ever.
 func (r *reading) begin(ctx context.Context) (natsjs.MessagesContext, error) {
 	if !r.mine {
 		if err := r.becomePinned(ctx); err != nil {
