@@ -203,7 +203,9 @@ func (c *inputs) weirdSchemas() (results []result) {
 	return results
 }
 
-// otherDatabase sends through transactions of databases that are not the bus's; one has the same schema, with the same queue.
+// otherDatabase sends through transactions of databases that are not those of the bus. One has the same schema, with
+// the same queue.
+// same queue.
 func (c *inputs) otherDatabase() (results []result) {
 	c.install(c.name, handlesNote())
 	for way, pool := range map[string]*pgxpool.Pool{"same schema": c.database(c.schema), "no schema": c.database()} {
