@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -247,6 +248,22 @@ func (s *Server) LogTail() string {
 		return ""
 	}
 	return s.home.logTail()
+}
+
+// CountInLog returns how many lines of a private server's log contain the text, those from before a Restart included.
+// The log is in English.
+func (s *Server) CountInLog(text string) (int, error) {
+	log, err := os.ReadFile(s.home.logFile())
+	if err != nil {
+		return 0, fmt.Errorf("read the server's log: %w", err)
+	}
+	n := 0
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Stop ends a private server at once and removes all it wrote. It does nothing

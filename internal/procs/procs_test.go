@@ -224,17 +224,3 @@ func TestACrewEndsWithTheWorkerThatEndsByItself(t *testing.T) {
 	}, procs.Options{})
 	expect(t, "Run", c.Run(t.Context()), "worker at 1 ended by itself: exit status 3")
 }
-
-func TestLinesAreHeardWhole(t *testing.T) {
-	t.Parallel()
-	var heard []string
-	w := procs.Lines(func(line string) { heard = append(heard, line) })
-	for _, part := range []string{"on", "e\ntwo\n", "", "\nthr"} {
-		if n, err := io.WriteString(w, part); n != len(part) || err != nil {
-			t.Errorf("write %q: %d, %v", part, n, err)
-		}
-	}
-	if want := []string{"one", "two", ""}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
-	}
-}

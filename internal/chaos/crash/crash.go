@@ -140,8 +140,9 @@ type arena struct {
 	slots     []*slot
 	workload  workload
 	feeder    *feeder
-	deadlocks deadlocks
 	followers sync.WaitGroup // of the workers that have been started
+
+	deadlocksBefore int // those of the phases before
 }
 
 func openArena(ctx context.Context, s lab.Settings) (*arena, error) {
@@ -208,7 +209,9 @@ func (a *arena) begin(ctx context.Context) error {
 	if _, err := a.Pool.Exec(ctx, sql.Get("crash_reset")); err != nil {
 		return fmt.Errorf("empty the tables: %w", err)
 	}
-	return a.deadlocks.begin(ctx, a)
+	var err error
+	a.deadlocksBefore, err = a.deadlocks()
+	return err
 }
 
 // feed runs the feeder until stop is called, which waits for what it has begun.

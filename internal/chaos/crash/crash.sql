@@ -83,6 +83,3 @@ WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.endpoint_setting;
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.
 SELECT count(*) FROM pg_stat_activity
 WHERE application_name LIKE $1 AND backend_xid IS NOT NULL AND query NOT LIKE '%pg_notify%';
-
--- name: crash_deadlocks
-SELECT deadlocks FROM pg_stat_database WHERE datname = current_database();

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openTestLab has a server of its own: the checker counts the deadlocks of a whole database.
+// openTestLab has a server of its own: the checker counts the deadlocks of a whole server.
 func openTestLab(t *testing.T, load workload) *arena {
 	t.Helper()
 	l, err := openArena(t.Context(), lab.Settings{Name: "crash", Seed: 7, Size: lab.Size{Workers: 2}, Out: t.Output()})
@@ -211,7 +211,7 @@ func TestCheckerSeesADeadlockAndAWorkerThatEnds(t *testing.T) {
 	}
 }
 
-// deadlock makes two transactions wait for each other's row. Sessions that end have told their statistics.
+// deadlock makes two transactions wait for each other's row.
 func (a *arena) deadlock(t *testing.T) {
 	var both sync.WaitGroup
 	var held sync.WaitGroup

@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
@@ -32,7 +31,6 @@ func (s *slot) ensure() error {
 	s.lives++
 	name := fmt.Sprintf("crash-%d-%d", s.no, s.lives)
 	job := s.arena.Job(name, s.proxy.DSN(s.arena.Server.DSN()), worker{Workload: s.arena.workload})
-	job.Stderr = procs.Lines(func(line string) { s.heard(name, line) })
 	p, err := procs.Start(job)
 	if err != nil {
 		return err
@@ -40,16 +38,6 @@ func (s *slot) ensure() error {
 	s.now = p
 	s.arena.followers.Go(func() { s.follow(p) })
 	return nil
-}
-
-// heard gets every line that a worker writes. It finds a deadlock of which Postgres forgot the count at a restart.
-func (s *slot) heard(worker, line string) {
-	if strings.Contains(line, "40P01") {
-		s.arena.Violate("deadlocks", worker, "%s: %s", worker, line)
-	}
-	if s.arena.Verbose {
-		s.arena.Printf("%s %s", worker, line)
-	}
 }
 
 // follow waits for a worker's end. A worker that was not killed must not end.
