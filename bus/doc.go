@@ -75,7 +75,4 @@
 // # Log
 //
 // Texts and keys stay as they are, so that alerts may name them: docs/reference/log.md lists them, with what to do.
-//
-// process.go is one batch from top to bottom, internal/leased a leased endpoint, partition.go a partitioned one, and
-// border.go what crosses the border of the database; docs/internals/architecture.md has the whole.
 package bus
