@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
+	"hash"
 	"io"
 	"maps"
 	"os"
@@ -21,12 +23,14 @@ import (
 
 // ground is what trials depend on, in a repository without changes. A result holds as long as its key is the same.
 // After a change of a test, or of what tests share, the mutants whose tests use it are tried again. After a change of a
-// page, those whose tests read pages are. After any other change, all are.
+// page, those whose tests read pages are. After a change of the code, those whose tests are linked with it are, or read
+// files outside their package. A comment in Go counts for nothing.
 type ground struct {
 	root  string
-	sum   string                            // of all files except tests, pages and those of skipped
+	sums  map[string]hash.Hash              // of all files except tests, pages and those of skipped, by package
 	pages string                            // the sum of all pages
 	tests map[string]func() (*tests, error) // by directory
+	deps  map[string][]string               // the directories that tests are linked with, by package and tags
 }
 
 // tests are what the test files of a directory declare.
@@ -50,9 +54,17 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)
 	}
-	g := &ground{root: root, tests: map[string]func() (*tests, error){}}
-	files, sum, pages := map[string][]string{}, sha256.New(), sha256.New()
-	for _, name := range slices.Sorted(strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00")) {
+	g := &ground{root: root, sums: map[string]hash.Hash{}, tests: map[string]func() (*tests, error){},
+		deps: map[string][]string{}}
+	g.sums["."] = sha256.New()
+	files, pages := map[string][]string{}, sha256.New()
+	names := slices.Sorted(strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00"))
+	for _, name := range names {
+		if path.Ext(name) == ".go" {
+			g.sums[path.Dir(name)] = sha256.New()
+		}
+	}
+	for _, name := range names {
 		switch {
 		case strings.HasSuffix(name, "_test.go"):
 			files[path.Dir(name)] = append(files[path.Dir(name)], name)
@@ -61,18 +73,92 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 			if err != nil {
 				return nil, err
 			}
-			to := sum
 			if path.Ext(name) == ".md" {
-				to = pages
+				write(pages, name, string(text))
+				continue
 			}
-			write(to, name, string(text))
+			write(g.sums[g.home(name)], name, code(name, string(text)))
 		}
 	}
-	g.sum, g.pages = fmt.Sprintf("%x", sum.Sum(nil)), fmt.Sprintf("%x", pages.Sum(nil))
+	g.pages = fmt.Sprintf("%x", pages.Sum(nil))
 	for dir, names := range files {
 		g.tests[dir] = sync.OnceValues(func() (*tests, error) { return readTests(root, names) })
 	}
 	return g, nil
+}
+
+// home returns the package that a file belongs to: its directory, or the next one above that has Go files, or the root.
+func (g *ground) home(name string) string {
+	dir := path.Dir(name)
+	for g.sums[dir] == nil && dir != "." {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// code returns the text of a file without the comments of Go, except those that the compiler reads.
+func code(name, text string) string {
+	if path.Ext(name) != ".go" {
+		return text
+	}
+	var (
+		out   strings.Builder
+		words scanner.Scanner
+		files = token.NewFileSet()
+	)
+	words.Init(files.AddFile(name, -1, len(text)), []byte(text), nil, scanner.ScanComments)
+	for {
+		_, kind, word := words.Scan()
+		switch {
+		case kind == token.EOF:
+			return out.String()
+		case kind != token.COMMENT || strings.HasPrefix(word, "//go:"):
+			write(&out, kind.String(), word)
+		}
+	}
+}
+
+// linked returns the sum of the code that the tests of m are linked with. When they read files of other directories, or
+// m changes one, it is the sum of all code. The root, with go.mod, always counts.
+func (g *ground) linked(m mutant, used []string) (string, error) {
+	dirs, err := g.depsOf(m.target)
+	if err != nil {
+		return "", err
+	}
+	other := func(h hunk) bool { return !slices.Contains(dirs, g.home(h.file)) }
+	reads := func(text string) bool { return strings.Contains(text, `"..`) }
+	if slices.ContainsFunc(m.hunks, other) || slices.ContainsFunc(used, reads) {
+		dirs = slices.Sorted(maps.Keys(g.sums))
+	}
+	sum := sha256.New()
+	for _, dir := range dirs {
+		write(sum, dir, fmt.Sprintf("%x", g.sums[dir].Sum(nil)))
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)), nil
+}
+
+// depsOf lists the directories of this module that the tests of a package are linked with, and the root.
+func (g *ground) depsOf(t target) ([]string, error) {
+	if known := g.deps[t.pkg+" "+t.tags]; known != nil {
+		return known, nil
+	}
+	list := exec.Command("go", "list", "-deps", "-test", "-tags", t.tags, "-f", "{{.Dir}}", t.pkg)
+	list.Dir = g.root
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list what %s is linked with: %w", t.pkg, err)
+	}
+	dirs := []string{"."}
+	for dir := range strings.Lines(string(out)) {
+		below, err := filepath.Rel(g.root, strings.TrimSpace(dir))
+		if below = filepath.ToSlash(below); err == nil && g.sums[below] != nil {
+			dirs = append(dirs, below)
+		}
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	g.deps[t.pkg+" "+t.tags] = dirs
+	return dirs, nil
 }
 
 // skipped reports whether no trial depends on a file of this command. Paragraphs of the catalogue are in the keys, and
@@ -145,7 +231,7 @@ func declarationOf(decl ast.Decl, file *ast.File, text string) declaration {
 			return true
 		})
 	}
-	d.text = text
+	d.text = code("x.go", text)
 	return d
 }
 
@@ -222,7 +308,7 @@ func (t *tests) used(tops []string) []string {
 // itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
-	write(sum, runtime.Version(), g.sum, m.name, m.target.pkg, m.target.tags, m.hangs.String())
+	write(sum, runtime.Version(), m.name, m.target.pkg, m.target.tags, m.hangs.String())
 	for _, h := range m.hunks {
 		write(sum, h.file, h.old, h.now)
 	}
@@ -239,6 +325,11 @@ func (g *ground) key(m mutant) (string, error) {
 		tops[n], _, _ = strings.Cut(name, "/")
 	}
 	used := t.used(tops)
+	linked, err := g.linked(m, used)
+	if err != nil {
+		return "", err
+	}
+	write(sum, linked)
 	write(sum, m.target.tests...)
 	write(sum, used...)
 	if slices.ContainsFunc(used, func(text string) bool { return strings.Contains(text, ".md") }) {

@@ -199,7 +199,9 @@ func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 func TestKeyOfATrial(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"saga/saga.go": "package saga\n", "docs/page.md": "a page\n", "README.md": "read me\n",
+		"saga/saga.go": "package saga\n\nimport _ \"m/wire\"\n", "docs/page.md": "a page\n", "README.md": "read me\n",
+		"go.mod": "module m\n", "wire/wire.go": "package wire\n", "wire/sql/a.sql": "SELECT 1\n",
+		"cmd/main.go": "package main\n", "bus/bus.go": "package bus\n",
 		"internal/mutants/catalog/x.txt": "mutant\n",
 		"saga/a_test.go": "package saga\n\nfunc TestX(t *testing.T) { help(t, 1) }\n\nfunc TestY(t *testing.T) { " +
 			"help(t, 2) }\n\nfunc help(t *testing.T, n int) { other() }\n\nfunc other() {}\n\nfunc alone() {}\n",
@@ -248,6 +250,9 @@ func TestKeyOfATrial(t *testing.T) {
 		"a page that it does not read":  with("README.md", "read", "write"),
 		"the catalogue":                 with("internal/mutants/catalog/x.txt", "mutant", "m"),
 		"a helper of none of its tests": with("saga/a_test.go", "alone() {}", "alone() { _ = 1 }"),
+		"a comment in the code":         with("saga/saga.go", "saga", "saga // more"),
+		"a comment in a test":           with("saga/a_test.go", "other() {}", "other() { /* done */ }"),
+		"code that it is not linked to": with("cmd/main.go", "main", "other"),
 		"another test":                  with("saga/a_test.go", "help(t, 2)", "help(t, 3)"),
 		"a test of another package":     with("bus/b_test.go", "{}", "{ _ = 1 }"),
 	} {
@@ -256,10 +261,14 @@ func TestKeyOfATrial(t *testing.T) {
 		}
 	}
 	for what, changed := range map[string]map[string]string{
-		"the code":             with("saga/saga.go", "saga", "saga // more"),
-		"the test":             with("saga/a_test.go", "help(t, 1)", "help(t, 4)"),
-		"a helper":             with("saga/a_test.go", "int) {", "int) { _ = n;"),
-		"a helper of a helper": with("saga/a_test.go", "other() {}", "other() { _ = 1 }"),
+		"the code":              with("saga/saga.go", "saga\n", "saga\n\nvar x int\n"),
+		"what the code imports": with("wire/wire.go", "wire\n", "wire\n\nvar x int\n"),
+		"a file beside that":    with("wire/sql/a.sql", "1", "2"),
+		"a directive":           with("saga/saga.go", "package", "//go:build linux\n\npackage"),
+		"the module":            with("go.mod", "m\n", "m\n\ngo 1.25\n"),
+		"the test":              with("saga/a_test.go", "help(t, 1)", "help(t, 4)"),
+		"a helper":              with("saga/a_test.go", "int) {", "int) { _ = n;"),
+		"a helper of a helper":  with("saga/a_test.go", "other() {}", "other() { _ = 1 }"),
 	} {
 		if key(changed, m) == before {
 			t.Errorf("after a change of %s it is the same trial", what)
@@ -276,6 +285,12 @@ func TestKeyOfATrial(t *testing.T) {
 	}
 	if key(with("README.md", "read", "write"), paged) == before {
 		t.Error("after a change of a page the trial of a test that reads pages is the same")
+	}
+	outside := m
+	outside.hunks = []hunk{{"cmd/main.go", "package main\n", "package other\n"}}
+	if before = key(nil, outside); key(with("bus/bus.go", "bus\n", "bus\n\nvar x int\n"), outside) == before {
+		t.Error("the code that a mutant changes is not linked with its test, and another change of code is the " +
+			"same trial")
 	}
 	before, other := key(nil, m), m
 	other.hunks = []hunk{{"saga/saga.go", "package saga\n", "package saga // otherwise\n"}}
