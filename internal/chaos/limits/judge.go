@@ -100,10 +100,10 @@ func unused(spans []span, changes []change) (longest time.Duration) {
 		moments = append(moments, moment{c.Done, 0})
 	}
 	slices.SortFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
-	running := 0
+	running, end := 0, changes[len(changes)-1].Asked
 	var since time.Time
 	for _, m := range moments {
-		if m.at.After(changes[len(changes)-1].Asked) {
+		if m.at.After(end) {
 			break
 		}
 		running += m.delta
@@ -113,6 +113,9 @@ func unused(spans []span, changes []change) (longest time.Duration) {
 		case few && since.IsZero():
 			since = m.at
 		}
+	}
+	if !since.IsZero() {
+		longest = max(longest, end.Sub(since))
 	}
 	return longest
 }
