@@ -20,7 +20,7 @@ const module = "github.com/edda-go/edda"
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
 	{"internal/option"},
-	{"saga", "recoverability", "internal/plan"},
+	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "internal/dedup", "internal/lease", "internal/limit", "internal/queue",
 		"internal/settings", "internal/counters", "internal/pin",

@@ -35,7 +35,6 @@ var (
 	tooManyMethods = map[string]int{}
 	tooManyFields  = map[string]int{}
 	tooManyNames   = map[string]int{
-		"internal/pg":    90,
 		"internal/queue": 80,
 	}
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -110,7 +110,7 @@ func (w *world) startUnder(timeout time.Duration, name string, o bus.EndpointOpt
 	ended := make(chan error, 1)
 	go func() {
 		err := e.Run(ctx)
-		for pg.Code(err) == "57014" && ctx.Err() == nil {
+		for pgerr.Code(err) == "57014" && ctx.Err() == nil {
 			err = e.Run(ctx)
 		}
 		ended <- err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
@@ -72,7 +73,7 @@ func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh 
 		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, errNilTx)
 	}
 	if fresh, err = b.border.Store.InboxTx(ctx, tx, source, id); err != nil {
-		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, pg.Explain(err))
+		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, pgerr.Explain(err))
 	}
 	return fresh, nil
 }

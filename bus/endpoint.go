@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
@@ -286,7 +287,7 @@ type resolved struct {
 func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	b := e.bus
 	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
-		return resolved{}, pg.ExplainPooler(err)
+		return resolved{}, pgerr.ExplainPooler(err)
 	}
 	id, err := e.findQueue(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -225,7 +225,7 @@ func TestHandlerHasSavepointsOfItsOwn(t *testing.T) {
 		if err := w.note(ctx, undone, 10*m.N); err != nil {
 			return err
 		}
-		if _, err := undone.Exec(ctx, `SELECT 1/0`); pg.Code(err) != "22012" {
+		if _, err := undone.Exec(ctx, `SELECT 1/0`); pgerr.Code(err) != "22012" {
 			t.Errorf("%v", err)
 		}
 		if err := undone.Rollback(ctx); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -36,7 +36,7 @@ func TestInboxTxBelongsToItsTransaction(t *testing.T) {
 	if got := states(w.arrive("", arrival("7", "1"))); got != "repeated" {
 		t.Errorf("an intake of the source: %s", got)
 	}
-	if _, err := w.pool.Exec(t.Context(), w.sql(`SELECT edda.received('orders', '')`)); pg.Code(err) != "22023" {
+	if _, err := w.pool.Exec(t.Context(), w.sql(`SELECT edda.received('orders', '')`)); pgerr.Code(err) != "22023" {
 		t.Error(err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -126,7 +126,7 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []int, commit func() error
 			b.notifier.Wake(ctx, queue, time.Time{})
 		}
 		return nil
-	case pg.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed),
+	case pgerr.Refused(err), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed),
 		errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -139,7 +139,7 @@ func repeat(ctx context.Context, attempts int, do func() error) error {
 		backoff.WithMaxInterval(100*time.Millisecond))
 	for n := 1; ; n++ {
 		err := do()
-		if err == nil || n == attempts || pg.ClassOf(err) != pg.Race {
+		if err == nil || n == attempts || pgerr.ClassOf(err) != pgerr.Race {
 			return err
 		}
 		if run.Sleep(ctx, distance.NextBackOff()) != nil {

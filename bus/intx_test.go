@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -207,7 +207,7 @@ func TestSerializableTransactionIsRepeated(t *testing.T) {
 		s.has(3, 1)
 		err = in(t.Context(), s, func(w work) error { calls++; return s.skew(w, "b") },
 			bus.Isolation(sql.LevelSerializable))
-		if pg.ClassOf(err) != pg.Race || calls != 4 {
+		if pgerr.ClassOf(err) != pgerr.Race || calls != 4 {
 			t.Errorf("%v after %d calls, want a serialization failure and no second call", err, calls-3)
 		}
 		s.has(4, 1)
@@ -218,7 +218,7 @@ func TestErrorOfTheCallerIsNotRepeated(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		calls := 0
 		err := in(t.Context(), s, func(w work) error { calls++; return w.exec(`SELECT 1/0`) }, bus.Attempts(5))
-		if pg.Code(err) != "22012" || calls != 1 {
+		if pgerr.Code(err) != "22012" || calls != 1 {
 			t.Errorf("%v after %d calls", err, calls)
 		}
 		for text, o := range map[string]bus.TxOption{"isolation level": bus.Isolation(sql.LevelLinearizable),

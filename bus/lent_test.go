@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -145,7 +145,7 @@ func TestMissingGrantEndsAnEndpointThatLendsItsConnections(t *testing.T) {
 	w.send(add{N: 1})
 	w.untilEmpty("lent")
 	w.exec(`REVOKE ALL ON ` + w.queue("lent") + ` FROM "` + w.role + `"`)
-	if err := await(w, "the end of Run", ended); pg.ClassOf(err) != pg.Denied {
+	if err := await(w, "the end of Run", ended); pgerr.ClassOf(err) != pgerr.Denied {
 		t.Errorf("Run returned %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -28,7 +28,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
 		inForce, err := e.bus.tables.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
 		if err != nil {
-			return pg.Explain(err)
+			return pgerr.Explain(err)
 		}
 		e.compareLimit(inForce)
 		e.permits.limited.Store(true)
@@ -52,7 +52,7 @@ func (e *Endpoint) compareLimit(inForce int) {
 func (e *Endpoint) lookForLimit(ctx context.Context) error {
 	found, err := e.bus.tables.limits.Exists(ctx, e.bus.pool, e.name)
 	if err != nil {
-		return fmt.Errorf("find its limit: %w", pg.Explain(err))
+		return fmt.Errorf("find its limit: %w", pgerr.Explain(err))
 	}
 	if found && !e.permits.limited.Swap(true) && e.options.Ordered != Unordered {
 		e.bus.log.Warn("edda: an ordered endpoint has a limit, which it does not heed", "endpoint", e.name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -32,7 +33,7 @@ func checkPooler(ctx context.Context, b *Bus, config *pgxpool.Config) error {
 	}
 	shared, err := pg.SharesSessions(ctx, config)
 	if err != nil {
-		return fmt.Errorf("look at the pooler before Postgres: %w", pg.Explain(err))
+		return fmt.Errorf("look at the pooler before Postgres: %w", pgerr.Explain(err))
 	}
 	switch {
 	case shared && b.wakeup == Notify:
@@ -56,7 +57,7 @@ func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]stri
 	pooled := err == nil && pg.Pooled(conn.Conn(), backend)
 	conn.Release()
 	if err != nil {
-		return planner, fmt.Errorf("read the planner's settings: %w", pg.Explain(err))
+		return planner, fmt.Errorf("read the planner's settings: %w", pgerr.Explain(err))
 	}
 	if !pooled {
 		return planner, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
@@ -122,7 +123,7 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 			unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
 		pipeline.Queue("commit")
 		if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-			return fmt.Errorf("move parked messages: %w", pg.Explain(err))
+			return fmt.Errorf("move parked messages: %w", pgerr.Explain(err))
 		}
 	}
 	if total > 0 {
@@ -159,6 +160,6 @@ func (e *Endpoint) flushCounters(ctx context.Context) {
 		Name: e.name, Concurrency: e.options.Concurrency, BatchMax: e.options.BatchMax, Since: since, Sagas: counted,
 	})
 	if err != nil {
-		e.bus.calm.Warn("edda: counters were not written", "endpoint", e.name, "error", pg.Explain(err))
+		e.bus.calm.Warn("edda: counters were not written", "endpoint", e.name, "error", pgerr.Explain(err))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -23,14 +23,14 @@ func TestRuntimeRoleIsToldToInstall(t *testing.T) {
 	e := w.endpoint("notes", bus.EndpointOptions{}, bus.HandleTx(hears))
 	for call, err := range map[string]error{"Install": e.Install(t.Context()),
 		"Run with AutoInstall": e.Run(t.Context())} {
-		if pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), `edda migrate install notes`) {
+		if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), `edda migrate install notes`) {
 			t.Errorf("%s: %v", call, err)
 		}
 		if call != "Install" && !errors.Is(err, bus.ErrNotInstalled) {
 			t.Errorf("%s: %v, want ErrNotInstalled", call, err)
 		}
 	}
-	if _, err := w.pool.Exec(t.Context(), w.sql(`CREATE TABLE edda.mine (n int)`)); pg.ClassOf(err) != pg.Denied {
+	if _, err := w.pool.Exec(t.Context(), w.sql(`CREATE TABLE edda.mine (n int)`)); pgerr.ClassOf(err) != pgerr.Denied {
 		t.Errorf("the runtime role created a table: %v", err)
 	}
 	var role string
@@ -114,13 +114,13 @@ func TestSenderRoleSends(t *testing.T) {
 		sent += 4
 	}
 	w.want(sent, `SELECT count(*) FROM edda.queue_1`)
-	if _, err := w.operator().Messages().Peek(t.Context(), "listener", operate.PeekOptions{}); pg.ClassOf(
-		err) != pg.Denied ||
+	if _, err := w.operator().Messages().Peek(t.Context(), "listener", operate.PeekOptions{}); pgerr.ClassOf(
+		err) != pgerr.Denied ||
 		!strings.Contains(err.Error(), "edda migrate grants") {
 		t.Errorf("a sender looked into a queue: %v", err)
 	}
 	e := w.endpoint("listener", bus.EndpointOptions{}, bus.HandleTx(hears))
-	if err := e.Run(t.Context()); pg.ClassOf(err) != pg.Denied {
+	if err := e.Run(t.Context()); pgerr.ClassOf(err) != pgerr.Denied {
 		t.Errorf("a sender ran an endpoint: %v", err)
 	}
 }

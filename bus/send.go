@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wake"
 
@@ -89,7 +90,7 @@ func (s *sender) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, e
 		return s.sendOne(ctx, conn.Conn(), out)
 	}
 	sent, to, err := s.sendCommitted(ctx, conn, out)
-	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
+	if pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped, and is forgotten now
 		sent, to, err = s.sendCommitted(ctx, conn, out)
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *sender) sendCommitted(
 		return saga.Sent{}, nil, sendError(out, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		if !pg.Refused(err) { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
+		if !pgerr.Refused(err) { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
 			return saga.Sent{}, nil, &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 		}
 		return saga.Sent{}, nil, sendError(out, err)
@@ -140,7 +141,7 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 			return saga.Sent{}, err
 		}
 		_, err = conn.Exec(ctx, q.SQL("insert_one"), queue.OneArgs(&out)...)
-		if pg.ClassOf(err) == pg.Unprepared && !again {
+		if pgerr.ClassOf(err) == pgerr.Unprepared && !again {
 			s.routes.Forget()
 			continue
 		}
@@ -154,7 +155,7 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 
 // outcome tells a refusal of the server, after which nothing was sent, from a broken connection.
 func (s *sender) outcome(out saga.Outgoing, err error) error {
-	if !pg.Refused(err) && !pgconn.SafeToRetry(err) {
+	if !pgerr.Refused(err) && !pgconn.SafeToRetry(err) {
 		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 	}
 	return sendError(out, err)
@@ -167,10 +168,10 @@ func sendError(out saga.Outgoing, err error) error {
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
 		err = fmt.Errorf("%w (the transaction has ended: send before its commit or rollback)", err)
-	case pg.ClassOf(err) == pg.AbortedAlready:
+	case pgerr.ClassOf(err) == pgerr.AbortedAlready:
 		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
 	}
-	return fmt.Errorf("send %s: %w", out.Info.Kind, pg.Explain(err))
+	return fmt.Errorf("send %s: %w", out.Info.Kind, pgerr.Explain(err))
 }
 
 var errNilTx = errors.New("the transaction is nil")
@@ -251,7 +252,7 @@ func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 		return sent, nil, nil
 	}
 	err = tx.SendBatch(ctx, batch).Close()
-	if pg.ClassOf(err) == pg.Unprepared {
+	if pgerr.ClassOf(err) == pgerr.Unprepared {
 		s.routes.Forget()
 	}
 	return sent, to, err

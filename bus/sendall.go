@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -64,7 +64,7 @@ func (s *sender) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoin
 	}
 	s.queueNotify(pipeline, to)
 	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
-		if pg.ClassOf(err) == pg.Unprepared {
+		if pgerr.ClassOf(err) == pgerr.Unprepared {
 			s.routes.Forget()
 		}
 		return sendError(out[0], err)

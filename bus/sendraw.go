@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 		case err == nil:
 			b.notifier.Wake(ctx, q.ID, time.Time{})
 			return nil
-		case !again && (isNoRoute(err) || pg.ClassOf(err) == pg.Unprepared):
+		case !again && (isNoRoute(err) || pgerr.ClassOf(err) == pgerr.Unprepared):
 			b.routes.Forget() // installed, or dropped and made again, since the routes were read
 		case isNoRoute(err):
 			return err
@@ -93,7 +94,7 @@ func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 	}
 	defer conn.Release()
 	to, err := b.sender.publishRaw(ctx, conn, out)
-	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped, and is forgotten now
+	if pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped, and is forgotten now
 		b.routes.Forget()
 		to, err = b.sender.publishRaw(ctx, conn, out)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/wire"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
@@ -73,7 +73,7 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 
 // sqlSendError gives the errors that the function raises their names.
 func sqlSendError(err error) error {
-	switch pg.Code(err) {
+	switch pgerr.Code(err) {
 	case "ED002":
 		return fmt.Errorf("%w: %w", ErrNoRoute, err)
 	case "ED003":

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -111,7 +111,7 @@ func TestRacingStartsDoNotDeadlock(t *testing.T) {
 		w.want(keys, `SELECT count(*) FROM edda.saga WHERE (state ->> 'Sum')::int = $1`, each)
 		w.want(keys*each, `SELECT count(*) FROM `+w.queue("listener"))
 		for _, e := range eventsOf[bus.BatchFailed](w) {
-			if pg.ClassOf(e.Err) == pg.Race {
+			if pgerr.ClassOf(e.Err) == pgerr.Race {
 				t.Errorf("a batch was lost: %v", e.Err)
 			}
 		}

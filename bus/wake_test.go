@@ -21,11 +21,7 @@ var seldom = bus.EndpointOptions{Poll: time.Hour}
 // the one that it sends itself: the backends that sent them.
 func (w *world) listen() (heard func() []uint32) {
 	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), pgdev.DSN(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgdev.Connect(w.t)
 	schema, err := pg.ParseSchema(w.schema)
 	if err != nil {
 		w.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 var (
@@ -53,11 +54,11 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 const remedy = `call migrate.Up, or run the command "edda migrate up", or the script of migrate.SQL`
 
 func unreadable(err error, schema pg.Schema) error {
-	switch pg.ClassOf(err) {
-	case pg.Unprepared:
+	switch pgerr.ClassOf(err) {
+	case pgerr.Unprepared:
 		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated,
 			schema.Name(), remedy)
-	case pg.Denied:
+	case pgerr.Denied:
 		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its "+
 			"tables (the command \"edda migrate grants\" prints what roles need): %w", schema.Name(), err)
 	default:

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 func (s *site) begin(level pgx.TxIsoLevel) pgx.Tx {
@@ -144,7 +145,7 @@ func TestPublishFromAnOldSnapshotIsRefused(t *testing.T) {
 		s.subscribe(adding, "order.paid")
 		s.commit(adding)
 		got, err := s.sendOn(old, letter{kind: "order.paid", body: []byte("{}"), publish: true})
-		if pg.ClassOf(err) != pg.Race {
+		if pgerr.ClassOf(err) != pgerr.Race {
 			t.Errorf("%s: published %+v, %v, want a serialization failure", level, got, err)
 		}
 		if err := old.Rollback(t.Context()); err != nil {
@@ -191,7 +192,7 @@ func TestCreateQueueRefuses(t *testing.T) {
 	for _, name := range []any{nil, "", "Orders", "1st", "a\n", "ä", `x"; DROP TABLE queue; --`,
 		string(make([]byte, 1))} {
 		_, err := s.pool.Exec(t.Context(), s.schema.Render("SELECT :schema.create_queue($1)"), name)
-		if code := pg.Code(err); code != "23514" && code != "23502" && code != "22021" {
+		if code := pgerr.Code(err); code != "23514" && code != "23502" && code != "22021" {
 			t.Errorf("create_queue(%q): %v", name, err)
 		}
 	}
@@ -204,7 +205,7 @@ func TestQueueRefusesInfiniteDue(t *testing.T) {
 	for _, due := range []string{"infinity", "-infinity"} {
 		_, err := s.pool.Exec(t.Context(), "INSERT INTO "+s.table("orders")+
 			" (due, id, kind, header, body) VALUES ($1::text::timestamptz, gen_random_uuid(), 'k', '', '')", due)
-		if !strings.HasSuffix(pg.Constraint(err), "_due_finite") {
+		if !strings.HasSuffix(pgerr.Constraint(err), "_due_finite") {
 			t.Errorf("due %s: %v", due, err)
 		}
 	}

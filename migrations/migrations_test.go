@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations"
 )
 
@@ -78,7 +78,7 @@ func TestQueueTakesNoRowOfAnySize(t *testing.T) {
 		sql := `INSERT INTO ` + s.table("orders") +
 			` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), ` + values + `)`
 		_, err := s.pool.Exec(t.Context(), sql)
-		if got := pg.Constraint(err); !strings.HasSuffix(got, constraint) {
+		if got := pgerr.Constraint(err); !strings.HasSuffix(got, constraint) {
 			t.Errorf("%s: %v", constraint, err)
 		}
 	}

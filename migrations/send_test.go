@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 // letter are the arguments of send; what is nil is left to the function's defaults.
@@ -202,7 +203,7 @@ func TestSendRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("sent %+v", got)
 			}
-			if pg.Code(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			if pgerr.Code(err) != c.code || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got  %v\nwant %s saying %q", err, c.code, c.says)
 			}
 		})
@@ -370,7 +371,7 @@ func TestSendWithAnID(t *testing.T) {
 		{"another kind", first.with(func(l *letter) { l.kind, l.publish = "order.paid", true }), sent{}, "ED004"},
 	} {
 		got, err := s.send(c.letter)
-		if pg.Code(err) != c.code || err == nil && got != c.want {
+		if pgerr.Code(err) != c.code || err == nil && got != c.want {
 			t.Errorf("%s: got %+v, %v\nwant %+v, %q", c.name, got, err, c.want, c.code)
 		}
 	}

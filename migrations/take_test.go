@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -92,7 +92,7 @@ func TestTakeAndDone(t *testing.T) {
 		t.Errorf("left are %q, want b 2, c 4", got)
 	}
 	left[0].id = one[0].id // a claim of another transaction, whose place now holds somebody else
-	if err := s.done(third, "orders", left[0]); pg.Code(err) != "ED001" {
+	if err := s.done(third, "orders", left[0]); pgerr.Code(err) != "ED001" {
 		t.Errorf("done with a stale claim: %v, want ED001", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestTakeAndSendAllRefuse(t *testing.T) {
 		{`SELECT :schema.send_all('orders', E'[{"kind":"k","body":"","header":{"a":"\\u0000"}}]')`, "22P05"},
 	} {
 		_, err := s.pool.Exec(t.Context(), s.schema.Render(c.sql))
-		if pg.Code(err) != c.code {
+		if pgerr.Code(err) != c.code {
 			t.Errorf("%s\ngot  %v\nwant %s", c.sql, err, c.code)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -37,7 +38,7 @@ const (
 func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
 	did, err := m.cancel(ctx, endpoint, id, reason)
 	if err != nil {
-		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, pg.Explain(err))
+		return 0, fmt.Errorf("cancel message %s of endpoint %.80q: %w", id, endpoint, pgerr.Explain(err))
 	}
 	return did, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/counters"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 // SagaCounters are what one saga did in one endpoint, in all processes together, added up. They are for advice: they
@@ -80,7 +80,7 @@ func (s Sagas) Counters(ctx context.Context, period time.Duration) ([]SagaCounte
 	}
 	rows, err := s.o.counters.Read(ctx, s.o.pool, cmp.Or(period, CounterPeriod))
 	if err != nil {
-		return nil, fmt.Errorf("read the counters of sagas: %w", pg.Explain(err))
+		return nil, fmt.Errorf("read the counters of sagas: %w", pgerr.Explain(err))
 	}
 	all := make([]SagaCounters, 0, len(rows))
 	for _, r := range rows {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +36,7 @@ func (o *Operator) Endpoints() Endpoints { return Endpoints{o} }
 func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
 	found, err := e.o.settings.List(ctx, e.o.pool)
 	if err != nil {
-		return nil, fmt.Errorf("read the settings of endpoints: %w", pg.Explain(err))
+		return nil, fmt.Errorf("read the settings of endpoints: %w", pgerr.Explain(err))
 	}
 	all := make([]EndpointSettings, 0, len(found))
 	for _, s := range found {
@@ -94,7 +94,7 @@ func (e Endpoints) changed(ctx context.Context, doing, name string, queue int, e
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
 	}
 	if err != nil {
-		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pg.Explain(err))
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pgerr.Explain(err))
 	}
 	e.o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
 	return nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -44,7 +44,7 @@ func (o *Operator) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.
 	}
 	for _, q := range order {
 		if err := tx.SendBatch(ctx, resends(q, byQueue[q])).Close(); err != nil {
-			return fmt.Errorf("resend %d messages to endpoint %s: %w", len(byQueue[q]), q.Endpoint, pg.Explain(err))
+			return fmt.Errorf("resend %d messages to endpoint %s: %w", len(byQueue[q]), q.Endpoint, pgerr.Explain(err))
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 // MostLimit is the largest limit there can be.
@@ -46,7 +46,7 @@ func (l Limits) Get(ctx context.Context, endpoint string) (LimitInfo, error) {
 func (l Limits) List(ctx context.Context) ([]LimitInfo, error) {
 	list, err := l.o.limits.List(ctx, l.o.pool, "")
 	if err != nil {
-		return nil, pg.Explain(err)
+		return nil, pgerr.Explain(err)
 	}
 	infos := make([]LimitInfo, 0, len(list))
 	for _, i := range list {
@@ -80,7 +80,7 @@ func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
 		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, errRelay)
 	}
 	if err := l.o.limits.Set(ctx, l.o.pool.Writing(), endpoint, n); err != nil {
-		return pg.Explain(err)
+		return pgerr.Explain(err)
 	}
 	return nil
 }
@@ -101,5 +101,5 @@ func limitError(err error) error {
 	if errors.Is(err, limit.ErrNoLimit) {
 		return fmt.Errorf("%w: %w", ErrNoLimit, err)
 	}
-	return pg.Explain(err)
+	return pgerr.Explain(err)
 }

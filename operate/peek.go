@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
 
@@ -75,7 +76,7 @@ func (m Messages) peek(ctx context.Context, endpoint string, p PeekOptions) (mes
 		return err
 	})
 	if err := m.o.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, pg.Explain(err)
+		return nil, pgerr.Explain(err)
 	}
 	return messages, nil
 }

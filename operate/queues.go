@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,7 +55,7 @@ func (q Queues) List(ctx context.Context) ([]QueueInfo, error) {
 
 func (q Queues) read(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := q.count(ctx)
-	if pg.ClassOf(err) == pg.Unprepared { // a queue was dropped since the subscriptions were read
+	if pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped since the subscriptions were read
 		infos, err = q.count(ctx)
 	}
 	return infos, err
@@ -73,14 +73,14 @@ func (q Queues) count(ctx context.Context) ([]QueueInfo, error) {
 	}
 	infos, err := q.depths(ctx, conn, known)
 	if err != nil {
-		return nil, fmt.Errorf("count the messages: %w", pg.Explain(err))
+		return nil, fmt.Errorf("count the messages: %w", pgerr.Explain(err))
 	}
 	kinds := known.KindsByQueue()
 	for n := range infos {
 		info := &infos[n]
 		info.Kinds = kinds[known.Endpoints[info.Endpoint]]
 		if err := estimate(ctx, conn, known.Endpoints[info.Endpoint], info); err != nil {
-			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, pg.Explain(err))
+			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, pgerr.Explain(err))
 		}
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
 
@@ -86,7 +86,7 @@ func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Repl
 		done.Messages = len(found)
 		return o.putBack(ctx, tx, q, found)
 	})
-	return done, pg.Explain(err)
+	return done, pgerr.Explain(err)
 }
 
 // affordable is how many of the copies go into one transaction, at least one.

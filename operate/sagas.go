@@ -3,7 +3,7 @@ package operate
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/persistence"
 )
 
@@ -17,12 +17,12 @@ func (o *Operator) Sagas() Sagas { return Sagas{o} }
 // it reads at most one page of an index, neither locks nor waits, and the answer may be old when it arrives.
 func (s Sagas) Instances(ctx context.Context, options persistence.ListOptions) ([]persistence.Listed, error) {
 	listed, err := s.o.sagas.List(ctx, s.o.pool, options)
-	return listed, pg.Explain(err)
+	return listed, pgerr.Explain(err)
 }
 
 // Show reads the living instance of a saga's key with its state as it is stored. The program need not have the saga's
 // definition; one that has it reads the instance with bus.Bus.Instance. ok is false if there is none.
 func (s Sagas) Show(ctx context.Context, name, key string) (i persistence.Listed, ok bool, err error) {
 	i, ok, err = s.o.sagas.Show(ctx, s.o.pool, name, key)
-	return i, ok, pg.Explain(err)
+	return i, ok, pgerr.Explain(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -43,7 +44,7 @@ func (m Messages) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundM
 		err = ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("show message %s: %w", id, pg.Explain(err))
+		return nil, fmt.Errorf("show message %s: %w", id, pgerr.Explain(err))
 	}
 	return found, nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
@@ -48,5 +48,5 @@ func cannotGoOn(err error) bool {
 			return true
 		}
 	}
-	return pg.Incurable(err)
+	return pgerr.Incurable(err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -54,7 +55,7 @@ func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err 
 		return nil, nil
 	}
 	if ended, err = f.write(ctx, ended); err != nil {
-		return nil, fmt.Errorf("finish: %w", pg.Explain(lease.Fenced(err)))
+		return nil, fmt.Errorf("finish: %w", pgerr.Explain(lease.Fenced(err)))
 	}
 	for _, m := range ended {
 		delete(f.decided, m.Position())
@@ -201,8 +202,8 @@ func (f *finisher) remember(b *batch, err error) {
 		}
 	}
 	f.refused++
-	class := pg.ClassOf(err)
-	if len(b.messages) > 1 || pg.Code(err) == "" || class != pg.Other && class != pg.AbortedAlready {
+	class := pgerr.ClassOf(err)
+	if len(b.messages) > 1 || pgerr.Code(err) == "" || class != pgerr.Other && class != pgerr.AbortedAlready {
 		f.refused = 0 // another message, or the database, may be the cause
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -342,7 +343,7 @@ func TestReceivedRefusesASnapshotOlderThanATurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.turn(outbox.Inbox)
-	if _, err := b.store.InboxTx(t.Context(), tx, "a", "7"); pg.ClassOf(err) != pg.Race {
+	if _, err := b.store.InboxTx(t.Context(), tx, "a", "7"); pgerr.ClassOf(err) != pgerr.Race {
 		t.Errorf("%v, want 40001", err)
 	}
 }
@@ -361,7 +362,7 @@ func TestReceivedRefusesWhatNamesNothing(t *testing.T) {
 			continue // no text of Postgres
 		}
 		if _, err := b.pool.Exec(t.Context(), b.schema.Render(`SELECT :schema.received($1, $2)`), c[0],
-			c[1]); pg.Code(err) != "22023" {
+			c[1]); pgerr.Code(err) != "22023" {
 			t.Errorf("the function takes %q: %v", c, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
@@ -71,7 +72,7 @@ func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...Ingest
 	pg.EnsureArrays(conn.Conn().TypeMap())
 	t := newIngestTx(b, conn, o, messages)
 	err = t.run(ctx)
-	if pg.ClassOf(err) == pg.Unprepared || errors.Is(err, queue.ErrNotInstalled) {
+	if pgerr.ClassOf(err) == pgerr.Unprepared || errors.Is(err, queue.ErrNotInstalled) {
 		b.Routes.Forget() // a queue was dropped, or installed, since they were read
 		t = newIngestTx(b, conn, o, messages)
 		err = t.run(ctx)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/dedup"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -176,7 +176,7 @@ func (t *ingestTx) write(ctx context.Context) error {
 	t.border.Letters.QueueLetters(pipeline, t.letters)
 	pipeline.Queue("commit")
 	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		if !pg.Refused(err) {
+		if !pgerr.Refused(err) {
 			return &OutcomeUnknownError{ID: t.all[0].entry.ID, Err: err}
 		}
 		return t.failed(err)
@@ -236,7 +236,7 @@ func (t *ingestTx) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("ingest from %s: %w", t.options.From, pg.Explain(err))
+	return fmt.Errorf("ingest from %s: %w", t.options.From, pgerr.Explain(err))
 }
 
 func (t *ingestTx) rollback(ctx context.Context) {

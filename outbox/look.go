@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/wire"
@@ -60,7 +61,7 @@ func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) 
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Open())
 	if err := r.read(limited, r.pool, pipeline, found, part{from, most}); err != nil {
-		return nil, fmt.Errorf("look: %w", pg.Explain(err))
+		return nil, fmt.Errorf("look: %w", pgerr.Explain(err))
 	}
 	r.decode(found)
 	if found.unread > 0 {
@@ -246,7 +247,7 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 	pipeline := &pgx.Batch{}
 	answers := r.relay.border.Runs.QueueCheck(pipeline, attempts, nil)
 	if err := r.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("check runs: %w", pg.Explain(err))
+		return fmt.Errorf("check runs: %w", pgerr.Explain(err))
 	}
 	seen := map[saga.ID]bool{}
 	for n, m := range fired {

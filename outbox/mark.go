@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 )
 
@@ -23,7 +23,7 @@ func (b *Border) prepareRelay(ctx context.Context, name string) (id int, err err
 			"or set bus.Options.AutoInstall", queue.ErrNotInstalled, name)
 	}
 	if err := b.Routes.MarkRelay(ctx, name); err != nil {
-		if pg.ClassOf(err) == pg.Denied {
+		if pgerr.ClassOf(err) == pgerr.Denied {
 			return 0, fmt.Errorf("%w: %w (let the owner of the schema install it once, with Relay.Install or "+
 				"the command "+
 				"\"edda migrate install --relay %s\")", queue.ErrNotInstalled, err, name)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -79,7 +79,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	defer b.Hub.Listen(settings.Prefix, wake.OfQueue(r.queue.ID, loop.settings.Look))()
 	if r.options.Keep > 0 {
 		if err := b.Store.KeepAtLeast(life, b.Pool, Outbox, r.options.Keep); err != nil {
-			return pg.Explain(err)
+			return pgerr.Explain(err)
 		}
 	}
 	side := run.NewGroup(life)

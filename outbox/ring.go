@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -41,14 +41,14 @@ var ErrHeld = errors.New("transactions that stay open hold it")
 func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Ring) (rotated bool, err error) {
 	for range rotateTries {
 		rotated, err = s.tryRotate(ctx, db, ring)
-		if pg.ClassOf(err) != pg.Busy {
+		if pgerr.ClassOf(err) != pgerr.Busy {
 			break
 		}
 		if err := run.Sleep(ctx, run.Jitter(rotatePause)); err != nil {
 			return false, err
 		}
 	}
-	if pg.ClassOf(err) == pg.Busy {
+	if pgerr.ClassOf(err) == pgerr.Busy {
 		return false, fmt.Errorf("rotate the ring of %s: %w: %s", ring, ErrHeld, s.holder(ctx, db, ring))
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
@@ -51,7 +52,7 @@ func (t *relayTerm) run(life, working context.Context) error {
 				return nil // cancelled by the drain, or the lease is lost: whatever did it says so
 			}
 			if err != nil {
-				if pg.Incurable(err) || errors.Is(err, lease.ErrFenced) {
+				if pgerr.Incurable(err) || errors.Is(err, lease.ErrFenced) {
 					return err
 				}
 				t.relay.calm.Warn("edda: a relay's pass was lost", "endpoint", t.relay.name, "error", err)
@@ -82,7 +83,7 @@ func (t *relayTerm) pass(life, working context.Context) (rest, error) {
 	batch, err := t.reader.look(working, t.size.next())
 	if err != nil {
 		t.size.shrink(0)
-		return rest{}, fmt.Errorf("look: %w", pg.Explain(err))
+		return rest{}, fmt.Errorf("look: %w", pgerr.Explain(err))
 	}
 	if len(batch.messages) == 0 {
 		if in := t.reader.head.again(time.Now()); in > 0 {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
@@ -87,7 +87,7 @@ func overlappingBatchesDoNotDeadlock(s scene) {
 	}
 	for range workers {
 		if err := <-done; err != nil {
-			s.Errorf("a worker ended: %v (class %v)", err, pg.ClassOf(err))
+			s.Errorf("a worker ended: %v (class %v)", err, pgerr.ClassOf(err))
 		}
 	}
 	if c.batches.Load() < workers || c.losses.Load() == 0 {

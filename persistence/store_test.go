@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -105,7 +106,7 @@ func TestWaitEndsWithTheHolderOrTheLockTimeout(t *testing.T) {
 	if _, err := impatient.Exec(t.Context(), "SET LOCAL lock_timeout = '5ms'"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.store.Wait(t.Context(), impatient, id); pg.ClassOf(err) != pg.Busy ||
+	if err := db.store.Wait(t.Context(), impatient, id); pgerr.ClassOf(err) != pgerr.Busy ||
 		!strings.Contains(err.Error(), id.String()) {
 		t.Errorf("wait with a lock_timeout: %v, want 55P03 naming the instance", err)
 	}
@@ -158,7 +159,7 @@ func TestInstanceWrittenTwiceFailsTheSave(t *testing.T) {
 			a := s.begin()
 			f := a.load(key("7"), byID(order("7", 1).ID))
 			_, err := a.tx.Save(t.Context(), []persistence.Write{write(op, f[0]), write(op, f[1])})
-			if pg.ClassOf(err) != pg.GuardFailed {
+			if pgerr.ClassOf(err) != pgerr.GuardFailed {
 				t.Errorf("op %d, lock %t: save an instance twice: %v, want the guard's error", op, lock, err)
 			}
 			a.rollback()
@@ -179,7 +180,8 @@ func TestLostLockFailsTheSave(t *testing.T) {
 		a.commit()
 		s.won("move", s.then(write(persistence.Update, s.released(key("7")))), true)
 		late := s.begin()
-		if _, err := late.tx.Save(t.Context(), []persistence.Write{write(op, f)}); pg.ClassOf(err) != pg.GuardFailed {
+		_, err := late.tx.Save(t.Context(), []persistence.Write{write(op, f)})
+		if pgerr.ClassOf(err) != pgerr.GuardFailed {
 			t.Errorf("op %d: save without the lock: %v, want the guard's error", op, err)
 		}
 		late.rollback()

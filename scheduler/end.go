@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -212,7 +212,7 @@ func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
 	if err == nil {
 		err = s.change(ctx, func(tx pgx.Tx) error { return s.retryOne(ctx, tx, run, note) })
 	}
-	if name := pg.Constraint(err); name == "run_entry_idx" || name == "run_activation_idx" {
+	if name := pgerr.Constraint(err); name == "run_entry_idx" || name == "run_activation_idx" {
 		err = ErrTaken
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -80,7 +81,7 @@ const mostRaces = 5
 func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
 	for range mostRaces {
 		err = pgx.BeginTxFunc(ctx, t.pool, readCommitted, do)
-		if pg.ClassOf(err) != pg.Race {
+		if pgerr.ClassOf(err) != pgerr.Race {
 			return err
 		}
 	}

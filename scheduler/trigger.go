@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -60,7 +60,7 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 	err := s.pool.Row(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued,
 		&called)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows) || pg.Constraint(err) == "run_manifest_fkey":
+	case errors.Is(err, pgx.ErrNoRows) || pgerr.Constraint(err) == "run_manifest_fkey":
 		return ErrNoManifest
 	case err != nil:
 		return err

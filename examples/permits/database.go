@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -108,7 +109,7 @@ func (d *database) readRun(ctx context.Context, l *eventLog) (r found, err error
 	var sum []byte
 	err = d.pool.QueryRow(ctx, d.sql.Get("read_run")).Scan(&sum, &r.store, &r.lasting, &r.begun, &r.now)
 	switch {
-	case pg.ClassOf(err) == pg.Unprepared:
+	case pgerr.ClassOf(err) == pgerr.Unprepared:
 		return r, fmt.Errorf("schema %s holds no run: give -schema and DATABASE_URL as the run had them", d.own)
 	case errors.Is(err, pgx.ErrNoRows):
 		return r, fmt.Errorf("schema %s holds a run that ended before it began: run it again", d.own)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/memory"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
 )
@@ -28,12 +28,12 @@ func (b *blame) reset() { b.trouble, b.poisoned = false, false }
 // always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
 // batches.
 func (b *blame) assign(err error) {
-	class := pg.ClassOf(err)
+	class := pgerr.ClassOf(err)
 	// somebody subscribed, or a queue was dropped: our routes are old
-	if class == pg.GuardFailed || class == pg.Unprepared {
+	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
 		b.engine.To.Routes.Forget()
 	}
-	if class == pg.GuardFailed || class == pg.Lost && len(b.in.Messages) == 0 {
+	if class == pgerr.GuardFailed || class == pgerr.Lost && len(b.in.Messages) == 0 {
 		return
 	}
 	b.trouble = true
@@ -45,7 +45,7 @@ func (b *blame) assign(err error) {
 // assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
 // wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of
 // the message when it has come back often enough.
-func (b *blame) assignOne(m *delivery.Message, class pg.Class, err error) {
+func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
 	switch {
 	case m.Judged:
 		b.engine.To.Memory.Clear(m.ID)
@@ -73,12 +73,12 @@ func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) err
 // judge: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
 // as long as that does not go on for ever.
 func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
-	switch pg.ClassOf(tx.failed) {
-	case pg.Busy:
+	switch pgerr.ClassOf(tx.failed) {
+	case pgerr.Busy:
 		if len(b.in.Messages) == 1 {
 			return &out // it was alone, under the lock_timeout of its own session
 		}
-	case pg.Race, pg.Exhausted:
+	case pgerr.Race, pgerr.Exhausted:
 	default:
 		return &out
 	}

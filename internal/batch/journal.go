@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -72,7 +72,7 @@ func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 	j.taker.queueTake(pipeline, order{limit: len(before), after: first.Before()})
 	if err := j.taker.sendTake(ctx, pipeline); err != nil {
 		j.in.Messages = before
-		return pg.Explain(err)
+		return pgerr.Explain(err)
 	}
 	j.in.Messages = slices.DeleteFunc(j.in.Messages,
 		func(m *delivery.Message) bool { return !entered[m.Position()] })

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -131,8 +131,8 @@ func (s *sharedTx) takeSettingsBack(pipeline *pgx.Batch) {
 
 // tampered reports whether an error shows that a handler has changed more than rows, in a transaction in which one has
 // run.
-func tampered(class pg.Class) bool {
-	return class == pg.Denied || class == pg.Mispooled || class == pg.ReadOnly
+func tampered(class pgerr.Class) bool {
+	return class == pgerr.Denied || class == pgerr.Mispooled || class == pgerr.ReadOnly
 }
 
 var errLent = errors.New("on a connection that handlers have had, which is closed")
@@ -143,8 +143,8 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 	if lendingOf(b.in.Conn) == nil {
 		return err
 	}
-	class := pg.ClassOf(err)
-	race := class == pg.Race || class == pg.Busy || class == pg.GuardFailed
+	class := pgerr.ClassOf(err)
+	race := class == pgerr.Race || class == pgerr.Busy || class == pgerr.GuardFailed
 	if !Fatal(err) && (len(b.in.Messages) > 0 || race) {
 		return err
 	}

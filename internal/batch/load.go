@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/memory"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -274,7 +274,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	err := l.engine.Sagas.Wait(ctx, l.in.Conn, first.ID)
 	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
 	switch {
-	case pg.ClassOf(err) == pg.Busy:
+	case pgerr.ClassOf(err) == pgerr.Busy:
 		return nil // the timeout has failed the transaction, but no message has its instance: nothing is written
 	case err != nil:
 		return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/memory"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -52,7 +52,7 @@ func (s *saver) saveInstances(ctx context.Context) error {
 		return err
 	}
 	if err := s.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("save: %w", pg.Explain(err))
+		return fmt.Errorf("save: %w", pgerr.Explain(err))
 	}
 	s.sortOutConflicts(save)
 	return s.effects.SortOutIDs(ids, senders, claim)

@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -52,7 +53,7 @@ func (t *taker) take(ctx context.Context, o order) error {
 	t.queueTake(pipeline, o)
 	if err := t.sendTake(ctx, pipeline); err != nil {
 		t.engine.pump.taken(o, 0, queue.Position{})
-		return fmt.Errorf("take: %w", pg.Explain(err))
+		return fmt.Errorf("take: %w", pgerr.Explain(err))
 	}
 	if t.permit == nil || t.permit.Taken {
 		t.engine.pump.taken(o, t.in.Found, t.foundLast)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
@@ -189,4 +189,4 @@ func (w *worker) backOffHelper(ctx context.Context) bool {
 }
 
 // Fatal reports whether err needs a human: the endpoint stops and says so.
-func Fatal(err error) bool { return !errors.Is(err, errLent) && pg.Incurable(err) }
+func Fatal(err error) bool { return !errors.Is(err, errLent) && pgerr.Incurable(err) }

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -156,7 +157,7 @@ func TestIdSentAfterTheSnapshotIsARace(t *testing.T) {
 	tx := begin(t, pool)
 	want(t, "first", claim(t, store, tx, given(1, "a")), dedup.Fresh)
 	commit(t, tx)
-	if _, err := tryClaim(t.Context(), store, old, given(1, "a")); pg.ClassOf(err) != pg.Race {
+	if _, err := tryClaim(t.Context(), store, old, given(1, "a")); pgerr.ClassOf(err) != pgerr.Race {
 		t.Errorf("claim below an old snapshot: %v, want a 40001", err)
 	}
 	_ = old.Rollback(t.Context())

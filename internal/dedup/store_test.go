@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/dedup"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -46,7 +46,7 @@ func TestSumMeetsTheSQLFunction(t *testing.T) {
 			t.Errorf("send what was claimed for %q: duplicate %t, %v", body, duplicate, err)
 		}
 		if err = pool.QueryRow(t.Context(), send, "order.place", []byte(body+" "), "orders",
-			[16]byte(id)).Scan(&duplicate); pg.Code(err) != "ED004" {
+			[16]byte(id)).Scan(&duplicate); pgerr.Code(err) != "ED004" {
 			t.Errorf("send another body under a claimed id: %v, want ED004", err)
 		}
 	}

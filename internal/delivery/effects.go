@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/persistence"
@@ -55,7 +56,7 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	}
 	e.queueEnd(pipeline)
 	if err := e.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("write: %w", pg.Explain(err))
+		return fmt.Errorf("write: %w", pgerr.Explain(err))
 	}
 	if e.In.Rehearses {
 		return ErrRehearsed
@@ -78,7 +79,7 @@ func (e *Effects) ClaimIDs(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	claim.Queue(pipeline)
 	if err := e.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("save: %w", pg.Explain(err))
+		return fmt.Errorf("save: %w", pgerr.Explain(err))
 	}
 	return e.SortOutIDs(ids, senders, claim)
 }

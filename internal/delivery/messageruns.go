@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -24,7 +24,7 @@ func (e *Effects) CheckRuns(ctx context.Context) error {
 		return nil
 	}
 	if err := e.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("check runs: %w", pg.Explain(err))
+		return fmt.Errorf("check runs: %w", pgerr.Explain(err))
 	}
 	finish()
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,8 +53,8 @@ func newCore(pool *pgxpool.Pool, schema pg.Schema, o Options) (c *core, err erro
 
 // Passing reports whether an error of the database may be gone at the next try, and says nothing about what was tried.
 func Passing(err error) bool {
-	switch pg.ClassOf(err) {
-	case pg.Race, pg.Busy, pg.Cancelled, pg.IdleKilled, pg.Lost, pg.ReadOnly, pg.Exhausted:
+	switch pgerr.ClassOf(err) {
+	case pgerr.Race, pgerr.Busy, pgerr.Cancelled, pgerr.IdleKilled, pgerr.Lost, pgerr.ReadOnly, pgerr.Exhausted:
 		return true
 	}
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

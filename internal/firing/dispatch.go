@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -105,7 +105,7 @@ func (d *dispatcher) dispatchSome(ctx context.Context, some []candidate, b *bask
 			b.putBack(t.late)
 		}
 		return len(t.sent), nil
-	case t.refused == nil && pg.ClassOf(err) != pg.Busy:
+	case t.refused == nil && pgerr.ClassOf(err) != pgerr.Busy:
 		return 0, err
 	case len(some) == 1 && t.refused == nil:
 		d.log.Warn("edda: a run was not dispatched, since what it needs is locked", "run", some[0].id, "error", err)

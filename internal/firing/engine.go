@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -79,21 +80,21 @@ func (e *Engine) Check(ctx context.Context) error {
 		)
 	}
 	_, err := c.pool.Exec(ctx, c.sql.Get("probe"))
-	switch pg.ClassOf(err) {
-	case pg.Unprepared:
+	switch pgerr.ClassOf(err) {
+	case pgerr.Unprepared:
 		return fmt.Errorf("check scheduler: schema %q is not migrated, run edda migrate: %w", c.schema.Name(), err)
-	case pg.Denied:
+	case pgerr.Denied:
 		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/roles.md: %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("check scheduler: %w", pg.ExplainPooler(err))
+		return fmt.Errorf("check scheduler: %w", pgerr.ExplainPooler(err))
 	}
 	if c.options.PollOnly {
 		return nil
 	}
 	shared, err := pg.SharesSessions(ctx, c.pool.Config())
 	if err != nil {
-		return fmt.Errorf("check scheduler: look what stands before Postgres: %w", pg.ExplainPooler(err))
+		return fmt.Errorf("check scheduler: look what stands before Postgres: %w", pgerr.ExplainPooler(err))
 	}
 	if shared {
 		return errPooler

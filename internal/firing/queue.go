@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -64,7 +64,7 @@ func (e *evaluator) queue(ctx context.Context, tx pgx.Tx, all []decision, c *cyc
 		c.held += attempt.held
 		c.queued += attempt.queued
 		return nil
-	case pg.ClassOf(err) != pg.Other || pg.Code(err) == "":
+	case pgerr.ClassOf(err) != pgerr.Other || pgerr.Code(err) == "":
 		return fmt.Errorf("queue runs: %w", err)
 	case len(all) == 1:
 		e.passOver(all[0].firing, err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -13,7 +13,7 @@ import (
 // not count. Another server may have had more luck meanwhile.
 func (d *dispatcher) refuse(ctx context.Context, c claim, why error) error {
 	dead, count := false, 1
-	if pg.Code(why) != "" && Passing(why) {
+	if pgerr.Code(why) != "" && Passing(why) {
 		count = 0
 	}
 	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -133,8 +133,8 @@ func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 
 // fatal errors do not pass by waiting.
 func fatal(err error) bool {
-	class := pg.ClassOf(err)
-	return class == pg.Denied || class == pg.Unprepared
+	class := pgerr.ClassOf(err)
+	return class == pgerr.Denied || class == pgerr.Unprepared
 }
 
 const wakeSpread = 50 * time.Millisecond // so that those who are woken together do not bid together

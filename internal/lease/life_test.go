@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -213,7 +214,7 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Run(t.Context()); pg.ClassOf(err) != pg.Unprepared {
+	if err := k.Run(t.Context()); pgerr.ClassOf(err) != pgerr.Unprepared {
 		t.Errorf("Run in a schema that is not there: %v", err)
 	}
 }

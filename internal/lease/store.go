@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -195,7 +196,7 @@ func (s *Store) Guard(ctx context.Context, tx pgx.Tx, t Term) error {
 
 // Fenced adds ErrFenced to the error of a guard that said no. It is for pipelines that have no other guard in them.
 func Fenced(err error) error {
-	if pg.ClassOf(err) == pg.GuardFailed {
+	if pgerr.ClassOf(err) == pgerr.GuardFailed {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	return err

@@ -300,11 +300,7 @@ func TestResignNamesTheTerm(t *testing.T) {
 // What a listener hears: the payload that is meant for Wake.
 func TestReleaseCallsThoseWhoWait(t *testing.T) {
 	w := open(t)
-	conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgdev.Connect(t)
 	if _, err := conn.Exec(t.Context(), "LISTEN "+pgx.Identifier{w.schema.Channel()}.Sanitize()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
@@ -43,7 +44,7 @@ func (c *claimer) run(taking context.Context) error {
 			if err == nil {
 				continue
 			}
-			if pg.Incurable(err) {
+			if pgerr.Incurable(err) {
 				return err
 			}
 			c.To.Calm.Warn("edda: a batch was rolled back", "endpoint", c.To.Name, "error", err)
@@ -144,7 +145,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 	c.queueClaim(pipeline, b, want, &all)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("claim: %w", pgerr.Explain(err))
 	}
 	if len(all) == 0 {
 		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)

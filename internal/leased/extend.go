@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/jackc/pgx/v5"
@@ -162,7 +163,7 @@ func (x *extender) send(ctx context.Context, e *extension) error {
 	x.queueHeartbeats(pipeline, e.claims)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("extend leases: %w", pg.Explain(err))
+		return fmt.Errorf("extend leases: %w", pgerr.Explain(err))
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extens
 	}
 	e.lostSlots, e.busySlots, err = x.Limit.Store.Renew(ctx, pg.Conn{Conn: conn.Conn()}, slots, x.Options.Lease)
 	if err != nil {
-		return fmt.Errorf("renew slots: %w", pg.Explain(err))
+		return fmt.Errorf("renew slots: %w", pgerr.Explain(err))
 	}
 	return nil
 }

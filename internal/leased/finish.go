@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/memory"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
 )
@@ -64,7 +64,7 @@ func (f *finisher) run(ctx context.Context) error {
 			continue
 		}
 		f.To.Calm.Warn("edda: a finish was rolled back", "endpoint", f.To.Name, "error", err)
-		if pg.Incurable(err) || last && time.Now().After(deadline) {
+		if pgerr.Incurable(err) || last && time.Now().After(deadline) {
 			return fmt.Errorf("finish messages: %w", err)
 		}
 		if len(claims) == 1 && claims[0].trouble.success != nil {
@@ -98,8 +98,8 @@ func (f *finisher) takeEnded(most int) (claims []*claimed, last bool) {
 // blame puts the messages of a finish that failed back in front, and returns how many to try next: fewer, until a
 // message that cannot be finished is alone.
 func (f *finisher) blame(claims []*claimed, err error) (most int) {
-	class := pg.ClassOf(err)
-	if class == pg.GuardFailed || class == pg.Unprepared {
+	class := pgerr.ClassOf(err)
+	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
 		f.To.Routes.Forget()
 	}
 	if len(claims) == 1 {
@@ -107,11 +107,11 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	}
 	tookLong := errors.Is(err, context.DeadlineExceeded)
 	alone := len(claims) == 1 && tookLong && claims[0].trouble.success == nil
-	aside := class == pg.Busy || alone // it waits for a lock, or takes too long: the others go before it
+	aside := class == pgerr.Busy || alone // it waits for a lock, or takes too long: the others go before it
 	if f.claims.endAgain(claims, aside) && aside {
 		f.asideTried = time.Now()
 	}
-	if class == pg.Busy || tookLong {
+	if class == pgerr.Busy || tookLong {
 		f.heartbeat.Send() // their leases were not extended meanwhile
 	}
 	if trouble.Guilty(class, err) || trouble.Doubtful(class, err) {
@@ -124,7 +124,7 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 // it, and after some times if that could also be a database in trouble. If the failure cannot be written either, it is
 // the database, and the success is back. A lost connection says nothing about a message: its transaction runs no
 // handler.
-func (m *claimed) blame(class pg.Class, err error) {
+func (m *claimed) blame(class pgerr.Class, err error) {
 	t := &m.trouble
 	switch {
 	case errors.Is(err, delivery.ErrRehearsed): // one more time, which decides
@@ -134,7 +134,7 @@ func (m *claimed) blame(class pg.Class, err error) {
 		m.msg, t.success, t.count = *t.success, nil, 0
 	case trouble.Guilty(class, err):
 		m.decoder.Fail(&m.msg, err)
-	case m.msg.Fate == delivery.FateDone && trouble.Doubtful(class, err) && class != pg.Lost &&
+	case m.msg.Fate == delivery.FateDone && trouble.Doubtful(class, err) && class != pgerr.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
 		if t.count++; t.count > memory.FreeTroubles {
 			success := m.msg

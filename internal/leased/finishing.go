@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/saga"
@@ -122,7 +123,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 	held := t.Limit.Store.QueueHeld(pipeline, slots)
 	t.lockLanes(pipeline)
 	if err := t.effects.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("lock lanes and slots: %w", pg.Explain(err))
+		return fmt.Errorf("lock lanes and slots: %w", pgerr.Explain(err))
 	}
 	t.slots = make(map[limit.Slot]bool, len(slots))
 	for n, s := range slots {
@@ -147,7 +148,7 @@ func (t *finishing) end(ctx context.Context) error {
 		return nil
 	}
 	if err := t.effects.In.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("finish: %w", pg.Explain(err))
+		return fmt.Errorf("finish: %w", pgerr.Explain(err))
 	}
 	finishRuns()
 	for n, m := range t.claims {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -96,7 +97,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l.queueClaimsLock(pipeline)
 	c.queueClaim(pipeline, b, want, &all)
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("claim: %w", pgerr.Explain(err))
 	}
 	if len(all) == 0 {
 		c.rollback(ctx, conn.Conn())
@@ -109,14 +110,14 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 		return got{messages: want}, nil // nothing is claimed, and the next claim asks for the lane
 	}
 	if err != nil {
-		return got{}, fmt.Errorf("enter lanes: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("enter lanes: %w", pgerr.Explain(err))
 	}
 	pipeline = &pgx.Batch{}
 	l.queuePark(pipeline, e.park, c.session(), anyNumber)
 	adopted := l.queueAdoption(pipeline, e.adopt, b.Begun)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("park messages: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("park messages: %w", pgerr.Explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
 	return gotOf(b, all, want), nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 
 	"github.com/edda-go/edda/saga"
@@ -212,7 +212,7 @@ func (q *quarantine) mark(ctx context.Context, m *claimed, alone bool) (err erro
 		tag, err := q.Pool.Exec(ctx, q.To.Queue.SQL("mark_alone"), at, [16]byte(m.msg.ID), m.number,
 			q.session(), alone)
 		if err != nil {
-			return fmt.Errorf("mark a suspect: %w", pg.Explain(err))
+			return fmt.Errorf("mark a suspect: %w", pgerr.Explain(err))
 		}
 		if tag.RowsAffected() == 1 {
 			return nil

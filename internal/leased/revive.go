@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -85,7 +86,7 @@ func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last
 	})
 	pipeline.Queue("commit")
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, "", fmt.Errorf("look for lanes of dead processes: %w", pg.Explain(err))
+		return nil, "", fmt.Errorf("look for lanes of dead processes: %w", pgerr.Explain(err))
 	}
 	return stale, last, nil
 }
@@ -117,11 +118,11 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	s.queueRevival(pipeline, slices.Sorted(maps.Keys(dead.keys)))
 	pipeline.Queue("commit")
 	err = s.conn.SendBatch(ctx, pipeline).Close()
-	if pg.ClassOf(err) == pg.GuardFailed {
+	if pgerr.ClassOf(err) == pgerr.GuardFailed {
 		return nil // the owner is not dead, and extends its claims at this moment: the next sweep will see
 	}
 	if err != nil {
-		return fmt.Errorf("revive lanes: %w", pg.Explain(err))
+		return fmt.Errorf("revive lanes: %w", pgerr.Explain(err))
 	}
 	s.Alarm.Wake()
 	return nil
@@ -154,7 +155,7 @@ func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) 
 		return rows.Err()
 	})
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return d, fmt.Errorf("lock lanes of dead processes: %w", pg.Explain(err))
+		return d, fmt.Errorf("lock lanes of dead processes: %w", pgerr.Explain(err))
 	}
 	return d, nil
 }
@@ -178,7 +179,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 	pipeline.Queue(s.To.Queue.SQL("in_dead_hands"), session, since, s.Options.Lease.Microseconds(),
 		s.session(), s.Session.Trusts()).Query(readClaims(b, &claims))
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pg.Explain(err))
+		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pgerr.Explain(err))
 	}
 	s.decode(b, claims)
 	clearFollowers(claims, parked)

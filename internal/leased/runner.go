@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
@@ -190,7 +190,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 		r.judge(ctx, m, saga.Outcome{Err: err})
 	default: // the database is away, or another transaction has the run locked: this says nothing about the message
 		r.To.Calm.Warn("edda: a batch was rolled back", "endpoint", r.To.Name,
-			"error", fmt.Errorf("check a run: %w", pg.Explain(err)))
+			"error", fmt.Errorf("check a run: %w", pgerr.Explain(err)))
 		m.msg.PutBack(checkAgain, err)
 		r.claims.end(m)
 	}

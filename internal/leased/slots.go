@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,14 +26,14 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	granted := c.Limit.Store.QueueGrant(pipeline,
 		limit.Request{Name: c.To.Name, Holder: c.holder(), Want: want, Lease: c.Options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("ask for slots: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("ask for slots: %w", pgerr.Explain(err))
 	}
 	var all []*claimed
 	if len(granted.Slots) > 0 {
 		pipeline = &pgx.Batch{}
 		c.queueClaim(pipeline, b, len(granted.Slots), &all)
 		if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-			return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
+			return got{}, fmt.Errorf("claim: %w", pgerr.Explain(err))
 		}
 	}
 	pipeline = &pgx.Batch{}
@@ -42,7 +43,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("claim: %w", pg.Explain(err))
+		return got{}, fmt.Errorf("claim: %w", pgerr.Explain(err))
 	}
 	if granted.Waiting && len(idle) > 0 {
 		c.leaveLine(ctx, conn)

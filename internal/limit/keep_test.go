@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -213,7 +213,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 	}
 	for range actors {
 		if err := <-failed; err != nil {
-			t.Errorf("%v (class %v)", err, pg.ClassOf(err))
+			t.Errorf("%v (class %v)", err, pgerr.ClassOf(err))
 		}
 	}
 	if found.Load() == 0 {

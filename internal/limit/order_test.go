@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -33,7 +33,7 @@ func TestSecondFinishWaitsForTheFirst(t *testing.T) {
 		t.Fatal("the slot is not held")
 	}
 	w.hurry(second, "50ms")
-	if held, err := w.store.Held(t.Context(), second, slots); pg.Code(err) != lockNotAvailable {
+	if held, err := w.store.Held(t.Context(), second, slots); pgerr.Code(err) != lockNotAvailable {
 		t.Errorf("the second finish was told %v, %v beside the first", held, err)
 	}
 }

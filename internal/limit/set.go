@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -83,7 +83,7 @@ func (s *Store) switched(name, what string, row pgx.Row) error {
 	void := ""
 	err := row.Scan(&void)
 	switch {
-	case pg.Code(err) == noLimitCode:
+	case pgerr.Code(err) == noLimitCode:
 		return fmt.Errorf("%s the limit of %.80s: %w", what, name, ErrNoLimit)
 	case err != nil:
 		return fmt.Errorf("%s the limit of %.80s: %w", what, name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5"
 )
@@ -17,11 +18,7 @@ import (
 // listen hears the next notification of the schema.
 func (w *world) listen() (heard func() string) {
 	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), pgdev.DSN(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(w.t.Context())) })
+	conn := pgdev.Connect(w.t)
 	if _, err := conn.Exec(w.t.Context(), "LISTEN "+pgx.Identifier{w.schema.Channel()}.Sanitize()); err != nil {
 		w.t.Fatal(err)
 	}
@@ -143,12 +140,12 @@ func TestSetRefuses(t *testing.T) {
 			t.Errorf("ensured %d", n)
 		}
 		_, err = w.pool.Exec(t.Context(), w.schema.Render("SELECT :schema.set_limit('billing', $1)"), n)
-		if pg.Code(err) != "22023" || !strings.Contains(err.Error(), "billing") {
+		if pgerr.Code(err) != "22023" || !strings.Contains(err.Error(), "billing") {
 			t.Errorf("set_limit %d: %v", n, err)
 		}
 	}
 	for _, name := range []string{"", "Billing", "a b"} {
-		if err := w.store.Set(t.Context(), w.pool, name, 1); pg.Code(err) != "22023" {
+		if err := w.store.Set(t.Context(), w.pool, name, 1); pgerr.Code(err) != "22023" {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}

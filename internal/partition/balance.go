@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -76,8 +76,8 @@ func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return 0, nil
-	case pg.Incurable(err) || pg.ClassOf(err) == pg.Unprepared:
-		return 0, pg.Explain(err)
+	case pgerr.Incurable(err) || pgerr.ClassOf(err) == pgerr.Unprepared:
+		return 0, pgerr.Explain(err)
 	case err != nil:
 		b.Log.Warn("edda: partitions were not looked at", "endpoint", b.Group.Endpoint, "error", err)
 		return run.Jitter(b.every), nil

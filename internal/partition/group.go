@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
@@ -71,7 +72,7 @@ func (g *Group) Check(ctx context.Context, create bool) error {
 		}
 	}
 	if create {
-		if err := g.storeNumber(ctx); err != nil && pg.ClassOf(err) != pg.Denied {
+		if err := g.storeNumber(ctx); err != nil && pgerr.ClassOf(err) != pgerr.Denied {
 			return err
 		}
 	}
@@ -85,7 +86,7 @@ func (g *Group) storeNumber(ctx context.Context) error {
 	}
 	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), queue.PartitionSetting(g.Endpoint),
 		strconv.Itoa(g.Partitions)); err != nil {
-		return fmt.Errorf("store the number of partitions: %w", pg.Explain(err))
+		return fmt.Errorf("store the number of partitions: %w", pgerr.Explain(err))
 	}
 	return g.checkNumber(ctx)
 }
@@ -132,7 +133,7 @@ func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
 		return messages, err
 	}
 	if _, err := g.Pool.Exec(ctx, g.sql.Get("forget_partitions"), queue.PartitionSetting(g.Endpoint)); err != nil {
-		return messages, fmt.Errorf("forget the number of partitions: %w", pg.Explain(err))
+		return messages, fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
 	}
 	return messages, nil
 }
@@ -141,7 +142,7 @@ func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
 func (g *Group) checkAlone(ctx context.Context) error {
 	all, err := g.Leases.Under(ctx, g.Pool, g.Lease(""))
 	if err != nil {
-		return pg.Explain(err)
+		return pgerr.Explain(err)
 	}
 	for _, l := range all {
 		if l.Held() {
@@ -154,7 +155,7 @@ func (g *Group) checkAlone(ctx context.Context) error {
 
 func collapseSome(ctx context.Context, db lease.DB, from, to *queue.Queue) (n int, err error) {
 	if err := db.QueryRow(ctx, from.To(to, "collapse"), collapseRows).Scan(&n); err != nil {
-		return 0, fmt.Errorf("move messages from %s to %s: %w", from.Endpoint, to.Endpoint, pg.Explain(err))
+		return 0, fmt.Errorf("move messages from %s to %s: %w", from.Endpoint, to.Endpoint, pgerr.Explain(err))
 	}
 	return n, nil
 }

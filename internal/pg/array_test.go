@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
 )
 
 // What an Array holds arrives as if it had been written by hand.
@@ -26,7 +27,7 @@ func (textOnly) FormatSupported(format int16) bool { return format == pgtype.Tex
 // The connection may be of a user's pool, whose types stay as they are.
 func TestArraysAsText(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	types := conn.TypeMap()
 	for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,
 		pgtype.Int8ArrayOID, pgtype.TimestamptzArrayOID, pgtype.TIDArrayOID} {
@@ -44,7 +45,7 @@ func TestArraysAsText(t *testing.T) {
 
 func testArrays(t *testing.T, mode pgx.QueryExecMode) {
 	t.Parallel()
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	pg.RegisterArrays(conn.TypeMap())
 	testArraysOn(t, conn, mode)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 // serializable is a pool of one connection whose transactions are serializable unless they say otherwise.
@@ -116,17 +117,17 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 			t.Errorf("insert: %v, %v; want 2 rows", tag, err)
 		}
 		_, err = db.Exec(t.Context(), "INSERT INTO t VALUES (3), (1 / 0)")
-		if pg.Code(err) != "22012" {
+		if pgerr.Code(err) != "22012" {
 			t.Errorf("a statement that fails: %v", err)
 		}
 		b := &pgx.Batch{}
 		b.Queue("INSERT INTO t VALUES (4)")
 		b.Queue("SELECT 1 / 0")
-		if err := db.SendBatch(t.Context(), b).Close(); pg.Code(err) != "22012" {
+		if err := db.SendBatch(t.Context(), b).Close(); pgerr.Code(err) != "22012" {
 			t.Errorf("a batch that fails: %v", err)
 		}
 		var a int
-		if err := db.Row(t.Context(), "INSERT INTO t VALUES (1) RETURNING a").Scan(&a); pg.Code(err) != "23505" {
+		if err := db.Row(t.Context(), "INSERT INTO t VALUES (1) RETURNING a").Scan(&a); pgerr.Code(err) != "23505" {
 			t.Errorf("the COMMIT fails, and Row says %v", err)
 		}
 		if err := db.Row(t.Context(), "WITH i AS (INSERT INTO t VALUES (5)) SELECT 1 WHERE false").Scan(&a); !errors.Is(

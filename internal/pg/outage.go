@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
 const (
@@ -74,8 +76,8 @@ func (o *Outage) fails(err error) (first bool) {
 
 // away tells errors of a database that is away from those of one that says no.
 func away(err error) bool {
-	switch ClassOf(err) {
-	case Lost, ReadOnly, Exhausted:
+	switch pgerr.ClassOf(err) {
+	case pgerr.Lost, pgerr.ReadOnly, pgerr.Exhausted:
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded)

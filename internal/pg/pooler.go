@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,9 +20,8 @@ const probeChannel = "edda_pooler"
 // Pooled reports whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler
 // gives its clients numbers of its own, to cancel queries by.
 func Pooled(conn *pgx.Conn, backend int32) bool {
-	return conn.PgConn().PID() != uint32(
-		backend)
-} //nolint:gosec // a process id
+	return conn.PgConn().PID() != uint32(backend) //nolint:gosec // a process id
+}
 
 // SharesSessions reports whether a pooler gives a client that listens another session for each transaction, so that
 // neither a notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the
@@ -111,25 +109,4 @@ func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 		return 0, fmt.Errorf("ask which session this is: %w", err)
 	}
 	return pid, nil
-}
-
-// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres
-// would know and a pooler does not.
-func refusedToStart(err error) bool {
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) && Code(err) == "08P01"
-}
-
-// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it
-// leaves as it is.
-func ExplainPooler(err error) error {
-	switch {
-	case ClassOf(err) == Mispooled:
-		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
-			"default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
-	case refusedToStart(err):
-		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to "+
-			"PollOnly, and give the role the settings that the connection string has)", err)
-	}
-	return err
 }

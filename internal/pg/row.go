@@ -68,9 +68,3 @@ func (r Row) TID(i int) (tid TID) {
 	copy(tid[:], r[i])
 	return tid
 }
-
-// Block is the page that the row version is in.
-func (t TID) Block() uint32 { return binary.BigEndian.Uint32(t[:4]) }
-
-// Offset is its place in that page.
-func (t TID) Offset() uint16 { return binary.BigEndian.Uint16(t[4:]) }

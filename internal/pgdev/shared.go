@@ -76,6 +76,17 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// Connect opens a connection to the shared server. It closes when the test ends.
+func Connect(t testing.TB) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), DSN(t))
+	if err != nil {
+		t.Fatalf("pgdev: connect: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
 // Schema returns a schema name that no other test has, here or in another
 // process on the same server. The schema is not created; whatever stands under
 // the name when the test ends is dropped.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
@@ -116,7 +117,7 @@ func (s *Session) Join(ctx context.Context, queue int) (leave func(), err error)
 	s.mu.Unlock()
 	if err := s.renew(ctx, renewal{within: renewTimeout, tryAll: true}); err != nil {
 		s.leave(context.WithoutCancel(ctx), queue)
-		return nil, fmt.Errorf("begin a session: %w", pg.Explain(err))
+		return nil, fmt.Errorf("begin a session: %w", pgerr.Explain(err))
 	}
 	stop := s.loops.Start(ctx)
 	return func() {

@@ -8,6 +8,6 @@
 // subscription raises the generation in its transaction. A transaction that publishes takes the shared lock of the
 // subscriptions, and compares the generation after it: so an event reaches every endpoint that was subscribed before.
 //
-// Errors: ErrNoRoute and ErrAmbiguous name the remedy. A statement of class pg.Unprepared says that a queue was
-// dropped, one of class pg.GuardFailed that the subscriptions have changed: forget the routes, and try again.
+// Errors: ErrNoRoute and ErrAmbiguous name the remedy. A statement of class pgerr.Unprepared says that a queue was
+// dropped, one of class pgerr.GuardFailed that the subscriptions have changed: forget the routes, and try again.
 package queue

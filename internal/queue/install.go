@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
@@ -17,14 +17,14 @@ func (r *Router) Find(ctx context.Context, endpoint string, create bool) (id int
 	err = r.pool.QueryRow(ctx, r.sql.Get("find_queue"), endpoint).Scan(&id)
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
-		return 0, fmt.Errorf("find its queue: %w", pg.Explain(err))
+		return 0, fmt.Errorf("find its queue: %w", pgerr.Explain(err))
 	case err == nil:
 		return id, nil
 	case !create:
 		return 0, fmt.Errorf("%w: call Endpoint.Install, or run the command \"edda migrate install %s\", "+
 			"or set bus.Options.AutoInstall", ErrNotInstalled, endpoint)
 	}
-	if id, err = r.Create(ctx, endpoint); pg.ClassOf(err) == pg.Denied {
+	if id, err = r.Create(ctx, endpoint); pgerr.ClassOf(err) == pgerr.Denied {
 		err = fmt.Errorf("%w: %w", ErrNotInstalled, err)
 	}
 	return id, err
@@ -34,11 +34,11 @@ func (r *Router) Find(ctx context.Context, endpoint string, create bool) (id int
 // tables.
 func (r *Router) Create(ctx context.Context, endpoint string) (id int, err error) {
 	err = r.pool.Row(ctx, r.sql.Get("create_queue"), endpoint).Scan(&id)
-	if pg.ClassOf(err) == pg.Denied {
+	if pgerr.ClassOf(err) == pgerr.Denied {
 		return 0, fmt.Errorf("%w (this role may not create tables: let the owner of the schema install the endpoint "+
 			"once, with Endpoint.Install or the command \"edda migrate install %s\")", err, endpoint)
 	}
-	return id, pg.Explain(err)
+	return id, pgerr.Explain(err)
 }
 
 // Subscribe adds the kinds that a queue is not subscribed to yet. It waits for every transaction that is publishing, so
@@ -46,17 +46,17 @@ func (r *Router) Create(ctx context.Context, endpoint string) (id int, err error
 func (r *Router) Subscribe(ctx context.Context, id int, kinds []string) error {
 	var missing int
 	if err := r.pool.QueryRow(ctx, r.sql.Get("missing_subscriptions"), id, kinds).Scan(&missing); err != nil {
-		return fmt.Errorf("read its subscriptions: %w", pg.Explain(err))
+		return fmt.Errorf("read its subscriptions: %w", pgerr.Explain(err))
 	}
 	if missing == 0 {
 		return nil
 	}
 	for {
 		err := r.trySubscribe(ctx, id, kinds)
-		if pg.ClassOf(err) != pg.Busy {
+		if pgerr.ClassOf(err) != pgerr.Busy {
 			r.Forget()
 			if err != nil {
-				return fmt.Errorf("subscribe: %w", pg.Explain(err))
+				return fmt.Errorf("subscribe: %w", pgerr.Explain(err))
 			}
 			return nil
 		}
@@ -82,5 +82,5 @@ func (r *Router) trySubscribe(ctx context.Context, id int, kinds []string) error
 func (r *Router) Unsubscribe(ctx context.Context, id int, kinds []string) error {
 	defer r.Forget()
 	_, err := r.pool.Exec(ctx, r.sql.Get("unsubscribe"), id, kinds)
-	return pg.Explain(err)
+	return pgerr.Explain(err)
 }

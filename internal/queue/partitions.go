@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -21,7 +21,7 @@ func PartitionSetting(endpoint string) string { return "partitions/" + endpoint 
 func (r *Router) PartitionNumber(ctx context.Context, endpoint string) (stored string, err error) {
 	err = r.pool.QueryRow(ctx, r.sql.Get("partition_number"), PartitionSetting(endpoint)).Scan(&stored)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("read the number of partitions: %w", pg.Explain(err))
+		return "", fmt.Errorf("read the number of partitions: %w", pgerr.Explain(err))
 	}
 	return stored, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -48,7 +48,7 @@ func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds
 // MarkRelay makes a queue that no endpoint has used a relay's.
 func (r *Router) MarkRelay(ctx context.Context, name string) error {
 	if _, err := r.pool.Exec(ctx, r.sql.Get("relay_mark"), name); err != nil {
-		return fmt.Errorf("mark its queue as a relay's: %w", pg.Explain(err))
+		return fmt.Errorf("mark its queue as a relay's: %w", pgerr.Explain(err))
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (r *Router) MarkRelay(ctx context.Context, name string) error {
 // IsRelay reports whether the queue of that name is a relay's.
 func (r *Router) IsRelay(ctx context.Context, name string) (is bool, err error) {
 	if err = r.pool.QueryRow(ctx, r.sql.Get("relay_marked"), name).Scan(&is); err != nil {
-		return false, fmt.Errorf("read whether it is a relay: %w", pg.Explain(err))
+		return false, fmt.Errorf("read whether it is a relay: %w", pgerr.Explain(err))
 	}
 	return is, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -189,7 +190,7 @@ const (
 func (r *Router) reloadAside(ctx context.Context) error {
 	conn, err := pg.Dial(ctx, r.pool.Config())
 	if err != nil {
-		return fmt.Errorf("read the subscriptions: %w", pg.Explain(err))
+		return fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))
 	}
 	defer pg.HangUp(ctx, conn)
 	_, err = r.Reload(ctx, conn)
@@ -234,7 +235,7 @@ func (r *Router) Reload(ctx context.Context, q Queryer) (*Routes, error) {
 func (r *Router) read(ctx context.Context, q Queryer) (*Routes, error) {
 	rows, err := q.Query(ctx, r.sql.Get("routes"))
 	if err != nil {
-		return nil, fmt.Errorf("read the subscriptions: %w", pg.Explain(err))
+		return nil, fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))
 	}
 	fresh := &Routes{
 		Endpoints: map[string]*Queue{}, ByID: map[int]*Queue{}, Kinds: map[string][]*Queue{}, overrides: r.overrides,
@@ -261,7 +262,7 @@ func (r *Router) read(ctx context.Context, q Queryer) (*Routes, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the subscriptions: %w", pg.Explain(err))
+		return nil, fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))
 	}
 	return fresh, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -74,7 +75,7 @@ func (f *Follower) Load(ctx context.Context) error {
 	mark := f.ownPauses()
 	now, err := f.options.Store.Get(ctx, f.options.Pool, f.options.Endpoint)
 	if err != nil {
-		return pg.Explain(err)
+		return pgerr.Explain(err)
 	}
 	f.accept(now, mark)
 	return nil

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -14,16 +14,16 @@ import (
 const CommitTimeout = 30 * time.Second
 
 // Guilty reports whether an error is the fault of the only message of its transaction.
-func Guilty(class pg.Class, err error) bool {
-	return (class == pg.Other || class == pg.AbortedAlready) && pg.Code(err) != ""
+func Guilty(class pgerr.Class, err error) bool {
+	return (class == pgerr.Other || class == pgerr.AbortedAlready) && pgerr.Code(err) != ""
 }
 
 // Doubtful reports whether an error is either the fault of the only message of its transaction or that of a database
 // which is slow, full or away. Locks and races are of neither kind: another transaction has won, and has what it
 // wanted.
-func Doubtful(class pg.Class, err error) bool {
+func Doubtful(class pgerr.Class, err error) bool {
 	switch class {
-	case pg.Cancelled, pg.IdleKilled, pg.Exhausted, pg.Lost, pg.ReadOnly, pg.Unprepared:
+	case pgerr.Cancelled, pgerr.IdleKilled, pgerr.Exhausted, pgerr.Lost, pgerr.ReadOnly, pgerr.Unprepared:
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) // the write took longer than CommitTimeout

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -20,8 +20,8 @@ func NewPatience() Patience {
 
 // After is how long to wait after err: hardly at all when trying again is the remedy.
 func (p Patience) After(err error) time.Duration {
-	switch pg.ClassOf(err) {
-	case pg.GuardFailed, pg.Race, pg.Busy:
+	switch pgerr.ClassOf(err) {
+	case pgerr.GuardFailed, pgerr.Race, pgerr.Busy:
 		return run.Jitter(2 * time.Millisecond)
 	}
 	return p.backoff.NextBackOff()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/persistence"
 )
@@ -49,12 +49,12 @@ func (s *Set) look(ctx context.Context, signal run.Nudge) error {
 	due, number := s.due(signal)
 	for some := range slices.Chunk(due, lookMost) {
 		changes, err := s.options.Sagas.Changed(ctx, s.options.Pool, s.known(some))
-		class := pg.ClassOf(err)
-		if err != nil && class != pg.Denied && class != pg.Unprepared {
+		class := pgerr.ClassOf(err)
+		if err != nil && class != pgerr.Denied && class != pgerr.Unprepared {
 			s.again(due)
 			return err
 		}
-		s.apply(some, found{number, changes, pg.Explain(err)})
+		s.apply(some, found{number, changes, pgerr.Explain(err)})
 	}
 	return nil
 }

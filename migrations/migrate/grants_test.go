@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
@@ -163,7 +164,7 @@ func TestGrantsAreExact(t *testing.T) {
 			"DROP TABLE :schema.queue_1", "ALTER TABLE :schema.queue_2 ADD mine int", "TRUNCATE :schema.saga",
 			"CREATE INDEX ON :schema.saga (started)", "DROP SCHEMA :schema CASCADE", "DELETE FROM :schema.migration",
 		} {
-			if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render(sql)); pg.Code(err) != "42501" {
+			if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render(sql)); pgerr.Code(err) != "42501" {
 				t.Errorf("%s: %s: %v, want 42501", role, sql, err)
 			}
 		}
@@ -280,14 +281,14 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 			}
 		}
 	}
-	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pg.Code(
+	if _, err := sender.Exec(t.Context(), r.schema.Render("SELECT body FROM :schema.queue_1")); pgerr.Code(
 		err) != "42501" {
 		t.Errorf("a sender read a queue: %v", err)
 	}
 	const take = `SELECT :schema.done('early', array_agg(m.claim), array_agg(m.message_id)) FROM :schema.take('early',
 		10) m`
 	for role, want := range map[string]string{r.names.Sender: "42501", r.names.Reader: "42501", r.names.Runtime: ""} {
-		if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render("SET search_path = '';"+take)); pg.Code(
+		if _, err := poolAs(t, role).Exec(t.Context(), r.schema.Render("SET search_path = '';"+take)); pgerr.Code(
 			err) != want {
 			t.Errorf("%s took messages by the functions take and done: %v, want SQLSTATE %q", role, err, want)
 		}

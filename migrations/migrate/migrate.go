@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations"
 )
 
@@ -43,7 +44,7 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		return err
 	}
 	if err := prepare(ctx, pool, statements); err != nil {
-		return fmt.Errorf("prepare schema %q: %w", schema.Name(), pg.ExplainPooler(err))
+		return fmt.Errorf("prepare schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	provider, err := goose.NewProvider(goose.DialectCustom, db, nil,
@@ -51,10 +52,10 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		goose.WithGoMigrations(steps(schema, statements)...),
 		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return errors.Join(fmt.Errorf("migrate schema %q: %w", schema.Name(), pg.ExplainPooler(err)), db.Close())
+		return errors.Join(fmt.Errorf("migrate schema %q: %w", schema.Name(), pgerr.ExplainPooler(err)), db.Close())
 	}
 	if _, err = provider.Up(ctx); err != nil {
-		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), pg.ExplainPooler(err))
+		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
 	}
 	return errors.Join(err, provider.Close()) // closes db; the pool stays open
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/migrations/migrate"
 )
@@ -215,7 +216,7 @@ func TestUpAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := migrate.Up(t.Context(), pool, options)
-	if pg.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 4 (dead_letters)") {
+	if pgerr.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 4 (dead_letters)") {
 		t.Fatalf("Up over a table that is in the way: %v", err)
 	}
 	if err := migrations.Check(t.Context(), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
@@ -256,7 +257,7 @@ func TestRights(t *testing.T) {
 	}
 	wantComplete(t, ownersPool, schema)
 	err := migrations.Check(t.Context(), poolAs(t, stranger), schema)
-	if pg.ClassOf(err) != pg.Denied || !strings.Contains(err.Error(), "the role needs USAGE") {
+	if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), "the role needs USAGE") {
 		t.Errorf("as a stranger: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,7 @@ func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int6
 	for {
 		st := step{store: s, resend: r}
 		err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return st.run(ctx, tx, number) })
-		if pg.ClassOf(err) == pg.Race { // another job has locked the same letters first
+		if pgerr.ClassOf(err) == pgerr.Race { // another job has locked the same letters first
 			if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {
 				continue
 			}

@@ -1,4 +1,4 @@
-package pg
+package pgerr
 
 import (
 	"context"
@@ -50,8 +50,8 @@ var classes = map[string]Class{
 	"25P02":   AbortedAlready,
 }
 
-// Code returns the SQLSTATE of err, "" when it is not an error of the server. It knows the errors of any
-// driver that tells its SQLSTATE, so that database/sql works with pgx/stdlib and lib/pq alike.
+// Code returns the SQLSTATE of err, "" when it is not an error of the server. It knows the errors of every driver that
+// has a method for the SQLSTATE, so database/sql works with pgx/stdlib and with lib/pq.
 func Code(err error) string {
 	var e interface{ SQLState() string }
 	if errors.As(err, &e) {
@@ -68,9 +68,9 @@ func Refused(err error) bool {
 	return code != "" && code != "40003" && !strings.HasPrefix(code, "08")
 }
 
-// ClassOf tells what err, which a call of pgx has returned, means. nil is Other, and so is the end of the
-// caller's own context: it says nothing about the database, though pgx has closed the connection. An error
-// that a handler made itself does not belong here: a lost connection to somebody else looks the same.
+// ClassOf returns the class of an error that a call of pgx has returned. nil is Other, and so is the end of the
+// caller's own context: it says nothing about the database, though pgx has closed the connection. Do not ask it about
+// an error that a handler has made: a lost connection to another server looks the same.
 func ClassOf(err error) Class {
 	code := Code(err)
 	if class, ok := classes[code]; ok {
@@ -89,9 +89,9 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// connectionLost recognises errors of the client side, which have no SQLSTATE. A context's deadline is a
-// net.Error too, so contexts are asked for first. While connecting, a deadline is taken for the
-// connect_timeout of the configuration: pgx tells the two apart no better.
+// connectionLost recognises errors of the client side, which have no SQLSTATE. A context's deadline is a net.Error too,
+// so it asks for contexts first. It takes a deadline while connecting for the connect_timeout of the configuration: pgx
+// does not tell the two apart.
 func connectionLost(err error) bool {
 	var (
 		network net.Error

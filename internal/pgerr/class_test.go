@@ -1,4 +1,4 @@
-package pg_test
+package pgerr_test
 
 import (
 	"context"
@@ -10,28 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgerr"
 )
 
-func connect(t *testing.T) *pgx.Conn {
+func wantClass(t *testing.T, err error, want pgerr.Class) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := conn.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Logf("close: %v", err)
-		}
-	})
-	return conn
-}
-
-func wantClass(t *testing.T, err error, want pg.Class) {
-	t.Helper()
-	if got := pg.ClassOf(fmt.Errorf("do a thing: %w", err)); got != want || err == nil {
-		t.Errorf("class %d, want %d, of %q (%T, SQLSTATE %q)", got, want, err, err, pg.Code(err))
+	if got := pgerr.ClassOf(fmt.Errorf("do a thing: %w", err)); got != want || err == nil {
+		t.Errorf("class %d, want %d, of %q (%T, SQLSTATE %q)", got, want, err, err, pgerr.Code(err))
 	}
 }
 
@@ -40,24 +26,24 @@ func TestClassOfStatements(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		sql  string
-		want pg.Class
+		want pgerr.Class
 	}{
-		{"SELECT 1 / 0", pg.Other},
-		{"SELECT 'x'::int", pg.Other},
-		{"SELEKT 1", pg.Other},
-		{"SELECT * FROM nowhere", pg.Unprepared},
-		{"SELECT * FROM nowhere.nothing", pg.Unprepared},
-		{"SELECT nothing FROM pg_class", pg.Unprepared},
-		{"SELECT nothing()", pg.Unprepared},
-		{"CREATE TABLE nowhere.nothing ()", pg.Unprepared},
-		{"BEGIN READ ONLY; CREATE TABLE nothing ()", pg.ReadOnly},
-		{"SET ROLE pg_monitor; CREATE SCHEMA nothing", pg.Denied},
-		{"SET statement_timeout = 1; SELECT pg_sleep(60)", pg.Cancelled},
-		{"SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", pg.Cancelled},
-		{"SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", pg.Lost},
+		{"SELECT 1 / 0", pgerr.Other},
+		{"SELECT 'x'::int", pgerr.Other},
+		{"SELEKT 1", pgerr.Other},
+		{"SELECT * FROM nowhere", pgerr.Unprepared},
+		{"SELECT * FROM nowhere.nothing", pgerr.Unprepared},
+		{"SELECT nothing FROM pg_class", pgerr.Unprepared},
+		{"SELECT nothing()", pgerr.Unprepared},
+		{"CREATE TABLE nowhere.nothing ()", pgerr.Unprepared},
+		{"BEGIN READ ONLY; CREATE TABLE nothing ()", pgerr.ReadOnly},
+		{"SET ROLE pg_monitor; CREATE SCHEMA nothing", pgerr.Denied},
+		{"SET statement_timeout = 1; SELECT pg_sleep(60)", pgerr.Cancelled},
+		{"SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", pgerr.Cancelled},
+		{"SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", pgerr.Lost},
 	} {
-		_, err := connect(t).Exec(t.Context(), c.sql)
-		if got := pg.ClassOf(err); got != c.want {
+		_, err := pgdev.Connect(t).Exec(t.Context(), c.sql)
+		if got := pgerr.ClassOf(err); got != c.want {
 			t.Errorf("%s\nclass %d, want %d: %v", c.sql, got, c.want, err)
 		}
 	}
@@ -66,20 +52,20 @@ func TestClassOfStatements(t *testing.T) {
 // Codes that are dear to provoke are raised by hand.
 func TestClassOfCodes(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
-	for code, want := range map[string]pg.Class{
-		"40001": pg.Race, "40P01": pg.Race, "55P03": pg.Busy, "57014": pg.Cancelled,
-		"25P03": pg.IdleKilled, "25P04": pg.IdleKilled, "25P02": pg.AbortedAlready, "25006": pg.ReadOnly,
-		"57P01": pg.Lost, "57P02": pg.Lost, "57P03": pg.Lost, "57P04": pg.Lost, "57P05": pg.Lost,
-		"08000": pg.Lost, "08006": pg.Lost, "08P01": pg.Lost,
-		"53000": pg.Exhausted, "53100": pg.Exhausted, "53200": pg.Exhausted, "53300": pg.Exhausted,
-		"42P01": pg.Unprepared, "42703": pg.Unprepared, "3F000": pg.Unprepared, "42883": pg.Unprepared,
-		"42501": pg.Denied, "ED001": pg.GuardFailed, "42P05": pg.Mispooled, "26000": pg.Mispooled,
-		"22P02": pg.Other, "23505": pg.Other, "40002": pg.Other, "54000": pg.Other, "XX000": pg.Other,
-		"ED002": pg.Other,
+	conn := pgdev.Connect(t)
+	for code, want := range map[string]pgerr.Class{
+		"40001": pgerr.Race, "40P01": pgerr.Race, "55P03": pgerr.Busy, "57014": pgerr.Cancelled,
+		"25P03": pgerr.IdleKilled, "25P04": pgerr.IdleKilled, "25P02": pgerr.AbortedAlready, "25006": pgerr.ReadOnly,
+		"57P01": pgerr.Lost, "57P02": pgerr.Lost, "57P03": pgerr.Lost, "57P04": pgerr.Lost, "57P05": pgerr.Lost,
+		"08000": pgerr.Lost, "08006": pgerr.Lost, "08P01": pgerr.Lost,
+		"53000": pgerr.Exhausted, "53100": pgerr.Exhausted, "53200": pgerr.Exhausted, "53300": pgerr.Exhausted,
+		"42P01": pgerr.Unprepared, "42703": pgerr.Unprepared, "3F000": pgerr.Unprepared, "42883": pgerr.Unprepared,
+		"42501": pgerr.Denied, "ED001": pgerr.GuardFailed, "42P05": pgerr.Mispooled, "26000": pgerr.Mispooled,
+		"22P02": pgerr.Other, "23505": pgerr.Other, "40002": pgerr.Other, "54000": pgerr.Other, "XX000": pgerr.Other,
+		"ED002": pgerr.Other,
 	} {
 		_, err := conn.Exec(t.Context(), "DO $$ BEGIN RAISE EXCEPTION 'by hand' USING ERRCODE = '"+code+"'; END $$")
-		if pg.Code(err) != code {
+		if pgerr.Code(err) != code {
 			t.Errorf("raised %s, got %v", code, err)
 		}
 		wantClass(t, err, want)
@@ -88,53 +74,53 @@ func TestClassOfCodes(t *testing.T) {
 
 func TestClassOfALockThatIsNotFree(t *testing.T) {
 	t.Parallel()
-	holder, other := connect(t), connect(t)
+	holder, other := pgdev.Connect(t), pgdev.Connect(t)
 	if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(20250101)"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := other.Exec(t.Context(), "SET lock_timeout = 1; SELECT pg_advisory_lock(20250101)")
-	wantClass(t, err, pg.Busy)
+	wantClass(t, err, pgerr.Busy)
 }
 
 func TestClassOfAFailedTransaction(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	tx, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = tx.Exec(t.Context(), "SELECT 1 / 0")
-	wantClass(t, err, pg.Other)
+	wantClass(t, err, pgerr.Other)
 	_, err = tx.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.AbortedAlready)
-	wantClass(t, tx.Commit(t.Context()), pg.AbortedAlready) // the server answers ROLLBACK
+	wantClass(t, err, pgerr.AbortedAlready)
+	wantClass(t, tx.Commit(t.Context()), pgerr.AbortedAlready) // the server answers ROLLBACK
 	_, err = tx.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.Lost) // somebody else ended the transaction
+	wantClass(t, err, pgerr.Lost) // somebody else ended the transaction
 }
 
 // The server ends a session that idles too long in a transaction; the client learns it at the next use.
 func TestClassOfAnIdleTransaction(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	if _, err := conn.Exec(t.Context(), "SET idle_in_transaction_session_timeout = 1; BEGIN"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := conn.WaitForNotification(t.Context()) // reads until the server hangs up
-	wantClass(t, err, pg.IdleKilled)
+	wantClass(t, err, pgerr.IdleKilled)
 	_, err = conn.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.Lost)
+	wantClass(t, err, pgerr.Lost)
 }
 
 func TestClassOfAClosedConnection(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	if err := conn.PgConn().Conn().Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := conn.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.Lost) // the socket is closed
+	wantClass(t, err, pgerr.Lost) // the socket is closed
 	_, err = conn.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.Lost) // pgx knows it
+	wantClass(t, err, pgerr.Lost) // pgx knows it
 }
 
 // An ended context is the caller's doing, whether it ends before a statement, during it, or while waiting
@@ -144,15 +130,15 @@ func TestClassOfAnEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	conn := connect(t)
+	conn := pgdev.Connect(t)
 	_, err := conn.Exec(ended, "SELECT 1")
-	wantClass(t, err, pg.Other)
+	wantClass(t, err, pgerr.Other)
 	during, stop := context.WithTimeout(t.Context(), time.Second) // long enough to have begun
 	defer stop()
 	_, err = conn.Exec(during, "SELECT pg_sleep(60)")
-	wantClass(t, err, pg.Other)
+	wantClass(t, err, pgerr.Other)
 	_, err = conn.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pg.Lost)
+	wantClass(t, err, pgerr.Lost)
 
 	pool := pgdev.Pool(t)
 	for range pool.Config().MaxConns {
@@ -165,9 +151,9 @@ func TestClassOfAnEndedContext(t *testing.T) {
 	waiting, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
 	_, err = pool.Exec(waiting, "SELECT 1")
-	wantClass(t, err, pg.Other)
+	wantClass(t, err, pgerr.Other)
 	_, err = pgx.Connect(ended, pgdev.DSN(t))
-	wantClass(t, err, pg.Other)
+	wantClass(t, err, pgerr.Other)
 }
 
 func TestClassOfAServerThatIsNotThere(t *testing.T) {
@@ -183,18 +169,18 @@ func TestClassOfAServerThatIsNotThere(t *testing.T) {
 	}
 	config.ConnectTimeout = 20 * time.Millisecond
 	_, err = pgx.ConnectConfig(t.Context(), config)
-	wantClass(t, err, pg.Lost)
+	wantClass(t, err, pgerr.Lost)
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = pgx.ConnectConfig(t.Context(), config)
-	wantClass(t, err, pg.Lost)
+	wantClass(t, err, pgerr.Lost)
 }
 
 func TestClassOfWhatIsNotTheDatabase(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{nil, errors.New("a bug"), pgx.ErrNoRows, context.Canceled, context.DeadlineExceeded} {
-		if got := pg.ClassOf(err); got != pg.Other {
+		if got := pgerr.ClassOf(err); got != pgerr.Other {
 			t.Errorf("class %d of %v, want Other", got, err)
 		}
 	}
@@ -202,13 +188,13 @@ func TestClassOfWhatIsNotTheDatabase(t *testing.T) {
 
 func TestConstraint(t *testing.T) {
 	t.Parallel()
-	_, err := connect(t).Exec(t.Context(), "CREATE TEMP TABLE t (a int CONSTRAINT never CHECK (false)); INSERT "+
+	_, err := pgdev.Connect(t).Exec(t.Context(), "CREATE TEMP TABLE t (a int CONSTRAINT never CHECK (false)); INSERT "+
 		"INTO t VALUES (1)")
-	if got := pg.Constraint(fmt.Errorf("insert: %w", err)); got != "never" {
+	if got := pgerr.Constraint(fmt.Errorf("insert: %w", err)); got != "never" {
 		t.Errorf("constraint %q of %v", got, err)
 	}
-	_, err = connect(t).Exec(t.Context(), "SELECT 1 / 0")
-	if got := pg.Constraint(err); got != "" {
+	_, err = pgdev.Connect(t).Exec(t.Context(), "SELECT 1 / 0")
+	if got := pgerr.Constraint(err); got != "" {
 		t.Errorf("constraint %q of %v", got, err)
 	}
 }
@@ -226,7 +212,7 @@ func TestRefusedIsTheServersWord(t *testing.T) {
 		answer("08P01"): false, answer("08006"): false, answer("40003"): false, net.ErrClosed: false,
 		context.Canceled: false,
 	} {
-		if got := pg.Refused(fmt.Errorf("commit: %w", err)); got != want {
+		if got := pgerr.Refused(fmt.Errorf("commit: %w", err)); got != want {
 			t.Errorf("%v: refused %v, want %v", err, got, want)
 		}
 	}

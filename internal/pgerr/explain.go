@@ -1,0 +1,42 @@
+package pgerr
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Explain adds the remedy to the errors that a beginner meets.
+func Explain(err error) error {
+	switch ClassOf(err) {
+	case Unprepared:
+		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, "+
+			"or run the command \"edda migrate up\")", err)
+	case Denied:
+		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: "+
+			"the command \"edda migrate grants\" prints what roles need)", err)
+	}
+	return ExplainPooler(err)
+}
+
+// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres
+// would know and a pooler does not.
+func refusedToStart(err error) bool {
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) && Code(err) == "08P01"
+}
+
+// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it
+// leaves as it is.
+func ExplainPooler(err error) error {
+	switch {
+	case ClassOf(err) == Mispooled:
+		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
+			"default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
+	case refusedToStart(err):
+		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to "+
+			"PollOnly, and give the role the settings that the connection string has)", err)
+	}
+	return err
+}
