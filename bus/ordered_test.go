@@ -90,12 +90,14 @@ func (w *world) wantTurns(s *turns, keys, n int, inOrder bool) {
 	w.untilEmpty("turns")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.twice) > 0 {
+	lost := len(eventsOf[bus.ClaimLost](w)) // a machine that stands still for a lease runs that many messages again
+	if len(s.twice) > lost {
 		w.t.Errorf("two messages of a key were in hand at once: %v", s.twice)
 	}
 	for key, seen := range s.seen {
-		if len(seen) != n || inOrder && !slices.IsSorted(seen) {
-			w.t.Errorf("%s: %d messages, in the order %v", key, len(seen), seen)
+		once := slices.Compact(slices.Clone(seen))
+		if len(once) != n || len(seen) > n+lost || inOrder && !slices.IsSorted(once) {
+			w.t.Errorf("%s: %d messages, in the order %v, and %d claims were lost", key, len(seen), seen, lost)
 		}
 	}
 	w.until("no lane is left", func() bool { return w.count("SELECT count(*) FROM edda.lane") == 0 })
