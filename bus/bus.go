@@ -181,7 +181,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	if b.routes, err = queue.NewRouter(b.pool, b.schema, overrides); err != nil {
 		return err
 	}
-	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: b.routes.Consumes})
+	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: consumes(b.routes)})
 	b.hub = wake.NewHub(b.watches.Sent)
 	b.notifier, err = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
 	if err != nil {

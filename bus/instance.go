@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/watch"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -145,6 +147,16 @@ func watchable(d *saga.Definition, key string) error {
 			d.Name(), len(key), persistence.MaxKey)
 	}
 	return nil
+}
+
+// consumes returns a function that reports whether messages for d come through a queue, as far as this process knows.
+func consumes(routes *queue.Router) func(queueID int, d *saga.Definition) bool {
+	return func(queueID int, d *saga.Definition) bool {
+		known := routes.Current()
+		return known != nil && slices.ContainsFunc(d.Kinds(), func(k saga.KindInfo) bool {
+			return slices.ContainsFunc(known.Kinds[k.Kind], func(q *queue.Queue) bool { return q.ID == queueID })
+		})
+	}
 }
 
 // noteChanges has the watches of this process look at the instances that a batch has changed.

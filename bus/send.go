@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wake"
-
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -140,7 +140,7 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 		if err != nil {
 			return saga.Sent{}, err
 		}
-		_, err = conn.Exec(ctx, q.SQL("insert_one"), queue.OneArgs(&out)...)
+		_, err = conn.Exec(ctx, q.SQL("insert_one"), oneArgs(&out)...)
 		if pgerr.ClassOf(err) == pgerr.Unprepared && !again {
 			s.routes.Forget()
 			continue
@@ -151,6 +151,16 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 		s.wakeAfterCommit(ctx, []*queue.Queue{q}, out)
 		return saga.Sent{ID: out.Info.ID, Copies: 1}, nil
 	}
+}
+
+// oneArgs are the parameters of insert_one, which every connection knows.
+func oneArgs(out *saga.Outgoing) []any {
+	var due *time.Time
+	if !out.Info.Due.IsZero() {
+		due = &out.Info.Due
+	}
+	id, header := [16]byte(out.Info.ID), wire.AppendHeader(nil, &out.Info)
+	return []any{due, id, out.Info.Kind, header, pg.NonNil(out.Body), pg.Micros(out.Delay)}
 }
 
 // outcome tells a refusal of the server, after which nothing was sent, from a broken connection.
@@ -244,7 +254,7 @@ func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 		}
 	}
 	batch := &pgx.Batch{}
-	args := queue.OneArgs(&out)
+	args := oneArgs(&out)
 	for _, q := range to {
 		batch.Queue(q.SQL("insert_one"), args...)
 	}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/wire"
-
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -36,12 +36,12 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 	if tx == nil {
 		return saga.Sent{}, sendError(out, errNilTx)
 	}
-	if out.To == "" && intent == saga.Command {
-		out.To = s.routes.Override(out.Info.Kind)
-	}
 	known, err := s.routes.Aside(ctx)
 	if err != nil {
 		return saga.Sent{}, sendError(out, err)
+	}
+	if out.To == "" && intent == saga.Command {
+		out.To = known.Overrides[out.Info.Kind]
 	}
 	var id any
 	if out.GivenID {
@@ -51,9 +51,9 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 		sent saga.Sent
 		text string
 	)
-	row := tx.QueryRowContext(ctx, s.sql.Get("send"), out.Info.Kind, queue.NonNil(out.Body),
+	row := tx.QueryRowContext(ctx, s.sql.Get("send"), out.Info.Kind, pg.NonNil(out.Body),
 		string(wire.AppendHeader(nil, &out.Info)),
-		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), queue.Micros(out.Delay),
+		optional(out.To), intent == saga.Event && out.To == "", id, dueText(out), pg.Micros(out.Delay),
 		known.SchemaID)
 	err = row.Scan(&text, &sent.Copies, &sent.Duplicate)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -66,9 +66,20 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 		return saga.Sent{}, sendError(out, err)
 	}
 	if !sent.Duplicate {
-		s.nudgeLater(ctx, tx, known.Guess(out), out)
+		s.nudgeLater(ctx, tx, likely(known, out), out)
 	}
 	return sent, nil
+}
+
+// likely returns the queues that the function has probably written to, for a wake-up. They may be wrong.
+func likely(known *queue.Routes, out saga.Outgoing) []*queue.Queue {
+	if out.Info.Intent == saga.Event && out.To == "" {
+		return known.Kinds[out.Info.Kind]
+	}
+	if q, err := known.Command(out.Info.Kind, out.To); err == nil {
+		return []*queue.Queue{q}
+	}
+	return nil
 }
 
 // sqlSendError gives the errors that the function raises their names.

@@ -75,7 +75,7 @@ func (q Queues) count(ctx context.Context) ([]QueueInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the messages: %w", pgerr.Explain(err))
 	}
-	kinds := known.KindsByQueue()
+	kinds := kindsByQueue(known)
 	for n := range infos {
 		info := &infos[n]
 		info.Kinds = kinds[known.Endpoints[info.Endpoint]]
@@ -85,6 +85,17 @@ func (q Queues) count(ctx context.Context) ([]QueueInfo, error) {
 	}
 	slices.SortFunc(infos, func(a, b QueueInfo) int { return strings.Compare(a.Endpoint, b.Endpoint) })
 	return infos, nil
+}
+
+// kindsByQueue returns the kinds that each queue consumes, sorted.
+func kindsByQueue(known *queue.Routes) map[*queue.Queue][]string {
+	kinds := map[*queue.Queue][]string{}
+	for _, kind := range slices.Sorted(maps.Keys(known.Kinds)) {
+		for _, q := range known.Kinds[kind] {
+			kinds[q] = append(kinds[q], kind)
+		}
+	}
+	return kinds
 }
 
 // countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is

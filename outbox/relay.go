@@ -169,7 +169,7 @@ func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 	if err := migrations.Check(ctx, b.Pool, b.Schema); err != nil {
 		return nil, err
 	}
-	id, err := b.prepareRelay(ctx, r.name)
+	id, err := b.Routes.FindRelay(ctx, r.name, b.AutoInstall)
 	if err != nil {
 		return nil, err
 	}

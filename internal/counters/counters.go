@@ -97,11 +97,6 @@ type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Queryer is met by pools, connections and transactions.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Execer is met by pools, connections and transactions.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -125,7 +120,7 @@ func (s *Store) Add(ctx context.Context, db Sender, e Endpoint) error {
 }
 
 // Read returns the numbers of the last period in the order of endpoints and sagas. It locks nothing.
-func (s *Store) Read(ctx context.Context, db Queryer, period time.Duration) ([]Row, error) {
+func (s *Store) Read(ctx context.Context, db pg.Queryer, period time.Duration) ([]Row, error) {
 	rows, err := db.Query(ctx, s.sql.Get("read_counters"), period.Microseconds())
 	if err != nil {
 		return nil, err

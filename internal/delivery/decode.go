@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wire"
@@ -274,7 +275,7 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 }
 
 // reader is where a step may read the routes: handlers of a leased endpoint have no connection.
-func (d *Decoder) reader() queue.Queryer {
+func (d *Decoder) reader() pg.Queryer {
 	if d.Conn == nil {
 		return d.To.Pool
 	}

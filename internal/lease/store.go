@@ -44,11 +44,6 @@ type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Store reads and writes the leases of one schema, each by one statement that is a transaction of its own unless db is
 // one. It holds no state: it is safe for concurrent use.
 type Store struct {
@@ -207,7 +202,7 @@ const mostListed = 10_000
 
 // List tells how the lease of that name stands, or every lease when name is "", in the order of their names. One that
 // nobody has ever held is not there.
-func (s *Store) List(ctx context.Context, db Queryer, name string) ([]Info, error) {
+func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, error) {
 	rows, err := db.Query(ctx, s.sql.Get("list"), name, mostListed)
 	if err != nil {
 		return nil, fmt.Errorf("list leases: %w", err)

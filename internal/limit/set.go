@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
@@ -100,7 +101,7 @@ func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err e
 }
 
 // List returns how the limit of that name stands, or every limit if name is "", in the order of their names.
-func (s *Store) List(ctx context.Context, db Queryer, name string) ([]Info, error) {
+func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, error) {
 	rows, err := db.Query(ctx, s.sql.Get("list"), name)
 	if err != nil {
 		return nil, fmt.Errorf("list limits: %w", err)
@@ -125,7 +126,7 @@ func scanInfo(row pgx.CollectableRow) (i Info, err error) {
 }
 
 // Get is List for one limit. It returns ErrNoLimit if there is none of that name.
-func (s *Store) Get(ctx context.Context, db Queryer, name string) (Info, error) {
+func (s *Store) Get(ctx context.Context, db pg.Queryer, name string) (Info, error) {
 	list, err := s.List(ctx, db, name)
 	if err == nil && (len(list) == 0 || name == "") {
 		err = fmt.Errorf("get the limit of %.80q: %w", name, ErrNoLimit)

@@ -53,11 +53,6 @@ type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // DB is met by pgx's pools, connections and transactions.
 type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

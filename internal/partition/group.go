@@ -84,8 +84,7 @@ func (g *Group) storeNumber(ctx context.Context) error {
 	if err := g.checkNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
 		return err
 	}
-	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), queue.PartitionSetting(g.Endpoint),
-		strconv.Itoa(g.Partitions)); err != nil {
+	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), g.Endpoint, strconv.Itoa(g.Partitions)); err != nil {
 		return fmt.Errorf("store the number of partitions: %w", pgerr.Explain(err))
 	}
 	return g.checkNumber(ctx)
@@ -132,7 +131,7 @@ func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
 	if err := g.checkAlone(ctx); err != nil { // one that started meanwhile found the old number
 		return messages, err
 	}
-	if _, err := g.Pool.Exec(ctx, g.sql.Get("forget_partitions"), queue.PartitionSetting(g.Endpoint)); err != nil {
+	if _, err := g.Pool.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
 		return messages, fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
 	}
 	return messages, nil

@@ -1,5 +1,6 @@
 -- name: set_partitions
-INSERT INTO :schema.settings (name, value) VALUES ($1, $2) ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
+INSERT INTO :schema.settings (name, value) VALUES ('partitions/' || $1, $2)
+ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
 
 -- name: forget_partitions
-DELETE FROM :schema.settings WHERE name = $1;
+DELETE FROM :schema.settings WHERE name = 'partitions/' || $1;

@@ -53,7 +53,7 @@ func NewReturns() *Returns {
 
 // Add adds a message that is due after delay, with the error that it goes back for.
 func (b *Returns) Add(r *Row, delay time.Duration, why error) {
-	b.delay.BigInt(Micros(delay))
+	b.delay.BigInt(pg.Micros(delay))
 	b.id.UUID(r.ID)
 	b.sent.Time(r.Sent)
 	b.first.Time(r.FirstFailed)
@@ -103,7 +103,7 @@ func NewInOrder(pipeline *pgx.Batch, q *Queue) *InOrder {
 // Add adds one message, and queues a statement when there are mostInsert bytes.
 func (w *InOrder) Add(id saga.ID, kind string, header, body []byte) {
 	w.ids, w.kinds = append(w.ids, id.String()), append(w.kinds, kind)
-	w.headers, w.bodies = append(w.headers, NonNil(header)), append(w.bodies, NonNil(body))
+	w.headers, w.bodies = append(w.headers, pg.NonNil(header)), append(w.bodies, pg.NonNil(body))
 	if w.bytes += len(header) + len(body) + 64; w.bytes > mostInsert {
 		w.Flush()
 	}
@@ -122,25 +122,4 @@ func (w *InOrder) Flush() {
 	w.pipeline.Queue(w.queue.SQL("insert_in_order"),
 		slices.Clone(w.ids), slices.Clone(w.kinds), slices.Clone(w.headers), slices.Clone(w.bodies))
 	w.ids, w.kinds, w.headers, w.bodies, w.bytes = w.ids[:0], w.kinds[:0], w.headers[:0], w.bodies[:0], 0
-}
-
-// OneArgs are the parameters of insert_one, which every connection knows.
-func OneArgs(out *saga.Outgoing) []any {
-	var due *time.Time
-	if !out.Info.Due.IsZero() {
-		due = &out.Info.Due
-	}
-	id, header := [16]byte(out.Info.ID), wire.AppendHeader(nil, &out.Info)
-	return []any{due, id, out.Info.Kind, header, NonNil(out.Body), Micros(out.Delay)}
-}
-
-// Micros rounds up, so that nothing is early.
-func Micros(d time.Duration) int64 { return (d + time.Microsecond - 1).Microseconds() }
-
-// NonNil keeps an empty body from becoming NULL.
-func NonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }

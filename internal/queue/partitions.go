@@ -14,12 +14,9 @@ import (
 // PartitionName is the name of the endpoint that handles one partition of an endpoint.
 func PartitionName(endpoint string, n int) string { return endpoint + ".p" + strconv.Itoa(n) }
 
-// PartitionSetting is the name of the setting that has the number of an endpoint's partitions.
-func PartitionSetting(endpoint string) string { return "partitions/" + endpoint }
-
 // PartitionNumber returns the number of partitions that is stored for an endpoint, "" when there is none.
 func (r *Router) PartitionNumber(ctx context.Context, endpoint string) (stored string, err error) {
-	err = r.pool.QueryRow(ctx, r.sql.Get("partition_number"), PartitionSetting(endpoint)).Scan(&stored)
+	err = r.pool.QueryRow(ctx, r.sql.Get("partition_number"), endpoint).Scan(&stored)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("read the number of partitions: %w", pgerr.Explain(err))
 	}

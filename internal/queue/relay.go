@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A queue is consumed by an endpoint or by a relay, and not by both in turn: an endpoint that ran under a relay's name
-// would handle what is meant for the other side. So a setting marks the queue of a relay when it is installed.
+// A queue is consumed by an endpoint or by a relay, never by one after the other: an endpoint that ran under a relay's
+// name would handle what is meant for the other side. So a setting marks the queue of a relay when it is installed.
 
 var (
 	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: " +
@@ -35,7 +35,7 @@ func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds
 		return err
 	}
 	if relay {
-		if err := r.MarkRelay(ctx, endpoint); err != nil {
+		if err := r.markRelay(ctx, endpoint); err != nil {
 			return err
 		}
 	}
@@ -45,16 +45,40 @@ func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds
 	return r.Subscribe(ctx, id, kinds)
 }
 
-// MarkRelay makes a queue that no endpoint has used a relay's.
-func (r *Router) MarkRelay(ctx context.Context, name string) error {
+// FindRelay is Find for a relay. It needs the relay's mark too, and marks the queue when create says so.
+func (r *Router) FindRelay(ctx context.Context, name string, create bool) (id int, err error) {
+	id, err = r.Find(ctx, name, create)
+	if err != nil {
+		return 0, err
+	}
+	is, err := r.isRelay(ctx, name)
+	if is || err != nil {
+		return id, err
+	}
+	if !create {
+		return 0, fmt.Errorf("%w: call Relay.Install, or run the command \"edda migrate install --relay %s\", "+
+			"or set bus.Options.AutoInstall", ErrNotInstalled, name)
+	}
+	if err := r.markRelay(ctx, name); err != nil {
+		if pgerr.ClassOf(err) == pgerr.Denied {
+			return 0, fmt.Errorf("%w: %w (let the owner of the schema install it once, with Relay.Install or "+
+				"the command \"edda migrate install --relay %s\")", ErrNotInstalled, err, name)
+		}
+		return 0, err
+	}
+	return id, r.CheckRelay(ctx, name, true)
+}
+
+// markRelay makes a queue that no endpoint has used a relay's.
+func (r *Router) markRelay(ctx context.Context, name string) error {
 	if _, err := r.pool.Exec(ctx, r.sql.Get("relay_mark"), name); err != nil {
 		return fmt.Errorf("mark its queue as a relay's: %w", pgerr.Explain(err))
 	}
 	return nil
 }
 
-// IsRelay reports whether the queue of that name is a relay's.
-func (r *Router) IsRelay(ctx context.Context, name string) (is bool, err error) {
+// isRelay reports whether the queue of that name is a relay's.
+func (r *Router) isRelay(ctx context.Context, name string) (is bool, err error) {
 	if err = r.pool.QueryRow(ctx, r.sql.Get("relay_marked"), name).Scan(&is); err != nil {
 		return false, fmt.Errorf("read whether it is a relay: %w", pgerr.Explain(err))
 	}
@@ -63,7 +87,7 @@ func (r *Router) IsRelay(ctx context.Context, name string) (is bool, err error) 
 
 // CheckRelay compares what consumes the queue of that name with what is to consume it.
 func (r *Router) CheckRelay(ctx context.Context, name string, relay bool) error {
-	is, err := r.IsRelay(ctx, name)
+	is, err := r.isRelay(ctx, name)
 	switch {
 	case err != nil:
 		return err

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -48,17 +46,9 @@ func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) (*R
 	return &Router{pool: pool, schema: schema, sql: sql, templates: templates, overrides: overrides}, nil
 }
 
-// Override returns the endpoint that an override names for a kind, "" when there is none.
-func (r *Router) Override(kind string) string { return r.overrides[kind] }
-
-// Queryer is met by pgx's pools, connections and transactions.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Pipeliner is met by pgx's transactions and by a connection that is in one.
 type Pipeliner interface {
-	Queryer
+	pg.Queryer
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
@@ -68,19 +58,8 @@ func (r *Router) Current() *Routes { return r.current.Load() }
 // Forget drops what is known, so that the next use reads it anew.
 func (r *Router) Forget() { r.current.Store(nil) }
 
-// Consumes reports whether messages for d come through a queue, as far as this process knows.
-func (r *Router) Consumes(queueID int, d *saga.Definition) bool {
-	known := r.current.Load()
-	if known == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.Kinds(), func(k saga.KindInfo) bool {
-		return slices.ContainsFunc(known.Kinds[k.Kind], func(q *Queue) bool { return q.ID == queueID })
-	})
-}
-
 // Get returns the routes, and reads them when none are known.
-func (r *Router) Get(ctx context.Context, q Queryer) (*Routes, error) {
+func (r *Router) Get(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
 	}
@@ -112,7 +91,7 @@ func (r *Router) isOurs(tx Pipeliner) bool {
 
 // SeenBy returns the routes as a transaction sees them. That may be old, or never be committed, so it is for this
 // transaction only; the rest of the process gets what is committed, in a moment.
-func (r *Router) SeenBy(ctx context.Context, tx Queryer) (*Routes, error) {
+func (r *Router) SeenBy(ctx context.Context, tx pg.Queryer) (*Routes, error) {
 	seen, err := r.read(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -224,7 +203,7 @@ func (r *Router) Aside(ctx context.Context) (*Routes, error) {
 }
 
 // Reload reads the routes for the whole process. q sees what is committed, and nothing else.
-func (r *Router) Reload(ctx context.Context, q Queryer) (*Routes, error) {
+func (r *Router) Reload(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	fresh, err := r.read(ctx, q)
 	if err == nil {
 		r.current.Store(fresh)
@@ -232,13 +211,13 @@ func (r *Router) Reload(ctx context.Context, q Queryer) (*Routes, error) {
 	return fresh, err
 }
 
-func (r *Router) read(ctx context.Context, q Queryer) (*Routes, error) {
+func (r *Router) read(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	rows, err := q.Query(ctx, r.sql.Get("routes"))
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))
 	}
 	fresh := &Routes{
-		Endpoints: map[string]*Queue{}, ByID: map[int]*Queue{}, Kinds: map[string][]*Queue{}, overrides: r.overrides,
+		Endpoints: map[string]*Queue{}, ByID: map[int]*Queue{}, Kinds: map[string][]*Queue{}, Overrides: r.overrides,
 	}
 	var (
 		id       *int

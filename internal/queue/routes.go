@@ -3,11 +3,8 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"github.com/edda-go/edda/saga"
 )
 
 var (
@@ -28,14 +25,13 @@ type Routes struct {
 	Endpoints  map[string]*Queue
 	ByID       map[int]*Queue
 	Kinds      map[string][]*Queue
-
-	overrides map[string]string // kind to endpoint
+	Overrides  map[string]string // kind to endpoint
 }
 
 // Command returns the one queue for a command of this kind; to, when given, wins over everything.
 func (t *Routes) Command(kind, to string) (*Queue, error) {
 	if to == "" {
-		to = t.overrides[kind]
+		to = t.Overrides[kind]
 	}
 	if to != "" {
 		if q := t.Endpoints[to]; q != nil {
@@ -69,26 +65,4 @@ func names(queues []*Queue) []string {
 		names = append(names[:mostNamed], fmt.Sprint(more, " more"))
 	}
 	return names
-}
-
-// Guess returns where a message that the SQL function has sent is likely to be, for a wake-up. It may be wrong.
-func (t *Routes) Guess(out saga.Outgoing) []*Queue {
-	if out.Info.Intent == saga.Event && out.To == "" {
-		return t.Kinds[out.Info.Kind]
-	}
-	if q, err := t.Command(out.Info.Kind, out.To); err == nil {
-		return []*Queue{q}
-	}
-	return nil
-}
-
-// KindsByQueue returns the kinds that each queue consumes, sorted.
-func (t *Routes) KindsByQueue() map[*Queue][]string {
-	kinds := map[*Queue][]string{}
-	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
-		for _, q := range t.Kinds[kind] {
-			kinds[q] = append(kinds[q], kind)
-		}
-	}
-	return kinds
 }

@@ -53,7 +53,7 @@ WITH gone AS (DELETE FROM :schema.subscription WHERE queue = $1 AND kind = ANY (
 UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXISTS (SELECT FROM gone);
 
 -- name: partition_number
-SELECT value FROM :schema.settings WHERE name = $1;
+SELECT value FROM :schema.settings WHERE name = 'partitions/' || $1;
 
 -- name: relay_mark
 -- An endpoint that has run has a setting. Its queue does not become a relay's, since its program would come back.

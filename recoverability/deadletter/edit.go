@@ -70,7 +70,8 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 			return err
 		}
 		if _, err := tx.Exec(ctx, s.sql.Get("keep_edited"), pg.Planned, number, old.Endpoint, old.MessageID.String(),
-			now.MessageID.String(), old.Kind, nonNil(old.Header), nonNil(old.Body), Storable(e.Reason)); err != nil {
+			now.MessageID.String(), old.Kind, pg.NonNil(old.Header), pg.NonNil(old.Body),
+			Storable(e.Reason)); err != nil {
 			return err
 		}
 		if err := now.fits(); err != nil {
@@ -180,11 +181,4 @@ func scanEdited(row pgx.CollectableRow) (e Edited, err error) {
 		e.SentAs, err = saga.ParseID(as)
 	}
 	return e, err
-}
-
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }
