@@ -291,21 +291,23 @@ func TestConformanceFaultsAreSeen(t *testing.T) {
 		return map[string]bool{"TestA": true, "ExampleB": true, "a_case": true}, nil
 	}
 	for line, want := range map[string]string{
-		"| S2-1 | asks | how | `bus TestA` |":                              "",
-		"| S2-1 | asks | – | `bus TestA ExampleB`, `bus TestA/a_case` |":   "",
-		"| S2-1 | asks | Not ours: it is about another product. | – |":     "",
-		"| S2-1 | – | how | `bus TestA` |":                                 "does not say what it asks",
-		"| S2-1 | asks | – | – |":                                          "no test, and no reason",
-		"| S2-1 | asks | how it is | – |":                                  "no test, and no reason",
-		"| S2-1 | asks | Otherwise: | – |":                                 "no test, and no reason",
-		"| S2-1 | asks | how |":                                            "has 3 columns",
-		"| S2-1 | asks | how | bus TestA |":                                "commas between",
+		"| S2-1 | asks | how | `bus TestA` |":                            "",
+		"| S2-1 | asks | – | `bus TestA ExampleB`, `bus TestA/a_case` |": "",
+		"| S2-1 | asks | Not ours: it is about another product. | – |":   "",
+		"| S2-1 | – | how | `bus TestA` |":                               "does not say what it asks",
+		"| S2-1 | asks | – | – |":                                        "no test, and no reason",
+		"| S2-1 | asks | how it is | – |":                                "no test, and no reason",
+		"| S2-1 | asks | Otherwise: | – |":                               "no test, and no reason",
+		"| S2-1 | asks | how |":                                          "has 3 columns",
+		"| S2-1 | asks | how | bus TestA |":                              "commas between",
+
 		"| S2-1 | asks | how | `bus TestA`\n| S2-1 | asks | how | `bus` |": "two lines",
-		"| S2-1 | asks | how | `TestA` |":                                  "want a package and a test",
-		"| S2-1 | asks | how | `bus testA` |":                              "want a package and a test",
-		"| S2-1 | asks | how | `bus TestA TestC` |":                        `"bus TestC", and package bus has no such test`,
-		"| S2-1 | asks | how | `boat TestA` |":                             "no package boat",
-		"| S2-1 | asks | how | `bus TestA/no_case` |":                      `nothing in package bus is called "no_case"`,
+
+		"| S2-1 | asks | how | `TestA` |":             "want a package and a test",
+		"| S2-1 | asks | how | `bus testA` |":         "want a package and a test",
+		"| S2-1 | asks | how | `bus TestA TestC` |":   `"bus TestC", and package bus has no such test`,
+		"| S2-1 | asks | how | `boat TestA` |":        "no package boat",
+		"| S2-1 | asks | how | `bus TestA/no_case` |": `nothing in package bus is called "no_case"`,
 	} {
 		answers, faults := readAnswers(line)
 		for _, a := range answers {

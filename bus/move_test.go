@@ -173,7 +173,7 @@ type movePage struct {
 }
 
 var (
-	copyLine  = regexp.MustCompile(`(?m)^psql "\$[AB]" -c "(COPY .*(?:TO STDOUT|FROM STDIN))"`)
+	copyLine  = regexp.MustCompile(`(?ms)^psql "\$[AB]" -c "(COPY .*?(?:TO STDOUT|FROM STDIN))"`)
 	step4Text = regexp.MustCompile("(?s)```sql\n-- step 4\n(.*?)```")
 )
 

@@ -110,8 +110,8 @@ func (n namespace) messageMetrics() messageMetrics {
 		retried: n.counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
 		dead: n.counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.",
 			"endpoint", "kind"),
-		runsFailed: n.counter("runs_failed_total", "Attempts of a manifest's runs that were given up: failed ones "+
-			"are sent again while there are retries.", "endpoint", "kind", "outcome"),
+		runsFailed: n.counter("runs_failed_total", "Attempts of runs that were given up; a failed one is sent again "+
+			"while there are retries.", "endpoint", "kind", "outcome"),
 		discarded: n.counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.",
 			"endpoint", "kind"),
 		conflicts: n.counter("conflicts_total", "Messages whose instance another transaction changed first.",

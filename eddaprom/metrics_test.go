@@ -307,7 +307,7 @@ func TestFailedRunsAreCounted(t *testing.T) {
 		m.Observe(bus.RunFailed{Endpoint: "van", Info: saga.Info{Kind: "parcel"}, Err: errLost, Final: final})
 	}
 	err := testutil.CollectAndCompare(m, strings.NewReader(`
-# HELP edda_runs_failed_total Attempts of a manifest's runs that were given up: failed ones are sent again while there are retries.
+# HELP edda_runs_failed_total Attempts of runs that were given up; a failed one is sent again while there are retries.
 # TYPE edda_runs_failed_total counter
 edda_runs_failed_total{endpoint="van",kind="parcel",outcome="dead"} 1
 edda_runs_failed_total{endpoint="van",kind="parcel",outcome="failed"} 2

@@ -47,7 +47,9 @@ BEGIN
         RAISE EXCEPTION 'header %: names that begin with edda- are the bus''s own, and this is none of them', strange
             USING ERRCODE = '22023';
     ELSIF entries > 64 OR longest > 8192 OR total > 65536 OR own > 13 OR size > 8192 THEN
-        RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together; of the bus''s own at most 13, 8 KiB together' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'header must have at most 64 entries of 8 KiB each, 64 KiB together; '
+            'of the bus''s own at most 13, 8 KiB together'
+            USING ERRCODE = '22023';
     END IF;
     -- A worker keeps what a newer program wrote for one, and a relay holds up all that is behind it: nobody else may
     -- say so.
@@ -174,7 +176,8 @@ BEGIN
     END IF;
 
     FOREACH target IN ARRAY queues LOOP
-        EXECUTE format('INSERT INTO %I.queue_%s (due, id, kind, header, body) VALUES (greatest($1, clock_timestamp()), $2, $3, $4, $5)',
+        EXECUTE format('INSERT INTO %I.queue_%s (due, id, kind, header, body) '
+                       'VALUES (greatest($1, clock_timestamp()), $2, $3, $4, $5)',
                        :'schema', target)
         USING send.due, message_id, send.kind, convert_to(envelope, 'UTF8'), send.body;
         copies := copies + 1;

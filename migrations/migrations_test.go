@@ -27,7 +27,8 @@ func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
 var unqualified = regexp.MustCompile(`(?i)\b(?:CREATE (?:TABLE|FUNCTION)|INSERT ` +
 	`INTO|UPDATE|FROM|JOIN|REFERENCES|PERFORM)\s+[a-z_]+[ (]`)
 
-var allowedNames = regexp.MustCompile(`(?i)^(FROM (json_each|json_to_recordset|ROWS|clock_timestamp|unnest|held|ending|said)|UPDATE (SKIP|OF)|PERFORM (FROM|pg_notify|pg_advisory_xact_lock(_shared)?))`)
+var allowedNames = regexp.MustCompile(`(?i)^(FROM (json_each|json_to_recordset|ROWS|clock_timestamp|unnest|` +
+	`held|ending|said)|UPDATE (SKIP|OF)|PERFORM (FROM|pg_notify|pg_advisory_xact_lock(_shared)?))`)
 
 // Nothing relies on a search_path: it is the session's, and a pooler may hand us another's.
 func TestMigrationsNameTheirSchema(t *testing.T) {

@@ -152,7 +152,8 @@ func TestSagas(t *testing.T) {
 	w.prints(w.want(exitDone, "saga", "list").out, `| No such instance lives.`)
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts, originator, started) VALUES
 		(gen_random_uuid(), 'order', '7', 3, 1, '{"Paid":false,"Note":"\u001b[2J"}',
-		 '[{"name":"payment","kind":"order.overdue","due":"2026-02-03T00:00:00Z","id":"00000000-0000-0000-0000-000000000007"},
+		 '[{"name":"payment","kind":"order.overdue","due":"2026-02-03T00:00:00Z",
+		    "id":"00000000-0000-0000-0000-000000000007"},
 		   {"kind":"order.check","due":"2026-02-01T00:00:00Z","id":"00000000-0000-0000-0000-000000000008"}]',
 		 '{"endpoint":"web","message":"00000000-0000-0000-0000-000000000009"}', now()),
 		(gen_random_uuid(), 'order', E'8 \u202e\r\n', 1, 1, '{}', NULL, NULL, now()),

@@ -6,9 +6,9 @@ import (
 	"text/tabwriter"
 )
 
-const legend = `expected: due times that scheduler.Occurrences computes from the declaration. runs: those in the table of
-runs. effects: rows that handlers wrote in their transactions, settlements reported for a report: one run of it may tell
-of two. doubled, missing, unexpected: due times. again: further attempts.
+const legend = `expected: due times that scheduler.Occurrences computes from the declaration. runs: those in the
+table of runs. effects: rows that handlers wrote in their transactions, settlements reported for a report: one run of
+it may tell of two. doubled, missing, unexpected: due times. again: further attempts.
 
 `
 

@@ -32,8 +32,11 @@ func (r *record) page(mutants []mutant) string {
 	_, _ = fmt.Fprintf(&b, `# Mutants
 
 `+"`make mutants`"+` wrote this page. A mutant is one break of the engine on purpose, in `+"`internal/mutants/catalog`"+
-		`; it is killed when all tests that it names fail.
-Commit %s, %s. A result of an earlier run is kept as long as neither the code nor the tests of the mutant change.
+		`; it is
+killed when all tests that it names fail.
+
+Commit %s, %s. A result of an earlier run is kept as
+long as neither the code nor the tests of the mutant change.
 
 | theme | mutants | killed by the tests they name | ended the tests' process, or hung as they declare | lived |
 |---|---|---|---|---|
