@@ -52,7 +52,7 @@ func NewHost(pool *pgxpool.Pool, runners ...Runner) (*Host, error) {
 			continue
 		}
 		if name := nameOf(r, i); seen[name] {
-			faults = append(faults, fmt.Errorf("%s is given twice: raise its Concurrency instead", name))
+			faults = append(faults, fmt.Errorf("%s is given twice: give it once, and raise its Concurrency", name))
 		} else {
 			seen[name] = true
 		}

@@ -34,8 +34,8 @@ const (
 )
 
 // NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds go
-// there. Without kinds it receives what names it. It checks everything that needs no database, and reports every fault
-// at once.
+// there. Without kinds it receives only messages that name it (saga.To). NewRelay checks everything that needs no
+// database, and reports every fault at once.
 func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
@@ -44,28 +44,29 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 }
 
 // Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
-// knows what this side knows: the user's headers, and who sent it, for which conversation and which instance.
+// knows as much as this side: the user's headers, the sending endpoint, the conversation and the saga instance.
 // Bus.Ingest reads it.
 //
 // The run of a manifest stays behind: a run ends in the database that started it.
 func Envelope(info *saga.Info) map[string]string { return wire.Envelope(info) }
 
-// Ingest brings messages into the queues of this database, in one transaction, each id of a source once for as long as
-// the inbox keeps it: seven days, unless "edda inbox keep" said otherwise. Messages for one queue are due in the order
-// given. Concurrent calls with the same ids wait for each other. Safe for concurrent use.
+// Ingest writes messages into the queues of this database, in one transaction. An id of a source is taken once for as
+// long as the inbox keeps it: seven days, or what "edda inbox keep" has set. Messages for one queue are due in the
+// order given. Concurrent calls with the same ids wait for each other. Safe for concurrent use.
 //
-// What cannot be a message here (its kind, its size, its headers, an envelope of a newer version, an id that came
-// before with another kind or body) becomes a dead letter, once, and stops no other message. Errors: ErrNotInstalled
-// for an endpoint that has no queue; an *OutcomeUnknownError when the connection broke during the commit; other errors
-// of the database. After an error bring all of them again: that is always safe for those with an ID.
+// What cannot be a message here becomes a dead letter, once, and does not stop the other messages: an invalid kind,
+// size or header, an envelope of a newer version, or an id that came before with another kind or body. Errors:
+// ErrNotInstalled for an endpoint that has no queue; an *OutcomeUnknownError when the connection broke during the
+// commit; other errors of the database. After an error ingest all of them again: that is always safe for messages with
+// an ID.
 func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
 	return b.border.Ingest(ctx, o, messages...)
 }
 
-// InboxTx is for handlers of one's own that take messages from a broker: it remembers, in the transaction of their
-// effects, that the message id from source has come. fresh is false when it had come before: then do nothing, and tell
-// the broker that it is done. It waits while another transaction has the same id in hand. Call it before anything that
-// changes a row, so that two transactions rarely wait for each other; Postgres ends one of them with 40P01.
+// InboxTx is for your own consumers of a broker: it records, in the transaction of their effects, that the message id
+// from source has come. fresh is false if it had come before: then do nothing, and acknowledge the message to the
+// broker. It waits while another transaction has the same id in hand. Call it before anything that changes a row, so
+// that two transactions rarely wait for each other; Postgres ends one of them with 40P01.
 //
 // Programs without this package call the SQL function received. It belongs to the runtime role.
 func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
@@ -108,7 +109,7 @@ func (p borderProcess) CheckPool(ctx context.Context, idle time.Duration) error 
 	return err
 }
 
-// relaySettings are what is set for a relay: it has no workers.
+// relaySettings are the settings that apply to a relay, which has no workers.
 func (b *Bus) relaySettings(relay string, poll time.Duration) *settings.Follower {
 	return b.newFollower(relay, poll, func(before, now settings.Settings) { emitPause(b, before, now) })
 }

@@ -29,8 +29,8 @@ import (
 //go:embed statements.sql
 var statements string
 
-// Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the
-// wake-up of workers. A process that only sends needs a Bus and no endpoint. Safe for concurrent use.
+// Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the wake-up
+// of workers. A process that only sends needs a Bus and no endpoint. A Bus is safe for concurrent use.
 type Bus struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -38,7 +38,7 @@ type Bus struct {
 	codec   saga.Codec
 	log     *slog.Logger
 	outage  *pg.Outage
-	calm    *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+	calm    *slog.Logger // for work that is tried again; hides most warnings while the database is away
 	events  func(Event)
 	panics  panics // of events
 	wakeup  Wakeup
@@ -86,18 +86,17 @@ type Options struct {
 	Routes []Routing    // only where a kind has no single consumer in this database
 	Codec  Codec        // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
-	// called after the commit that makes the event true; must not block. A panic is logged, and ends nothing
+	// called after the commit that makes the event true; must not block. A panic is logged, and the process continues
 	Events func(Event)
 	Wakeup Wakeup
 
-	// AutoInstall lets Run create the endpoint's queue. It needs the right to create tables; without it an
-	// endpoint that was never installed is an error that says so.
+	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an
+	// endpoint that was never installed fails with ErrNotInstalled.
 	AutoInstall bool
 
-	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits
-	// all such transactions of the whole cluster one after another: measured at 32 clients, 13,100 became
-	// 4,450 transactions a second. Without it a worker in another process hears of such a message within
-	// 1 to 100 ms of the call, or at its next poll.
+	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
+	// transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450. Without
+	// NotifyInTx a worker in another process learns of such a message 1 to 100 ms after the call, or at its next poll.
 	NotifyInTx bool
 }
 
@@ -116,26 +115,26 @@ const (
 // Routing sends commands of one kind to one endpoint. See Route.
 type Routing struct{ kind, endpoint string }
 
-// Route sends commands of kind M to endpoint, whoever else consumes them.
+// Route sends commands of kind M to endpoint, even if other endpoints consume them too.
 func Route[M saga.Message](endpoint string) Routing {
 	var zero M
 	return Routing{kind: zero.Kind(), endpoint: endpoint}
 }
 
-// New makes a Bus over pool. It does no I/O. It fails when the schema's name, or a route, is no name, or when
-// the pool speaks the simple protocol or describes nothing.
+// New makes a Bus over pool. It does no I/O. It fails if the schema or a route has an invalid name, or if the pool uses
+// the simple protocol or caches no descriptions.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("new bus: the pool is nil")
 	}
 	switch mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode {
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
-		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which does not know the types "+
-			"of parameters; behind a PgBouncer use cache_describe", mode)
+		return nil, fmt.Errorf("new bus: the pool's default_query_exec_mode is %v, which sends parameters "+
+			"without their types: leave it out, or use cache_describe behind a PgBouncer", mode)
 	}
 	if pool.Config().ConnConfig.DescriptionCacheCapacity == 0 {
-		return nil, errors.New("new bus: the pool's description_cache_capacity is 0, and what is seldom asked is " +
-			"asked with a description: leave it out, or set 128")
+		return nil, errors.New("new bus: the pool's description_cache_capacity is 0, and rare statements need " +
+			"a cached description: leave it out, or set 128")
 	}
 	schema, err := pg.ParseSchema(o.Schema)
 	if err != nil {
@@ -201,7 +200,7 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 	return err
 }
 
-// newID makes a UUIDv7, so that ids made one after another stand beside each other in an index.
+// newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
 	if err != nil { // the system has no random numbers left: nothing can go on

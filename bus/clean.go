@@ -15,31 +15,31 @@ import (
 
 const (
 	cleanEvery = 10 * time.Minute
-	// after one process of the cluster began to clean, the others leave it alone for so long
+	// after one process of the cluster has begun to clean, the others wait this long
 	cleanTurn = cleanEvery / 2
-	cleanFor  = cleanEvery // a clean-up that finds no end is ended then
-	// deleted by one statement; each walks again over what the others before it have left dead in the index
+	cleanFor  = cleanEvery // a clean-up that takes longer is ended
+	// deleted by one statement; each reads again the index entries that the statements before it have left dead
 	cleanRows     = 10_000
-	cleanQueues   = 100 // queues that one statement looks into, and locks
+	cleanQueues   = 100 // queues that one statement reads and locks
 	cleanLease    = "clean"
 	sentIDKept    = 7 * 24 * time.Hour
 	discardedKept = 30 * 24 * time.Hour
-	ticketKept    = time.Minute // after it expired, for a holder that was only slow
+	ticketKept    = time.Minute // after it expired, in case its holder was only slow
 	jobsKept      = 30 * 24 * time.Hour
 )
 
-// cleaner cleans up for all that runs in the process, and looks for what makes cleaning vain.
+// cleaner deletes old rows for everything that runs in the process, and looks for transactions that keep dead rows.
 type cleaner struct {
 	bus    *Bus
 	pins   *pin.Look
-	holder string        // the name of this process in the lease that says whose turn it is
+	holder string        // the name of this process in the lease for cleaning
 	look   time.Duration // between two looks for a pin; tests shorten it
 	loops  *run.Shared
 
 	// What follows belongs to the loops.
-	due    time.Time // of the next clean-up
-	pin    pin.Pin   // that the last look found, if it did harm
-	pinned time.Time // when that was found first
+	due    time.Time // when the next clean-up begins
+	pin    pin.Pin   // what the last look found, if it did harm
+	pinned time.Time // when it was first found
 }
 
 func newCleaner(b *Bus) (*cleaner, error) {
@@ -49,13 +49,13 @@ func newCleaner(b *Bus) (*cleaner, error) {
 	return c, err
 }
 
-// Clean deletes what is kept for a time only, every ten minutes or so, and turns the rings of the inbox and the outbox.
-// It is for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the
-// whole process, and the processes of a cluster take turns. Once a minute each looks for what keeps Postgres from
-// removing dead rows, and one of them warns: see Pin. Clean returns nil when ctx ends.
+// Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox and the outbox. It is for programs
+// that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole process, and the
+// processes of a cluster take turns. Once a minute each process looks for transactions that keep Postgres from removing
+// dead rows, and one of them logs a warning: see operate.Pin. Clean returns nil when ctx ends.
 //
-// It deletes the ids that callers gave, the records of discarded messages, old counters, the jobs of dead letters that
-// have ended, and what was noted about processes that died. Dead letters are kept until somebody acts.
+// It deletes the ids that callers gave, the records of discarded messages, old counters, jobs of dead letters that have
+// ended, and notes about processes that crashed. Dead letters are kept until an operator retries or discards them.
 func (b *Bus) Clean(ctx context.Context) error {
 	defer b.cleaner.loops.Start(ctx)()
 	<-ctx.Done()
@@ -86,8 +86,9 @@ func (c *cleaner) cleanInTurns(ctx context.Context) error {
 	}
 }
 
-// cleanInTurn cleans unless another process did so a short while ago. The lease is not given back: its time is the
-// while. Deleting what is gone is no error, so a clean-up that takes longer than its turn may meet the next one.
+// cleanInTurn cleans unless another process has done so recently. It keeps the lease until it expires, so that the
+// others wait that long. Deleting rows that are gone is no error, so a clean-up that takes longer than the lease may
+// overlap the next one.
 func (c *cleaner) cleanInTurn(ctx context.Context) {
 	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
 		lease.Bid{Name: cleanLease, Holder: c.holder, Lease: cleanTurn})
@@ -138,7 +139,7 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 	return chores
 }
 
-// journalQueues are the queues with messages in the in-flight journal: hardly ever one.
+// journalQueues are the queues with messages in the in-flight journal: usually none.
 func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 	rows, err := c.bus.pool.Query(ctx, c.bus.session.SQL.Get("journal_queues"))
 	if err == nil {
@@ -153,8 +154,9 @@ func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 	return nil
 }
 
-// prune does a piece of each chore in turn, until each has met one that was not full. After a full piece it rests for
-// as long as that took: however much there is to delete, a clean-up takes no more than half of a connection's time.
+// prune does a piece of each chore in turn, until every chore has had a piece that was not full. After a full piece it
+// rests for as long as the piece took: however much there is to delete, a clean-up takes at most half of a connection's
+// time.
 func (c *cleaner) prune(ctx context.Context, left []chore) {
 	for begun := time.Now(); len(left) > 0 && time.Since(begun) < cleanFor; {
 		left = slices.DeleteFunc(left, func(one chore) bool { return !c.prunePiece(ctx, one) })
@@ -173,7 +175,7 @@ func (c *cleaner) prunePiece(ctx context.Context, of chore) (more bool) {
 
 const pinLease = "pin"
 
-// watchPin looks once a minute, and warns of a pin that it finds for the second time.
+// watchPin looks for a pin once a minute, and warns when it finds the same one twice.
 func (c *cleaner) watchPin(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(c.look)) == nil {
 		c.lookForPin(ctx)
@@ -181,13 +183,12 @@ func (c *cleaner) watchPin(ctx context.Context) error {
 	return nil
 }
 
-// lookForPin warns when the last look, a minute ago, found the same. Of the processes of a cluster, which all find it,
-// one says so. A transaction that was begun long ago may look at a snapshot of this moment, so its time alone proves
-// nothing.
+// lookForPin warns if the last look, a minute ago, found the same pin. All processes of a cluster find it, and one of
+// them logs it. The age of a transaction alone proves nothing: its snapshot may be new.
 func (c *cleaner) lookForPin(ctx context.Context) {
 	p, suffers, err := c.pins.Find(ctx, c.bus.pool)
 	if err != nil && ctx.Err() == nil {
-		c.bus.calm.Warn("edda: what keeps dead rows was not looked for", "error", err)
+		c.bus.calm.Warn("edda: the search for a pinned snapshot failed", "error", err)
 	}
 	if !suffers {
 		c.pin = pin.Pin{}

@@ -12,30 +12,30 @@ import (
 // Context is what a plain handler gets: a context.Context by delegation, and the sends of a saga.Context.
 // It is valid until the handler returns; a send after that panics. It belongs to the handler's goroutine.
 //
-// Send and its sisters encode at once and return the new id. A fault (no route, a body that is too large,
-// text that is not UTF-8) is remembered: the step fails with it, permanently, whatever the handler returned.
+// Send, Publish and Reply encode at once and return the new id. A fault (no route, a body that is too large, text that
+// is not UTF-8) is recorded, and the step fails with it permanently, whatever the handler returns.
 type Context struct {
 	ctx  context.Context
 	sent handlers.Sends
 	slot *limit.Slot
 }
 
-// Deadline is that of the step: StepTimeout after it began.
+// Deadline is the deadline of the step: StepTimeout after it began.
 func (c *Context) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
 
 // Done is closed when the handler should stop.
 func (c *Context) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err is why Done was closed.
+// Err is the reason why Done was closed.
 func (c *Context) Err() error { return c.ctx.Err() }
 
-// Value looks into the step's context.
+// Value returns the value of the step's context for key.
 func (c *Context) Value(key any) any { return c.ctx.Value(key) }
 
 // Info describes the message in hand.
 func (c *Context) Info() saga.Info { return c.sent.Runtime.In.Info }
 
-// Now is the database's clock when the message was taken.
+// Now is the database's time when the message was taken.
 func (c *Context) Now() time.Time { return c.sent.Runtime.Now }
 
 // Send sends a command to the one endpoint that handles its kind.
@@ -48,14 +48,14 @@ func (c *Context) Publish(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.sent.Emit(saga.Event, m, o)
 }
 
-// Reply answers the message in hand: it goes to the endpoint that sent it, and to the saga instance there that
-// asked, if one did. It is a fault if the message came from outside.
+// Reply answers the message in hand: the answer goes to the endpoint that sent it, and to the saga instance that sent
+// it, if one did. Reply is a fault if the message came from outside.
 func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.sent.Emit(saga.Answer, m, o)
 }
 
-// Slot is which slot of the endpoint's limit the handler holds, and the slot's epoch, which grows with each grant: give
-// the epoch to a system outside that can refuse smaller ones. Both are 0 if the endpoint has no limit, or is not
+// Slot returns the slot of the endpoint's limit that the handler holds, and the slot's epoch. The epoch grows with each
+// grant: give it to an outside system that can refuse smaller ones. Both are 0 if the endpoint has no limit, or is not
 // leased.
 func (c *Context) Slot() (no int, epoch int64) {
 	if c.slot == nil {
@@ -64,7 +64,7 @@ func (c *Context) Slot() (no int, epoch int64) {
 	return c.slot.No, c.slot.Epoch
 }
 
-// plain makes a handler that engines call from f, which gets a Context. It is the only place that makes one.
+// plain makes a handler for the engines from f. Nothing else makes a Context.
 func plain(f func(c *Context, of *handlers.Call, d *saga.Delivery) error) func(context.Context,
 	handlers.Call) (*handlers.Sends, error) {
 	return func(ctx context.Context, of handlers.Call) (*handlers.Sends, error) {

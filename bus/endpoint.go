@@ -50,30 +50,30 @@ type EndpointOptions struct {
 	DirectOnly bool
 	Drain      time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	// how long a message of a kind nobody knows, or with a header of a newer program, is kept waiting; 0 is 10 min
+	// how long a message of an unknown kind, or with a header of a newer program, is kept waiting; 0 is 10 min
 	UnknownKindTimeout time.Duration
 	MaxConflicts       int // saves a message may lose before that counts as a failure; 0 is 10
-	// processes that die with a message before it is a dead letter; 0 is 4, at least 3. See docs/operate/crashes.md
+	// processes that crash with a message before it is a dead letter; 0 is 4, at least 3. See docs/operate/crashes.md
 	MaxCrashes int
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
-	// It is a beginning: the first Check, Install or Run makes a limit of this number, and an endpoint that has one
-	// keeps it, so that a deploy does not undo what an operator has set with operate.Limits.Set, "edda limit set" or
-	// the SQL function set_limit. 0 makes no limit, and leaves one alone that is there. Check warns when the limit is
-	// another number than this one. See docs/operate/limits.md.
+	// It is the initial limit: the first Check, Install or Run stores it. An endpoint that has a limit keeps it, so
+	// that a deploy does not undo what an operator has set with operate.Limits.Set, "edda limit set" or the SQL
+	// function set_limit. 0 makes no limit, and does not remove one. Check logs a warning if the stored limit is
+	// another number. See docs/operate/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default
 
-	// ConflictPolicy decides about a message that has lost more saves than Conflicts allows, each time it loses one
-	// more. What it decides costs no attempt, so it can keep a message out of the dead letters for as long as it likes.
-	// nil is that the message has failed: Policy decides, and the count of lost saves begins anew. See
+	// ConflictPolicy decides about a message that has lost more saves than MaxConflicts, each time it loses one more.
+	// Its decisions cost no attempt, so it can keep a message out of the dead letters for as long as it likes. nil
+	// means that the message has failed: Policy decides, and the count of lost saves begins anew. See
 	// recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
-	// After BreakerFailures failed attempts with no message handled between, and at least BreakerPause after the first
-	// of them, this process tries one message at a time, with BreakerPause after each failure, until one is handled.
-	// See docs/operate/recoverability.md.
+	// After BreakerFailures failed attempts in a row, the last at least BreakerPause after the first, this process
+	// tries one message at a time, with BreakerPause after each failure, until one is handled. See
+	// docs/operate/recoverability.md.
 	BreakerFailures int           // 0 is 100; math.MaxInt32 is never
 	BreakerPause    time.Duration // 0 is 1 s, at most 1 h
 }
@@ -86,7 +86,7 @@ const (
 	standardTx   = 32
 	standardRows = 500
 
-	standardHandlers = 32 // of a leased endpoint: what a small service on the other side stands
+	standardHandlers = 32 // of a leased endpoint: what a small service on the other side can bear
 	leasedConns      = 3  // one claims, one finishes, one extends leases
 )
 
@@ -98,12 +98,12 @@ type Endpoint struct {
 	handlers *handlers.Table
 
 	running  sync.Mutex       // held by Run
-	fence    func(*pgx.Batch) // of a partition: the lease that every batch is guarded by; set while Run does not run
+	fence    func(*pgx.Batch) // of a partition: the check of the lease in every batch; set while Run does not run
 	strategy batch.Strategy   // what becomes of decoded messages
 
 	resolved
 	alarm *wake.Alarm // of Run
-	// keeps batches from beginning, until the settings have been read // of a Run with workers
+	// keeps batches from beginning, until the settings have been read
 	halt     func()
 	permits  permits // of the limit
 	settings *workerSettings
@@ -114,8 +114,8 @@ type Endpoint struct {
 	recipient *delivery.Recipient // of Run
 }
 
-// NewEndpoint checks everything that needs no database, and reports every fault at once. Run checks the rest
-// before the first message.
+// NewEndpoint makes an endpoint called name. It checks everything that needs no database, and reports every fault at
+// once. Run checks the rest before its first message.
 func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoint, error) {
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %q: the bus is nil", name)
@@ -158,8 +158,8 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 			"MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
 	}
 	if o.Ordered != Unordered && o.ClusterConcurrency > 0 {
-		f.Add(errors.New("an endpoint that is Ordered heeds no limit, so ClusterConcurrency must " +
-			"be 0: what waits in a lane has no slot yet. Use Concurrency, or an endpoint without order"))
+		f.Add(errors.New("ClusterConcurrency must be 0 in an Ordered endpoint, which has no limit: use " +
+			"Concurrency, or an endpoint without order"))
 	}
 	f.Int("Concurrency", &o.Concurrency, workers, 0, mostWorkers)
 	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, MostLimit)
@@ -181,11 +181,11 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 // Name is the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
 
-// Run consumes the queue until ctx ends. Then it takes nothing more, lets handlers finish for Drain, and cancels those
-// that did not. It returns nil after a clean drain, ErrDrain when it had to cancel, and another error when it could not
-// start or cannot go on: a database that is away at the start (one that goes away later is waited for),
-// migrations.ErrNotMigrated, migrations.ErrTooNew, ErrNotInstalled, or ErrRunning, for there is one Run at a time. It
-// may be called again afterwards.
+// Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
+// those that have not ended. It returns nil after a clean drain, ErrDrain if it had to cancel, and another error if it
+// could not start or cannot continue: migrations.ErrNotMigrated, migrations.ErrTooNew, ErrNotInstalled, ErrRunning
+// (there is one Run at a time), or an error of a database that is away at the start. If the database goes away later,
+// Run waits for it. Run may be called again after it has returned.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
@@ -225,8 +225,8 @@ func (e *Endpoint) run(ctx context.Context) error {
 	return err
 }
 
-// mostDecoding is how long the decoding of one message may take, with its key and its Accepts, however long a handler
-// may.
+// mostDecoding is how long the decoding of one message may take, with its key and its Accepts. It does not depend on
+// how long a handler may take.
 const mostDecoding = 5 * time.Second
 
 func newRecipient(e *Endpoint) *delivery.Recipient {
@@ -250,8 +250,8 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 
 // Check does what Run does before its first message, and nothing else: it compares the schema's version, finds the
 // queue (or installs it, with AutoInstall), subscribes the endpoint to its kinds and reads the routes. A program that
-// starts several endpoints calls it for each, so that none takes a message before all of them could. Errors are
-// those of Run. Safe for concurrent use, also beside Run.
+// starts several endpoints calls Check for each, so that none takes a message before all are ready. Errors are those of
+// Run. Check is safe for concurrent use, also beside Run.
 func (e *Endpoint) Check(ctx context.Context) error {
 	if _, err := e.check(ctx); err != nil {
 		return fmt.Errorf("check endpoint %s: %w", e.name, err)
@@ -259,9 +259,9 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections is how many connections Run opens beside those of the bus's pool: one for each worker, as many as
-// EndpointOptions.Concurrency says and not SetConcurrency, or three for a leased endpoint. With PollOnly it is 0,
-// because what stands between is a pooler, whose connections are not ours to count.
+// Connections is how many connections Run opens beside those of the bus's pool: EndpointOptions.Concurrency, one for
+// each worker, or three for a leased endpoint. SetConcurrency does not change it. With PollOnly it is 0, because a
+// pooler's connections are not counted.
 func (e *Endpoint) Connections() int {
 	if e.bus.wakeup == PollOnly {
 		return 0
@@ -277,13 +277,13 @@ func (e *Endpoint) connections() int {
 	return e.options.Concurrency
 }
 
-// resolved is what Run learns from the database before it takes a message.
+// resolved is what Run reads from the database before it takes a message.
 type resolved struct {
 	queue   *queue.Queue
-	planner [6]string // the planner settings of a session, given back to a user's handler
+	planner [6]string // the planner settings of a session, restored for a user's handler
 }
 
-// check asks what only the database knows.
+// check checks everything that needs the database.
 func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	b := e.bus
 	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
@@ -311,7 +311,7 @@ func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	return g, err
 }
 
-// mostWorkers is how many workers SetConcurrency may ask for: no more than there are connections for them.
+// mostWorkers is the most workers that SetConcurrency may set: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	switch {
 	case e.handlers.Leased:
@@ -322,7 +322,7 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	return int(pool.Config().MaxConns)
 }
 
-// idleInTx is how long a transaction may stand still. A leased endpoint has none open while a handler runs.
+// idleInTx is how long a transaction may be idle. A leased endpoint has none open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
 		return trouble.CommitTimeout

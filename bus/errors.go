@@ -11,13 +11,13 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// What a caller can act on.
+// Errors that a caller can act on.
 var (
 	// ErrNoRoute: no endpoint of this database consumes the kind, or the named endpoint does not exist.
 	ErrNoRoute = queue.ErrNoRoute
 	// ErrAmbiguous: several endpoints consume the kind, so a command does not know where to go.
 	ErrAmbiguous = queue.ErrAmbiguous
-	// ErrIDConflict: the id of the message was used before, with another content. The first is kept.
+	// ErrIDConflict: the id of the message was used before, with other content. The first message is kept.
 	ErrIDConflict = dedup.ErrConflict
 	// ErrOtherDatabase: the transaction given to SendTx is not of the bus's database and schema.
 	ErrOtherDatabase = queue.ErrOtherDatabase
@@ -25,24 +25,24 @@ var (
 	ErrNotInstalled = queue.ErrNotInstalled
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = outbox.ErrDrain
-	// ErrClaimLost is the cause of the end of a leased handler's context whose message may be in other hands: the
-	// lease could not be extended in time. Whatever the handler returns, nothing of it is written.
+	// ErrClaimLost is the cause that ends a leased handler's context if the lease could not be extended in time, so
+	// another process may have the message. Nothing that the handler sends is written, whatever it returns.
 	ErrClaimLost = leased.ErrClaimLost
-	// ErrCancelled is the cause of the end of a leased handler's context whose message was cancelled by
-	// operate.Messages.Cancel, or whose run is over.
+	// ErrCancelled is the cause that ends a leased handler's context if operate.Messages.Cancel has cancelled the
+	// message, or its run is over.
 	ErrCancelled = leased.ErrCancelled
-	// ErrRunning: Run was called while another Run of the endpoint goes on.
+	// ErrRunning: Run was called during another Run of the endpoint.
 	ErrRunning = outbox.ErrRunning
-	// ErrConflict is the error of a message that lost its instance to others more often than its budget allows.
+	// ErrConflict is the error of a message that lost more saves than EndpointOptions.MaxConflicts.
 	ErrConflict = delivery.ErrConflict
-	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
 	ErrMissing = batch.ErrMissing
-	// ErrUnknownKind is the error of a message whose kind no program understood for UnknownKindTimeout.
+	// ErrUnknownKind is the error of a message if no program knew its kind for UnknownKindTimeout.
 	ErrUnknownKind = delivery.ErrUnknownKind
-	// ErrProcessDied is the error of a message with which processes died, again and again.
+	// ErrProcessDied is the error of a message with which MaxCrashes processes crashed.
 	ErrProcessDied = delivery.ErrProcessDied
-	// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it
-	// failed. It is no attempt.
+	// ErrBehind is what a Forward returns for a message that it did not forward, because one before it failed. It does
+	// not count as an attempt.
 	ErrBehind = outbox.ErrBehind
 )
 

@@ -40,7 +40,7 @@ type (
 	RelayHeld      = event.RelayHeld
 )
 
-// emit tells Options.Events of e. A panic of that function must not cost a process: it would cost the next one, too.
+// emit calls Options.Events with e. It recovers a panic, which would crash this process and then the next one.
 func (b *Bus) emit(e Event) {
 	if b.events == nil {
 		return
@@ -51,14 +51,14 @@ func (b *Bus) emit(e Event) {
 
 const panicWarns = time.Minute // between two warnings of panics
 
-// panics counts those of a function that is called all the time, and says so now and then.
+// panics counts the panics of a function that is called very often, and logs them at most once in panicWarns.
 type panics struct {
 	mu    sync.Mutex
 	count int       // since the last warning; guarded by mu
 	told  time.Time // guarded by mu
 }
 
-// recovered is deferred by the caller of the function.
+// recovered recovers a panic of the function. Its caller defers it.
 func (p *panics) recovered(log *slog.Logger, e Event) {
 	v := recover()
 	if v == nil {
@@ -90,8 +90,8 @@ func shown(text string, most int) string {
 	return text[:most] + "..."
 }
 
-// finished does what must not happen before the commit: wake-ups, the log, and events. It reports whether what was
-// committed had failures and no success.
+// finished does what must follow the commit: wake-ups, the log, and events. It reports whether the commit had failures
+// and no success.
 func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failing bool) {
 	done.Wake(ctx)
 	noteChanges(e.bus.watches, done.In.Messages)
@@ -108,7 +108,8 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 	return r.Done == 0 && r.Failures > 0
 }
 
-// haltAfterPause lets this process begin no other batch, without waiting for what it will read, and tells the others.
+// haltAfterPause keeps this process from beginning another batch before it has read the pause, and notifies the other
+// processes.
 func haltAfterPause(ctx context.Context, e *Endpoint, done *delivery.Effects) {
 	if done.Paused {
 		e.halt()
@@ -117,7 +118,7 @@ func haltAfterPause(ctx context.Context, e *Endpoint, done *delivery.Effects) {
 	announceSettings(ctx, e.bus, e.queue.ID)
 }
 
-// pace counts a batch, and says when the endpoint slows down or recovers.
+// pace counts a batch, and logs when the endpoint slows down or recovers.
 func (e *Endpoint) pace(r batch.Report) {
 	switch c, failures, slowFor := e.breaker.Note(r.Done, r.Failures); c {
 	case trouble.Slowed:
@@ -130,10 +131,10 @@ func (e *Endpoint) pace(r batch.Report) {
 	}
 }
 
-// emitEnds emits what became of the messages of a transaction.
+// emitEnds emits the fates of the messages of a transaction.
 func emitEnds(b *Bus, e *delivery.Effects) {
 	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
 			b.emit(Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
 		}
 	}

@@ -15,8 +15,9 @@ import (
 // fails, and nothing is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other
 // system as an idempotency key.
 //
-// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when Operator.Cancel
-// cancels the message or its run is over (ErrCancelled), and when the time to drain has ended (ErrDrain).
+// The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when
+// operate.Messages.Cancel cancels the message or its run is over (ErrCancelled), and when the time to drain has ended
+// (ErrDrain).
 //
 // Handlers of one endpoint are either leased or in transactions: NewEndpoint refuses Handle beside Saga, HandleTx or
 // HandleRaw. Use two endpoints.
@@ -43,8 +44,7 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 	})
 }
 
-// checkModes refuses handlers of both kinds in one endpoint: a message is either consumed in the transaction of its
-// effects, or claimed.
+// checkModes refuses leased and transactional handlers in one endpoint.
 func checkModes(h *handlers.Table) {
 	if h.Leased && (h.HasTx || h.Raw != nil || len(h.Sagas) > 0) {
 		h.Fault("it mixes Handle, which runs outside of transactions, with handlers that run inside (Saga, " +

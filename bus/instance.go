@@ -19,20 +19,20 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Life is whether the instance that a watch follows exists.
+// Life says whether the instance that a watch follows exists.
 type Life uint8
 
 // The lives of an instance.
 const (
-	Absent   Life = iota // there is none: it has not started, or it was over when the watch began
-	Living               // there is one
-	Complete             // the one that the watch followed is over
+	Absent   Life = iota // there is no instance: it has not started, or it was over when the watch began
+	Living               // there is an instance
+	Complete             // the instance that the watch followed is over
 )
 
 func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
 
-// Seen is what a watch yields. When the instance is Complete, Instance is as the watch saw it last: the state after the
-// last step is gone with the instance, so put what must outlive it into a table or an event.
+// Seen is what a watch yields. If Life is Complete, Instance is what the watch saw last. The state after the last step
+// is deleted with the instance: write what must outlive it to a table or an event.
 type Seen struct {
 	Life     Life
 	Instance saga.Instance
@@ -45,7 +45,7 @@ type Seen struct {
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
 func (s Seen) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
-		return fmt.Errorf("read saga %s/%s: it is %v, and no state of it was seen", s.Instance.Saga, s.Instance.Key,
+		return fmt.Errorf("read saga %s/%s: it is %v, and its state was never seen", s.Instance.Saga, s.Instance.Key,
 			s.Life)
 	}
 	return readState(s.def, s.Instance, state)
@@ -68,7 +68,7 @@ func (m Mark) String() string {
 	return m.ID.String() + "." + strconv.FormatInt(m.Version, 10)
 }
 
-var errMark = errors.New("want what Mark.String has written")
+var errMark = errors.New("want text that Mark.String returned")
 
 // ParseMark is the inverse of Mark.String.
 func ParseMark(text string) (m Mark, err error) {
@@ -159,7 +159,7 @@ func consumes(routes *queue.Router) func(queueID int, d *saga.Definition) bool {
 	}
 }
 
-// noteChanges has the watches of this process look at the instances that a batch has changed.
+// noteChanges tells the watches of this process which instances a batch has changed.
 func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 	if watches.Len() == 0 {
 		return
@@ -173,9 +173,9 @@ func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 	}
 }
 
-// Instance reads the live instance of d with this key, and its state into into, a pointer to the state type of d; nil
-// reads no state. ok is false when there is none. It is for pages and tools: it neither locks nor waits, and the
-// answer may be old when it arrives. A state of an older version is brought up to today's first.
+// Instance reads the live instance of d with this key, and decodes its state into into, a pointer to the state type of
+// d; nil reads no state. ok is false if there is no instance. It is for pages and tools: it neither locks nor waits,
+// and the answer may be out of date when it arrives. A state of an older version is upgraded first.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
 func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,
@@ -191,7 +191,7 @@ func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into
 	return i, true, readState(d, i, into)
 }
 
-// readState reads the state of i into into, brought up to today's version.
+// readState decodes the state of i into into, upgraded to the current version.
 func readState(d *saga.Definition, i saga.Instance, into any) error {
 	if reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
 		return fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(), d.StateType(), into)

@@ -26,16 +26,16 @@ type txOptionFunc func(o *txOptions)
 func (f txOptionFunc) apply(o *txOptions) { f(o) }
 
 // Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable.
-// Without it the level is the default of the database, the role or the session. Sends are as safe at each of them. At
-// the two higher levels a send may fail with a serialization failure (40001) when somebody subscribes, or claims the
-// same id, at the same time: see Attempts.
+// Without it the level is the default of the database, the role or the session. Sends are equally safe at every level.
+// At the two higher levels a send may fail with a serialization failure (40001) if an endpoint subscribes, or another
+// send uses the same id, at the same time: see Attempts.
 func Isolation(level sql.IsolationLevel) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.isolation = level })
 }
 
-// Attempts calls fn again in a new transaction when Postgres ended one with a serialization failure or a deadlock, at
-// most n times in all. fn must then have no effects but those on its transaction. An error of fn's own, or a COMMIT of
-// which nothing was heard, is never repeated.
+// Attempts calls fn again in a new transaction if Postgres ended one with a serialization failure or a deadlock, at
+// most n times in all. fn must then have no effects outside its transaction. Other errors of fn are not repeated, and
+// neither is a COMMIT with an unknown outcome.
 func Attempts(n int) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.attempts = n })
 }
@@ -61,12 +61,13 @@ var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
 	sql.LevelSerializable:   pgx.Serializable,
 }
 
-// InTx runs fn in a transaction of the bus's pool and commits it; workers hear of what fn sent through this bus right
-// after the commit, and not only by their next poll. After an error or a panic of fn everything is rolled back, the
-// messages included, and the error is returned as it is.
+// InTx runs fn in a transaction of the bus's pool and commits it. Right after the commit it wakes the workers of what
+// fn sent through this bus, so that they need not wait for their next poll. After an error or a panic of fn everything
+// is rolled back, including the messages, and the error is returned as it is.
 //
-// The error of a COMMIT of which nothing was heard is an *OutcomeUnknownError. What was sent with ids of the caller's,
-// by saga.WithID, may then be sent again: it is a duplicate or it is not, as the first time came out.
+// If the connection breaks during the COMMIT the error is an *OutcomeUnknownError. Messages that were sent with your
+// own ids, by saga.WithID, may then be sent again: if the first COMMIT succeeded, they are duplicates and are not
+// written.
 func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxOption) error {
 	o, err := newTxOptions(options)
 	if err != nil {
@@ -87,8 +88,8 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 	})
 }
 
-// Transact is InTx at one level. It makes a Bus a scheduler.Transactor: types of this package would keep package
-// scheduler, which does not import it, from spelling the method.
+// Transact is InTx at one level. It makes a Bus a scheduler.Transactor. Its signature has no types of this package,
+// because package scheduler does not import it.
 func (b *Bus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
 	return b.InTx(ctx, fn, Isolation(level))
 }
@@ -100,7 +101,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 	if err != nil {
 		return err
 	}
-	_, _ = b.routes.Get(ctx, b.pool) // while no transaction is open; a send reports what is wrong
+	_, _ = b.routes.Get(ctx, b.pool) // while no transaction is open; a send reports the error
 	return repeat(ctx, o.attempts, func() error {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: o.isolation})
 		if err != nil {
@@ -117,7 +118,7 @@ func (b *Bus) InSQL(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error, 
 
 func (b *Bus) commitAndWake(ctx context.Context, sent []int, commit func() error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("commit: %w", context.Cause(ctx)) // nothing was asked of the server, so nothing is unknown
+		return fmt.Errorf("commit: %w", context.Cause(ctx)) // COMMIT was not sent, so the outcome is known
 	}
 	err := commit()
 	switch {
@@ -133,7 +134,7 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []int, commit func() error
 	return &OutcomeUnknownError{Err: err}
 }
 
-// repeat does it until it succeeds, or fails with another error than that of a lost race.
+// repeat calls do until it succeeds, or fails with another error than a lost race: at most attempts times.
 func repeat(ctx context.Context, attempts int, do func() error) error {
 	distance := backoff.NewExponentialBackOff(backoff.WithInitialInterval(2*time.Millisecond),
 		backoff.WithMaxInterval(100*time.Millisecond))

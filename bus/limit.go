@@ -11,19 +11,19 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// permits is what a process knows of the limit of an endpoint.
+// permits is what a process knows about the limit of an endpoint.
 type permits struct {
-	limited atomic.Bool  // there is one; once true it stays so
+	limited atomic.Bool  // there is a limit; once true it stays true
 	warned  atomic.Int64 // the last limit in force that differed from the program's and was logged; 0 if none was
-	changed run.Nudge    // it has changed, or a slot is free
+	changed run.Nudge    // the limit has changed, or a slot is free
 }
 
-// known is what engines are told of the limit.
+// known returns the limit for the engines.
 func (p *permits) known(store *limit.Store) limit.Known {
 	return limit.Known{Store: store, Set: &p.limited, Changed: p.changed}
 }
 
-// findLimit makes the endpoint's limit if the program asks for one and there is none. It notes whether there is one.
+// findLimit makes the endpoint's limit if the program sets one and none is stored. It records whether there is one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
 		inForce, err := e.bus.tables.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
@@ -37,15 +37,15 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	return e.lookForLimit(ctx)
 }
 
-// compareLimit warns, once for each number, if the limit in force is not the program's: a deploy that changes
-// ClusterConcurrency changes nothing in the database.
+// compareLimit logs a warning, once for each number, if the stored limit is not the program's: a deploy that changes
+// ClusterConcurrency does not change the database.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
 	if inForce == ours || e.permits.warned.Swap(int64(inForce)) == int64(inForce) {
 		return
 	}
-	e.bus.log.Warn("edda: the endpoint's limit is another than its program's", "endpoint", e.name, "limit", inForce,
-		"cluster_concurrency", ours,
+	e.bus.log.Warn("edda: the endpoint's limit differs from its ClusterConcurrency", "endpoint", e.name,
+		"limit", inForce, "cluster_concurrency", ours,
 		"remedy", fmt.Sprintf("edda limit set %s %d", e.name, ours))
 }
 
@@ -55,27 +55,27 @@ func (e *Endpoint) lookForLimit(ctx context.Context) error {
 		return fmt.Errorf("find its limit: %w", pgerr.Explain(err))
 	}
 	if found && !e.permits.limited.Swap(true) && e.options.Ordered != Unordered {
-		e.bus.log.Warn("edda: an ordered endpoint has a limit, which it does not heed", "endpoint", e.name)
+		e.bus.log.Warn("edda: the limit of an ordered endpoint has no effect", "endpoint", e.name)
 	}
 	return nil
 }
 
-// lookEvery bounds how long an endpoint that had no limit works on without one after its first was set.
+// lookEvery bounds how long an endpoint without a limit continues without one after the first was set.
 const lookEvery = time.Second
 
-// awaitLimit looks for a first limit about once a second, so that no batch has to look. It returns when there is one:
-// an endpoint that has a limit keeps one.
+// awaitLimit looks for a first limit about once a second, so that no batch has to. It returns when there is one: an
+// endpoint that has a limit always keeps one.
 func (e *Endpoint) awaitLimit(ctx context.Context) error {
 	for !e.permits.limited.Load() {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {
 			return nil
 		}
 		if err := e.lookForLimit(ctx); err != nil && ctx.Err() == nil {
-			e.bus.log.Debug("edda: limit not looked for", "endpoint", e.name, "error", err) // next time
+			e.bus.log.Debug("edda: the limit was not looked up", "endpoint", e.name, "error", err) // next time
 		}
 	}
 	return nil
 }
 
-// MostLimit is the largest limit there can be.
+// MostLimit is the largest possible limit.
 const MostLimit = limit.Most

@@ -13,17 +13,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Part is one thing an endpoint consumes: Saga, HandleTx, Handle, HandleRaw, Accept or Use. It is sealed.
+// Part is a part of an endpoint: Saga, HandleTx, Handle, HandleRaw, Accept or Use. It is sealed.
 type Part interface{ part(*handlers.Table) }
 
 type part func(*handlers.Table)
 
 func (p part) part(h *handlers.Table) { p(h) }
 
-// Saga makes the endpoint host d. Its steps run inside the batch's transaction and see no transaction.
+// Saga makes the endpoint host d. Its steps run inside the batch's transaction, but do not see it.
 //
-// Two sagas of an endpoint may handle one kind, if at most one of them finds its instance by a key: answers and
-// timeouts name their instance, and are for the saga that has it.
+// Two sagas of an endpoint may handle the same kind if at most one of them finds its instance by a key. Answers and
+// timeouts name their instance, and go to the saga that has it.
 func Saga(d *saga.Definition) Part {
 	return part(func(h *handlers.Table) {
 		if d == nil {
@@ -47,17 +47,17 @@ func Saga(d *saga.Definition) Part {
 	})
 }
 
-// HandleTx makes the endpoint handle M with f, for writes in this database: what f does through tx, what it sends, and
-// the message commit together. tx refuses Commit and Rollback, and has no Conn. It is READ COMMITTED, whatever the
-// default of the database or the role is.
+// HandleTx makes the endpoint handle M with f, for writes in this database: what f writes through tx, what it sends,
+// and the end of the message commit together. tx refuses Commit and Rollback, and its Conn is nil. It is READ
+// COMMITTED, whatever the default of the database or the role is.
 //
-// Other handlers share the transaction. What one sets with SET, SET LOCAL or set_config ends with it where it matters
-// to others (its role, search_path, timeouts, a transaction that is read-only); settings with names of your own and
-// advisory locks stay for the next handlers of the batch, and those of a session for the connection: leave them out.
-// DEALLOCATE ALL is refused, as is whatever begins or ends a transaction. Row locks are waited for at most 5 ms while
-// the batch has other messages; a message that could not get one is tried again alone.
+// Other handlers share the transaction. What f sets with SET, SET LOCAL or set_config is reset after f if other
+// handlers depend on it: the role, search_path, timeouts, READ ONLY. Settings with names of your own and advisory locks
+// last for the next handlers of the batch, and those of the session as long as the connection: avoid them. DEALLOCATE
+// ALL is refused, and so is SQL that begins or ends a transaction. While the batch has other messages f waits at most 5
+// ms for a row lock; a message that could not get one is tried again alone.
 //
-// In a partitioned endpoint it needs a KeyedBy, and takes none elsewhere.
+// In a partitioned endpoint HandleTx needs a KeyedBy; elsewhere KeyedBy is a fault.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers.Table) {
 		kind := kindOf[M]()
@@ -107,7 +107,7 @@ func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 	})
 }
 
-// kindOf calls Kind on the zero value. A Kind that needs more than that is a fault found by CheckName, as "".
+// kindOf calls Kind on the zero value. If Kind panics there, kindOf returns "", which CheckName refuses.
 func kindOf[M saga.Message]() (kind string) {
 	defer func() {
 		if recover() != nil {
@@ -118,19 +118,19 @@ func kindOf[M saga.Message]() (kind string) {
 	return zero.Kind()
 }
 
-// Handler is one handler call as middleware sees it.
+// Handler is a handler call as middleware sees it.
 type Handler func(ctx context.Context, d *saga.Delivery) error
 
-// Middleware wraps a handler call. It must call next at most once and return its error or its own: an error
+// Middleware wraps a handler call. It must call next at most once, and return the error of next or its own: an error
 // undoes the step. It must not keep d.
 //
-// The Body is a copy for this attempt: the handler is given what the middleware makes of it, while the queue, a dead
-// letter and the next attempt have the message as it came. The key of a saga or a lane, and what an Accept converts,
-// are read before any middleware runs, from the message as it came: a body that only a middleware can read (one that is
-// encrypted) needs a Codec. Changes of the Info are not seen by handlers.
+// The Body is a copy for this attempt, which the middleware may change for the handler. The queue, a dead letter and
+// the next attempt have the original message. The key of a saga or a lane is read, and an Accept converts, before any
+// middleware runs, from the original message: if the body is encrypted, use a Codec instead. Handlers do not see
+// changes of the Info.
 type Middleware func(next Handler) Handler
 
-// Use puts middleware around every handler of the endpoint; the first given is the outermost.
+// Use puts middleware around every handler of the endpoint; the first is the outermost.
 func Use(m ...Middleware) Part {
 	return part(func(h *handlers.Table) {
 		for _, one := range m {
@@ -162,18 +162,18 @@ func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 	return h, errors.Join(h.Faults...)
 }
 
-// ErrLeave, returned by a raw handler, ends the batch before this message: it stays at its place in the queue,
-// with nothing known against it and no attempt counted, and so does everything behind it. What came before it in the
-// batch commits. A worker takes the message again soon.
+// ErrLeave, returned by a raw handler, ends the batch before this message. The message and everything behind it stay in
+// the queue, and no attempt is counted. What came before it in the batch commits. A worker takes the message again
+// soon.
 var ErrLeave = batch.ErrLeave
 
-// HandleRaw makes the endpoint hand f every message whose kind none of its other parts handles, as bytes: for bridges,
-// relays and programs that do not have the Go types. There are no unknown kinds in such an endpoint. It is subscribed
-// to the kinds given here, and to no other: what is addressed to it by name (saga.To) arrives in any case.
+// HandleRaw makes the endpoint handle with f, as bytes, every message that none of its other parts handles: for
+// bridges, relays and programs that do not have the Go types. Such an endpoint has no unknown kinds. HandleRaw
+// subscribes it to the given kinds only; messages that name the endpoint (saga.To) arrive in any case.
 //
-// f runs inside the batch's transaction, which it does not see: at most StepTimeout, while other messages of the batch
-// wait for their commit. It must not keep d, nor its Body, which is a copy for this attempt. Its errors go to the
-// endpoint's policy, except ErrLeave.
+// f runs inside the batch's transaction, which it does not see, for at most StepTimeout; other messages of the batch
+// wait for it. It must not keep d or its Body, which is a copy for this attempt. The endpoint's policy decides about
+// its errors, except ErrLeave.
 func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
 	return part(func(h *handlers.Table) {
 		switch {

@@ -17,13 +17,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Partitioned is an endpoint of several queues, each of which is consumed by one process at a time, one batch after
-// another: a message goes to the queue of its key, so that the messages of one key are handled in order and without
-// conflicts, however many processes there are. Methods are safe for concurrent use.
+// Partitioned is an endpoint of several queues. A message goes to the queue of its key, and one process at a time
+// consumes a queue, one batch after another. So the messages of a key are handled in order and without conflicts,
+// however many processes there are. Methods are safe for concurrent use.
 //
-// An endpoint named orders with two partitions has three queues. Senders know orders. One process at a time, the
-// distributor, moves what arrives there to orders.p0 and orders.p1, by the key of its saga or its KeyedBy. What a saga
-// sends comes from its partition's queue, so that answers and timeouts go straight back to it. See
+// An endpoint named orders with two partitions has three queues. Senders send to orders. One process at a time, the
+// distributor, moves messages from there to orders.p0 and orders.p1, by the key of the saga or the KeyedBy. Messages
+// that a saga sends are from its partition's queue, so that answers and timeouts go straight back to it. See
 // docs/guide/partitions.md.
 type Partitioned struct {
 	bus         *Bus
@@ -35,11 +35,11 @@ type Partitioned struct {
 	running sync.Mutex // held by Run
 }
 
-// NewPartitioned checks everything that needs no database, and reports every fault at once. Each kind needs a key: that
-// of a Saga, or a KeyedBy of a HandleTx. Handle is a fault, since EndpointOptions.Ordered keeps the order of keys
-// without partitions, and so is HandleRaw.
+// NewPartitioned makes a partitioned endpoint called name. It checks everything that needs no database, and reports
+// every fault at once. Each kind needs a key: that of a Saga, or a KeyedBy of a HandleTx. Handle is a fault, because
+// EndpointOptions.Ordered keeps the order of keys without partitions; HandleRaw is one too.
 //
-// A deploy that raises a saga's StateVersion keeps the order only when the old processes end before the new ones start,
+// A deploy that raises a saga's StateVersion keeps the order only if the old processes end before the new ones start,
 // see docs/guide/partitions.md.
 func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Partitioned, error) {
 	if b == nil {
@@ -91,7 +91,7 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 	return err
 }
 
-// underLease is an endpoint as a queue whose batches are guarded by a term.
+// underLease is an endpoint as a queue whose batches check the term of a lease.
 func underLease(e *Endpoint) partition.Queue {
 	return partition.Queue{Endpoint: e.name, Run: func(ctx context.Context, t lease.Term) error {
 		e.fence = func(b *pgx.Batch) { e.bus.tables.leases.QueueGuard(b, t) }
@@ -106,7 +106,7 @@ func announce(ctx context.Context, b *Bus, payload string) {
 	}
 }
 
-// cannotFix reports whether err needs a human. Other errors pass with time: the keeper tries again.
+// cannotFix reports whether only a human can correct err. After other errors the keeper tries again.
 func cannotFix(err error) bool {
 	for _, known := range []error{ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
 		if errors.Is(err, known) {
@@ -130,11 +130,11 @@ func (p *Partitioned) Connections() int {
 }
 
 // Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the
-// distributor. It is for metrics; the answer may be old when it arrives.
+// distributor. It is for metrics; the answer may be out of date when it arrives.
 func (p *Partitioned) Holding() []string { return p.consumer.Holding() }
 
-// Install creates the queues, stores how many partitions there are, and subscribes the endpoint to its kinds. It needs
-// the right to create tables, and does nothing when that was done before. It fails when another number of partitions is
+// Install creates the queues, stores the number of partitions, and subscribes the endpoint to its kinds. It needs the
+// right to create tables, and does nothing if the endpoint is installed. It fails if another number of partitions is
 // stored, see Collapse.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.group.Install(ctx); err != nil {
@@ -143,13 +143,13 @@ func (p *Partitioned) Install(ctx context.Context) error {
 	return p.distributor.Install(ctx)
 }
 
-// Collapse moves everything that waits in the partitions back to the endpoint's own queue, timeouts included, and
-// forgets how many partitions there are. After it the endpoint can be installed with another number of them, or run as
-// a plain Endpoint. It returns how many messages it moved.
+// Collapse moves all messages in the partitions, including timeouts, back to the endpoint's own queue, and deletes the
+// stored number of partitions. Then the endpoint can be installed with another number, or run as a plain Endpoint. It
+// returns how many messages it moved.
 //
-// All processes of the endpoint must have stopped: while one of them holds a lease, Collapse fails and has done
-// nothing. It works in small transactions, and may be called again when it was interrupted; until it is done the old
-// number stands. It needs the rights of Install.
+// All processes of the endpoint must have stopped: while one of them holds a lease, Collapse fails and changes nothing.
+// It works in small transactions. If it was interrupted, call it again; until it is done the old number stays. It needs
+// the rights of Install.
 func (p *Partitioned) Collapse(ctx context.Context) (messages int, err error) {
 	if messages, err = p.group.Collapse(ctx); err != nil {
 		return messages, fmt.Errorf("collapse the partitions of %s: %w", p.name, err)
@@ -157,7 +157,7 @@ func (p *Partitioned) Collapse(ctx context.Context) (messages int, err error) {
 	return messages, nil
 }
 
-// Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails when another number
+// Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails if another number
 // of partitions is stored.
 func (p *Partitioned) Check(ctx context.Context) error {
 	if _, err := p.check(ctx); err != nil {
@@ -166,7 +166,7 @@ func (p *Partitioned) Check(ctx context.Context) error {
 	return nil
 }
 
-// check returns what is so of the distributor's queue.
+// check returns what it read about the distributor's queue.
 func (p *Partitioned) check(ctx context.Context) (resolved, error) {
 	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
 		return resolved{}, err
@@ -177,10 +177,10 @@ func (p *Partitioned) check(ctx context.Context) (resolved, error) {
 	return p.distributor.check(ctx)
 }
 
-// Run takes its share of the partitions, and the work of the distributor when nobody else has it, until ctx ends.
-// Processes that come and go change the shares: a partition moves when its batch has ended, or when the lease of a
-// process that died is over. At the end Run takes nothing more, lets handlers finish for Endpoint.Drain, and gives each
-// partition back when its last handler has ended. Errors are those of Endpoint.Run.
+// Run consumes its share of the partitions, and is the distributor if no other process is, until ctx ends. Shares
+// change when processes start or stop: a partition moves when its batch has ended, or when the lease of a crashed
+// process is over. At the end Run takes no more messages, lets handlers finish for Endpoint.Drain, and releases each
+// partition when its last handler has ended. Errors are those of Endpoint.Run.
 func (p *Partitioned) Run(ctx context.Context) error {
 	if !p.running.TryLock() {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, ErrRunning)
@@ -193,8 +193,8 @@ func (p *Partitioned) Run(ctx context.Context) error {
 	return nil
 }
 
-// run joins the session for as long as this process shares the work, whether it has a partition or not: the connection
-// that listens locks the session's row, and a process that stands by listens too.
+// run joins the session for as long as this process shares the work, even without a partition: the connection that
+// listens locks the session, and a process on standby listens too.
 func (p *Partitioned) run(ctx context.Context) error {
 	found, err := p.check(ctx)
 	if err != nil {

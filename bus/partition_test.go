@@ -158,7 +158,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	stop = w.runPartitioned(eight)
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
 	w.wantAtHome(w.untilHandled("chat.answer", talks), "chat", 8)
-	if _, err := eight.Collapse(t.Context()); err == nil || !strings.Contains(err.Error(), "stop them all") {
+	if _, err := eight.Collapse(t.Context()); err == nil || !strings.Contains(err.Error(), "stop all processes") {
 		t.Errorf("Collapse while it runs: %v", err)
 	}
 	stop()
@@ -334,7 +334,7 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := bus.NewEndpoint(w.bus, "p", bus.EndpointOptions{}, keyed); err == nil ||
-		!strings.Contains(err.Error(), "the endpoint no partitions") {
+		!strings.Contains(err.Error(), "the endpoint has no partitions") {
 		t.Errorf("a key without partitions: %v", err)
 	}
 	if _, err := bus.NewPartitioned(nil, "p", bus.PartitionOptions{}, keyed); err == nil {

@@ -13,22 +13,22 @@ import (
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
 type PartitionOptions struct {
-	// Partitions is how many queues there are, and how many batches run at a time in all processes together; 0 is 8, at
-	// most 256. It is stored when the endpoint is installed, and another number is an error from then on: see Collapse.
+	// Partitions is the number of queues, and of batches that run at a time in all processes together; 0 is 8, at most
+	// 256. Install stores it, and another number is an error from then on: see Collapse.
 	Partitions int
 
-	// Lease is how long a partition stays with a process that has died; 0 is the default lease, 2 s to 1 h. Processes
-	// look at each other every third of it, and at least every 5 s.
+	// Lease is how long a crashed process keeps its partitions; 0 is the default lease, 2 s to 1 h. Processes look for
+	// each other every third of it, and at least every 5 s.
 	Lease time.Duration
 
-	Holder   string          // the name of this process in the table lease, for people who look; "" is the host's name
+	Holder   string          // the name of this process in the table lease, for operators; "" is the host's name
 	Endpoint EndpointOptions // of each partition. Concurrency is 1; no ClusterConcurrency and no Ordered
 }
 
 const (
 	standardPartitions = 8
 	mostPartitions     = 256
-	stopSlack          = 5 * time.Second // for what follows the last handler of a partition
+	stopSlack          = 5 * time.Second // for the work after the last handler of a partition
 )
 
 func (o PartitionOptions) withDefaults(h *handlers.Table, poolSize int) (PartitionOptions, error) {
@@ -41,12 +41,12 @@ func (o PartitionOptions) withDefaults(h *handlers.Table, poolSize int) (Partiti
 			"so raise Partitions instead", e.Concurrency))
 	}
 	if e.ClusterConcurrency != 0 {
-		f.Add(errors.New("Endpoint.ClusterConcurrency: Partitions is how many batches run at a " +
-			"time in the cluster"))
+		f.Add(errors.New("Endpoint.ClusterConcurrency must be 0: Partitions is already the number of " +
+			"batches in the cluster"))
 	}
 	if e.Ordered != Unordered {
-		f.Add(errors.New("Endpoint.Ordered is for endpoints with Handle; partitions are in order " +
-			"as they are"))
+		f.Add(errors.New("Endpoint.Ordered is for endpoints with Handle: leave it out, partitions are " +
+			"always in order"))
 	}
 	option.Default(&e.Concurrency, 1)
 	var err error
@@ -75,18 +75,18 @@ func checkPartitioned(h *handlers.Table) error {
 	return errors.Join(faults...)
 }
 
-// checkUnpartitioned refuses keys: without partitions nothing looks at them.
+// checkUnpartitioned refuses keys, which have no effect without partitions.
 func checkUnpartitioned(h *handlers.Table) error {
 	var faults []error
 	for _, c := range h.Consumers {
 		if c.Tx != nil && c.Key != nil {
-			faults = append(faults, fmt.Errorf("%s has a key and the endpoint no partitions: make it one of "+
-				"NewPartitioned", c.Kind))
+			faults = append(faults, fmt.Errorf("%s has a KeyedBy, but the endpoint has no partitions: leave it "+
+				"out, or use NewPartitioned", c.Kind))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// PartitionOf returns the partition that the messages of key go to, of so many: 0 … partitions-1. It will be the same
-// in every later version: waiting messages depend on it. It panics when there are no partitions.
+// PartitionOf returns the partition of the messages of key: 0 … partitions-1. It is the same in every later version,
+// because waiting messages depend on it. It panics if partitions is not positive.
 func PartitionOf(key string, partitions int) int { return partition.Of(key, partitions) }

@@ -13,27 +13,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPooler: a pooler between the program and Postgres gives each transaction another session, and the bus listens.
-// Give it Options.Wakeup PollOnly.
-var ErrPooler = errors.New("a pooler in transaction mode stands before Postgres, where neither LISTEN nor the lock " +
-	"of a session works: set bus.Options.Wakeup to bus.PollOnly")
+// ErrPooler: the bus uses LISTEN, but a pooler between the program and Postgres gives each transaction another session.
+// Set Options.Wakeup to PollOnly.
+var ErrPooler = errors.New("a pooler in transaction mode is in front of Postgres, where LISTEN and session locks do " +
+	"not work: set bus.Options.Wakeup to bus.PollOnly")
 
-var errDescribeExec = errors.New("a pooler in transaction mode stands before Postgres, where " +
+var errDescribeExec = errors.New("a pooler in transaction mode is in front of Postgres, where " +
 	"default_query_exec_mode=describe_exec describes a query in one session and may execute it in another: use " +
 	"cache_describe")
 
-// checkPooler is called when something stands between us and Postgres. A pooler that leaves each client its session is
-// as good as none. Behind one that does not, LISTEN is accepted and nothing is heard; and the lock that says that this
-// process lives would stay with a session of the pooler's, so that others would not see its death, or see it die while
-// it lives.
+// checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client a
+// session of its own does no harm. Behind any other, LISTEN succeeds but receives nothing, and the lock that shows that
+// this process is alive would stay with a session of the pooler: other processes would miss a crash, or see one that
+// did not happen.
 func checkPooler(ctx context.Context, b *Bus, config *pgxpool.Config) error {
 	mode := config.ConnConfig.DefaultQueryExecMode
 	if b.wakeup == PollOnly && mode == pgx.QueryExecModeCacheDescribe {
-		return nil // nothing that it needs can be missing
+		return nil // it needs nothing that a pooler could break
 	}
 	shared, err := pg.SharesSessions(ctx, config)
 	if err != nil {
-		return fmt.Errorf("look at the pooler before Postgres: %w", pgerr.Explain(err))
+		return fmt.Errorf("detect a pooler in front of Postgres: %w", pgerr.Explain(err))
 	}
 	switch {
 	case shared && b.wakeup == Notify:
@@ -44,8 +44,8 @@ func checkPooler(ctx context.Context, b *Bus, config *pgxpool.Config) error {
 	return nil
 }
 
-// look reads what is so in any session, and looks what stands between us and Postgres. config is that of the pool which
-// is to be opened.
+// look reads the planner's settings, which are the same in every session, and checks for a pooler. config is that of
+// the pool that will be opened.
 func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]string, err error) {
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]stri
 	return planner, checkPooler(ctx, b, config)
 }
 
-// openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the very workers
-// that fill it.
+// openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the workers that have
+// taken its connections.
 func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
 	return openPool(ctx, e.workerConfig())
 }
@@ -79,7 +79,7 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {
 	return pg.Committed(pool), nil
 }
 
-// workerConfig is that of the workers' pool.
+// workerConfig is the configuration of the workers' pool.
 func (e *Endpoint) workerConfig() *pgxpool.Config {
 	config := e.bus.workerConfig(e.idleInTx())
 	if e.handlers.Leased {
@@ -88,18 +88,18 @@ func (e *Endpoint) workerConfig() *pgxpool.Config {
 	return config
 }
 
-// workerConfig is that of a pool whose transactions may stand still for idle. MaxConns stays that of the bus's pool:
-// there are as many connections as workers, and SetConcurrency may ask for more.
+// workerConfig is the configuration of a pool whose transactions may be idle for idle. MaxConns stays that of the bus's
+// pool: there are as many connections as workers, and SetConcurrency may ask for more.
 func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
 	config := b.pool.Config()
 	config.MinConns, config.MinIdleConns = 0, 0
-	// a lost connection loses a batch, which is free
+	// a lost connection loses a batch, which costs nothing
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	theirs := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())
 		if b.wakeup != PollOnly {
-			// Not a startup parameter: a server on a system that cannot check refuses it, and need not have it.
+			// Not a startup parameter: a server on a system without the check refuses it, and can do without.
 			_, _ = conn.Exec(ctx, b.sql.Get("check_client"))
 		}
 		if theirs != nil {
@@ -113,7 +113,7 @@ func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
 	return config
 }
 
-// sessionTimeouts bound how long a client that has vanished keeps its batch locked.
+// sessionTimeouts bound how long a client that has disappeared keeps its batch locked.
 func sessionTimeouts(params map[string]string, idle time.Duration) {
 	for name, value := range map[string]string{
 		"idle_in_transaction_session_timeout": fmt.Sprint(idle.Milliseconds()),

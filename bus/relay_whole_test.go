@@ -116,7 +116,7 @@ func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	if whole := slices.DeleteFunc(slices.Clone(calls), func(n int) bool { return n == 1 }); len(whole) > 7 {
 		t.Errorf("forward was given %v messages: only the first calls may be of many", calls)
 	}
-	if text := log.String(); strings.Count(text, "a relay's forward failed as a whole") != 1 ||
+	if text := log.String(); strings.Count(text, "a relay's forward failed, and gets fewer") != 1 ||
 		!strings.Contains(text, "panic: no client") {
 		t.Errorf("the log says\n%s", text)
 	}

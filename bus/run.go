@@ -20,11 +20,11 @@ import (
 // consumer is the engine of one Run.
 type consumer interface {
 	wake.Waker
-	// Run consumes until ctx ends. Handlers run until work ends, which cancel ends when they have not ended in time.
+	// Run consumes until ctx ends. Handlers run until they return or work ends. cancel ends work if they take too long.
 	Run(ctx, work context.Context, cancel context.CancelCauseFunc) error
 }
 
-// consume runs the engine, and beside it what every endpoint needs.
+// consume runs the engine, and the loops that every endpoint needs.
 func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -99,9 +99,9 @@ func (e *Endpoint) leasedNeeds(pool *pg.Pool) leased.Needs {
 
 const unparkRows = 1000 // moved by one transaction
 
-// unpark is for an endpoint without order, whose queue an ordered program may have had before, or has at the same time
-// during a deploy. It moves what that program has parked back into the queue, as soon as no process has the lane. It
-// looks at the beginning, and then more and more seldom.
+// unpark is for an endpoint without order, whose queue an ordered program consumed before, or consumes at the same time
+// during a deploy. It moves the messages that that program has parked back into the queue, as soon as no process has
+// their lane. It looks at the beginning, and then less and less often.
 func (e *Endpoint) unpark(ctx context.Context) error {
 	for pause := e.options.Poll; ; pause = min(2*pause, cleanEvery) {
 		if err := e.unparkOnce(ctx); err != nil && ctx.Err() == nil {
@@ -135,12 +135,11 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 
 const (
 	countersEvery  = 10 * time.Second
-	countersWithin = 2 * time.Second // a write of them
+	countersWithin = 2 * time.Second // one write takes at most this long
 	countersKept   = 14 * 24 * time.Hour
 )
 
-// writeCounters adds, every ten seconds or so, what the endpoint has counted to the table. An endpoint that did nothing
-// writes nothing.
+// writeCounters adds the endpoint's counts to the table every ten seconds or so, if there are any.
 func (e *Endpoint) writeCounters(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(countersEvery)) == nil {
 		e.flushCounters(ctx)
@@ -148,13 +147,13 @@ func (e *Endpoint) writeCounters(ctx context.Context) error {
 	return nil
 }
 
-// flushCounters is one write. What could not be written is forgotten: repeating it could count it twice.
+// flushCounters writes once. Counts that could not be written are dropped: a repetition could count them twice.
 func (e *Endpoint) flushCounters(ctx context.Context) {
 	counted, since := e.counts.Collect()
 	if len(counted) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countersWithin) // a drain wants them written
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countersWithin) // write them during a drain too
 	defer cancel()
 	err := e.bus.tables.counters.Add(ctx, e.bus.pool, counters.Endpoint{
 		Name: e.name, Concurrency: e.options.Concurrency, BatchMax: e.options.BatchMax, Since: since, Sagas: counted,

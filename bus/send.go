@@ -20,12 +20,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Send writes a command to the queue of the one endpoint that handles its kind, and returns when it is
-// committed.
+// Send writes a command to the queue of the one endpoint that handles its kind, and returns after the commit.
 //
-// Errors: ErrNoRoute and ErrAmbiguous name the remedy; ErrIDConflict for an id used before with another
-// content; a *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an
-// *OutcomeUnknownError when the connection broke at the wrong moment. After any other error nothing was sent.
+// Errors: ErrNoRoute and ErrAmbiguous name the remedy; ErrIDConflict for an id used before with other content; a
+// *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an *OutcomeUnknownError if
+// the connection broke during the commit. After any other error nothing was sent.
 func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(saga.Command, m, o)
 	if err != nil {
@@ -34,8 +33,8 @@ func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (s
 	return b.sender.sendAlone(ctx, out)
 }
 
-// Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies tells how many.
-// Errors are those of Send, but that nobody listens is none.
+// Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies is their number. It is no
+// error if there is none. Other errors are those of Send.
 func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(saga.Event, m, o)
 	if err != nil {
@@ -44,7 +43,7 @@ func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption)
 	return b.sender.sendAlone(ctx, out)
 }
 
-// SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must be of the bus's database.
+// SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must belong to the bus's database.
 func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(saga.Command, m, o)
 	if err != nil {
@@ -53,7 +52,7 @@ func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.S
 	return b.sender.sendInTx(ctx, tx, out)
 }
 
-// PublishTx is Publish in the caller's transaction. While tx is open no new subscriber can be added.
+// PublishTx is Publish in the caller's transaction. While tx is open no endpoint can subscribe to new kinds.
 func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(saga.Event, m, o)
 	if err != nil {
@@ -62,7 +61,7 @@ func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...sag
 	return b.sender.sendInTx(ctx, tx, out)
 }
 
-// sender is what all sends from outside of handlers share. Safe for concurrent use.
+// sender is shared by all sends from outside of handlers. It is safe for concurrent use.
 type sender struct {
 	pool       *pg.Pool
 	sql        pg.Statements
@@ -73,13 +72,13 @@ type sender struct {
 	notifyInTx bool
 }
 
-// compose encodes and checks a message from outside any handler. Delays are left to the database's clock.
+// compose encodes and checks a message from outside of handlers. The database's clock adds the delay.
 func (s *sender) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
 	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: s.codec}
 	return rt.Compose(intent, m, o...)
 }
 
-// sendAlone sends in a transaction of its own: a single statement when nothing has to be looked up.
+// sendAlone sends in a transaction of its own: by a single statement if nothing has to be looked up.
 func (s *sender) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -100,7 +99,8 @@ func (s *sender) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, e
 	return sent, nil
 }
 
-// sendCommitted sends in a transaction of its own. Only when the COMMIT itself breaks is the outcome unknown.
+// sendCommitted sends in a transaction of its own. The outcome is unknown only if the connection breaks during the
+// COMMIT.
 func (s *sender) sendCommitted(
 	ctx context.Context, conn *pgxpool.Conn, out saga.Outgoing,
 ) (sent saga.Sent, to []*queue.Queue, err error) {
@@ -116,7 +116,7 @@ func (s *sender) sendCommitted(
 		return saga.Sent{}, nil, sendError(out, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		if !pgerr.Refused(err) { // whatever it is: pgx tells of a lost reply as of a connection that was closed before
+		if !pgerr.Refused(err) { // pgx reports a lost reply and a connection that was closed before in the same way
 			return saga.Sent{}, nil, &OutcomeUnknownError{ID: out.Info.ID, Err: err}
 		}
 		return saga.Sent{}, nil, sendError(out, err)
@@ -124,8 +124,8 @@ func (s *sender) sendCommitted(
 	return sent, to, nil
 }
 
-// sendOne writes a command with one statement that commits itself. A queue that was dropped and made again
-// since the routes were read is looked up once more.
+// sendOne writes a command with one statement that commits itself. If a queue was dropped and made again since the
+// routes were read, sendOne looks it up once more.
 func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (saga.Sent, error) {
 	for again := false; ; again = true {
 		known, err := s.routes.Get(ctx, conn)
@@ -163,7 +163,7 @@ func oneArgs(out *saga.Outgoing) []any {
 	return []any{due, id, out.Info.Kind, header, pg.NonNil(out.Body), pg.Micros(out.Delay)}
 }
 
-// outcome tells a refusal of the server, after which nothing was sent, from a broken connection.
+// outcome distinguishes a refusal by the server, after which nothing was sent, from a broken connection.
 func (s *sender) outcome(out saga.Outgoing, err error) error {
 	if !pgerr.Refused(err) && !pgconn.SafeToRetry(err) {
 		return &OutcomeUnknownError{ID: out.Info.ID, Err: err}
@@ -173,7 +173,7 @@ func (s *sender) outcome(out saga.Outgoing, err error) error {
 
 func sendError(out saga.Outgoing, err error) error {
 	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) {
-		return err // it says already which message it is about
+		return err // it names the message already
 	}
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
@@ -186,7 +186,7 @@ func sendError(out saga.Outgoing, err error) error {
 
 var errNilTx = errors.New("the transaction is nil")
 
-// usable says why nothing can be sent in tx.
+// usable returns why nothing can be sent in tx, or nil.
 func usable(tx pgx.Tx) error {
 	switch t := tx.(type) {
 	case nil:
@@ -197,7 +197,7 @@ func usable(tx pgx.Tx) error {
 		}
 	}
 	if batch.IsHandlers(tx) {
-		return fmt.Errorf("a handler sends through its own context: ctx.Send, and not in %T", tx)
+		return fmt.Errorf("a handler sends through its own context: use ctx.Send instead of %T", tx)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (s *sender) sendInTx(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (sa
 	return sent, nil
 }
 
-// queueNotify queues the wake-ups of a send, if they belong into the caller's transaction.
+// queueNotify queues the wake-ups of a send, if they belong in the caller's transaction.
 func (s *sender) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
 	if !s.notifyInTx {
 		return
@@ -232,7 +232,7 @@ func (s *sender) queueNotify(batch *pgx.Batch, to []*queue.Queue) {
 	}
 }
 
-// write finds the queues for out and inserts it, in tx, which the caller ends.
+// write finds the queues for out and inserts it in tx, which the caller ends.
 func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.Sent, []*queue.Queue, error) {
 	to, err := s.destinations(ctx, tx, out)
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 	return sent, to, err
 }
 
-// destinations finds the queues. For an event it first takes the lock that makes a subscriber wait who is being added.
+// destinations finds the queues. For an event it first takes a lock, for which a new subscriber has to wait.
 func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.Outgoing) ([]*queue.Queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
 	batch := &pgx.Batch{}

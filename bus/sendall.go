@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SendAllTx is SendTx for many commands: what two round trips can write goes in two, however many it is. Those to one
-// endpoint are due in the order given, as far as they are due at once. Commands with WithID, At or Delay go one by one
-// behind the others. After an error the transaction has to be rolled back: some of them may have been written.
+// SendAllTx is SendTx for many commands, in two round trips however many there are. Commands to one endpoint that are
+// due at once are due in the order given. Commands with WithID, At or Delay are sent one by one after the others. After
+// an error roll the transaction back: some commands may have been written.
 func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
 	sent := make([]saga.Sent, len(all))
 	var together, apart []saga.Outgoing
-	var places []int // in sent, of those apart
+	var places []int // in sent, of those that are sent one by one
 	for n, p := range all {
 		out, err := b.sender.compose(saga.Command, p.Message, p.Options)
 		if err != nil {
@@ -73,7 +73,7 @@ func (s *sender) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoin
 	return nil
 }
 
-// inserts are the statements that write out to their queues, in the order in which these occur.
+// inserts returns the statements that write out to their queues, in the order in which the queues occur.
 func (s *sender) inserts(known *queue.Routes, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byQueue := map[*queue.Queue][]saga.Outgoing{}
 	var to []*queue.Queue

@@ -14,22 +14,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// RawMessage is a message of SendRaw and PublishRaw: bytes that somebody else has encoded.
+// RawMessage is a message of SendRaw and PublishRaw: bytes that are encoded already.
 type RawMessage struct {
 	saga.Raw
-	// zero is a new one. It is not remembered, other than that of saga.WithID: the same may be sent again
+	// zero is a new one. Unlike an id of saga.WithID it is not remembered: the same id may be sent again
 	ID     saga.ID
-	Header map[string]string // limits are those of saga.WithHeader
+	Header map[string]string // with the limits of saga.WithHeader
 }
 
-// Check tells why a message could not be sent: its kind, its headers or its size.
+// Check returns why the message cannot be sent (its kind, headers or size), or nil.
 func (m RawMessage) Check() error {
 	_, err := m.compose(saga.Command)
 	return err
 }
 
-// SendRaw writes messages to the queue of one endpoint, whatever their kinds, in one transaction: all of them or
-// none, and they are due in the order given. Errors are those of Send; an unknown outcome names the first message.
+// SendRaw writes messages of any kinds to the queue of one endpoint, in one transaction: all of them or none. They are
+// due in the order given. Errors are those of Send; an unknown outcome names the first message.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
 	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
 	if err != nil || len(out) == 0 {
@@ -50,7 +50,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 			b.notifier.Wake(ctx, q.ID, time.Time{})
 			return nil
 		case !again && (isNoRoute(err) || pgerr.ClassOf(err) == pgerr.Unprepared):
-			b.routes.Forget() // installed, or dropped and made again, since the routes were read
+			b.routes.Forget() // the queue was made since the routes were read
 		case isNoRoute(err):
 			return err
 		default:
@@ -59,7 +59,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 	}
 }
 
-// SendRawTx is SendRaw in the caller's transaction. A handler sends by its context instead: ctx.Send with a saga.Raw.
+// SendRawTx is SendRaw in the caller's transaction. In a handler use ctx.Send with a saga.Raw instead.
 func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
 	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
 	if err != nil || len(out) == 0 {
@@ -82,7 +82,7 @@ func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, message
 }
 
 // PublishRaw writes a copy of each message to the queue of every endpoint that is subscribed to its kind, all in one
-// transaction. That nobody is subscribed is no error. Other errors are those of Publish.
+// transaction. Errors are those of Publish.
 func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
 	out, err := composeRaw(saga.Event, messages)
 	if err != nil || len(out) == 0 {
@@ -153,7 +153,7 @@ func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing
 	return known.Command(out.Info.Kind, out.To)
 }
 
-// composeRaw checks the messages as Send would.
+// composeRaw checks the messages as Send does.
 func composeRaw(intent saga.Intent, messages []RawMessage, to ...saga.SendOption) ([]saga.Outgoing, error) {
 	out := make([]saga.Outgoing, len(messages))
 	for n, m := range messages {
@@ -178,7 +178,7 @@ func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (sag
 	return rt.Compose(intent, m.Raw, options...)
 }
 
-// rawInserts are the statements that write out to q, in order.
+// rawInserts returns the statements that write out to q, in order.
 func rawInserts(q *queue.Queue, out []saga.Outgoing) *pgx.Batch {
 	pipeline := &pgx.Batch{}
 	insertInOrder(pipeline, q, out)

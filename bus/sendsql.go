@@ -16,7 +16,7 @@ import (
 
 // SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so that it works
 // under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another
-// connection, since tx may be of another database, and fails after two seconds when there is none to be had: call it
+// connection, because tx may belong to another database. If no connection is free for two seconds it fails: call it
 // again, or use InSQL.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.sender.callSend(ctx, tx, saga.Command, m, o)
@@ -82,7 +82,7 @@ func likely(known *queue.Routes, out saga.Outgoing) []*queue.Queue {
 	return nil
 }
 
-// sqlSendError gives the errors that the function raises their names.
+// sqlSendError returns the named error for an error that the SQL function raised.
 func sqlSendError(err error) error {
 	switch pgerr.Code(err) {
 	case "ED002":
@@ -102,7 +102,7 @@ func optional(s string) any {
 	return s
 }
 
-// dueText spells the time out, since drivers disagree on how a time.Time reaches a timestamptz.
+// dueText writes the time as text, because drivers disagree on how a time.Time becomes a timestamptz.
 func dueText(out saga.Outgoing) any {
 	if out.Info.Due.IsZero() {
 		return nil

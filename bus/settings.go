@@ -8,11 +8,10 @@ import (
 	"github.com/edda-go/edda/internal/wake"
 )
 
-// workerSettings are what is set for an endpoint with workers: how many there are, within what its pool has connections
-// for.
+// workerSettings are the settings of an endpoint with workers: their number, limited by the connections of its pool.
 type workerSettings struct {
 	*settings.Follower
-	own, most int // the program's number of workers, and the most that there are connections for
+	own, most int // the program's number of workers, and the most that the connections allow
 }
 
 func (e *Endpoint) newSettings(most int) *workerSettings {
@@ -24,7 +23,7 @@ func (e *Endpoint) newSettings(most int) *workerSettings {
 	return s
 }
 
-// newFollower makes a follower of what is set for an endpoint or a relay.
+// newFollower makes a follower of the settings of an endpoint or a relay.
 func (b *Bus) newFollower(
 	endpoint string, poll time.Duration, reported func(before, now settings.Settings),
 ) *settings.Follower {
@@ -64,7 +63,7 @@ func (s *workerSettings) count(set settings.Settings) int {
 	return min(set.Concurrency, s.most)
 }
 
-// workers returns how many there are to be: 0 while the endpoint is paused.
+// workers returns how many workers there should be: 0 while the endpoint is paused.
 func (s *workerSettings) workers(set settings.Settings) int {
 	if set.Paused {
 		return 0
@@ -72,8 +71,8 @@ func (s *workerSettings) workers(set settings.Settings) int {
 	return s.count(set)
 }
 
-// announceSettings tells every process of an endpoint to read its settings. A process that does not hear of it reads
-// them at its next poll.
+// announceSettings tells every process of an endpoint to read its settings. A process that misses it reads them at its
+// next poll.
 func announceSettings(ctx context.Context, b *Bus, queue int) {
 	payload := settings.Prefix + wake.Payload(queue)
 	b.hub.Hear(payload)

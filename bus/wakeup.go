@@ -11,7 +11,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// attach wakes w, and what else waits in e, when something has happened for its queue, until detach is called.
+// attach registers w and the other waiters of e, which are woken when something happens for its queue, until detach is
+// called.
 func attach(e *Endpoint, w wake.Waker) (detach func()) {
 	hub := e.bus.hub
 	stops := []func(){
@@ -41,10 +42,10 @@ func (s *sender) wakeAfterCommit(ctx context.Context, to []*queue.Queue, out sag
 	}
 }
 
-// nudgeLater is for a transaction whose commit we do not see. tx is its connection, or the *sql.Tx.
+// nudgeLater is for a transaction whose commit this process does not see. tx is its connection, or the *sql.Tx.
 func (s *sender) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
-		return // the poll is in time for it
+		return // the poll is early enough
 	}
 	queues := make([]int, len(to))
 	for n, q := range to {

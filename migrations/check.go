@@ -56,7 +56,7 @@ const remedy = `call migrate.Up, or run the command "edda migrate up", or the sc
 func unreadable(err error, schema pg.Schema) error {
 	switch pgerr.ClassOf(err) {
 	case pgerr.Unprepared:
-		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it; %s", ErrNotMigrated,
+		return fmt.Errorf("%w: there is no schema %q in this database, or it has no tables of Edda; %s", ErrNotMigrated,
 			schema.Name(), remedy)
 	case pgerr.Denied:
 		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its "+

@@ -86,7 +86,7 @@ func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *in
 	return e.changed(ctx, doing, name, queue, err)
 }
 
-var errRelay = errors.New("it is a relay, which keeps its order by relaying one batch at a time")
+var errRelay = errors.New("it is a relay, which always relays one batch at a time: leave it alone")
 
 // changed notifies the processes of an endpoint, unless the change has failed.
 func (e Endpoints) changed(ctx context.Context, doing, name string, queue int, err error) error {

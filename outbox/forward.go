@@ -199,8 +199,8 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 }
 
 var (
-	errForwardExited = errors.New("forward ended its goroutine: runtime.Goexit, or FailNow of package testing")
-	errJudgeExited   = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
+	errForwardExited = errors.New("forward ended its goroutine (runtime.Goexit, or FailNow of package testing)")
+	errJudgeExited   = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 )
 
 // recovered makes an error of a panic of a user's function.

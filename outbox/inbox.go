@@ -189,4 +189,4 @@ func (s *Store) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fres
 	return fresh, err
 }
 
-var errNoID = errors.New("the id is empty: a message without one cannot be told from another")
+var errNoID = errors.New("the id is empty: give each message its own id")

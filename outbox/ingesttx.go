@@ -246,7 +246,7 @@ func (t *ingestTx) rollback(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := t.conn.Exec(ctx, "rollback"); err != nil {
-		t.border.Log.Debug("edda: rollback", "source", t.options.From, "error", err)
+		t.border.Log.Debug("edda: rollback failed", "source", t.options.From, "error", err)
 	}
 }
 

@@ -153,7 +153,8 @@ func (r *reader) untilNext(ctx context.Context) (wait time.Duration, found bool)
 	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due")).Scan(&wait)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		// the poll finds it
-		r.relay.options.Logger.Debug("edda: next due message", "endpoint", r.relay.name, "error", err)
+		r.relay.options.Logger.Debug("edda: the next due message was not looked up", "endpoint", r.relay.name,
+			"error", err)
 	}
 	return wait, err == nil
 }

@@ -59,7 +59,7 @@ func (r *reporter) dead(ctx context.Context, m *message) {
 func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 	if through && !r.warned.IsZero() && b.wait == 0 {
 		r.warned = time.Time{}
-		r.relay.options.Logger.Info("edda: relay goes on", "endpoint", r.relay.name)
+		r.relay.options.Logger.Info("edda: relay recovered", "endpoint", r.relay.name)
 	}
 	for _, m := range b.messages {
 		if m.fate != fateLeft || m.err == nil {
@@ -82,7 +82,7 @@ func levelOf(last *time.Time) slog.Level {
 // whole reports a call of forward that failed as a whole, and of which no message is known to be the cause.
 func (r *reporter) whole(ctx context.Context, messages int, err error) {
 	r.relay.options.Logger.Log(ctx, levelOf(&r.warnedOf),
-		"edda: a relay's forward failed as a whole, and is given fewer messages at a time",
+		"edda: a relay's forward failed, and gets fewer messages at a time",
 		"endpoint", r.relay.name, "messages", messages, "error", err)
 }
 

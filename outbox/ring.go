@@ -33,7 +33,7 @@ const (
 
 // ErrHeld is why a ring that is due did not rotate: transactions that write into it, or have looked at it, stay open.
 // It keeps its rows for longer.
-var ErrHeld = errors.New("transactions that stay open hold it")
+var ErrHeld = errors.New("open transactions block it: end those, then try again")
 
 // Rotate rotates a ring when that is due, and reports whether it did. While ids are written in transactions that stay
 // open it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a

@@ -188,7 +188,8 @@ func (c *carrier) leftBehind(ctx context.Context, b *batch, from queue.Position)
 	more, err := c.reader.lookBehind(ctx, from, stuckProbes)
 	if err != nil {
 		// the next round does
-		c.relay.options.Logger.Debug("edda: look behind a stuck message", "endpoint", c.relay.name, "error", err)
+		c.relay.options.Logger.Debug("edda: the messages behind a stuck one were not read", "endpoint", c.relay.name,
+			"error", err)
 		return nil
 	}
 	b.messages, b.beyond = append(b.messages, more.messages...), b.beyond+len(more.messages)

@@ -55,7 +55,7 @@ func (t *relayTerm) run(life, working context.Context) error {
 				if pgerr.Incurable(err) || errors.Is(err, lease.ErrFenced) {
 					return err
 				}
-				t.relay.calm.Warn("edda: a relay's pass was lost", "endpoint", t.relay.name, "error", err)
+				t.relay.calm.Warn("edda: a relay's pass failed", "endpoint", t.relay.name, "error", err)
 				after = rest{wait: t.database.NextBackOff()}
 			} else {
 				t.database.Reset()

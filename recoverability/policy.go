@@ -106,7 +106,7 @@ func Resolve(p Policy, f Failure) Verdict {
 	}
 	v := ask(p, f)
 	if v.Action == ActionCountAsFailure {
-		return broken(errors.New("CountAsFailure is a decision about conflicts, and this is a failure"))
+		return broken(errors.New("CountAsFailure is only for a ConflictPolicy, and this is a failure"))
 	}
 	return v
 }

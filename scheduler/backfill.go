@@ -78,7 +78,7 @@ func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedu
 	d, known := plan.Read([]byte(text))
 	if m.plan, err = d.Compile(); err != nil || !known {
 		if err == nil {
-			err = errors.New("it has fields that this one does not know")
+			err = errors.New("it has fields that this release does not know")
 		}
 		return m, fmt.Errorf("its definition is of another release: %w", err)
 	}
@@ -95,7 +95,7 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 	}
 	times, next, ok := m.plan.Fill(m.due, p.From, until, p.Max)
 	if !ok {
-		return nil, next, errors.New("no clock decides when it is due, so there is nothing to fill: trigger it instead")
+		return nil, next, errors.New("it has no due times to fill: trigger it instead")
 	}
 	return times, next, nil
 }
@@ -103,7 +103,7 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfilled, err error) {
 	switch {
 	case m.orphaned:
-		return done, fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+		return done, fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
 	case p.From.IsZero() || p.Until.IsZero() || !p.From.Before(p.Until):
 		return done, fmt.Errorf("from %v until %v: want two moments, the first before the second", p.From, p.Until)
 	}

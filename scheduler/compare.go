@@ -144,8 +144,8 @@ func ownedError(what, name, owner, by string) error {
 		return fmt.Errorf("%s %q was made at run time, and %q declares it too: give it another name, or remove it "+
 			"first: %w", what, name, by, ErrOwned)
 	}
-	return fmt.Errorf("%s %q is declared by %q, and %q wants to: give it another name, or remove it there first: %w",
-		what, name, owner, by, ErrOwned)
+	return fmt.Errorf("%s %q is declared by %q, and %q declares it too: give it another name, or remove it "+
+		"there first: %w", what, name, owner, by, ErrOwned)
 }
 
 func (d declaring) storedManifests(ctx context.Context) (map[string]standing, error) {

@@ -166,7 +166,7 @@ func (g Group) check() error {
 	case g.Max < 0 || g.Max > mostCap:
 		return fmt.Errorf("Max is %d, want 0 (no cap) to %d: to let nothing begin, pause the group", g.Max, mostCap)
 	case g.Strict && g.Max == 0:
-		return errors.New("Strict is set, and Max is not: there is no cap to keep")
+		return errors.New("Strict needs a Max: set it, or leave out Strict")
 	case g.Priority < 0 || g.Priority > maxPriority:
 		return fmt.Errorf("Priority is %d, want 0 to %d", g.Priority, maxPriority)
 	}

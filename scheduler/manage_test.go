@@ -462,7 +462,7 @@ func TestBackfill(t *testing.T) {
 		name string
 		p    Period
 	}{
-		"no such manifest": {"no", p}, "no clock decides": {"x", p},
+		"no such manifest": {"no", p}, "no due times to fill": {"x", p},
 		"want two moments": {"night", Period{From: from, Until: from}},
 		"Max: -1":          {"night", Period{Max: -1}}, "Max: 10001": {"night", Period{Max: 10_001}},
 	} {

@@ -111,7 +111,7 @@ func (s *Scheduler) synchronise(ctx context.Context) error {
 		if err == nil || !firing.Passing(err) {
 			return err
 		}
-		log.Warn("edda: the manifests were not brought into the database yet", "error", err)
+		log.Warn("edda: the manifests were not written to the database yet", "error", err)
 		if err := run.Sleep(ctx, retry.NextBackOff()); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ var (
 	// ErrOwned: another program declares a manifest or a group of that name.
 	ErrOwned = errors.New("it belongs to another owner")
 	// ErrTaken: another run of the manifest stands where this one would.
-	ErrTaken = errors.New("another run of its manifest is in its place")
+	ErrTaken = errors.New("another run of its manifest has taken its place")
 )
 
 // StoreOptions are a Store's. The zero value is fit to use.

@@ -230,7 +230,7 @@ func TestBadDeclarations(t *testing.T) {
 	for says, g := range map[string]Group{
 		`group "G": name`: {Name: "G"}, "Max is -1": {Name: "g", Max: -1},
 		"Max is 1000001": {Name: "g", Max: 1_000_001},
-		"no cap to keep": {Name: "g", Strict: true}, "Priority is 40": {Name: "g", Priority: 40},
+		"Strict needs":   {Name: "g", Strict: true}, "Priority is 40": {Name: "g", Priority: 40},
 	} {
 		_, err := s.Sync(s.ctx(), "shop", []Group{g}, nil)
 		refuses(t, err, says, "group")

@@ -65,9 +65,9 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 	case err != nil:
 		return err
 	case orphaned:
-		return fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+		return fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
 	case !queued:
-		return fmt.Errorf("its message is of kind %s, and input is not", kind)
+		return fmt.Errorf("its message is of kind %s, and the input has another kind", kind)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (s *Store) tryActivate(ctx context.Context, db queryer, a activation, args 
 	case err != nil:
 		return run, false, err
 	case orphaned:
-		return run, false, fmt.Errorf("it is an orphan, which nobody declares any more: %w", ErrNoManifest)
+		return run, false, fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
 	case !ours:
 		return run, false, fmt.Errorf("it is not Dormant under %s: %w", a.fire.Manifest, ErrNotCurrent)
 	case !current:

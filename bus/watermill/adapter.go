@@ -187,7 +187,7 @@ func (a OffsetsAdapter) AckMessageQuery(p sql.AckMessageQueryParams) (sql.Query,
 	for _, row := range p.Rows {
 		c, ok := row.ExtraData[claimedKey].(claimed)
 		if !ok {
-			return sql.Query{}, errors.New("a row that Edda's SchemaAdapter has not read: use both adapters together")
+			return sql.Query{}, errors.New("the row was not read by Edda's SchemaAdapter: use both adapters together")
 		}
 		if row.Offset <= p.LastRow.Offset {
 			claims, ids = append(claims, `"`+c.claim+`"`), append(ids, c.id)

@@ -41,7 +41,7 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 		if time.Since(begun) > time.Minute {
 			retry.Reset()
 		}
-		r.options.Logger.Warn("edda: a subscription ended and is made again", "intake", r.Name(), "topic", r.topic,
+		r.options.Logger.Warn("edda: a subscription ended and is started again", "intake", r.Name(), "topic", r.topic,
 			"error", err)
 		_ = run.Sleep(ctx, retry.NextBackOff()) // its error is the loop's condition
 	}
@@ -147,7 +147,7 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 		}
 		return
 	}
-	r.options.Logger.Warn("edda: messages were not brought in", "intake", r.Name(), "topic", r.topic, "messages",
+	r.options.Logger.Warn("edda: messages were not ingested", "intake", r.Name(), "topic", r.topic, "messages",
 		len(batch), "error", err)
 	_ = run.Sleep(ctx, run.Jitter(r.retry.NextBackOff())) // cut short by the end
 	nack(batch)
@@ -186,9 +186,8 @@ func (r *intakeRun) arrival(m *message.Message, asked *string) bus.IngestMessage
 	a.ID, a.Kind = id, kind
 	if a.ID == "" && !r.unnamed {
 		r.unnamed = true
-		r.options.Logger.Warn("edda: a message without an id came, and the like will be done twice when they are "+
-			"delivered twice",
-			"intake", r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", a.Kind))
+		r.options.Logger.Warn("edda: a message has no id, so a second delivery will be handled twice", "intake",
+			r.Name(), "topic", r.topic, "kind", fmt.Sprintf("%.80q", a.Kind))
 	}
 	return a
 }

@@ -46,7 +46,7 @@ func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptio
 	}
 	f.Int("Parallel", &o.Parallel, 1, 1, mostParallel)
 	if o.Key != nil && o.Parallel <= 1 {
-		f.Add(errors.New("Key is set and Parallel is not: one after another all messages keep their order"))
+		f.Add(errors.New("Key is set and Parallel is not: leave out Key, since all messages are already in order"))
 	}
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("relay %.80q: %w", name, err)
@@ -151,7 +151,7 @@ func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, plac
 	}
 }
 
-var errExited = errors.New("it ended its goroutine: runtime.Goexit, or FailNow of package testing")
+var errExited = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
 // ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function,
 // or a method of the error, panics it does not: whoever judges the error next says so.

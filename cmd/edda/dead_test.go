@@ -54,7 +54,7 @@ func TestDeadGroups(t *testing.T) {
 func TestRetryAndDiscardByFilter(t *testing.T) {
 	w := morgue(t, 250)
 	s := w.want(exitUsage, "dead", "retry", "--endpoint", "orders")
-	says(t, s.err, "250 dead letters are chosen, and nothing was done", "--yes")
+	says(t, s.err, "250 dead letters are chosen, and nothing was changed", "--yes")
 	w.prints(w.want(exitDone, "dead", "jobs").out, `| No job has retried or discarded dead letters.`)
 	w.prints(w.want(exitDone, "dead", "retry", "--endpoint", "orders", "--yes").out,
 		`| Job 1 is done: 250 dead letters were retried.`)

@@ -40,12 +40,12 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	case m.resume < 0:
 		return false, usage(c, fmt.Errorf("--resume %d is not the number of a job", m.resume))
 	case m.resume > 0 && (filter || len(numbers) > 0):
-		return false, usage(c, errors.New("--resume goes on with a job that has its letters: leave out the numbers "+
+		return false, usage(c, errors.New("--resume continues a job that has its letters: leave out the numbers "+
 			"and the filter"))
 	case filter && len(numbers) > 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter"))
 	case m.given() && m.all:
-		return false, usage(c, errors.New("--all chooses every dead letter, and the other flags do not"))
+		return false, usage(c, errors.New("--all chooses every dead letter: leave out the numbers and the filter"))
 	case !filter && m.resume == 0 && len(numbers) == 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter such as --group, or --all"))
 	}
@@ -110,8 +110,8 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 		if n >= deadletter.CountLimit {
 			count += " or more"
 		}
-		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was done: add --yes to %s them", count,
-			m.action))
+		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was changed: add --yes to %s them",
+			count, m.action))
 	}
 	number, err = letters.NewJob(ctx, t.pool, j)
 	return number, causeOf(ctx, err)

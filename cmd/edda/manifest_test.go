@@ -133,7 +133,7 @@ func TestRunCommands(t *testing.T) {
 	says(t, w.stable(w.want(exitDone, "group", "resume", "settlement").out), "paused -")
 	w.want(exitDone, "group", "set", "settlement", "--priority", "3")
 	says(t, w.stable(w.want(exitDone, "group", "list").out), "2 strict 0 0 1 3 shop")
-	says(t, w.want(exitFailed, "group", "set", "settlement", "--max", "0").err, "no cap to keep")
+	says(t, w.want(exitFailed, "group", "set", "settlement", "--max", "0").err, "Strict needs a Max")
 	says(t, w.stable(w.want(exitDone, "group", "set", "more").out), "cap none")
 	says(t, w.want(exitNotFound, "group", "pause", "no", "--reason", "r").err, "no such group", "edda group list")
 	if groups, err := s.Groups(t.Context()); err != nil || len(groups) != 2 {

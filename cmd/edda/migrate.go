@@ -102,7 +102,7 @@ func (t *tool) fits(status []migrate.Migration) error {
 	case 0:
 		return nil
 	case migrations.Version:
-		return fmt.Errorf("%w: there is no schema %q in this database, or nothing of Edda is in it",
+		return fmt.Errorf("%w: there is no schema %q in this database, or it has no tables of Edda",
 			migrations.ErrNotMigrated, t.schemaName())
 	default:
 		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs",

@@ -88,7 +88,7 @@ var (
 	errNotYours = errors.New("the transaction belongs to the batch: return nil to commit, an error to undo")
 	errStepOver = errors.New("the transaction was used after the handler returned")
 
-	errNotYourStatements = errors.New("the connection's prepared statements belong to the batch: name those of yours")
+	errNotYourStatements = errors.New("the connection's prepared statements belong to the batch: deallocate by name")
 )
 
 // enter opens the savepoint of the step, once. The one of the step before is released first, so that they

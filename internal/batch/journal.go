@@ -172,7 +172,7 @@ func (j *journal) leave(ctx context.Context) {
 	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
 	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), left)
 	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		j.engine.To.Log.Debug("edda: leave the in-flight journal", "endpoint", j.engine.To.Name, "error", err)
+		j.engine.To.Log.Debug("edda: the in-flight journal was not cleared", "endpoint", j.engine.To.Name, "error", err)
 		j.engine.Session.LeaveLater(left)
 	}
 }

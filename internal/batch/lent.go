@@ -151,7 +151,7 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if closeErr := b.in.Conn.Close(ctx); closeErr != nil {
-		b.engine.To.Log.Debug("edda: rollback", "endpoint", b.engine.To.Name, "error", closeErr)
+		b.engine.To.Log.Debug("edda: rollback failed", "endpoint", b.engine.To.Name, "error", closeErr)
 	}
 	return fmt.Errorf("%w (%w)", err, errLent)
 }

@@ -126,7 +126,7 @@ func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
 	if f.Guilty(j.engine.Options.MaxCrashes) {
-		m.Crash.Guilty = fmt.Errorf("%w: %d processes, of which %d had nothing else in hand", delivery.ErrProcessDied,
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes, %d of them with nothing else in hand", delivery.ErrProcessDied,
 			1+f.Counted,
 			f.Alone)
 	}

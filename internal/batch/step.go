@@ -13,7 +13,7 @@ import (
 )
 
 // ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
-var ErrMissing = errors.New("there is no saga instance for it")
+var ErrMissing = errors.New("the message found no saga instance")
 
 // stepper hands the messages of a batch to their handlers.
 type stepper struct {

@@ -93,7 +93,7 @@ func (c *Claim) collectKnown(rows pgx.Rows) error {
 			return err
 		}
 		if c.known[id], err = hex.DecodeString(text); err != nil {
-			return fmt.Errorf("read the sum of message %s: %w", id, err)
+			return fmt.Errorf("read the digest of message %s: %w", id, err)
 		}
 	}
 	return rows.Err()

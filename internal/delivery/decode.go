@@ -222,7 +222,7 @@ func (m *Message) Undecided() bool {
 	return m.Call == nil && m.Consumer.Others != nil && info.Intent != saga.Event && !info.Instance.IsZero()
 }
 
-var ErrReadExited = errors.New("a function ended its goroutine: runtime.Goexit, or FailNow of package testing")
+var ErrReadExited = errors.New("a function ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
 const (
 	unknownWait = 5 * time.Second

@@ -67,7 +67,7 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 // errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
 // message, but an outage that ended since then looks the same. The database takes failures now: what the next step
 // meets is the message's own doing.
-var ErrRehearsed = errors.New("the failure of the message was rehearsed")
+var ErrRehearsed = errors.New("the failure of the message was written on trial, and rolled back")
 
 // ClaimIDs claims the ids that handlers gave to what they send, and takes duplicates out of it.
 func (e *Effects) ClaimIDs(ctx context.Context) error {

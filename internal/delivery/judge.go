@@ -11,7 +11,7 @@ import (
 
 // What users may look for in the error of a message.
 var (
-	ErrConflict    = errors.New("somebody else changed the saga instance first, too often")
+	ErrConflict    = errors.New("other transactions changed the saga instance first, too often")
 	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
 	ErrProcessDied = errors.New("the process died while it handled the message")
 )

@@ -61,6 +61,6 @@ func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Ala
 	case err == nil:
 		a.WakeAt(time.Now().Add(wait))
 	case !errors.Is(err, pgx.ErrNoRows):
-		r.Log.Debug("edda: next due message", "endpoint", r.Name, "error", err) // the poll finds it
+		r.Log.Debug("edda: the next due message was not looked up", "endpoint", r.Name, "error", err)
 	}
 }

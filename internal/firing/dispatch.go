@@ -108,7 +108,8 @@ func (d *dispatcher) dispatchSome(ctx context.Context, some []candidate, b *bask
 	case t.refused == nil && pgerr.ClassOf(err) != pgerr.Busy:
 		return 0, err
 	case len(some) == 1 && t.refused == nil:
-		d.log.Warn("edda: a run was not dispatched, since what it needs is locked", "run", some[0].id, "error", err)
+		d.log.Warn("edda: a run was not dispatched, because a row that it needs is locked", "run", some[0].id,
+			"error", err)
 		return 0, nil
 	case len(some) == 1:
 		return 0, d.refuse(ctx, *t.refused, err)

@@ -73,7 +73,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	c := e.core
 	if most, want := int(c.pool.Config().MaxConns), c.options.MaxConcurrentDispatch+1; most < want {
 		return fmt.Errorf(
-			"check scheduler: the pool has %d connections, and %d are wanted: lower MaxConcurrentDispatch, "+
+			"check scheduler: the pool has %d connections, and %d are needed: lower MaxConcurrentDispatch, "+
 				"or raise MaxConns",
 			most,
 			want,
@@ -84,7 +84,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	case pgerr.Unprepared:
 		return fmt.Errorf("check scheduler: schema %q is not migrated, run edda migrate: %w", c.schema.Name(), err)
 	case pgerr.Denied:
-		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/roles.md: %w", err)
+		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/operate/roles.md: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("check scheduler: %w", pgerr.ExplainPooler(err))
@@ -94,7 +94,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 	shared, err := pg.SharesSessions(ctx, c.pool.Config())
 	if err != nil {
-		return fmt.Errorf("check scheduler: look what stands before Postgres: %w", pgerr.ExplainPooler(err))
+		return fmt.Errorf("check scheduler: detect a pooler in front of Postgres: %w", pgerr.ExplainPooler(err))
 	}
 	if shared {
 		return errPooler
@@ -102,7 +102,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	return nil
 }
 
-var errPooler = errors.New("check scheduler: a pooler in transaction mode stands before Postgres, where LISTEN does " +
+var errPooler = errors.New("check scheduler: a pooler in transaction mode is in front of Postgres, where LISTEN does " +
 	"not work: set scheduler.Options.PollOnly")
 
 // Run runs the loops until ctx ends, and then returns nil, after the last transaction. A database that is away is

@@ -74,7 +74,7 @@ func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error
 	err = e.inTx(ctx, t, func(tx pgx.Tx) error {
 		alone := false
 		if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone); err != nil {
-			return fmt.Errorf("try the lock of the cycle: %w", err)
+			return fmt.Errorf("try to lock the cycle: %w", err)
 		}
 		if !alone {
 			return errElsewhere // rolls back

@@ -37,7 +37,7 @@ func (e *evaluator) decideAll(loaded []firing, now time.Time) []decision {
 
 func (e *evaluator) passOver(f firing, err error) {
 	e.backoff.add(f.id)
-	e.log.Error("edda: a manifest cannot be evaluated, and is passed over for a while", "manifest", f.name, "due",
+	e.log.Error("edda: a manifest cannot be evaluated, and is skipped for a while", "manifest", f.name, "due",
 		f.due, "again_in", backoffFor, "error", err)
 }
 
@@ -104,7 +104,7 @@ func (e *evaluator) logLeftOut(ctx context.Context, all []decision, made []int64
 	}
 	for _, d := range all {
 		if !d.fire.IsZero() && !slices.Contains(made, d.id) {
-			e.log.Debug("edda: a scheduled run is there already, or its manifest is locked or was changed", "manifest",
+			e.log.Debug("edda: a scheduled run exists already, or its manifest is locked or has changed", "manifest",
 				d.name, "due", d.fire)
 		}
 	}

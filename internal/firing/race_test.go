@@ -261,12 +261,12 @@ func TestOneBadManifestDoesNotStopTheOthers(t *testing.T) {
 		t.Errorf("%+v, want 10 loaded and 6 queued", c)
 	}
 	for _, bad := range []string{"m5", "m6", "m8"} {
-		if !book.has("level=ERROR msg=\"edda: a manifest cannot be evaluated, and is passed over for a while\" " +
+		if !book.has("level=ERROR msg=\"edda: a manifest cannot be evaluated, and is skipped for a while\" " +
 			"manifest=" + bad) {
 			t.Errorf("nothing is said about %s", bad)
 		}
 	}
-	if !book.has("level=DEBUG msg=\"edda: a scheduled run is there already, or its manifest is locked or was " +
+	if !book.has("level=DEBUG msg=\"edda: a scheduled run exists already, or its manifest is locked or has " +
 		"changed\" manifest=m3") {
 		t.Error("nothing is said of the entry that was there")
 	}

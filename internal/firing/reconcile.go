@@ -42,7 +42,7 @@ func (s *sweeper) run(ctx context.Context, t lease.Term) error {
 		case errors.Is(err, lease.ErrFenced):
 			return err
 		case err != nil && ctx.Err() == nil:
-			s.calm.Warn("edda: what was left behind was not all repaired", "error", err)
+			s.calm.Warn("edda: reconciling failed in part", "error", err)
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func (s *sweeper) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, e
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, name := range names {
-		s.log.Info("edda: a manifest that nobody declares any more is deleted", "manifest", name)
+		s.log.Info("edda: an orphaned manifest was deleted", "manifest", name)
 	}
 	return len(names), orphanRows, err
 }

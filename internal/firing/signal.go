@@ -25,7 +25,7 @@ func (c *core) call(ctx context.Context, loop run.Nudge, payload string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if _, err := c.pool.Exec(ctx, c.sql.Get("notify"), c.schema.Channel(), payload); err != nil {
-		c.log.Debug("edda: notify", "error", err)
+		c.log.Debug("edda: notify failed", "error", err)
 	}
 }
 

@@ -117,4 +117,4 @@ func Recovered(err *error) {
 }
 
 // ErrExited is the failure of a handler that ended its goroutine.
-var ErrExited = errors.New("the handler ended its goroutine: runtime.Goexit, or FailNow of package testing")
+var ErrExited = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of package testing)")

@@ -81,11 +81,11 @@ func (h *hold) watch(ctx context.Context) error {
 		case <-life:
 			life, stop = nil, time.After(h.options.Stop)
 			h.health.update(func(now *Health) { now.State = Stopping })
-			h.log.Info("edda: the work under a lease is to stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
+			h.log.Info("edda: the work under a lease was told to stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
 				"cause", context.Cause(h.life)) //nolint:contextcheck // the end that is told of is the term's own
 		case <-stop:
 			h.stuck = true
-			h.log.Warn("edda: the work under a lease does not stop, and the lease is not renewed any more",
+			h.log.Warn("edda: the work under a lease does not stop, so the lease is no longer renewed",
 				"holder", h.term.Holder, "epoch", h.term.Epoch, "waited", h.options.Stop)
 		case <-h.wakeups:
 			h.renew(ctx)

@@ -406,7 +406,7 @@ func (m *claimed) judge(maxCrashes int) suspicion {
 	case f.Counted <= mayDie:
 		return unsuspected
 	case f.Guilty(maxCrashes):
-		m.msg.Die("process died", fmt.Errorf("%w: %d processes, of which %d had nothing else of the endpoint in hand",
+		m.msg.Die("process died", fmt.Errorf("%w: %d processes, %d of them with nothing else of the endpoint in hand",
 			delivery.ErrProcessDied, f.Counted, f.Alone))
 		return decided
 	}

@@ -63,7 +63,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 // leaveLine gives up this Run's place among those that wait for slots, since there is no message for one.
 func (c *claimer) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
 	if err := c.Limit.Store.Withdraw(ctx, pg.Conn{Conn: conn.Conn()}, c.To.Name, c.holder()); err != nil {
-		c.To.Log.Debug("edda: the line for slots was not left", "endpoint", c.To.Name, "error", err) // it expires
+		c.To.Log.Debug("edda: the ticket for slots was not withdrawn", "endpoint", c.To.Name, "error", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *finishing) callWaiting(ctx context.Context) {
 		return
 	}
 	if err := t.Limit.Store.Call(ctx, t.Pool, t.freed.Waiting...); err != nil {
-		t.To.Log.Debug("edda: notify", "error", err) // they ask again by themselves
+		t.To.Log.Debug("edda: notify failed", "error", err) // they ask again by themselves
 	}
 }
 

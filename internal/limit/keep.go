@@ -82,7 +82,7 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 		return nil
 	}
 	if _, err := db.Exec(ctx, s.sql.Get("call"), s.channel, names); err != nil {
-		return fmt.Errorf("call those who wait for limits %v: %w", names, err)
+		return fmt.Errorf("notify the holders that wait for limits %v: %w", names, err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type Info struct {
 // check returns the error that the SQL function would raise.
 func check(name string, slots int) error {
 	if slots < 1 || slots > Most {
-		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to let nobody work for a while, pause it",
+		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to stop all work for a while, pause it",
 			name, slots, Most)
 	}
 	return nil

@@ -145,8 +145,8 @@ func (g *Group) checkAlone(ctx context.Context) error {
 	}
 	for _, l := range all {
 		if l.Held() {
-			return fmt.Errorf("a process runs it and has the lease %s: stop them all, or wait %v if it died",
-				l.Name, l.Left.Round(time.Second))
+			return fmt.Errorf("a process still holds the lease %s: stop all processes of the endpoint, or "+
+				"wait %v if it crashed", l.Name, l.Left.Round(time.Second))
 		}
 	}
 	return nil

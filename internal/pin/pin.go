@@ -81,7 +81,7 @@ func (l *Look) Find(ctx context.Context, db Queryer) (p Pin, suffers bool, err e
 	case errors.Is(err, pgx.ErrNoRows):
 		return Pin{}, false, nil
 	case err != nil:
-		return Pin{}, false, fmt.Errorf("look for what keeps dead rows: %w", pgerr.Explain(err))
+		return Pin{}, false, fmt.Errorf("look for a pinned snapshot: %w", pgerr.Explain(err))
 	}
 	if held != nil {
 		p.Held = time.Duration(*held) * time.Microsecond

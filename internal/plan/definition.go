@@ -113,7 +113,7 @@ func (p *Plan) readRule() error {
 		return nil
 	case OnDemand, After, Dormant:
 		if len(p.out) > 0 {
-			return errors.New("Exclude: only Cron, Every and Once have due times that can be left out")
+			return errors.New("Exclude: leave it out: only Cron, Every and Once have due times")
 		}
 		return p.readParent()
 	case "":
@@ -158,7 +158,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	loaded, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("zone %q is unknown here: %w (where the system has no zones, import time/tzdata)", name,
+		return nil, fmt.Errorf("zone %q is unknown here: %w (if the system has no zones, import time/tzdata)", name,
 			err)
 	}
 	zones.Store(name, loaded)

@@ -144,8 +144,8 @@ func (s *Session) leave(ctx context.Context, queue int) {
 	s.queueOver(pipeline)
 	pipeline.Queue(s.SQL.Get("end_session"), s.ID)
 	if err := s.options.Pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		s.options.Log.Warn("edda: the session was not ended, which will look like a death", "session", s.ID.String(),
-			"error", err)
+		s.options.Log.Warn("edda: the session was not ended, so other processes will log a death", "session",
+			s.ID.String(), "error", err)
 	}
 }
 
@@ -285,7 +285,7 @@ func (s *Session) learn(ctx context.Context, found sighting) {
 	}
 	for queue, remaining := range found.quarantined {
 		if _, was := old[queue]; !was {
-			log.Warn("edda: quarantine", "endpoint", s.names([]int{queue})[0], "until",
+			log.Warn("edda: quarantine began", "endpoint", s.names([]int{queue})[0], "until",
 				time.Now().Add(remaining).UTC())
 		}
 	}
@@ -336,7 +336,7 @@ func (s *Session) locked(ctx context.Context) error {
 	s.holds = true
 	s.mu.Unlock()
 	if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil {
-		return fmt.Errorf("say that the session is locked: %w", err)
+		return fmt.Errorf("record that the session is locked: %w", err)
 	}
 	s.mu.Lock()
 	close(s.ready)
@@ -359,7 +359,7 @@ func (s *Session) unlock(ctx context.Context) {
 		s.doubtFor(sessionFor)
 	}
 	if err := s.renew(context.WithoutCancel(ctx), renewal{within: lockWait}); err != nil {
-		s.options.Log.Debug("edda: unlock the session", "error", err) // a false alarm for the others
+		s.options.Log.Debug("edda: the session was not unlocked", "error", err) // a false alarm for the others
 	}
 }
 
@@ -391,7 +391,7 @@ func (s *Session) LookAround(ctx context.Context) {
 	}
 	s.looked = time.Now()
 	if err := s.renew(ctx, renewal{within: s.LookFor, tryAll: true}); err != nil {
-		s.options.Log.Debug("edda: look for dead processes", "error", err) // the next renewal finds them
+		s.options.Log.Debug("edda: dead processes were not looked up", "error", err) // the next renewal finds them
 	}
 }
 

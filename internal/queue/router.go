@@ -176,7 +176,7 @@ func (r *Router) reloadAside(ctx context.Context) error {
 	return err
 }
 
-var errNoConnection = errors.New("read the subscriptions: no other connection was to be had in time")
+var errNoConnection = errors.New("read the subscriptions: no other connection was free in time: raise MaxConns")
 
 // Aside returns the routes for a caller that has a transaction open which may be of another database. It waits for a
 // moment only: the connection that it asked for goes on waiting, and gets its turn at the latest when the transactions

@@ -50,7 +50,7 @@ func (f *Follower) Look() { f.nudge.Send() }
 func (f *Follower) Run(ctx context.Context) error {
 	for run.Wait(ctx, run.Jitter(f.options.Poll), f.nudge) != run.Ended {
 		if err := f.Load(ctx); ctx.Err() == nil && f.fails(err != nil) {
-			f.options.Calm.Warn("edda: what is set for the endpoint was not read", "endpoint", f.options.Endpoint,
+			f.options.Calm.Warn("edda: the endpoint's settings were not read", "endpoint", f.options.Endpoint,
 				"error", err)
 		}
 	}

@@ -52,6 +52,6 @@ func Rollback(ctx context.Context, conn *pgx.Conn, log *slog.Logger, endpoint st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		log.Debug("edda: rollback", "endpoint", endpoint, "error", err)
+		log.Debug("edda: rollback failed", "endpoint", endpoint, "error", err)
 	}
 }

@@ -100,7 +100,7 @@ func (n *Notifier) Send(ctx context.Context, payloads ...string) {
 		n.Queue(pipeline, payload)
 	}
 	if err := n.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		n.log.Debug("edda: notify", "error", err) // the poll finds it
+		n.log.Debug("edda: notify failed", "error", err) // the poll finds it
 	}
 }
 

@@ -35,7 +35,7 @@ type Filter struct {
 func (f Filter) check() error {
 	for _, t := range []time.Time{f.DiedFrom, f.DiedBefore} {
 		if year := t.Year(); year < 1 || year > 9999 {
-			return fmt.Errorf("the year %d is not one of a dead letter", year)
+			return fmt.Errorf("no dead letter is from the year %d", year)
 		}
 	}
 	if !f.DiedBefore.IsZero() && !f.DiedFrom.Before(f.DiedBefore) {

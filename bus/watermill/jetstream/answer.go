@@ -51,7 +51,7 @@ func (p *Publisher) ask(ctx context.Context, m *nats.Msg) (a answer, err error) 
 		return a, unfit(a.Error)
 	}
 	if a.Stream == "" {
-		return a, fmt.Errorf("subject %s was answered by something that is no stream", m.Subject)
+		return a, fmt.Errorf("subject %s was answered by something other than a stream", m.Subject)
 	}
 	return a, nil
 }

@@ -23,7 +23,7 @@ const (
 
 var (
 	errNoBatches = errors.New("the stream does not allow atomic publish")
-	errRepeat    = errors.New("some of the messages are there already")
+	errRepeat    = errors.New("the stream has some of the messages already")
 )
 
 // publishAtomically writes all messages or none. The first one is asked for an answer, which tells that the stream has
@@ -43,7 +43,7 @@ func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (st
 	case err != nil:
 		return 0, ofBatch(err)
 	case begun.Sequence > 0:
-		return 1, fmt.Errorf("it took the first message as one by itself: %w", errNoBatches)
+		return 1, fmt.Errorf("it took the first message as a single one: %w", errNoBatches)
 	}
 	for n, m := range wire[1:last] {
 		if err := p.conn.PublishMsg(m); err != nil {

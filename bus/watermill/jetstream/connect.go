@@ -32,10 +32,10 @@ func check(conn *nats.Conn) error {
 	case conn == nil:
 		return errors.New("the connection is nil")
 	case conn.Opts.ReconnectBufSize != -1:
-		return errors.New("the connection keeps messages while it is away, and sends them when they have long been " +
-			"given up: connect with nats.ReconnectBufSize(-1), or by Connect")
+		return errors.New("the connection buffers messages while it is down, and sends them after Publish has " +
+			"failed: connect with nats.ReconnectBufSize(-1), or by Connect")
 	case conn.Opts.MaxReconnect >= 0:
-		return fmt.Errorf("the connection gives up for ever after %d tries: connect with nats.MaxReconnects(-1), "+
+		return fmt.Errorf("the connection gives up after %d tries: connect with nats.MaxReconnects(-1), "+
 			"or by Connect", conn.Opts.MaxReconnect)
 	}
 	return nil

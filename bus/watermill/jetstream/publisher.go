@@ -104,7 +104,7 @@ func (p *Publisher) publish(ctx context.Context, topic string, wire []*nats.Msg)
 		return p.oneByOne(ctx, wire, 0)
 	case errors.Is(err, errNoBatches):
 		if p.refused.note(topic) {
-			p.options.Logger.Warn("edda: a stream takes no batches, so messages are published one by one: set its "+
+			p.options.Logger.Warn("edda: a stream accepts no batches, so messages are published one by one: set its "+
 				"AllowAtomicPublish", "topic", topic, "error", err)
 		}
 		return p.oneByOne(ctx, wire, first)
@@ -117,7 +117,7 @@ func (p *Publisher) oneByOne(ctx context.Context, wire []*nats.Msg, from int) er
 	for n, m := range wire[from:] {
 		unbatched(m)
 		if err := p.publishOne(ctx, m); err != nil {
-			return fmt.Errorf("message %d of %d, and none behind it: %w", from+n+1, len(wire), err)
+			return fmt.Errorf("message %d of %d, and no later one: %w", from+n+1, len(wire), err)
 		}
 	}
 	return nil

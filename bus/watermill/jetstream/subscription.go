@@ -75,7 +75,7 @@ func (s *subscription) keepReading(ctx context.Context) {
 		if r.given > 0 {
 			retry.Reset()
 		}
-		s.options.Logger.Info("edda: a reading of JetStream ended and begins anew", "stream", s.options.Stream,
+		s.options.Logger.Info("edda: reading from JetStream ended and is started again", "stream", s.options.Stream,
 			"consumer", s.name, "error", err)
 		_ = run.Sleep(ctx, run.Jitter(retry.NextBackOff())) // its end is the loop's
 	}
