@@ -23,12 +23,12 @@ import (
 //go:embed relay.sql
 var relayStatements string
 
-// A Border is where messages leave the database and enter it: its relays, Ingest and Replay. A bus makes one. Safe for
-// concurrent use.
+// A Border is where messages leave the database and enter it: its relays, Ingest and Replay. A bus makes one. It is
+// safe for concurrent use.
 type Border struct {
 	BorderOptions
 	sql  pg.Statements
-	calm *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+	calm *slog.Logger // for work that is tried again; hides most warnings while the database is away
 }
 
 // BorderOptions of a Border. All are required.
@@ -49,17 +49,16 @@ type BorderOptions struct {
 	Events   func(event.Event)
 
 	AutoInstall bool // relays create their queues
-	PollOnly    bool // nobody listens
+	PollOnly    bool // without LISTEN
 }
 
-// Process is the process that relays run in: what they share with everything else that runs there.
+// Process is what relays share with everything else that runs in the process.
 type Process interface {
-	// Join announces that this process consumes a queue, and runs what all that runs in a process shares, until leave
-	// is called.
+	// Join announces that this process consumes a queue, and runs the services of the process, until leave is called.
 	Join(ctx context.Context, queue int) (leave func(), err error)
-	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that stands still for idle.
+	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that is idle for idle.
 	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
-	// CheckPool reports a pooler before Postgres that was not configured.
+	// CheckPool returns an error if there is a pooler in front of Postgres and PollOnly is not set.
 	CheckPool(ctx context.Context, idle time.Duration) error
 }
 
@@ -75,9 +74,9 @@ func NewBorder(o BorderOptions) (*Border, error) {
 // commitTimeout bounds a write and its COMMIT, which a shutdown does not cancel.
 const commitTimeout = 30 * time.Second
 
-// betweenStatements bounds how long the server waits for the next statement of a transaction in which no user function
-// runs, since others wait for what the transaction has locked. The server counts until it has read the whole statement,
-// so the bound is five seconds and one more for each MiB that the statement may have, and commitTimeout at most.
+// betweenStatements bounds how long the server waits for the next statement of a transaction that runs no user
+// function, because others may wait for its locks. The server counts until it has read the whole statement, so the
+// bound is five seconds and one more for each MiB that the statement may have, at most commitTimeout.
 func betweenStatements(bytes int) string {
 	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
 	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"
@@ -86,7 +85,7 @@ func betweenStatements(bytes int) string {
 // newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
-	if err != nil { // the system has no random numbers left: nothing can go on
+	if err != nil { // the system has no random numbers left: nothing can continue
 		panic("outbox: " + err.Error())
 	}
 	return saga.ID(id)

@@ -5,9 +5,9 @@
 //
 // # Promise
 //
-// A Relay gives the messages of its queue to the other side in their order, each at least once and with its id. It
-// deletes a message only after the other side has taken it, and only while it holds the lease. A message of one
-// transaction is relayed before those that were written after its commit. See docs/guide/outbox.md.
+// A Relay gives the messages of its queue to the other side in order, each at least once and with its id. It deletes a
+// message only after the other side has accepted it, and only while it holds the lease. The messages of a transaction
+// are relayed before those that were written after its commit. See docs/guide/outbox.md.
 //
 // Ingest puts a message from another system into the queues once for each id of its source, for as long as the inbox
 // keeps the id. What cannot be a message becomes a dead letter, once. See docs/guide/inbox.md.
@@ -21,23 +21,23 @@
 //	head.go     search.go      report.go
 //	            stuck.go
 //
-// An id of the inbox is unknown, claimed by an open transaction, or noted. A transaction that claims an id which an
-// open transaction has claimed waits for the end of that one: only then is the answer known. So claims come in the
-// order of the ids, before anything that changes a row.
+// An id of the inbox is unknown, claimed by an open transaction, or recorded. A transaction that claims an id which
+// another transaction has claimed waits for the end of that one, because only then is the answer known. So a
+// transaction claims in the order of the ids, before it changes any row.
 //
 // Ids of the inbox and copies of relayed messages are in rings of four partitions. A claim of the inbox keeps its ring
 // from rotating while its transaction is open.
 //
-//	slot that is written into ──a rotation──▶ kept ──▶ kept ──▶ emptied by the rotation that makes it the one again
+//	slot that is written into ──a rotation──▶ kept ──▶ kept ──▶ emptied by a rotation, and written into again
 //
 // # Failures
 //
-// A message that the other side does not take waits, with all behind it, and is tried again; it is a dead letter only
-// while others go through. When this database refuses a finish, the relay finishes less at a time, and gives nothing to
-// the other side twice for that. While the database is away, relays wait.
+// If the other side does not accept a message, it and all messages behind it wait, and it is tried again. It becomes a
+// dead letter only while others are accepted. If this database refuses a finish, the relay finishes fewer messages at a
+// time, and does not relay any of them a second time for that. While the database is away, relays wait.
 //
-// An id that was noted after the snapshot of a transaction that is repeatable read or serializable is the error 40001
-// of Postgres. The caller's own transaction may come from any connection, also through PgBouncer and in each of pgx's
+// In a transaction that is repeatable read or serializable, an id that was recorded after the snapshot is the error
+// 40001 of Postgres. The caller's own transaction may use any connection, also through PgBouncer and in each of pgx's
 // modes, so its statements take plain text and bytea arrays.
 //
 // The package owns the tables inbox, outbox and ring, and the functions received, inbox_id and rotate_ring.

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	// ErrBehind is what a Forward returns for a message that it did not give to the other side, because one before it
-	// failed. It is no attempt.
+	// ErrBehind is what a Forward returns for a message that it did not forward, because one before it failed. It does
+	// not count as an attempt.
 	ErrBehind = errors.New("not tried, because a message before it failed")
 	// ErrDrain says that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = run.ErrDrain
@@ -22,9 +22,9 @@ var (
 )
 
 // OutcomeUnknownError says that the connection broke during a commit: of a send, of an Ingest, or of a transaction of
-// InTx or InSQL. What it wrote may be in the queue, or not. ID is that of the send, and zero for a transaction. A send
-// that was given its id by saga.WithID may be repeated for seven days. Without that the id was not remembered, and
-// sending again may make a second message.
+// InTx or InSQL. What it wrote may be in the queue, or not. ID is the id of the send, zero for a transaction. A send
+// with an id of saga.WithID may be repeated for seven days. Any other send may make a second message when it is
+// repeated.
 type OutcomeUnknownError struct {
 	ID  saga.ID
 	Err error
@@ -41,7 +41,7 @@ func (e *OutcomeUnknownError) Error() string {
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
-// cannotGoOn reports whether err needs a human. Other errors pass with time.
+// cannotGoOn reports whether only a human can correct err. Other errors pass with time.
 func cannotGoOn(err error) bool {
 	for _, known := range []error{queue.ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
 		if errors.Is(err, known) {

@@ -15,14 +15,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// finisher deletes the messages that have met their fate, and records what there is to record, in one transaction that
-// commits only while no other process has the lease.
+// finisher deletes the messages that have a fate, and writes their records, in one transaction that commits only while
+// no other process has the lease.
 //
-// When a finish fails, the other side has messages that are still in the queue. A relay that made the same pass again
-// would give them to it again, as often as the finish fails: for ever, where the finish is too large for a
-// statement_timeout. So the finisher remembers what became of them, none of them is forwarded a second time, and the
-// next passes are smaller by half, until one message stands alone. All of it is in memory: a process that takes over
-// repeats what was not deleted.
+// When a finish fails, the other side has messages that are still in the queue. If the relay made the same pass again
+// it would forward them again, as often as the finish fails: for ever, if the finish is too large for a
+// statement_timeout. So the finisher remembers their fates, none of them is forwarded a second time, and the next
+// passes are smaller by half, until one message is alone. All of this is in memory: a process that takes over forwards
+// again what was not deleted.
 type finisher struct {
 	relay   *Relay
 	term    lease.Term
@@ -41,10 +41,11 @@ type verdict struct {
 	firstFailed time.Time
 }
 
-// uncopiedAfter is how often in a row the finish of a single message is refused before the copy of it is given up.
+// uncopiedAfter is how often in a row the finish of a single message is refused before the message is finished without
+// a copy.
 const uncopiedAfter = 3
 
-// finish returns the messages that its commit has deleted: somebody may have taken one out meanwhile.
+// finish returns the messages that its commit has deleted: an operator may have removed one meanwhile.
 func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err error) {
 	for _, m := range b.messages {
 		if m.fate != fateLeft {
@@ -66,10 +67,10 @@ func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err 
 	return ended, nil
 }
 
-// write deletes messages. On an error the connection is closed with its transaction, since the pool takes none back
-// that has one open.
+// write deletes messages. On an error the connection is closed with its transaction, because the pool closes a
+// connection that has one open.
 func (f *finisher) write(ctx context.Context, messages []*message) (ended []*message, err error) {
-	// What is relayed is to be deleted, also after the drain.
+	// Relayed messages are deleted even after the drain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
 	defer cancel()
 	conn, err := f.pool.Acquire(ctx)
@@ -80,7 +81,7 @@ func (f *finisher) write(ctx context.Context, messages []*message) (ended []*mes
 	first, plain, gone := &pgx.Batch{}, f.recordsNothing(messages), [][16]byte{}
 	first.Queue(queue.Begin)
 	first.Queue(queue.Open())
-	if !plain { // it takes two round trips, and the guard keeps others from taking over until it ends
+	if !plain { // it takes two round trips, and the guard keeps other processes from taking over until it ends
 		first.Queue(queue.BoundIdle(), betweenStatements(bytesOf(messages)))
 	}
 	f.relay.border.Leases.QueueGuard(first, f.term)
@@ -128,7 +129,7 @@ func (f *finisher) queueDelete(pipeline *pgx.Batch, messages []*message, gone *[
 	})
 }
 
-// recordsNothing reports whether all there is to do for these messages is to delete them, which takes one round trip.
+// recordsNothing reports whether these messages only have to be deleted, which takes one round trip.
 func (f *finisher) recordsNothing(messages []*message) bool {
 	return f.relay.options.Keep == 0 && !slices.ContainsFunc(messages, func(m *message) bool {
 		return m.fate != fateRelayed || m.run != nil
@@ -185,13 +186,13 @@ func (m *message) reportRun(ends *runs.Ends) {
 	}
 }
 
-// copies reports whether a copy of m is kept. One whose copy the server refuses, while m stands alone, is given up: it
-// would hold up all that is behind it, and the other side has the message.
+// copies reports whether a copy of m is kept. If the server refuses the copy while m is alone, m is finished without
+// it: m would hold up all messages behind it, and the other side has it.
 func (f *finisher) copies(m *message) bool {
 	return m.fate == fateRelayed && f.relay.options.Keep > 0 && f.refused < uncopiedAfter
 }
 
-// remember notes what was decided in a pass whose finish failed with err.
+// remember notes the fates of a pass when its finish failed with err.
 func (f *finisher) remember(b *batch, err error) {
 	for _, m := range b.messages {
 		if m.fate != fateLeft {

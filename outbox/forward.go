@@ -13,21 +13,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// failing is what is known of a message that was tried in vain. It is in memory alone: a row is never updated, and a
-// process that takes over begins to count anew.
+// failing is what is known about a message that has failed. It is only in memory: rows are never updated, and a process
+// that takes over begins to count anew.
 type failing struct {
 	attempts int
 	first    time.Time // by the database's clock
-	refused  int       // times that it failed right behind another that went through, see stuck.go
-	alone    bool      // it is given to forward by itself, see search.go
+	refused  int       // times that it failed right behind another that was accepted, see stuck.go
+	alone    bool      // it is forwarded alone, see search.go
 }
 
-// failures are the messages that were tried in vain, and are still in the queue.
+// failures are the messages that have failed and are still in the queue.
 type failures map[saga.ID]*failing
 
 const mostRemembered = 100_000 // of anything that is kept in memory for each message
 
-// bounded empties a map that has grown too large: what it held was advice.
+// bounded empties a map that has grown too large: its entries were only advice.
 func bounded[K comparable, V any](m map[K]V) {
 	if len(m) >= mostRemembered {
 		clear(m)
@@ -59,7 +59,7 @@ func (f failures) suspects(id saga.ID) bool {
 	return known != nil && known.refused > 0
 }
 
-// believeAll takes back all suspicion.
+// believeAll clears all suspicion.
 func (f failures) believeAll() {
 	for _, known := range f {
 		known.refused = 0
@@ -73,8 +73,8 @@ type carrier struct {
 	log      *reporter
 	failures failures
 	patience *backoff.ExponentialBackOff // with the other side
-	search   search                      // for the message at which forward fails as a whole
-	probing  probing                     // for what goes through behind a stuck message
+	search   search                      // for the message that makes forward fail as a whole
+	probing  probing                     // for messages behind a stuck one that are accepted
 }
 
 func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
@@ -106,11 +106,11 @@ func (c *carrier) forgetEnded(ended []*message) {
 	}
 }
 
-// forwardFor is how long a pass goes on with further calls of forward before what went through is deleted.
+// forwardFor is how long a pass begins further calls of forward before it deletes what was accepted.
 const forwardFor = time.Second
 
-// forwardAll gives messages to forward, as many at a time as the search says, up to the first that is left. It reports
-// whether one of them went through. After forwardFor, or when life has ended, the call that is on its way is the last.
+// forwardAll forwards messages, as many at a time as the search says, up to the first that is left. It reports whether
+// one of them was accepted. After forwardFor, or when life has ended, it begins no further call.
 func (c *carrier) forwardAll(life, ctx context.Context, b *batch, messages []*message) (through bool) {
 	for begun := time.Now(); len(messages) > 0; {
 		some := messages[:c.portion(messages)]
@@ -129,8 +129,8 @@ func (c *carrier) forwardAll(life, ctx context.Context, b *batch, messages []*me
 	return through
 }
 
-// try forwards messages together. It reports whether one of them went through, and whether the call failed as a whole:
-// then nothing is known about any of them, unless there is only one, whose failure it is.
+// try forwards messages together. It reports whether one of them was accepted, and whether the call failed as a whole:
+// then nothing is known about any of them, unless there is only one, which has then failed.
 func (c *carrier) try(ctx context.Context, b *batch, messages []*message) (through, whole bool) {
 	errs, wrong := c.give(ctx, messages)
 	switch {
@@ -150,7 +150,7 @@ func (c *carrier) try(ctx context.Context, b *batch, messages []*message) (throu
 	return c.decide(ctx, b, messages, errs), false
 }
 
-// decide gives each message the fate that its error says. It reports whether one of them went through.
+// decide gives each message the fate of its error. It reports whether one of them was accepted.
 func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, errs []error) (through bool) {
 	failed, ended := false, false
 	for n, err := range errs {
@@ -178,7 +178,7 @@ func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, err
 	return through
 }
 
-// give calls forward. It returns one error for each message, or what is wrong with the call.
+// give calls forward. It returns one error for each message, or the error of the call.
 func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, wrong error) {
 	deliveries := make([]*saga.Delivery, len(messages))
 	for n, m := range messages {
@@ -210,8 +210,8 @@ func recovered(err *error) {
 	}
 }
 
-// call is one call of the user's function, which may panic, or not return: then this process keeps the lease and relays
-// nothing, and only the log can say why.
+// call is one call of the user's function, which may panic or never return. If it does not return, this process keeps
+// the lease and relays nothing, and the log says why.
 func (c *carrier) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
 	defer recovered(&wrong)
 	silent := time.AfterFunc(c.relay.options.Drain, func() { c.log.silence(ctx, len(deliveries)) })
@@ -221,14 +221,14 @@ func (c *carrier) call(ctx context.Context, deliveries []*saga.Delivery) (errs [
 
 // judged is what an error of forward says.
 type judged struct {
-	behind    bool // nothing of its message
+	behind    bool // it says nothing about its message
 	discard   *saga.DiscardError
 	permanent bool
 	after     time.Duration
 }
 
-// judge reads an error. Its methods are the user's, and so is Permanent: when one of them panics, it is an error like
-// any other.
+// judge classifies an error. The methods of the error and Permanent are the user's: a panic of one of them is an error
+// like any other.
 func (c *carrier) judge(err error) (j judged, wrong error) {
 	defer recovered(&wrong)
 	var permanent *saga.PermanentError
@@ -246,7 +246,7 @@ func (c *carrier) judge(err error) (j judged, wrong error) {
 	return judged{}, nil
 }
 
-// fail judges a failure. It reports whether m is to be tried again.
+// fail judges a failure. It reports whether m will be tried again.
 func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
 	j, wrong := judged{}, errJudgeExited
 	run.Call(func() { j, wrong = c.judge(err) })

@@ -8,26 +8,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// head is where in its queue a relay looks. Deleted messages leave their entries in the index until a vacuum, and a
-// look that begins at the very front walks over all of them: after 200,000 messages that takes longer than all else. So
-// looks begin behind a mark.
+// head is the place in its queue where a relay looks. Deleted messages leave their entries in the index until a vacuum,
+// and a look from the front reads all of them: after 200,000 messages that takes longer than everything else. So looks
+// begin behind a mark.
 //
-// A mark must not hide a message that is due earlier and was committed later, or the one that follows from it would be
-// relayed first. The writer of such a message had a transaction when the mark was made. So a mark holds once all
-// transactions of that time have ended, and a look after that has found nothing before it. A message that is given a
-// due time of the past is found by the look from the front that happens now and then; only its order depends on the
+// A mark must not hide a message that is due earlier but was committed later, or a message that follows from it would
+// be relayed first. The writer of such a message had a transaction open when the mark was made. So a mark is valid once
+// all transactions of that time have ended, and a look after that has found nothing before the mark. A message with a
+// due time in the past is found by the look from the front that happens now and then; only its order depends on the
 // mark.
 type head struct {
 	mark  queue.Position // everything before it has been relayed; zero: nothing is known
 	next  queue.Position // becomes the mark
-	xmax  uint64         // when no transaction before this one runs any more; 0: there is no next
+	xmax  uint64         // once no transaction before this one runs any more; 0: there is no next
 	front time.Time
-	whole bool // the look on its way begins at the front
+	whole bool // the present look begins at the front
 }
 
 const (
 	frontEvery = time.Second            // from one look from the front to the next
-	frontLeast = 100 * time.Millisecond // and at least, when nothing was found behind the mark
+	frontLeast = 100 * time.Millisecond // at least, if nothing was found behind the mark
 	markSlack  = time.Second            // a mark is older than what any statement is still writing
 )
 
@@ -41,7 +41,7 @@ func (h *head) begin(now time.Time) queue.Position {
 	return h.mark
 }
 
-// again returns, after a look that found nothing, when to look from the front: 0 is never, since the look did.
+// again returns, after a look that found nothing, when to look from the front: 0 if that look did.
 func (h *head) again(now time.Time) time.Duration {
 	if h.whole {
 		return 0
@@ -52,8 +52,8 @@ func (h *head) again(now time.Time) time.Duration {
 // fromFront makes the next look one from the front.
 func (h *head) fromFront() { h.front = time.Time{} }
 
-// looked takes over what a look has found: its first message, zero when there was none, and the oldest transaction that
-// ran before it.
+// looked records what a look has found: its first message, zero if there was none, and the oldest transaction that ran
+// before it.
 func (h *head) looked(first queue.Position, xmin uint64) {
 	none := first == queue.Position{}
 	if !none && !first.After(h.mark) {
@@ -64,8 +64,7 @@ func (h *head) looked(first queue.Position, xmin uint64) {
 	}
 }
 
-// finished takes over that everything up to last is gone, and the transaction that comes next. now is by the database's
-// clock.
+// finished records that everything up to last is gone, and the next transaction. now is by the database's clock.
 func (h *head) finished(last queue.Position, xmax uint64, now time.Time) {
 	if h.xmax == 0 && last.After(h.mark) && now.Sub(last.Due) > markSlack {
 		h.next, h.xmax = last, xmax

@@ -25,8 +25,8 @@ type inboxEntry struct {
 	Sum int64
 }
 
-// inboxID is the id under which a message of source is known here: its own where that is a UUID in canonical text,
-// and otherwise a UUIDv8 made of both texts. The SQL function inbox_id computes the same.
+// inboxID is the id of a message of source in this database: its own if that is a UUID in canonical text, otherwise a
+// UUIDv8 made of both texts. The SQL function inbox_id computes the same.
 func inboxID(source, id string) saga.ID {
 	if own, err := saga.ParseID(id); err == nil && !own.IsZero() && own.String() == id {
 		return own
@@ -43,7 +43,7 @@ func digestID(text string) saga.ID {
 	return id
 }
 
-// inboxSum is the content of a message in 8 bytes.
+// inboxSum is a digest of a message in 8 bytes.
 func inboxSum(kind string, body []byte) int64 {
 	h := sha256.New()
 	h.Write([]byte(kind + "\n"))
@@ -53,7 +53,8 @@ func inboxSum(kind string, body []byte) int64 {
 
 const mostSource = 255
 
-// CheckSource tells why a text cannot name a source: 1 to 255 bytes of UTF-8, without control characters.
+// CheckSource returns why a text cannot name a source, or nil. A source is 1 to 255 bytes of UTF-8, without control
+// characters.
 func CheckSource(source string) error {
 	if source == "" || len(source) > mostSource {
 		return fmt.Errorf("a source of %d bytes, want 1 to %d", len(source), mostSource)
@@ -70,8 +71,8 @@ func CheckSource(source string) error {
 }
 
 // inboxClaim claims ids of one source within the transaction that has the effects of their messages: the caller queues
-// it into a pipeline, sends that, and sends sums too when unsure. It keeps the ring from turning until the transaction
-// ends. Not safe for concurrent use.
+// it into a pipeline, sends that, and sends sums too when unsure. It keeps the ring from rotating until the transaction
+// ends. It is not safe for concurrent use.
 type inboxClaim struct {
 	store  *Store
 	source string
@@ -154,8 +155,8 @@ func (r *inboxClaim) sums(b *pgx.Batch) {
 	})
 }
 
-// outcome returns, after all was sent, what became of the i-th id. One whose content nobody noted is a Duplicate,
-// whatever comes.
+// outcome returns, after all was sent, the state of the i-th id. If no content was recorded for an id, every message
+// with it is a Duplicate.
 func (r *inboxClaim) outcome(i int) dedup.Outcome {
 	g, head := r.given[i], r.heads[i]
 	known, old := r.stale[g.ID]
@@ -171,13 +172,13 @@ func (r *inboxClaim) outcome(i int) dedup.Outcome {
 	return dedup.Conflict
 }
 
-// conflictID is the id under which a message is remembered that came with an id of another message, so that it too
-// is dealt with once.
+// conflictID is the id under which a message is recorded that came with the id of another message, so that it too is
+// handled once.
 func conflictID(source string, g inboxEntry) saga.ID {
 	return digestID(fmt.Sprintf("%s\nconflict\n%s\n%d", source, g.ID, g.Sum))
 }
 
-// InboxTx remembers one id in the caller's transaction, on a connection of any kind, and reports whether it is new.
+// InboxTx records one id in the caller's transaction, on a connection of any kind, and reports whether it is new.
 func (s *Store) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
 	if err := CheckSource(source); err != nil {
 		return false, err

@@ -20,8 +20,7 @@ type IngestMessage struct {
 	Kind   string
 	Header map[string]string // as Envelope made them, or those of a foreign sender
 	Body   []byte
-	// Fault is why it cannot be a message, where the caller knows that already: it becomes a dead letter with this
-	// error.
+	// Fault is why it cannot be a message, if the caller knows: it becomes a dead letter with this error.
 	Fault error
 }
 
@@ -29,19 +28,19 @@ type IngestMessage struct {
 type IngestOptions struct {
 	// From names the source: ids are unique within it. 1 to 255 bytes without control characters. Required.
 	From string
-	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Ids that
-	// come for one endpoint say nothing about another.
+	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Each
+	// endpoint has ids of its own.
 	Endpoint string
 }
 
 // IngestState is what became of an IngestMessage.
 type IngestState uint8
 
-// What becomes of an IngestMessage. Each state is final, and the caller may tell the sender that the message is there.
+// The states of an IngestMessage. Each is final, so the caller may acknowledge the message to its sender.
 const (
 	Accepted   IngestState = iota // it is in the queue
-	Repeated                      // it was there before, and nothing was written
-	Unwanted                      // an event without a subscriber: its id is remembered, and nothing else
+	Repeated                      // it came before, and nothing was written
+	Unwanted                      // an event without a subscriber: only its id is recorded
 	IngestDead                    // it cannot be a message here, and is a dead letter with its bytes
 )
 
@@ -51,7 +50,7 @@ func (s IngestState) String() string {
 
 // IngestResult is what became of one IngestMessage.
 type IngestResult struct {
-	ID    saga.ID // under which it is known here
+	ID    saga.ID // its id in this database
 	State IngestState
 	Err   error // why it is dead
 }
@@ -96,8 +95,8 @@ func (o IngestOptions) check() error {
 	return nil
 }
 
-// source is what ids are unique within. Two endpoints that are fed from one topic must not take each other's messages
-// for duplicates.
+// source is the name within which ids are unique. Two endpoints that are fed from one topic must not treat each other's
+// messages as duplicates.
 func (o IngestOptions) source() string {
 	if o.Endpoint == "" {
 		return o.From

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// foreignID is the header that keeps an id which is no UUID, letter by letter.
+// foreignID is the header that keeps an id that is not a UUID unchanged.
 const foreignID = "watermill-uuid"
 
 // incoming is one message on its way into this database.
@@ -25,7 +25,7 @@ type incoming struct {
 	state IngestState
 }
 
-// newIncoming makes a message of what came, or finds out why it cannot be one. Either has an id.
+// newIncoming makes a message, or records why it cannot be one. Either has an id.
 func newIncoming(o IngestOptions, given *IngestMessage) *incoming {
 	m := &incoming{given: given}
 	if given.ID == "" {
@@ -46,7 +46,7 @@ func newIncoming(o IngestOptions, given *IngestMessage) *incoming {
 // foreign reports whether the sender's id is not that of the message.
 func (m *incoming) foreign() bool { return m.given.ID != "" && m.given.ID != m.entry.ID.String() }
 
-// compose checks what came as any message is checked, and reads what another Edda says about it.
+// compose checks the message as every message is checked, and reads the envelope of another Edda.
 func (m *incoming) compose() (saga.Outgoing, error) {
 	if m.given.Fault != nil {
 		return saga.Outgoing{}, m.given.Fault
@@ -83,8 +83,8 @@ func (m *incoming) compose() (saga.Outgoing, error) {
 	return out, nil
 }
 
-// letterHeader is the header of a message that became none, for a dead letter. Bytes that are not UTF-8 are written as
-// \xNN, so that nothing is lost.
+// letterHeader is the header of a dead letter for an invalid message. Bytes that are not UTF-8 are written as \xNN, so
+// that nothing is lost.
 func (m *incoming) letterHeader() []byte {
 	header := make(map[string]string, len(m.given.Header)+1)
 	for name, value := range m.given.Header {

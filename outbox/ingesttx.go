@@ -25,7 +25,7 @@ type ingestTx struct {
 	options IngestOptions
 	routes  *queue.Routes
 	all     []*incoming
-	order   []*queue.Queue // that get something
+	order   []*queue.Queue // that get messages
 	byQueue map[*queue.Queue][]*incoming
 	letters []deadletter.Letter
 }
@@ -41,8 +41,8 @@ func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []Inge
 	return t
 }
 
-// run is the transaction: find the queues, claim the ids, and write with the commit. After the claims, which wait for
-// transactions that have the same ids in hand, nothing waits.
+// run is the transaction: find the queues, claim the ids, and write with the commit. Only the claims wait, for
+// transactions that have claimed the same ids.
 func (t *ingestTx) run(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
@@ -92,9 +92,8 @@ func (t *ingestTx) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Ba
 	return pipeline, nil
 }
 
-// claim finds out which messages are new. Those that come with the id of another message are remembered under an id of
-// their own, in a second claim; a transaction that waits there has nothing more to claim that one in the first could
-// wait for.
+// claim finds out which messages are new. Messages that come with the id of another message are recorded under an id of
+// their own, in a second claim. A transaction that waits in its second claim cannot block one in its first.
 func (t *ingestTx) claim(ctx context.Context, pipeline *pgx.Batch) error {
 	var named []*incoming
 	for _, m := range t.all {
@@ -201,7 +200,7 @@ func (t *ingestTx) deliver(m *incoming) {
 	}
 }
 
-// lettersOf are the dead letters of a message: one, or that of each subscriber of an event, so that each can be
+// lettersOf returns the dead letters of a message: one, or one for each subscriber of an event, so that each can be
 // retried.
 func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
 	endpoints := []string{t.options.Endpoint}

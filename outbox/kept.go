@@ -16,7 +16,7 @@ import (
 //go:embed kept.sql
 var keptStatements string
 
-// Kept is a copy of a message that a relay gave to the other side.
+// Kept is a copy of a relayed message.
 type Kept struct {
 	Endpoint string // the relay's name, and that of its queue
 	ID       saga.ID
@@ -28,8 +28,8 @@ type Kept struct {
 	Size     int       // of the body, where that was not read
 }
 
-// QueueKeep queues one insert of copies, in their order, or nothing when there are none. It never waits. The connection
-// must have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
+// QueueKeep queues one insert of copies, in order, or nothing if there are none. It never waits. The connection must
+// have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
 func (s *Store) QueueKeep(b *pgx.Batch, rows []Kept) {
 	if len(rows) == 0 {
 		return
@@ -74,8 +74,8 @@ var errNoEndpoint = errors.New("the endpoint of the relay is missing")
 // KeptPage is what ListKept found.
 type KeptPage struct {
 	Found []Kept
-	Next  KeptPlace // how far it came
-	More  bool      // there may be others behind it
+	Next  KeptPlace // where to continue
+	More  bool      // there may be more copies
 }
 
 // ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at
@@ -87,7 +87,7 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	if limit < 1 || limit > MostKept {
 		return KeptPage{}, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
 	}
-	if after.Relayed.Before(f.Since) { // a microsecond before is behind whatever was relayed then
+	if after.Relayed.Before(f.Since) { // the place a microsecond before is ahead of every copy of that time
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
 	}
 	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity),
@@ -152,8 +152,8 @@ func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, e
 	return found, nil
 }
 
-// ReadBodies fills the bodies of copies that ListKept found for one endpoint. One that is gone meanwhile keeps none,
-// and is nil.
+// ReadBodies fills the bodies of copies that ListKept found for one endpoint. The body of a copy that was deleted
+// meanwhile is nil.
 func (s *Store) ReadBodies(ctx context.Context, db Queryer, found []Kept) error {
 	if len(found) == 0 {
 		return nil

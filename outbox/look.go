@@ -53,7 +53,7 @@ func (r *reader) look(ctx context.Context, most int) (*batch, error) {
 	return found, nil
 }
 
-// lookBehind reads messages behind a position, and decides what can be decided without the other side.
+// lookBehind reads messages behind a position, and decides those that do not need the other side.
 func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) (*batch, error) {
 	limited, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -86,8 +86,8 @@ type part struct {
 }
 
 // read queues the look and sends the pipeline, which is one transaction, so that the planner's settings end with it.
-// Then it reads the headers and bodies that the look has left behind. A message that was taken out of the queue
-// meanwhile is not found.
+// Then it reads the headers and bodies that the look has left out. A message that was removed from the queue meanwhile
+// is not found.
 func (r *reader) read(ctx context.Context, conn pipeliner, pipeline *pgx.Batch, found *batch, of part) error {
 	var large []*message
 	bytes := r.relay.options.BatchBytes
@@ -162,16 +162,16 @@ func (r *reader) untilNext(ctx context.Context) (wait time.Duration, found bool)
 const (
 	nextTimeout = 5 * time.Second
 	newerWait   = time.Minute
-	// newerForgotten is how long a relay that has waited for a newer program in vain waits for none.
+	// newerForgotten is how long a relay that has waited in vain for a newer program does not wait again.
 	newerForgotten = 24 * time.Hour
 	newerProgram   = "newer program" // the reason of such a dead letter
 )
 
-// awaitedNewer is since when a relay has seen messages that a newer program wrote. It waits once for all of them:
-// anybody who may write to its queue can say that a newer program did, again and again.
+// awaitedNewer is since when a relay has seen messages of a newer program. It waits once for all of them: anyone with
+// the right to write to its queue could forge such messages again and again.
 type awaitedNewer struct{ since, last, logged time.Time }
 
-// waits is called for each such message. It reports whether to go on waiting.
+// waits is called for each such message. It reports whether to continue waiting.
 func (a *awaitedNewer) waits(most time.Duration) bool {
 	now := time.Now()
 	if now.Sub(a.last) > newerForgotten {
@@ -190,8 +190,8 @@ func (a *awaitedNewer) logs() bool {
 	return true
 }
 
-// decode makes every message ready for forward, or a dead letter when its header is none. What a newer program wrote
-// waits for one, and so does everything behind it, for as long as UnknownKindTimeout.
+// decode makes every message ready for forward, or a dead letter if its header is invalid. A message of a newer program
+// waits for such a program, and so do all messages behind it, for at most UnknownKindTimeout.
 func (r *reader) decode(b *batch) {
 	for n, m := range b.messages {
 		err := m.decode(r.failures.tried(m.ID))
@@ -226,8 +226,7 @@ func (m *message) decode(tried int) error {
 	return err
 }
 
-// checkRuns decides the fate of messages whose runs are not current: before they are forwarded, and with no lock that
-// lasts.
+// checkRuns decides the fate of messages of runs that are not current, before they are forwarded. It leaves no locks.
 func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 	if !b.fired {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// fate is what becomes of a message of a relay.
+// fate is the end of a message of a relay.
 type fate uint8
 
 const (
@@ -38,7 +38,7 @@ func (m *message) die(reason string, err error) { m.fate, m.reason, m.err = fate
 
 func (m *message) discard(reason string) { m.fate, m.reason = fateDiscarded, reason }
 
-// hopeless reports whether another attempt of the run of m would end alike.
+// hopeless reports whether another attempt of the run of m would fail too.
 func (m *message) hopeless() bool {
 	var permanent *saga.PermanentError
 	return errors.As(m.err, &permanent)
@@ -66,7 +66,7 @@ type batch struct {
 	took time.Duration // of forward
 }
 
-// clock is what the database's clock shows now, or a little less.
+// clock is the database's time, or a little earlier.
 func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.read)) }
 
 // undecided returns the messages that are to be forwarded.
@@ -74,7 +74,7 @@ func (b *batch) undecided() []*message {
 	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != fateLeft })
 }
 
-// gone is the last message before which nothing is left; zero when the first is.
+// gone is the last message before the first that is left; zero if the first message is left.
 func (b *batch) gone() (last queue.Position) {
 	for _, m := range b.messages[:len(b.messages)-b.beyond] {
 		if m.fate == fateLeft {

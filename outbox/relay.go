@@ -15,22 +15,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Forward gives messages to the other side of a border, in their order, and returns one error for each: nil where the
-// message is there, whatever became of those before it. A nil slice says that all are there. It runs with no
-// transaction open.
+// Forward gives messages to the other side of a border, in order, and returns one error for each: nil if the other side
+// has the message. A nil slice means that it has all of them. Forward runs with no transaction open.
 //
-// A message behind one that failed must not have been given to the other side, and has ErrBehind, unless the order of
-// the two does not matter: then it may be given, and has an error or none of its own. saga.Permanent says that no
-// attempt can succeed, saga.Discard that the message is not wanted, saga.RetryAfter how long to wait. Any other error
-// is tried again, for ever while nothing else goes through either. Forward may keep the deliveries.
+// Do not forward a message behind one that failed: return ErrBehind for it. If the order of the two does not matter it
+// may be forwarded, and has a result of its own. saga.Permanent says that no attempt can succeed, saga.Discard that the
+// message is not wanted, saga.RetryAfter how long to wait. After any other error the message is tried again, for ever
+// if no other message is accepted either. Forward may keep the deliveries.
 //
 // A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
-// blamed for it. The relay gives the same messages again, fewer at a time, until one of them fails alone.
+// blamed for it. The relay forwards the same messages again, fewer at a time, until one of them fails alone.
 type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 
-// Relay carries the messages of a queue over the border of this database, in their order, each at least once and with
-// its id. The queue is like that of an endpoint: a relay named shop.events is saga.To("shop.events"), and the
-// transaction that sends or publishes a message to it writes it. Methods are safe for concurrent use.
+// Relay carries the messages of a queue over the border of this database, in order, each at least once and with its id.
+// The queue is like that of an endpoint: saga.To("shop.events") names the relay shop.events, and a message is written
+// by the transaction that sends it. Methods are safe for concurrent use.
 //
 // One process at a time relays: the one that holds the lease. Others stand by. See docs/guide/outbox.md.
 type Relay struct {
@@ -103,15 +102,15 @@ func (r *Relay) Connections() int {
 	return 2 // looks and finishes share one
 }
 
-// Holding reports whether this process is the one that relays now. It is for metrics; the answer may be old when it
-// arrives.
+// Holding reports whether this process is the one that relays now. It is for metrics; the answer may be out of date
+// when it arrives.
 func (r *Relay) Holding() bool {
 	_, ok := r.keeper.Holding()
 	return ok
 }
 
 // Install creates the queue and subscribes it to the relay's kinds. It needs the right to create tables, and does
-// nothing when that was done before. Every message that is published after it returns reaches the relay.
+// nothing if the relay is installed. Every message that is published after Install has returned reaches the relay.
 func (r *Relay) Install(ctx context.Context) error {
 	if err := r.border.Routes.Install(ctx, r.name, true, r.kinds); err != nil {
 		return fmt.Errorf("install relay %s: %w", r.name, err)
@@ -127,8 +126,8 @@ func (r *Relay) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run relays, or stands by while another process does, until ctx ends. Then it takes nothing more, lets forward finish
-// for Drain, deletes what forward has relayed, and gives the lease back, so that another process goes on at once.
+// Run relays, or stands by while another process does, until ctx ends. Then it takes no more messages, lets forward
+// finish for Drain, deletes what was relayed, and releases the lease, so that another process can continue at once.
 // Errors are those of Endpoint.Run.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {
@@ -163,7 +162,7 @@ func (r *Relay) run(ctx context.Context) error {
 	return err
 }
 
-// check compares the schema's version, makes sure of the queue and its mark, subscribes it and finds it.
+// check compares the schema's version, creates the queue and its mark if it may, subscribes the queue and finds it.
 func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 	b := r.border
 	if err := migrations.Check(ctx, b.Pool, b.Schema); err != nil {
@@ -185,6 +184,6 @@ func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 
 const (
 	relayTimeout = 30 * time.Second // of a look, and of a transaction that finishes messages
-	relayIdle    = time.Minute      // the server ends a transaction that stands still for so long
-	stopSlack    = 5 * time.Second  // for what follows forward
+	relayIdle    = time.Minute      // the server ends a transaction that is idle for this long
+	stopSlack    = 5 * time.Second  // for the work after forward
 )

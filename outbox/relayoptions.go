@@ -15,32 +15,32 @@ type RelayOptions struct {
 	BatchMax   int           // messages that forward is given at a time; 0 is 500, at most 5,000
 	BatchBytes int           // kinds, headers and bodies of a pass; 0 is 4 MiB. A larger message comes alone
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	// how long the relay stays with a process that has died; 0 is the default lease, 2 s to 1 h
+	// how long a crashed process keeps the relay; 0 is the default lease, 2 s to 1 h
 	Lease  time.Duration
-	Holder string        // the name of this process in the table lease, for people who look; "" is the host's name
+	Holder string        // the name of this process in the table lease, for operators; "" is the host's name
 	Drain  time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
 
 	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps
-	// none. All relays of a database keep theirs as long as the one that wants it longest.
+	// none. All relays of a database keep copies for the longest Keep among them.
 	Keep time.Duration
 
-	// A message that fails is tried again after Retry, which grows up to RetryMost. What is behind it waits.
+	// A message that fails is tried again after Retry, which grows up to RetryMost. Messages behind it wait.
 	Retry     time.Duration // 0 is 100 ms
 	RetryMost time.Duration // 0 is 30 s, at most 1 h
 
-	// Stuck is after how many failures of a message the relay tries those behind it, to find out whether the other side
-	// refuses the message or is away; 0 is 10. A message is given up only while others go through: see
-	// docs/guide/outbox.md.
+	// Stuck is the number of failures of a message after which the relay tries those behind it, to find out whether the
+	// other side refuses the message or is away; 0 is 10. A message becomes a dead letter only while others are
+	// accepted: see docs/guide/outbox.md.
 	Stuck int
 
-	// Permanent reports whether an error of forward means that no attempt can succeed, such as that of a message which
-	// is too large for the broker. The message is then a dead letter at once. saga.Permanent says the same; nil is
-	// never.
+	// Permanent reports whether an error of forward means that no attempt can succeed, for example because the message
+	// is too large for the broker. The message is then a dead letter at once. saga.Permanent has the same effect; nil
+	// is never.
 	Permanent func(error) bool
 
-	// UnknownKindTimeout is how long a message in a form that this program does not read holds up the relay, for a
-	// newer program to take over; 0 is 10 min. After that it is a dead letter, and for a day so is at once every other
-	// such message.
+	// UnknownKindTimeout is how long a message in a form that this program cannot read holds up the relay, so that a
+	// newer program can take over; 0 is 10 min. After that it is a dead letter, and for a day every other such message
+	// is one at once.
 	UnknownKindTimeout time.Duration
 
 	Logger *slog.Logger // nil is the bus's

@@ -14,8 +14,8 @@ import (
 	"github.com/edda-go/edda/internal/wake"
 )
 
-// work is one term of this process. life ends when Run is over, when somebody asked the holder to resign, and when the
-// lease is lost or in doubt. Only the last ends forward at once: others may be relaying then.
+// work is one term of this process. life ends when Run is over, when the holder is asked to resign, and when the lease
+// is lost or in doubt. Only the last ends forward at once, because another process may be relaying then.
 func (r *Relay) work(life context.Context, t lease.Term) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer cancel(nil)
@@ -35,8 +35,8 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	return err
 }
 
-// drain ends the work of a term that is over: at once when the lease was lost, else after Drain, or when the lease,
-// which is renewed until then, is lost meanwhile.
+// drain ends the work of a term that is over: at once if the lease is lost, else after Drain. The lease is renewed
+// until then.
 func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-working.Done():
@@ -63,7 +63,7 @@ func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseF
 	}
 }
 
-// serve runs the loop of one term, with what wakes and steers it.
+// serve runs the loop of one term, and the loops that wake it and follow its settings.
 func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	b := r.border
 	pool, err := b.Process.OpenPool(working, relayIdle)

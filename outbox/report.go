@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/wire"
 )
 
-const relayWarns = 30 * time.Second // between two warnings of a relay that cannot get rid of its messages
+const relayWarns = 30 * time.Second // between two warnings of a relay about the other side
 
 // reporter writes the log of a relay's term, and emits its events.
 type reporter struct {
@@ -70,7 +70,7 @@ func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 	}
 }
 
-// levelOf is that of a warning which repeats: Warn once in a while, and Debug meanwhile.
+// levelOf returns the level of a warning that repeats: Warn once in a while, and Debug meanwhile.
 func levelOf(last *time.Time) slog.Level {
 	if time.Since(*last) < relayWarns {
 		return slog.LevelDebug
@@ -86,13 +86,13 @@ func (r *reporter) whole(ctx context.Context, messages int, err error) {
 		"endpoint", r.relay.name, "messages", messages, "error", err)
 }
 
-// silence reports a forward that has taken longer than a shutdown would let it.
+// silence reports a forward that takes longer than Drain.
 func (r *reporter) silence(ctx context.Context, messages int) {
 	r.relay.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer",
 		"endpoint", r.relay.name, "messages", messages, "waited", r.relay.options.Drain)
 }
 
-// uncopied reports messages that went without a copy.
+// uncopied reports messages that were relayed without a copy.
 func (r *reporter) uncopied(ctx context.Context, ended []*message) {
 	for _, m := range ended {
 		if m.fate == fateRelayed {

@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	rotatePiece = "50ms" // of waiting for those who write, while others wait behind it
+	rotatePiece = "50ms" // that the rotation waits for writers, while others wait behind it
 	rotatePause = 200 * time.Millisecond
 	rotateTries = 25
 )
@@ -83,7 +83,7 @@ type pgBeginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// SetKeep sets how long a ring keeps its rows: so long at least, and a third longer at most.
+// SetKeep sets how long a ring keeps its rows: at least keep, and at most a third longer.
 func (s *Store) SetKeep(ctx context.Context, db Execer, ring Ring, keep time.Duration) error {
 	if err := checkKeep(keep); err != nil {
 		return err
@@ -119,7 +119,7 @@ func checkKeep(keep time.Duration) error {
 	return nil
 }
 
-// RingInfo is how a ring stands.
+// RingInfo describes a ring.
 type RingInfo struct {
 	Ring  Ring
 	Slot  int           // that is written into
@@ -127,7 +127,7 @@ type RingInfo struct {
 	Since time.Time     // of the last rotation, by the database's clock
 }
 
-// Rings tells how both rings stand.
+// Rings describes both rings.
 func (s *Store) Rings(ctx context.Context, db Queryer) ([]RingInfo, error) {
 	rows, err := db.Query(ctx, s.ring.Get("rings"))
 	if err != nil {

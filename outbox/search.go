@@ -1,12 +1,12 @@
 package outbox
 
-// A call of forward fails as a whole when forward panics, ends its goroutine, or answers with neither no errors nor one
-// for each message. Then nobody knows which message was the cause, or which of them the other side has. No message is
-// blamed. The relay searches: it gives half of these messages to forward, in their order, and goes on with half of what
-// remains, until one message fails by itself. That is a failure like any other, and the message is given by itself from
-// then on. Each other message of that call comes again about log2(n) times at most.
+// A call of forward fails as a whole if forward panics, ends its goroutine, or returns a number of errors that is
+// neither none nor one for each message. Then it is unknown which message was the cause, and which of them the other
+// side has. No message is blamed. The relay searches: it forwards half of these messages, in order, then half of what
+// remains, until one message fails alone. That is a failure like any other, and the message is forwarded alone from
+// then on. Each other message of that call is forwarded again at most about log2(n) times.
 
-// search says how many messages the next call of forward is given. It is in memory alone.
+// search decides how many messages the next call of forward gets. It is only in memory.
 type search struct {
 	most     int     // BatchMax
 	size     float64 // messages of a call while nothing is sought
@@ -24,7 +24,7 @@ func (s *search) next() int {
 	return max(1, int(s.size))
 }
 
-// failed is called when a call of so many messages has failed as a whole. One message that fails so explains the calls
+// failed is called when a call of n messages has failed as a whole. A message that fails alone explains the calls
 // before.
 func (s *search) failed(messages int) {
 	if s.failedAt = messages; messages > 1 {
@@ -34,8 +34,8 @@ func (s *search) failed(messages int) {
 	s.suspects = 0
 }
 
-// passed is called when forward has answered for so many messages. A search in which no message fails by itself says
-// that there were too many at a time, or that nothing is wrong any more: calls become smaller, and grow again.
+// passed is called when forward has answered for n messages. If a search ends without a message that fails alone, there
+// were too many at a time, or nothing is wrong any more: calls become smaller, and grow again.
 func (s *search) passed(messages int) {
 	if s.suspects == 0 {
 		s.size = min(s.size*growOnGood+0.1, float64(s.most))
@@ -46,8 +46,7 @@ func (s *search) passed(messages int) {
 	}
 }
 
-// portion returns how many of messages the next call of forward is given. A message that has failed by itself stays by
-// itself.
+// portion returns how many of messages the next call of forward gets. A message that has failed alone stays alone.
 func (c *carrier) portion(messages []*message) int {
 	most := min(c.search.next(), len(messages))
 	if len(c.failures) == 0 {

@@ -8,26 +8,26 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A message that keeps failing says nothing about the other side while it is alone. So after each Stuck failures in a
-// row the relay tries the messages behind it, one after another. If one goes through, the other side is well at that
-// moment, and the stuck message is tried right behind it. When it has failed so three times, the other side refuses the
-// message, and it is a dead letter. An other side that is away, or comes back at any moment, gives no such evidence,
-// however long it lasts.
+// If a message keeps failing, either the other side refuses it or the other side is away. So after each Stuck failures
+// in a row the relay tries the messages behind it, one after another. If one is accepted, the other side works at that
+// moment, and the stuck message is tried right after it. When it has failed so three times, the other side refuses it,
+// and it becomes a dead letter. Another side that is away, however long, or that comes back at any moment, gives no
+// such evidence.
 //
-// Evidence is void when the other side may have been away: when nothing goes through and a message fails that is not
-// suspected, or when one goes through that failed before. Suspected is what has failed right behind a success. So the
-// failures of many refused messages do not speak for each other.
+// The evidence does not count if the other side may have been away: if nothing is accepted and a message fails that is
+// not suspected, or if a message is accepted that failed before. A message is suspected if it has failed right after a
+// success. So many refused messages are not evidence against each other.
 //
-// A round tries ten messages, and the next round those behind them, while nothing goes through: however many messages
-// are refused, and however large they are, what is behind them is reached. After a success, at the end of the queue,
-// and behind another stuck message the rounds begin anew, or they would pass over messages that were never tried.
+// A round tries ten messages, and while nothing is accepted the next round tries the ten behind them: so the messages
+// behind any number of refused ones are reached. The rounds begin anew after a success, at the end of the queue, and
+// behind another stuck message, because otherwise they would skip messages that were never tried.
 //
-// Nothing overtakes a message that has failed less often than Stuck, unless it failed between a stuck one and what went
-// through. Those are tried again at once.
+// No message overtakes one that has failed less often than Stuck, unless that one failed between a stuck message and an
+// accepted one. Those are tried again at once.
 
 const (
 	stuckProbes  = 10 // messages behind a stuck one that a round tries
-	stuckRefused = 3  // failures of it, each right behind a success
+	stuckRefused = 3  // failures of it, each right after a success
 )
 
 // probing is how far the messages behind a stuck one have been tried.
@@ -37,8 +37,8 @@ type probing struct {
 	failed []queue.Position // in the rounds since they began behind the stuck one
 }
 
-// stuck returns the first message that has failed so often that those behind it are probed. through says that something
-// went through in this pass: then no probe is needed, and what is left behind it may be of its key.
+// stuck returns the first message that has failed so often that those behind it are probed. through says that a message
+// was accepted in this pass: then no probe is needed, and what is left behind the message may have its key.
 func (c *carrier) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
 		f := c.failures[m.ID]
@@ -95,8 +95,8 @@ func (c *carrier) probe(life, ctx context.Context, b *batch, m *message, through
 	}
 }
 
-// confirm is called right behind a success. It tries m, and then those that have failed since the rounds began behind
-// m, and are not suspected yet. It reports whether the fate of m is known, or nothing more is to be tried.
+// confirm is called right after a success. It tries m, and then the messages that have failed since the rounds began
+// behind m and are not suspected yet. It reports whether the fate of m is known, or there is nothing more to try.
 func (c *carrier) confirm(ctx context.Context, b *batch, m *message) (over bool) {
 	if !c.refuses(ctx, b, m) {
 		return true

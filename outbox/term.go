@@ -17,7 +17,7 @@ import (
 )
 
 // relayTerm is one term of a relay in this process: a loop that looks at the queue, forwards and finishes. Each of the
-// three has a part with its own state. All of it belongs to the goroutine of the loop.
+// three has its own state, which belongs to the goroutine of the loop.
 type relayTerm struct {
 	relay    *Relay
 	alarm    *wake.Alarm
@@ -49,7 +49,7 @@ func (t *relayTerm) run(life, working context.Context) error {
 		for life.Err() == nil && t.awaitResume(life) {
 			after, err := t.pass(life, working)
 			if working.Err() != nil {
-				return nil // cancelled by the drain, or the lease is lost: whatever did it says so
+				return nil // cancelled by the drain or a lost lease, which are logged
 			}
 			if err != nil {
 				if pgerr.Incurable(err) || errors.Is(err, lease.ErrFenced) {
@@ -72,13 +72,13 @@ func (t *relayTerm) run(life, working context.Context) error {
 	return nil
 }
 
-// rest is what follows a pass: the next one at once, unless it says otherwise.
+// rest is the pause after a pass. The zero value is none.
 type rest struct {
 	idle bool          // nothing is due
 	wait time.Duration // before the next pass
 }
 
-// pass relays the head of the queue: look, forward, finish. When life ends it goes no further than it must.
+// pass relays the head of the queue: look, forward, finish. When life ends it begins nothing that it need not.
 func (t *relayTerm) pass(life, working context.Context) (rest, error) {
 	batch, err := t.reader.look(working, t.size.next())
 	if err != nil {
@@ -135,7 +135,7 @@ func (t *relayTerm) awaitResume(life context.Context) bool {
 	}
 }
 
-// followSettings lets an idle loop see that something was set.
+// followSettings wakes an idle loop when a setting has changed.
 func (t *relayTerm) followSettings(life context.Context) error {
 	for {
 		select {
@@ -147,8 +147,8 @@ func (t *relayTerm) followSettings(life context.Context) error {
 	}
 }
 
-// passSize is how many messages a pass takes. Passes become smaller by half while they are lost, until one message
-// stands alone, and grow again after each that goes well.
+// passSize is how many messages a pass takes. It is halved after each pass that fails, down to one message, and grows
+// again after each that succeeds.
 type passSize struct{ now, most float64 }
 
 const (
@@ -162,7 +162,7 @@ func (s *passSize) next() int { return max(1, int(s.now)) }
 
 func (s *passSize) grow() { s.now = min(s.now*growOnGood+0.1, s.most) }
 
-// shrink is called after a pass of so many messages was lost; 0 when it was lost before it knew their number.
+// shrink is called after a pass of n messages has failed; 0 if it failed before their number was known.
 func (s *passSize) shrink(messages int) {
 	if messages == 0 {
 		messages = s.next()

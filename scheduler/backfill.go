@@ -12,17 +12,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Period is the time for which a backfill looks.
+// Period is the time that a backfill fills.
 type Period struct {
-	From, Until time.Time // due times from the first until before the second, and before the next one of the schedule
-	Max         int       // due times that are looked at; 0 is 1,000, at most MaxOccurrences
+	From, Until time.Time // due times from From on and before Until, and before the next one of the schedule
+	Max         int       // due times of one call; 0 is 1,000, at most MaxOccurrences
 }
 
-// Backfilled is what a backfill has done.
+// Backfilled is the result of a backfill.
 type Backfilled struct {
 	Queued  int       // runs that are new
 	Present int       // due times that have a run already
-	Next    time.Time // the first due time that was not looked at, for another call; zero when there is none
+	Next    time.Time // the first due time that was not looked at, for the next call; zero if there is none
 }
 
 const (
@@ -30,13 +30,13 @@ const (
 	backfillStep     = 500
 )
 
-// Backfill queues a run of origin "backfill" for each due time of a manifest in a period of the past that has none:
-// what was missed, or lay before it was declared. A due time has one run, whoever asks how often, as long as the record
-// of that is kept; what was cleaned up is not known any more. The runs do not wait for each other, nor does the
-// schedule for them: a group with a cap bounds how many are active.
+// Backfill queues a run of origin "backfill" for each due time of a manifest in a past period that has no run: it was
+// missed, or was before the declaration. A due time gets one run however often Backfill is called, as long as the
+// record of the run is kept. The runs do not wait for each other, and the schedule does not wait for them: a group with
+// a cap bounds how many are active.
 //
-// It queues in steps; an error comes with what was done, and calling again goes on. ErrNoManifest when there is none,
-// or it is an orphan.
+// It queues in steps. An error comes with what was done; call again to continue. ErrNoManifest if there is none, or it
+// is an orphan.
 func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
 	if p.Max == 0 {
 		p.Max = standardBackfill
@@ -128,9 +128,8 @@ func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 	return done, nil
 }
 
-// Next returns the next n due times of a stored manifest, the first being what it is due: what would fire if it were
-// live, nothing failed, and no run were late. Nobody knows those of a manifest that no clock decides. It writes
-// nothing.
+// Next returns the next n due times of a stored manifest: when it would fire if it were live, nothing failed and no run
+// were late. There are none for OnDemand, After and Dormant. It writes nothing.
 func (s *Store) Next(ctx context.Context, manifest string, n int) (times []time.Time, err error) {
 	if n < 1 || n > MaxOccurrences {
 		return nil, fmt.Errorf("next of manifest %.140q: %d due times: want 1 to %d", manifest, n, MaxOccurrences)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// comparison is what a declaration changes, and with which rows.
+// comparison is the changes that a declaration makes, and their rows.
 type comparison struct {
 	changes              Changes
 	newGroups, oldGroups []groupRow
@@ -23,7 +23,7 @@ type comparison struct {
 	ids                  []int64 // of all manifests that change
 }
 
-// standing is a manifest as it stands in the table, with its message as a sum.
+// standing is a manifest as it is in the table, with a digest of its message.
 type standing struct {
 	id       int64
 	owner    string
@@ -40,7 +40,7 @@ type storedGroup struct {
 	declared *string
 }
 
-// compare reads what is stored of a declaration, and returns what there is to do.
+// compare reads what is stored of a declaration, and returns the changes that are needed.
 func (d declaring) compare(ctx context.Context) (comparison, error) {
 	todo := comparison{}
 	groups, err := d.storedGroups(ctx)
@@ -91,7 +91,7 @@ func (g groupRow) text() string {
 	return string(text)
 }
 
-// restates reports whether a group is declared as it was before, whatever an operator has made of it since.
+// restates reports whether a group is declared as it was before, even if an operator has changed it since.
 func (g groupRow) restates(declared *string) bool {
 	before := groupRow{}
 	return declared != nil && json.Unmarshal([]byte(*declared), &before) == nil && before.text() == g.text()
@@ -241,8 +241,7 @@ func (m standing) differs(r row, owner string) (what []string) {
 	return what
 }
 
-// begins reports whether the schedule begins anew: when it is another one, and when it had come to its end and may go
-// on.
+// begins reports whether the schedule begins anew: it is another schedule, or it had ended and may continue.
 func (m standing) begins(r row) bool {
 	if !sameRule(m.row.definition.Rule, r.definition.Rule) {
 		return true
@@ -267,7 +266,7 @@ func sameText(a, b any) bool {
 	return err == nil && otherErr == nil && bytes.Equal(one, two)
 }
 
-// parentsFit looks at parents that the declaration does not hold, and at those that they follow in turn.
+// parentsFit checks the parents that the declaration does not contain, and the manifests that those follow.
 func (d declaring) parentsFit(ctx context.Context, orphaned []string) error {
 	var outside []string
 	for _, r := range d.rows {

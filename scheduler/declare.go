@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	mostBody = 1 << 20 // what a bus sends unless it is told otherwise
+	mostBody = 1 << 20 // the default limit of a bus
 	mostCap  = 1_000_000
 )
 
@@ -40,7 +40,7 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// encoder turns what users declare into rows.
+// encoder makes rows of declarations.
 type encoder struct{ codec saga.Codec }
 
 // newEncoder makes an encoder; nil is saga.JSON.
@@ -72,7 +72,7 @@ func (e encoder) rows(manifests []Manifest) ([]row, error) {
 
 const mostFaults = 20
 
-// some is an error of some of the faults, and says how many more there are.
+// some returns an error of the first faults, with the number of the others.
 func some(faults []error) error {
 	if more := len(faults) - mostFaults; more > 0 {
 		faults = append(faults[:mostFaults:mostFaults], fmt.Errorf("and %d more", more))
@@ -113,7 +113,7 @@ func (r *row) define(d plan.Definition) {
 	}
 }
 
-// encode checks a message as the bus will, and sooner.
+// encode checks a message as the bus does, but before it is sent.
 func (e encoder) encode(m saga.Message) (kind string, body []byte, err error) {
 	kind = m.Kind()
 	if err := saga.CheckName(kind); err != nil {
@@ -173,8 +173,8 @@ func (g Group) check() error {
 	return nil
 }
 
-// checkParents refuses parents that nobody declares, and manifests that follow each other in a circle: none of them
-// would ever begin. stored holds the parents of stored manifests that are not declared here, and of those that they
+// checkParents refuses parents that are neither declared nor stored, and manifests that follow each other in a circle,
+// which would never fire. stored has the parents of stored manifests that are not declared here, and of those that they
 // follow; "" is none.
 func checkParents(rows []row, stored map[string]string, orphans map[string]bool) error {
 	parents, faults := make(map[string]string, len(rows)+len(stored)), []error{}
@@ -204,8 +204,8 @@ func checkParents(rows []row, stored map[string]string, orphans map[string]bool)
 	return some(faults)
 }
 
-// findCircle is Kahn's sort: what nobody follows any more is taken away until nothing can be. Since each manifest
-// follows one at most, what is left is circles alone. It returns one, its first name again at its end.
+// findCircle is Kahn's sort: it removes manifests without followers until none is left. Each manifest follows at most
+// one, so only circles remain. It returns one circle, with its first name again at the end.
 func findCircle(parents map[string]string) []string {
 	followers := map[string]int{}
 	for name, parent := range parents {

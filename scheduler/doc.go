@@ -3,15 +3,15 @@
 //
 // # Promise
 //
-// However many servers run a [Scheduler], and whatever crashes, sleeps or changes its clock, a manifest has at most one
-// run for each due time, and its message is on the bus if and only if the run says so: the state of the run, the
-// attempt and the message commit together. With MisfireAll every due time that was missed fires, up to MisfireUp of
-// them. A run ends in the transaction that holds the effects of its handler.
+// Any number of servers may run a [Scheduler]. Even if servers crash, sleep or change their clocks, a manifest has at
+// most one run for each due time, and its message is on the bus if and only if the run says so: the state of the run,
+// the attempt and the message commit together. With MisfireAll every missed due time fires, up to MisfireUp of them. A
+// run ends in the transaction that has the effects of its handler.
 //
 // # Who does what
 //
-//   - This package is what users see: manifests, declarations, options, and the [Store], with which programs and people
-//     list and change manifests, groups and runs. [Singleton] runs a loop of yours on one server at a time.
+//   - This package is what users see: manifests, declarations, options, and the [Store], which lists and changes
+//     manifests, groups and runs. [Singleton] runs a loop of yours on one server at a time.
 //   - internal/firing runs the loops: evaluate, dispatch, reconcile, clean up. Its package comment says how servers
 //     share them.
 //   - internal/plan computes due times, and what happens to those that were missed.
@@ -24,16 +24,16 @@
 //
 //	waiting → queued → active → succeeded | cancelled | timed_out
 //	                   active → waiting (a failed attempt, while there are retries) → queued …
-//	                   active → dead → queued (retried by somebody) | cancelled
+//	                   active → dead → queued (retried by an operator) | cancelled
 //
-// A manifest is evaluated while it is live (neither it nor its group is paused, and it is no orphan), has no open
-// scheduled run (unless it says Overlap), and has no dead run. When it is evaluated again, its misfire policy decides
-// about the due times that passed.
+// A manifest is evaluated while it is live (neither it nor its group is paused, and it is not an orphan), has no open
+// scheduled run (unless Overlap is set), and has no dead run. When it is evaluated again, its misfire policy decides
+// about the due times that have passed.
 //
 // # Failures
 //
-// A manifest that cannot be evaluated is logged, and the others go on. A message that cannot be sent is tried again
-// after a pause, and after MaxDispatchAttempts its run is dead. A server that dies in a transaction has done nothing. A
-// run whose handler gives no sign of life is lost: it is sent again as its next attempt, and the lost attempt can no
-// longer commit.
+// A manifest that cannot be evaluated is logged, and the others continue. A message that cannot be sent is tried again
+// after a pause, and after MaxDispatchAttempts its run is dead. If a server crashes during a transaction, the
+// transaction has no effect. If the handler of a run gives no sign of life, the attempt is lost: the run is sent again
+// as its next attempt, and the lost attempt can no longer commit.
 package scheduler

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RunState is where a run stands.
+// RunState is the state of a run.
 type RunState string
 
 // The states. Those from RunSucceeded on are ends.
@@ -24,15 +24,15 @@ const (
 	RunTimedOut  RunState = "timed_out"
 )
 
-// Ended tells an end.
+// Ended reports whether s is an end.
 func (s RunState) Ended() bool { return s == RunSucceeded || s == RunCancelled || s == RunTimedOut }
 
-// Cancel ends a run that waits, is queued, active or dead. A handler that has its message in hand cannot commit any
-// more; the message of one that is on its way is dropped when it arrives; a saga that it started goes on, and its end
-// tells nobody. The manifest of a run that was open or dead may fire again: pause it first if it must not. Cancelling
-// twice is no error. ErrNoRun when there is none, ErrEnded when it has ended otherwise.
+// Cancel ends a run that waits, is queued, active or dead. A handler that has its message can no longer commit. If the
+// message is still on its way it is dropped when it arrives. A saga that the run started continues, and its end is not
+// recorded. The manifest may fire again: pause it first if it must not. Cancelling twice is no error. ErrNoRun if there
+// is none, ErrEnded if it has ended otherwise.
 //
-// It waits for a transaction that has the run in hand; ctx bounds that.
+// It waits for a transaction that has locked the run; ctx bounds that.
 func (s *Store) Cancel(ctx context.Context, run saga.ID, note string) error {
 	err := checkNote("note", note)
 	if err == nil {
@@ -57,14 +57,14 @@ func (t tables) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note stri
 	return t.cancelLocked(ctx, tx, []lockedRun{r}, note)
 }
 
-// lockedRun is a run whose row this transaction holds.
+// lockedRun is a run that this transaction has locked.
 type lockedRun struct {
 	id       saga.ID
 	manifest int64
 	state    RunState
 }
 
-// lockRuns locks runs in the order of their ids, as everybody does.
+// lockRuns locks runs in the order of their ids, as all transactions do.
 func (t tables) lockRuns(ctx context.Context, tx pgx.Tx, ids []saga.ID) ([]lockedRun, error) {
 	rows, err := tx.Query(ctx, t.sql.Get("lock_runs"), ids)
 	if err != nil {
@@ -91,8 +91,7 @@ func (t tables) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, 
 	return locked[0], nil
 }
 
-// cancelLocked is run_end's order: the runs are locked, then their manifests with those that follow them, and then all
-// is told.
+// cancelLocked locks in the order of run_end: the runs, then their manifests with those that follow them.
 func (t tables) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
 	if err := t.lockManifests(ctx, tx, runs); err != nil {
 		return err
@@ -132,9 +131,9 @@ func (t tables) notifyManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun
 }
 
 // CancelGroup cancels the runs of a group that wait, are queued or active, in steps of a transaction each, and returns
-// how many it was. Runs that come after its begin it leaves alone, and dead ones, since their end would let their
-// manifests fire again. To stop a group, pause it first. An error comes with the number that was cancelled; calling
-// again goes on. ErrNoGroup when there is none.
+// how many. It does not cancel runs that are queued after it began, nor dead runs, because their end would let their
+// manifests fire again. To stop a group, pause it first. An error comes with the number that was cancelled; call again
+// to continue. ErrNoGroup if there is none.
 func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled int, err error) {
 	id := int64(0)
 	err = checkNote("note", note)
@@ -150,7 +149,7 @@ func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled i
 	return cancelled, nil
 }
 
-// choice is a statement that finds runs of one thing that were queued until a moment, so many at a time.
+// choice is a statement that finds a number of runs that were queued before a moment.
 type choice struct {
 	sql string
 	of  int64
@@ -158,7 +157,7 @@ type choice struct {
 
 const cancelStep = 200
 
-// cancelAll takes step after step until it finds nothing more. It ends: what it cancelled it does not find again.
+// cancelAll takes steps until it finds no more runs. It ends, because it does not find cancelled runs again.
 func (t tables) cancelAll(ctx context.Context, c choice, note string) (cancelled int, err error) {
 	began, err := t.now(ctx, t.pool)
 	if err != nil {
@@ -203,10 +202,10 @@ func (t tables) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note s
 }
 
 // Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it
-// has, and one that waits for its next attempt at once. A dead run holds its manifest no longer; the schedule goes on
-// when the run has ended. After a failure there is no further attempt unless the manifest has some left: it is dead
-// again. Retrying what is queued is no error. ErrNoRun when there is none, ErrEnded when it succeeded, ErrTaken when
-// its place in the queue is taken.
+// has; a run that waits for its next attempt is queued at once. A dead run then no longer holds its manifest, and the
+// schedule continues when the run has ended. If the manifest has no attempts left, a failure makes the run dead again.
+// Retrying a queued run is no error. ErrNoRun if there is none, ErrEnded if it succeeded, ErrTaken if another run has
+// its place.
 func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
 	err := checkNote("note", note)
 	if err == nil {

@@ -52,8 +52,8 @@ type manifestFile struct {
 }
 
 // MarshalDeclaration writes a declaration as JSON, its defaults filled in and its messages encoded with codec, so that
-// DiffDeclaration and "edda manifest diff" can compare it where the program is not. nil is saga.JSON. Use it in a test
-// or a command of the program, and let the deploy compare before it starts.
+// DiffDeclaration and "edda manifest diff" can compare it without the program. A nil codec is saga.JSON. Use it in a
+// test or a command of the program, and compare in the deploy before the program starts.
 func MarshalDeclaration(d Declaration, codec saga.Codec) ([]byte, error) {
 	declared, err := newEncoder(codec).declare(d.Owner, d.Groups, d.Manifests)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r row) file() manifestFile {
 	return f
 }
 
-// DiffDeclaration is Diff of what MarshalDeclaration wrote.
+// DiffDeclaration is Diff for the output of MarshalDeclaration.
 func (s *Store) DiffDeclaration(ctx context.Context, file []byte) (Changes, error) {
 	d, err := readDeclaration(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) DiffDeclaration(ctx context.Context, file []byte) (Changes, erro
 	return s.compareOnly(ctx, d)
 }
 
-// readDeclaration checks as little as it needs: the program has checked what it wrote.
+// readDeclaration checks little, because the program has checked what it wrote.
 func readDeclaration(text []byte) (d declaration, err error) {
 	var file declarationFile
 	decoder := json.NewDecoder(bytes.NewReader(text))

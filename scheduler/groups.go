@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// CountLimit is where counts end: a number that has reached it may be larger.
+	// CountLimit is where counts end: a count that has reached it may be larger.
 	CountLimit = 100_000
 	// MostListed is how many manifests or runs a page has at most.
 	MostListed = 1000
@@ -30,7 +30,7 @@ func (t tables) groupID(ctx context.Context, name string) (id int64, err error) 
 	return id, instead(err, ErrNoGroup)
 }
 
-// instead is err, or the sentinel for a row that is not there.
+// instead returns err, or the sentinel if err says that there is no row.
 func instead(err, sentinel error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sentinel
@@ -45,10 +45,10 @@ func nullable(t time.Time) *time.Time {
 	return &t
 }
 
-// GroupInfo is how a group stands. Counts end at 10,000.
+// GroupInfo describes a stored group. Counts end at 10,000.
 type GroupInfo struct {
 	Group
-	Owner     string // "" is nobody: made at run time, or declared no longer
+	Owner     string // "" is none: made at run time, or declared no longer
 	Paused    time.Time
 	Reason    string
 	Manifests int

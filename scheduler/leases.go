@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrNotHeld says that nobody holds a lease of that name.
+// ErrNotHeld says that no process holds a lease of that name.
 var ErrNotHeld = errors.New("nobody holds the lease")
 
 // Leases shows and ends terms, for operators: those of Singletons, of schedulers and of partitions.
@@ -21,13 +21,13 @@ type Leases struct {
 	store *lease.Store
 }
 
-// LeaseInfo is how a lease stands, by the database's clock.
+// LeaseInfo describes a lease, by the database's clock.
 type LeaseInfo struct {
 	Name      string
 	Holder    string // of the present term, or of one that expired; "" when it was released
 	Epoch     int64
-	Held      bool // somebody holds it: it is neither released nor expired
-	Resigning bool // somebody asked the holder to resign
+	Held      bool // a process holds it: it is neither released nor expired
+	Resigning bool // the holder was asked to resign
 	Acquired  time.Time
 	Renewed   time.Time
 	Expires   time.Time
@@ -47,7 +47,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	return &Leases{pool: pg.Committed(pool), store: store}, nil
 }
 
-// List tells of every lease that was ever held, up to 10,000, by name.
+// List returns every lease that was ever held, up to 10,000, by name.
 func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 	found, err := l.store.List(ctx, l.pool, "")
 	if err != nil {
@@ -63,8 +63,8 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 	return infos, nil
 }
 
-// Resign asks the holder to end its term, for another replica to begin one. It returns when the request is stored; the
-// holder learns of it at once, or at its next renewal. Its error is ErrNotHeld when there is nobody to ask.
+// Resign asks the holder to end its term, so that another replica can begin one. It returns when the request is stored;
+// the holder learns of it at once, or at its next renewal. ErrNotHeld if there is no holder.
 func (l *Leases) Resign(ctx context.Context, name string) error {
 	asked, err := l.store.Resign(ctx, l.pool.Writing(), name)
 	if err == nil && !asked {
@@ -76,7 +76,7 @@ func (l *Leases) Resign(ctx context.Context, name string) error {
 	return nil
 }
 
-// Health is how this process stands to a lease, by what it knows itself.
+// Health is what this process knows about its lease.
 type Health struct {
 	Lease string
 	Self  string // the name under which this process bids
@@ -89,7 +89,7 @@ type Health struct {
 	Holder string
 	Epoch  int64
 
-	// by this process's clock, when Holding: nobody else has the lease until then, whatever happens
+	// by this process's clock, if Holding: no other process can get the lease before then
 	TrustedUntil time.Time
 
 	Acquired, Released, Lost int64 // terms of this process that began; and those that ended in order, and otherwise
@@ -97,7 +97,7 @@ type Health struct {
 	Swept Swept // the last pass, where the function is a Sweep
 }
 
-// Health tells how this process stands to the lease. It asks nobody and waits for nothing.
+// Health returns what this process knows about its lease, without I/O.
 func (s *Singleton) Health() Health {
 	h := healthOf(s.name, s.keeper.Health())
 	if last := s.swept.Load(); last != nil {

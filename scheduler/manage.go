@@ -21,8 +21,8 @@ func checkNote(what, text string) error {
 	return nil
 }
 
-// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". One that a program declares
-// is ErrOwned. Putting what stands there already changes nothing.
+// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". ErrOwned if a program
+// declares it. Putting a manifest as it is stored changes nothing.
 func (s *Store) Put(ctx context.Context, m Manifest) error {
 	r, err := s.row(m)
 	if err != nil {
@@ -38,10 +38,10 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 	return nil
 }
 
-// Remove makes an orphan of a manifest, whoever owns it: it fires no more, its runs that were never sent are cancelled,
-// and after a grace it is deleted with the record of its runs. What was sent goes on to its end. A program that
-// declares the manifest brings it back when it declares the next time, and another owner may have the name from now on.
-// Removing twice is no error; ErrNoManifest when there is none.
+// Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled, and
+// after a grace period it is deleted with the record of its runs. Runs that were sent continue to their end. If a
+// program still declares the manifest, its next declaration brings it back; another owner may use the name from now on.
+// Removing twice is no error. ErrNoManifest if there is none.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
 	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -66,9 +66,9 @@ func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return nil
 }
 
-// Pause lets a manifest fire no more until Resume, through deploys too. What falls due meanwhile is judged by its
-// misfire policy then. Runs that are queued or active go on, and a Trigger or a handler's Activate still begins one.
-// Pausing what is paused changes the reason. ErrNoManifest when there is none.
+// Pause stops a manifest from firing until Resume, also across deploys. Then its misfire policy decides about the due
+// times that have passed. Runs that are queued or active continue, and a Trigger or a handler's Activate still begins
+// one. Pausing again changes the reason. ErrNoManifest if there is none.
 func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
@@ -76,8 +76,8 @@ func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	return s.setPause(ctx, "pause", name, s.sql.Get("pause"), name, reason)
 }
 
-// Resume ends a pause, and no other reason for which the manifest does not fire: its declaration's own Paused, its
-// group's pause. ErrNoManifest when there is none.
+// Resume ends the pause of an operator. Paused in the declaration and a pause of the group are not changed.
+// ErrNoManifest if there is none.
 func (s *Store) Resume(ctx context.Context, name string) error {
 	return s.setPause(ctx, "resume", name, s.sql.Get("resume"), name)
 }
@@ -106,8 +106,8 @@ func (t tables) wakeAfter(ctx context.Context, what, name string, change func(tx
 	return nil
 }
 
-// PauseGroup is Pause for all manifests of a group, those that join it later included. Of a paused group nothing is
-// dispatched either: what is queued waits. ErrNoGroup when there is none.
+// PauseGroup is Pause for all manifests of a group, including those that join later. Queued runs of a paused group are
+// not dispatched either. ErrNoGroup if there is none.
 func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)
@@ -115,8 +115,7 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	return s.setGroupPause(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
 }
 
-// ResumeGroup ends the pause of a group. Manifests that are paused by themselves stay so. ErrNoGroup when there is
-// none.
+// ResumeGroup ends the pause of a group. Manifests that are paused themselves stay paused. ErrNoGroup if there is none.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
 	return s.setGroupPause(ctx, "resume", name, s.sql.Get("resume_group"), name)
 }
@@ -135,8 +134,8 @@ func (t tables) setGroupPause(ctx context.Context, what, name, sql string, args 
 	})
 }
 
-// SetGroup sets the cap and the priority of a group, and makes it if there is none. It stays so when the program that
-// declares the group starts again, until that declares something else than before. Lowering the cap ends nothing.
+// SetGroup sets the cap and the priority of a group, and makes it if there is none. The setting lasts until the program
+// that declares the group changes its declaration. Lowering the cap ends no run.
 func (s *Store) SetGroup(ctx context.Context, g Group) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("set group %.140q: %w", g.Name, err)

@@ -35,7 +35,7 @@ type Manifest struct {
 	MisfireUp int
 
 	Exclude []Exclusion // due times that are left out on purpose
-	// a run begins up to so much later, the same for everybody who computes it; 0 is none, at most 24 h
+	// a run begins up to this much later, by the same amount on every server; 0 is none, at most 24 h
 	Variance time.Duration
 	Overlap  bool // a run need not wait for the end of the one before it
 
@@ -47,12 +47,12 @@ type Manifest struct {
 	Paused     bool          // declared, and not to fire. Resume does not change that; the next declaration does
 }
 
-// NoTimeout is a Manifest.Timeout: the run may take as long as it likes. One whose message somebody deletes stays open
-// then, until somebody cancels it.
+// NoTimeout is a Manifest.Timeout without a bound. If the message of such a run is deleted, the run stays open until an
+// operator cancels it.
 const NoTimeout time.Duration = 1<<63 - 1
 
-// Misfire decides about due times that passed unused, because no server ran, the manifest was paused, or its last run
-// went on.
+// Misfire decides about due times that passed without a run, because no server ran, the manifest was paused, or its
+// last run had not ended.
 type Misfire uint8
 
 // The policies. Due times that are not older than Manifest.MisfireBy fire under each of them, the last of them alone

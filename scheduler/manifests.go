@@ -18,8 +18,8 @@ type ManifestState string
 
 // The states, the first that fits.
 const (
-	ManifestOrphan ManifestState = "orphan" // nobody declares it any more
-	ManifestHeld   ManifestState = "held"   // a dead run waits for somebody to act
+	ManifestOrphan ManifestState = "orphan" // no program declares it any more
+	ManifestHeld   ManifestState = "held"   // a dead run waits for an operator
 	ManifestPaused ManifestState = "paused" // by its declaration, by an operator, or with its group
 	ManifestLive   ManifestState = "live"
 )
@@ -91,7 +91,7 @@ type HeldInfo struct {
 	Error string
 }
 
-// ManifestHistory is what a manifest did.
+// ManifestHistory is the past of a manifest.
 type ManifestHistory struct {
 	Successes        int64
 	Fired            time.Time // when its last scheduled run was queued

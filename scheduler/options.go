@@ -12,7 +12,7 @@ import (
 // Options of a Scheduler. Every zero is a default, and a negative number is an error.
 type Options struct {
 	Schema string     // "" is "edda"
-	Owner  string     // whose manifests these are: those of the same owner that are not given to New become orphans
+	Owner  string     // owner of the manifests: stored ones of the same owner that are not given to New become orphans
 	Groups []Group    // that the manifests may name
 	Codec  saga.Codec // of message bodies, as that of the bus; nil is JSON
 	Logger *slog.Logger
@@ -23,9 +23,9 @@ type Options struct {
 	Clean     time.Duration // how often old runs are deleted; 0 is 1 min
 
 	// MaxActive bounds the runs of the whole schema that are active at a time; 0 is no bound. Each server counts by
-	// itself, before it dispatches a batch of at most 100: so it may be exceeded by as many for each server but one.
+	// itself before it dispatches a batch of at most 100, so every server after the first may exceed it by 100.
 	MaxActive int
-	// transactions at a time that send messages, a connection of the pool each; 0 is 1, at most 100
+	// transactions at a time that send messages, each with a connection of the pool; 0 is 1, at most 100
 	MaxConcurrentDispatch int
 	MaxDispatchAttempts   int           // sends that fail in a row before the run is dead; 0 is 5
 	Retention             time.Duration // of runs that ended; 0 is 30 days

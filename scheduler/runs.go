@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RunInfo is how a run stands. Moments that are not there are zero.
+// RunInfo describes a run. Times that do not apply are zero.
 type RunInfo struct {
 	ID       saga.ID
 	Manifest string
@@ -32,7 +32,7 @@ type RunInfo struct {
 	Queued   time.Time
 	Ended    time.Time
 	Error    string // of the last attempt
-	Note     string // of the operator who cancelled or retried it
+	Note     string // of the operator, when the run was cancelled or retried
 	Attempts []Attempt
 }
 
@@ -158,7 +158,7 @@ func (t tables) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
 	})
 }
 
-// clockSlack is by how much the clocks of those who made the ids of runs may differ from the database's.
+// clockSlack is how much the clocks of the processes that made the ids of runs may differ from the database's.
 const clockSlack = 24 * time.Hour
 
 // ids bound the pages of the index that are read, since an id begins with the time at which it was made.

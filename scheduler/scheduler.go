@@ -65,7 +65,7 @@ func (s *Scheduler) Name() string { return LeaseName }
 // one that listens.
 func (s *Scheduler) Connections() int {
 	if s.options.PollOnly {
-		return 0 // what stands between is a pooler, whose connections are not ours to count
+		return 0 // a pooler's connections are not counted
 	}
 	return 2 + s.singletons.connections()
 }
@@ -78,8 +78,8 @@ func (s *Scheduler) Check(ctx context.Context) error { return s.engine.Check(ctx
 var ErrRunning = errors.New("the scheduler is already running")
 
 // Run writes the declaration to the database, and then evaluates, dispatches, reconciles and cleans up until ctx ends.
-// Then it returns nil, after the last transaction. A database that is away is waited for. Run returns an error when it
-// cannot go on: a declaration contradicts the database, a right is missing, or the schema is not migrated.
+// Then it returns nil, after the last transaction. If the database is away, Run waits for it. Run returns an error if
+// it cannot continue: a declaration contradicts the database, a right is missing, or the schema is not migrated.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning
@@ -118,7 +118,7 @@ func (s *Scheduler) synchronise(ctx context.Context) error {
 	}
 }
 
-// Depth is how much waits for schedulers, by the database's clock. It is the same for all servers. Counts end at
+// Depth is how much work waits for schedulers, by the database's clock. It is the same for all servers. Counts end at
 // MostCounted.
 type Depth struct {
 	Late time.Duration // how long the first due manifest has waited to be evaluated; 0: none is due
@@ -128,13 +128,13 @@ type Depth struct {
 	Waiting int64 // runs that wait for a moment: a delay, or the pause before a retry
 	Queued  int64 // runs that wait to be dispatched
 	Active  int64 // runs whose message is on its way or in hand
-	Dead    int64 // runs that failed for good, and wait for somebody
+	Dead    int64 // runs that failed for good, and wait for an operator
 }
 
 // MostCounted is where the counts of a Depth end.
 const MostCounted = 100_000
 
-// Depth reads how much waits, in one statement that costs the same whatever ended long ago. See MostCounted.
+// Depth reads how much work waits, in one statement. Its cost does not depend on the runs that have ended.
 func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
 	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), MostCounted)

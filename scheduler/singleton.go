@@ -22,8 +22,8 @@ import (
 //go:embed singleton.sql
 var singletonStatements string
 
-// Singleton is a loop of yours that runs on one replica at a time: where its lease is. Its methods are safe for
-// concurrent use.
+// Singleton is a loop of yours that runs on one replica at a time, the one that holds its lease. Its methods are safe
+// for concurrent use.
 type Singleton struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -36,12 +36,12 @@ type Singleton struct {
 	swept   atomic.Pointer[Swept]
 }
 
-// SingletonOptions say how long what takes. Every zero is a default, and a negative number is an error.
+// SingletonOptions of a Singleton. Every zero is a default, and a negative number is an error.
 type SingletonOptions struct {
 	Schema string // "" is "edda"
 
-	// Lease is how long a term lasts that is not renewed: 100 ms to 1 h; 0 is 30 s. When a holder dies, another process
-	// follows it after Lease + 1.25 × Acquire at most.
+	// Lease is how long a term lasts without a renewal: 100 ms to 1 h; 0 is 30 s. When a holder crashes, another
+	// process follows after at most Lease + 1.25 × Acquire.
 	Lease time.Duration
 	// how often the holder renews, and how long a try may take; 0 is Lease/3, at most 10 s; at most Lease/3
 	Renew time.Duration
@@ -124,7 +124,7 @@ func (s *Singleton) load(schema string) (err error) {
 func (s *Singleton) Name() string { return s.name }
 
 // Connections is how many connections Run opens beside those of the pool: one that renews, and one that listens. With
-// PollOnly it is 0, because what stands between is a pooler, whose connections are not ours to count.
+// PollOnly it is 0, because a pooler's connections are not counted.
 func (s *Singleton) Connections() int {
 	if s.options.PollOnly {
 		return 0
@@ -142,8 +142,8 @@ func (s *Singleton) Check(ctx context.Context) error {
 }
 
 // Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until
-// run has returned, releases the lease, and returns nil. It returns an error of Check, or one that does not pass by
-// waiting, as when the role lacks a right. A database that is away is waited for.
+// run has returned, releases the lease, and returns nil. It returns an error of Check, or one that waiting cannot cure,
+// such as a missing right. If the database is away, Run waits for it.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -161,7 +161,7 @@ func (s *Singleton) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// bid is Run for who listens for it, and calls heard.
+// bid is Run without a listener of its own: the caller listens, and calls heard.
 func (s *Singleton) bid(ctx context.Context) error {
 	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "self", s.keeper.Health().Self)
 	if err := s.keeper.Run(ctx); err != nil {
@@ -198,7 +198,7 @@ func (s *Singleton) call(t Term) (err error) {
 	return saga.Examined(s.run(t))
 }
 
-// note keeps what a Sweep tells.
+// note keeps the last report of a Sweep.
 func (s *Singleton) note(last Swept) {
 	s.swept.Store(&last)
 	if last.Took > last.Every {

@@ -9,8 +9,8 @@ import (
 )
 
 // Singleton registers a loop of yours that Run runs on one server at a time, beside those of the scheduler: see
-// NewSingleton. It is to be called before Run, and fails when the name is no name, or is given twice. Its times are the
-// defaults of SingletonOptions.
+// NewSingleton. Call it before Run. It fails if the name is invalid or is given twice. Its times are the defaults of
+// SingletonOptions.
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
 	member, err := NewSingleton(s.Store.pool.Pool, name, run,
@@ -21,8 +21,7 @@ func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	return s.singletons.add(member)
 }
 
-// Leases tells how this server stands to the lease of the scheduler, and to those of its Singletons. It asks nobody and
-// waits for nothing.
+// Leases returns what this server knows about the lease of the scheduler and those of its Singletons, without I/O.
 func (s *Scheduler) Leases() []Health {
 	own := healthOf(LeaseName, s.engine.Health())
 	own.Swept = Swept(s.engine.Swept())
@@ -75,7 +74,7 @@ func (l *singletons) health() (list []Health) {
 	return list
 }
 
-// connections is one for each, that renews.
+// connections is the number of connections: one for each Singleton, which renews its lease.
 func (l *singletons) connections() int { return len(l.all()) }
 
 func (l *singletons) all() []*Singleton {

@@ -18,7 +18,7 @@ import (
 //go:embed store.sql
 var storeStatements string
 
-// What a caller can act on.
+// Errors that a caller can act on.
 var (
 	// ErrNoManifest: there is no manifest of that name, or it is an orphan and what was asked needs one that is not.
 	ErrNoManifest = errors.New("there is no such manifest")
@@ -28,21 +28,21 @@ var (
 	ErrNoRun = errors.New("there is no such run")
 	// ErrEnded: the run has ended otherwise than was asked for.
 	ErrEnded = errors.New("the run has ended")
-	// ErrNotCurrent: the run is not, or no longer, the one that its handler believes it to be.
+	// ErrNotCurrent: the run of the handler is over, or has another attempt.
 	ErrNotCurrent = errors.New("the run is not current")
 	// ErrOwned: another program declares a manifest or a group of that name.
 	ErrOwned = errors.New("it belongs to another owner")
-	// ErrTaken: another run of the manifest stands where this one would.
+	// ErrTaken: another run of the manifest has the place of this one.
 	ErrTaken = errors.New("another run of its manifest has taken its place")
 )
 
-// StoreOptions are a Store's. The zero value is fit to use.
+// StoreOptions of a Store. Every zero is a default.
 type StoreOptions struct {
 	Schema string     // "" is "edda"
 	Codec  saga.Codec // nil is saga.JSON; that of the bus which sends the messages
 }
 
-// Store keeps manifests, groups and runs: what programs declare and people change. It holds no state and starts
+// Store keeps manifests, groups and runs: what programs declare and operators change. It holds no state and starts
 // nothing: it is safe for concurrent use. Running schedulers see what it changes at once if they listen, else within
 // their poll interval.
 type Store struct {
@@ -74,10 +74,11 @@ type tables struct {
 
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
-// mostRaces is how often a change is tried that lost to others: a deadlock, or a row that went away under it.
+// mostRaces is how often a change is tried that lost to another one: by a deadlock, or a row that was deleted
+// meanwhile.
 const mostRaces = 5
 
-// change runs do in a transaction, again when another one won. do must be fit for that.
+// change runs do in a transaction, and again if another change won, so do may run more than once.
 func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
 	for range mostRaces {
 		err = pgx.BeginTxFunc(ctx, t.pool, readCommitted, do)
@@ -94,9 +95,9 @@ var errLocked = errors.New("another program changes manifests")
 // lockPoll is how long a change waits before it looks again for the end of another.
 const lockPoll = 20 * time.Millisecond
 
-// alone is change, with no other call of alone in the schema beside it. Declarations, pauses and groups change through
-// it, because live is made from rows of two tables. It asks again and again and does not wait in the database: a
-// session that waits holds a snapshot, and with it the dead rows of every queue.
+// alone is change, one at a time in the schema. Declarations, pauses and groups change through it, because live is
+// computed from rows of two tables. It polls and does not wait in the database: a session that waits holds a snapshot,
+// which keeps the dead rows of every queue.
 func (t tables) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	for {
 		err := t.change(ctx, func(tx pgx.Tx) error {

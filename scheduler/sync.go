@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Changes are what a declaration changes, by name and in the order of names.
+// Changes are the changes that a declaration makes, in the order of names.
 type Changes struct {
 	Created   []string
 	Changed   []Change
-	Orphaned  []string // declared no longer: it fires no more, and is deleted after a while unless it is declared again
+	Orphaned  []string // declared no longer: it does not fire, and is deleted after a while unless it is declared again
 	Unchanged []string
 	Groups    GroupChanges
 }
 
-// Change is a manifest or a group that is declared otherwise than it is stored.
+// Change is a manifest or a group whose declaration differs from what is stored.
 type Change struct {
 	Name string
 	What []string // the fields that differ
 }
 
-// GroupChanges are Changes of groups. One that is declared no longer stays as it is, and belongs to nobody.
+// GroupChanges are Changes of groups. A group that is declared no longer stays as it is, and has no owner.
 type GroupChanges struct {
 	Created   []string
 	Changed   []Change
@@ -38,7 +38,7 @@ func (c Changes) None() bool {
 		c.Groups.Orphaned) == 0
 }
 
-// declaration is what one owner says at one time.
+// declaration is one declaration of an owner.
 type declaration struct {
 	owner  string
 	groups []groupRow
@@ -46,17 +46,17 @@ type declaration struct {
 	prune  bool // what it leaves out is an orphan
 }
 
-// Sync makes what is stored what owner declares, in one transaction. A manifest that owner declared before and leaves
-// out now becomes an orphan: it fires no more, keeps what it is due, and comes back when it is declared again; after a
-// grace it is deleted. Manifests of other owners are never touched: one of the same name is ErrOwned. What an operator
-// has set stays: a pause, and the cap or priority of a group whose declaration is what it was. A changed When begins
-// anew; other changes leave the next due time alone.
+// Sync stores what owner declares, in one transaction. A manifest that owner declared before and leaves out now becomes
+// an orphan: it no longer fires, keeps its due time, and comes back when it is declared again; after a grace period it
+// is deleted. Manifests of other owners are never changed: one of the same name is ErrOwned. What an operator has set
+// stays: a pause, and the cap or priority of a group whose declaration has not changed. A changed When begins anew;
+// other changes do not affect the next due time.
 //
-// An empty declaration changes nothing and prunes nothing: a program that lost its list must not stop everything. So
-// the last manifest of an owner goes by Remove.
+// An empty declaration changes nothing: a program that has lost its list must not stop everything. To remove the last
+// manifest of an owner, use Remove.
 //
-// Processes may call it at the same time: each is one transaction, one after the other, and those that find nothing to
-// change write nothing. Of two versions of a program the one that starts last has its way.
+// Processes may call Sync at the same time: the calls run one after another, and those that find nothing to change
+// write nothing. Of two versions of a program, the one that starts last wins.
 func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
@@ -76,7 +76,7 @@ func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifest
 	return changes, nil
 }
 
-// Diff is what Sync would change. It writes nothing, and locks nothing.
+// Diff returns what Sync would change. It neither writes nor locks.
 func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {

@@ -11,30 +11,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrFenced says that the term is over and another has begun: nothing of the transaction may be committed, and nothing
-// is.
+// ErrFenced says that the term is over and another has begun: the transaction is not committed.
 var ErrFenced = lease.ErrFenced
 
-// Term is one replica's time with a lease. It is a context that ends before anybody else can hold the lease: when the
-// term is not renewed in time, when somebody asks its holder to resign, and at a shutdown. A process that was paused
-// may see that end too late, so what must not happen twice is guarded in the database. Its methods are safe for
-// concurrent use.
+// Term is one replica's time with a lease. It is a context that ends before another replica can hold the lease: when
+// the term is not renewed in time, when its holder is asked to resign, and at a shutdown. A process that was paused may
+// see the end too late, so guard in the database what must not happen twice. Its methods are safe for concurrent use.
 type Term interface {
 	context.Context
 
-	// Epoch is the number of the term. Later terms of the lease have larger ones, whoever holds them: give it to
-	// receivers outside the database, and let them refuse smaller ones.
+	// Epoch is the number of the term, which grows with each term of the lease: give it to receivers outside the
+	// database, and let them refuse smaller ones.
 	Epoch() int64
 
-	// Guard makes tx a part of the term: until tx ends no other term begins, and its error is ErrFenced when another
-	// has begun. A process that is paused meanwhile keeps the others out until the server ends its transaction: bound
-	// that by idle_in_transaction_session_timeout, or use InTx, which does. In REPEATABLE READ and SERIALIZABLE make
-	// Guard the first statement: a renewal of the lease after the transaction's snapshot is the error 40001.
+	// Guard makes tx a part of the term: until tx ends no other term begins. ErrFenced if another has begun. If the
+	// process is paused meanwhile, no other term begins until the server ends the transaction: bound that by
+	// idle_in_transaction_session_timeout, or use InTx, which does. In REPEATABLE READ and SERIALIZABLE call Guard
+	// first: a renewal of the lease after the transaction's snapshot is the error 40001.
 	Guard(ctx context.Context, tx pgx.Tx) error
 
-	// InTx runs write in a transaction that is guarded, and commits it when write returned nil. It is READ COMMITTED,
-	// whatever your default is. The server ends it when its process gives no sign of life for a lease. Nothing is tried
-	// again.
+	// InTx runs write in a guarded transaction, and commits it if write returns nil. The transaction is READ COMMITTED,
+	// whatever your default is. The server ends it if its process is silent for a lease. Nothing is tried again.
 	InTx(ctx context.Context, write func(tx pgx.Tx) error) error
 }
 
@@ -63,17 +60,17 @@ func (t *term) InTx(ctx context.Context, write func(tx pgx.Tx) error) error {
 	})
 }
 
-// Swept tells of the last pass of a Sweep.
+// Swept describes the last pass of a Sweep.
 type Swept struct {
 	Every time.Duration
 	Took  time.Duration
 	Ended time.Time // zero: none has ended
 }
 
-// Sweep makes a function for NewSingleton of one that is to be called every so often: at once when a term begins, and
-// then whenever every has passed since the last call began. An error ends the term, and whoever gets the lease next
-// goes on. How long a call took is in the Health; one that takes longer than every is logged, since then the work has
-// outgrown a single replica.
+// Sweep makes a function for NewSingleton that calls sweep at intervals: at once when a term begins, and then whenever
+// every has passed since the last call began. An error ends the term, and the next holder of the lease continues.
+// Health has the time that a call took. A call that takes longer than every is logged, because the work has outgrown a
+// single replica.
 func Sweep(every time.Duration, sweep func(Term) error) func(Term) error {
 	return func(t Term) error {
 		if every <= 0 {

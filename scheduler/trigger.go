@@ -13,15 +13,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TriggerOptions are of one Trigger. The zero value is fit to use.
+// TriggerOptions of one Trigger. Every zero is a default.
 type TriggerOptions struct {
 	Delay    time.Duration // 0 is at once; at most ten years
 	Priority int           // 1 to 31; 0 is that of the manifest
 }
 
-// Trigger queues a run of a manifest, whatever its schedule says, and whether it is paused or not. input is sent in
-// place of the manifest's own message and must be of the same kind; nil is that message. Each call is a run of its own,
-// beside those that are open. ErrNoManifest when there is none, or it is an orphan.
+// Trigger queues a run of a manifest outside of its schedule, even if it is paused. input is sent in place of the
+// manifest's own message and must be of the same kind; nil is the manifest's message. Each call makes a run of its own,
+// beside those that are open. ErrNoManifest if there is none, or it is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
 	run := firing.NewRunID()
 	kind, body, err := s.input(input)
@@ -77,8 +77,8 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 // dead), fresh is false, and run is that one. Errors: ErrNotCurrent when fire is of no current run of the parent,
 // ErrNoManifest when there is none or it is an orphan.
 //
-// It commits by itself, also when the handler fails after it: the attempt that follows finds it open, or activates once
-// more if it has ended by then. ActivateTx has no such gap.
+// Activate commits even if the handler fails after it: the next attempt finds the run open, or activates once more if
+// it has ended by then. ActivateTx has no such gap.
 func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID,
 	fresh bool, err error) {
 	return s.activate(ctx, s.pool, activation{fire, manifest, input})

@@ -30,14 +30,14 @@ func (w when) rule() plan.Rule { return w.Rule }
 // The first due time is the first after the declaration.
 func Cron(expr, zone string) When { return when{plan.Rule{Kind: plan.Cron, Expr: expr, Zone: zone}} }
 
-// Every is due at once when it is declared first, and then each d of elapsed time, from 1 s to ten years. However late
-// a run begins, the due times stay on that grid.
+// Every is due at once when it is first declared, and then each d of elapsed time, from 1 s to ten years. A run that
+// begins late does not shift the due times.
 func Every(d time.Duration) When { return when{plan.Rule{Kind: plan.Every, Every: d}} }
 
 // Once is due at t, one time. A time that has passed is a due time that was missed: Manifest.Misfire decides.
 func Once(t time.Time) When { return when{plan.Rule{Kind: plan.Once, At: t}} }
 
-// OnDemand is due only when somebody triggers it.
+// OnDemand is due only when Store.Trigger is called.
 func OnDemand() When { return when{plan.Rule{Kind: plan.OnDemand}} }
 
 // After is due each time the manifest of that name succeeded.

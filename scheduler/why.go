@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/internal/plan"
 )
 
-// Waits returns sentences that say why the manifest does not fire now, those that need somebody to act first. A live
-// manifest that is not due yet gets one sentence that says until when.
+// Waits returns sentences that say why the manifest does not fire now. Those that need an operator come first. A live
+// manifest that is not due yet gets one sentence, with the due time.
 func (m ManifestInfo) Waits() (reasons []string) {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if m.read.fault != "" {
