@@ -1,11 +1,11 @@
-// Package event has what Edda reports about messages, batches and relays, for graphs and for people.
+// Package event has the events that Edda reports about messages, batches and relays, for metrics and for operators.
 //
 // # Promise
 //
 // An event is emitted after the commit that makes it true, by the worker that committed. The events of a batch are
 // emitted together, before the worker takes again: first the attempts that failed and were repeated within the batch,
-// then what became of each message, in the order of the batch, then BatchDone. Info.Kind of an event is legible: a kind
-// that is no name (saga.CheckName), which a stranger can write, is escaped and cut.
+// then the fate of each message, in the order of the batch, then BatchDone. Info.Kind of an event is printable: a kind
+// that is not a valid name (saga.CheckName) is escaped and cut.
 //
 // # States
 //
@@ -14,6 +14,6 @@
 //
 // # Failures
 //
-// A process that dies between the commit and the call emits nothing, and an event whose commit had an unknown outcome
-// is not emitted. So events are no place for effects. A panic of the receiver costs its event and nothing else.
+// A process that crashes between the commit and the call emits nothing, and after a commit with an unknown outcome no
+// event is emitted. So do not put effects into a receiver. A panic of the receiver loses its event and nothing else.
 package event

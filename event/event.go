@@ -20,8 +20,8 @@ type Handled struct {
 	Critical time.Duration // from when the message was sent, or due, to its commit, by the database's clock
 }
 
-// Retried says that an attempt failed and another follows: within the same batch or at once when Delay is 0, else after
-// Delay. It is emitted once for each such attempt; Info.Attempt is its number.
+// Retried says that an attempt failed and another follows: after Delay, or in the same batch or at once if Delay is 0.
+// It is emitted once for each such attempt; Info.Attempt is its number.
 type Retried struct {
 	Endpoint string
 	Info     saga.Info
@@ -29,8 +29,8 @@ type Retried struct {
 	Delay    time.Duration
 }
 
-// DeadLettered says that a message was given up and stored with its bytes. It is emitted once, with the error of the
-// last attempt and the rule that ended it.
+// DeadLettered says that a message failed for good and was stored with its bytes. It is emitted once, with the error of
+// the last attempt and the rule that ended it.
 type DeadLettered struct {
 	Endpoint string
 	Info     saga.Info
@@ -38,9 +38,9 @@ type DeadLettered struct {
 	Reason   string
 }
 
-// RunFailed says that a message that a manifest emitted was given up. It is emitted in the place of DeadLettered, for
-// the message is not stored: its run (Info.Fire) has the error, and is sent again while its manifest has retries. With
-// Final it is dead at once, since another attempt would end alike.
+// RunFailed says that a message of a manifest failed for good. It is emitted instead of DeadLettered, because the
+// message is not stored: its run (Info.Fire) has the error, and is sent again while its manifest has retries. With
+// Final the run is dead at once, because another attempt cannot succeed.
 type RunFailed struct {
 	Endpoint string
 	Info     saga.Info
@@ -49,8 +49,8 @@ type RunFailed struct {
 	Final    bool
 }
 
-// Discarded says that a message was consumed without effect, and the reason stored: its handler or the policy said so,
-// or there was no instance for it.
+// Discarded says that a message was consumed without effect, and the reason stored: its handler or the policy discarded
+// it, or it found no instance.
 type Discarded struct {
 	Endpoint string
 	Info     saga.Info
@@ -58,7 +58,7 @@ type Discarded struct {
 }
 
 // Conflicted says that another transaction changed the instance first. The message is still in the queue, or back in
-// it. It is emitted after the batch has committed what it did not lose.
+// it. It is emitted after the batch has committed its other messages.
 type Conflicted struct {
 	Endpoint string
 	Info     saga.Info
@@ -66,16 +66,15 @@ type Conflicted struct {
 	Key      string
 }
 
-// ClaimLost says that a leased endpoint may no longer be the one that has a message: its lease could not be extended,
-// or another process has claimed it. The message is in the queue, or has been ended by that process; what its handler
-// sent here is not written.
+// ClaimLost says that a leased endpoint has lost a message: the lease could not be extended, or another process has
+// claimed the message. The message is in the queue, or that process has ended it. What the handler sent is not written.
 type ClaimLost struct {
 	Endpoint string
 	Info     saga.Info
 }
 
-// BatchDone says that one transaction of an endpoint has committed. It is emitted behind the events of its messages,
-// and not for a take that found nothing to do.
+// BatchDone says that one transaction of an endpoint has committed. It is emitted after the events of its messages, and
+// not for a take that found nothing.
 type BatchDone struct {
 	Endpoint string
 	Taken    int // messages whose rows were locked
@@ -93,41 +92,41 @@ type BatchFailed struct {
 }
 
 // Slowed says that nothing has succeeded for a while, so that the endpoint of this process now tries one message at a
-// time. It is emitted by the worker whose batch was the last of the failures.
+// time. The worker with the last failure emits it.
 type Slowed struct {
 	Endpoint string
 	Failures int   // attempts that have failed since the last success
 	Err      error // the last of them
 }
 
-// Recovered says that a message was handled, so that the endpoint of this process that was slow goes on with all its
+// Recovered says that a message was handled after Slowed, so that the endpoint of this process continues with all its
 // workers.
 type Recovered struct {
 	Endpoint string
 	SlowFor  time.Duration
 }
 
-// Paused says that this process has seen that the endpoint is paused. It takes no more messages, and finishes those
-// that it has in hand. It is emitted at the start of a Run too.
+// Paused says that this process has read that the endpoint is paused. The process takes no more messages, and finishes
+// those in hand. Paused is emitted at the start of a Run too.
 type Paused struct {
 	Endpoint string
 	Reason   string
 }
 
-// Resumed says that this process has seen that the endpoint is not paused any more.
+// Resumed says that this process has read that the endpoint is no longer paused.
 type Resumed struct{ Endpoint string }
 
-// ConcurrencySet says that this process has seen that somebody set the endpoint's number of workers, or gave the
-// program its own number back. It is emitted at the start of a Run too, when a number is set.
+// ConcurrencySet says that this process has read that an operator set or reset the endpoint's number of workers. It is
+// emitted at the start of a Run too, if a number is set.
 type ConcurrencySet struct {
 	Endpoint    string
-	Concurrency int // that this process has from now on, while the endpoint is not paused
+	Concurrency int // workers of this process from now on, while the endpoint is not paused
 }
 
 // Ingested says that one Ingest has committed.
 type Ingested struct {
 	Source   string
-	Endpoint string // "" where they were published
+	Endpoint string // "" if they were published
 	Accepted int
 	Repeated int // were there before
 	Unwanted int // events without a subscriber
@@ -144,7 +143,7 @@ type Relayed struct {
 	Forward  time.Duration // the time of forward alone, failures included
 }
 
-// RelayHeld says that this process has begun or ceased to be the one that relays.
+// RelayHeld says that this process has begun or ceased to relay.
 type RelayHeld struct {
 	Endpoint string
 	Holding  bool

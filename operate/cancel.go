@@ -26,15 +26,15 @@ const (
 
 // Cancel ends a message by its id, wherever it waits or runs, and records reason.
 //
-// A message that waits, also one that is due later, is taken out of the queue and recorded as discarded. One that runs
-// in a leased endpoint has the context of its handler cancelled, at once or within a third of the lease: when the
-// handler then returns an error the message is discarded, when it returns nil it is handled, for its effects are there.
-// One that is part of a batch at this moment is waited for: ErrNotFound says that it was quicker, and that the message
-// is not there any more, also not for a retry. The run of a message that a manifest emitted ends with it, as cancelled.
-// A partitioned endpoint is looked for in its own queue first and then in those of its partitions.
+// A message that waits is removed from the queue and recorded as discarded. If the message is in hand in a leased
+// endpoint, the context of its handler is cancelled, at once or within a third of the lease: if the handler then
+// returns an error the message is discarded, and if it returns nil the message is handled. If the message is part of a
+// batch, Cancel waits for the batch; ErrNotFound says that the batch has ended the message. The run of a message of a
+// manifest ends with it, as cancelled. In a partitioned endpoint Cancel looks in its own queue first and then in those
+// of its partitions.
 //
-// A queue has no index of ids: the cost is that of reading it, about a second for ten million messages.
-// Errors: ErrNotInstalled, ErrNotFound. Safe for concurrent use.
+// A queue has no index of ids, so Cancel reads the whole queue: about a second for ten million messages. Errors:
+// ErrNotInstalled, ErrNotFound. Cancel is safe for concurrent use.
 func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
 	did, err := m.cancel(ctx, endpoint, id, reason)
 	if err != nil {
@@ -78,8 +78,8 @@ func (m Messages) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue
 	return append([]*queue.Queue{q}, known.Partitions(endpoint, 0)...), nil
 }
 
-// cancelIn looks in one queue until it has found the message, or seen that it is not there. One that a batch had in
-// hand may be a new row by now, which a statement that has waited for the batch does not see.
+// cancelIn looks in one queue until it has found the message, or knows that it is not there. If a batch had the message
+// it may be a new row now, which a statement that has waited for the batch does not see.
 func (m Messages) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
 	for range mostMoves {
 		if did, err = m.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
@@ -138,7 +138,7 @@ func (m Messages) cancelWithin(
 	return CancelledRunning, err
 }
 
-// endRun ends the run of a message that was taken out of its queue, if a manifest emitted it.
+// endRun ends the run of a message that was removed from its queue, if a manifest emitted it.
 func (m Messages) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
 	var info saga.Info
 	_ = wire.ReadHeader(header, &info) // what can be read of a faulty header is enough

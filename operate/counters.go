@@ -10,12 +10,12 @@ import (
 	"github.com/edda-go/edda/internal/pgerr"
 )
 
-// SagaCounters are what one saga did in one endpoint, in all processes together, added up. They are for advice: they
-// are written every ten seconds or so and when an endpoint has drained, what a process had not written when it crashed
-// is lost, and a write that failed is not repeated.
+// SagaCounters add up what one saga did in one endpoint, in all processes. They are approximate: a process writes them
+// every ten seconds or so and when an endpoint has drained, and does not repeat a write that failed. A crash loses the
+// last ones.
 type SagaCounters struct {
 	Endpoint string
-	Saga     string // "" stands for the endpoint's handlers that are no saga
+	Saga     string // "" stands for the endpoint's plain handlers
 	Store    string // "pessimistic", "optimistic", or "" without a saga; from the process that wrote last
 
 	Concurrency int // of the process that wrote last, as is BatchMax
@@ -28,9 +28,9 @@ type SagaCounters struct {
 	Times    TimeCounters
 }
 
-// MessageCounters say what became of messages.
+// MessageCounters count the fates of messages.
 type MessageCounters struct {
-	Taken         int64 // messages that batches had in hand, each as often as it was
+	Taken         int64 // messages that batches had in hand; a message may count several times
 	Steps         int64 // messages that were handled
 	Retries       int64 // attempts that failed and were followed by another
 	Discarded     int64
@@ -72,8 +72,9 @@ type TimeCounters struct {
 const CounterPeriod = 24 * time.Hour
 
 // Counters returns what sagas did in the last period, in the order of endpoints and sagas; 0 is CounterPeriod. The
-// numbers are kept by the hour, so up to an hour more is in them, and for fourteen days. It reads at most a row for
-// each saga and hour, locks nothing and needs SELECT alone. Errors: period is negative; those of the database.
+// numbers are kept by the hour, for fourteen days, so they may include up to an hour more than the period. Counters
+// reads at most a row for each saga and hour, locks nothing and needs only SELECT. Errors: period is negative; those of
+// the database.
 func (s Sagas) Counters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
 	if period < 0 {
 		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EndpointSettings are what is set for an endpoint while its programs run. They are a row of the database: they hold
-// for every process of the endpoint, and for processes that start later, until they are set anew.
+// EndpointSettings are the settings of an endpoint that an operator may change while its programs run. They are in the
+// database, and hold for every process of the endpoint, also for those that start later, until they are changed again.
 type EndpointSettings struct {
 	Endpoint    string
 	Paused      bool
@@ -24,11 +24,11 @@ type EndpointSettings struct {
 	Relay       bool // a relay carries its messages over the border, and has no workers
 }
 
-// Endpoints sets what endpoints do while their programs run: whether they work, and with how many workers. Every method
+// Endpoints pauses endpoints and sets their number of workers while their programs run. Every method
 // that changes something returns ErrNotInstalled if no endpoint has the name.
 type Endpoints struct{ o *Operator }
 
-// Endpoints returns the verbs for endpoints.
+// Endpoints returns the methods for endpoints.
 func (o *Operator) Endpoints() Endpoints { return Endpoints{o} }
 
 // List returns the settings of every endpoint that is installed, in the order of their names. The pool's role needs

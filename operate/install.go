@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Install creates the queue of an endpoint and subscribes it to kinds, on top of what it is subscribed to. It is
-// bus.Endpoint.Install for programs that do not have the endpoint's handlers, such as those that run with the right to
-// create tables. It does nothing when all of it was done before.
+// Install creates the queue of an endpoint and subscribes it to kinds, in addition to its other subscriptions. It is
+// bus.Endpoint.Install for programs that do not have the endpoint's handlers, such as a separate program with the right
+// to create tables. It does nothing if all of that is done.
 //
-// Errors: the name or a kind is no name; the queue is a relay's; the role may not create tables; the schema is not
-// migrated.
+// Errors: the endpoint or a kind has an invalid name; the queue belongs to a relay; the role may not create tables; the
+// schema is not migrated.
 func (q Queues) Install(ctx context.Context, endpoint string, kinds ...string) error {
 	return q.install(ctx, endpoint, false, kinds)
 }

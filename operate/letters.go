@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DeadLetters are the messages that were given up, to list, show, retry and discard. Its methods that send messages
-// want a deadletter.Resender, which the Operator is:
+// DeadLetters are the messages that failed for good, to list, show, retry and discard. Methods that send messages need
+// a deadletter.Resender, which the Operator is:
 //
 //	err := o.DeadLetters().Retry(ctx, pool, o, number)
 func (o *Operator) DeadLetters() *deadletter.Store { return o.letters }

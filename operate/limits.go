@@ -10,10 +10,10 @@ import (
 	"github.com/edda-go/edda/internal/pgerr"
 )
 
-// MostLimit is the largest limit there can be.
+// MostLimit is the largest possible limit.
 const MostLimit = limit.Most
 
-// LimitInfo is how the limit of one endpoint stands in the whole cluster, by the database's clock. It is a snapshot.
+// LimitInfo is a snapshot of the limit of one endpoint in the whole cluster, by the database's clock.
 type LimitInfo struct {
 	Endpoint string
 	Limit    int           // how much may run at once: batches, or handlers of a leased endpoint
@@ -21,19 +21,19 @@ type LimitInfo struct {
 	Held     int           // what runs now, Draining included
 	Draining int           // runs on after the limit was lowered or paused, and nothing follows it
 	Waiting  int           // processes of a leased endpoint that wait for their turn; those of others do not queue up
-	Oldest   time.Time     // when the first of them came; zero when nobody waits
-	Waited   time.Duration // how long that one has waited
-	Paused   time.Time     // since when; zero when it is not
+	Oldest   time.Time     // when the first of them came; zero if none waits
+	Waited   time.Duration // how long it has waited
+	Paused   time.Time     // since when; zero if it is not paused
 	Reason   string        // of the pause
 }
 
 // Limits bounds how much of an endpoint runs at once, in all processes together.
 type Limits struct{ o *Operator }
 
-// Limits returns the verbs for limits.
+// Limits returns the methods for limits.
 func (o *Operator) Limits() Limits { return Limits{o} }
 
-// Get reads the limit of an endpoint, and what it allows at this moment. It returns ErrNoLimit if there is none.
+// Get reads the limit of an endpoint. It returns ErrNoLimit if there is none.
 func (l Limits) Get(ctx context.Context, endpoint string) (LimitInfo, error) {
 	info, err := l.o.limits.Get(ctx, l.o.pool, endpoint)
 	if err != nil {
@@ -67,10 +67,10 @@ func limitInfo(i limit.Info) LimitInfo {
 }
 
 // Set lets n batches of an endpoint run at once, or n handlers of a leased one, in all processes together: 1 to 10,000.
-// It may be called while they run. Raising takes effect at once. Lowering stops nothing that runs: nothing new begins
-// until fewer than n are left. For an endpoint that is not leased, Set returns when the batches above the new limit
-// have ended. An endpoint that had no limit follows its first one within a second or two. A limit cannot be removed,
-// only raised to a large number.
+// Call it at any time. A higher limit takes effect at once. A lower one ends no work: nothing new begins until fewer
+// than n are left. For an endpoint that is not leased, Set returns when the batches above the new limit have ended. An
+// endpoint that had no limit follows its first one within a second or two. A limit cannot be removed, only raised to a
+// large number.
 //
 // Errors: n is out of bounds; ErrNotInstalled: there is no such endpoint; ctx has ended.
 func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
@@ -85,8 +85,8 @@ func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
 	return nil
 }
 
-// Pause lets nothing of an endpoint begin until Resume; what runs goes on. The reason is for people. It returns
-// ErrNoLimit if the endpoint has no limit.
+// Pause keeps the endpoint from beginning work until Resume; work in hand continues. The reason is for operators. It
+// returns ErrNoLimit if the endpoint has no limit.
 func (l Limits) Pause(ctx context.Context, endpoint, reason string) error {
 	return limitError(l.o.limits.Pause(ctx, l.o.pool.Writing(), endpoint, reason))
 }

@@ -34,7 +34,7 @@ var (
 	ErrNoLimit = errors.New("the endpoint has no limit")
 )
 
-// Operator looks at one schema, and changes what an operator may change. Safe for concurrent use.
+// Operator reads one schema, and changes what an operator may change. It is safe for concurrent use.
 type Operator struct {
 	pool   *pg.Pool
 	schema pg.Schema
@@ -55,7 +55,7 @@ type Options struct {
 	Schema string // "" is "edda"
 }
 
-// New makes an Operator over pool. It does no I/O. It fails when the schema's name is no name.
+// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
 func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	if pool == nil {
 		return nil, errors.New("new operator: the pool is nil")
@@ -116,7 +116,7 @@ func (o *Operator) find(ctx context.Context, endpoint string) (*queue.Queue, err
 // queueLook keeps the planner of a transaction to the index.
 func (o *Operator) queueLook(pipeline *pgx.Batch) { pipeline.Queue(o.sql.Get("look")) }
 
-// notify sends notifications. One that is not sent costs a poll interval, so its error is dropped.
+// notify sends notifications. Without one a process waits for its next poll, so errors are dropped.
 func (o *Operator) notify(ctx context.Context, payloads ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -128,8 +128,8 @@ func (o *Operator) notify(ctx context.Context, payloads ...string) {
 	_ = o.pool.SendBatch(ctx, pipeline).Close()
 }
 
-// Wake tells the workers of endpoints, in all processes, that messages are there for them. It is for messages that were
-// written by other means, such as SQL. Names that no endpoint has are left out.
+// Wake wakes the workers of endpoints in all processes. It is for messages that were written by other means, such as
+// SQL. Names of endpoints that do not exist are ignored.
 func (o *Operator) Wake(ctx context.Context, endpoints ...string) {
 	known, err := o.routes.Get(ctx, o.pool)
 	if err != nil {

@@ -28,27 +28,27 @@ const (
 	peekBytes, mostPeekBytes = 4 << 10, 64 << 10
 )
 
-// QueuedMessage is a message that waits in a queue, or is in a worker's hands at this moment.
+// QueuedMessage is a message in a queue; a worker may be handling it.
 type QueuedMessage struct {
 	Info        saga.Info // with its headers; Attempt is the number of the next attempt
 	Ready       bool      // it is due, by the database's clock
 	Conflicts   int       // saves that it has lost since it last failed
 	FirstFailed time.Time // zero: it has not failed
-	LastError   string    // the beginning of the error for which it was last put back; "" when it was not
+	LastError   string    // the beginning of the error of its last failed attempt; "" if there was none
 	Body        []byte    // its beginning, see PeekOptions.BodyBytes
 	Size        int       // bytes of the whole body
-	Faulty      error     // its header cannot be read, and Info has what could be
+	Faulty      error     // its header cannot be read completely; Info has the rest
 }
 
-// Messages looks at the messages that wait in queues, and takes them out.
+// Messages shows and cancels messages in queues.
 type Messages struct{ o *Operator }
 
-// Messages returns the verbs for messages.
+// Messages returns the methods for messages.
 func (o *Operator) Messages() Messages { return Messages{o} }
 
-// Peek reads messages of a queue in the order in which they are due, and leaves them as they are. It locks nothing and
-// waits for nothing; the answer may be old when it arrives. Texts and bodies are as their senders gave them, control
-// characters included: escape them before you show them.
+// Peek reads messages of a queue in the order in which they are due. It changes and locks nothing and waits for
+// nothing; the answer may be out of date when it arrives. Texts and bodies are as their senders wrote them, including
+// control characters: escape them before you show them.
 //
 // Errors: ErrNotInstalled for an endpoint that has no queue.
 func (m Messages) Peek(ctx context.Context, endpoint string, options PeekOptions) ([]QueuedMessage, error) {

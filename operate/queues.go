@@ -19,32 +19,32 @@ import (
 // CountLimit is how many messages of a queue are counted one by one.
 const CountLimit = 100_000
 
-// QueueInfo is how one queue stands, by the database's clock.
+// QueueInfo describes one queue, by the database's clock.
 type QueueInfo struct {
 	Endpoint string
 	Relay    bool     // a Relay carries its messages over the border
 	Kinds    []string // that are sent or published to it, sorted
-	Ready    int64    // messages that are due, those that workers have in hand included
+	Ready    int64    // messages that are due, including those that workers have in hand
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
 	Claimed  int64    // messages that a leased endpoint has in hand, counted up to 10,000
 	Parked   int64    // messages of an ordered endpoint that wait behind others of their key
-	// Capped: one of the counts reached CountLimit, and is from there on the planner's estimate. That is good to some
-	// ten percent on a table that autovacuum has analysed, and may be far off before.
+	// Capped: one of the counts has reached CountLimit, and is the planner's estimate. That is accurate to some ten
+	// percent on a table that autovacuum has analysed, and may be far off before.
 	Capped    bool
 	OldestDue time.Time     // of the first message that is due; zero when none is
-	Lag       time.Duration // how long that one has been due
+	Lag       time.Duration // how long that message has been due
 }
 
-// Queues counts, installs and examines queues. What is in them is the subject of Messages.
+// Queues counts, installs and examines queues. Messages has the methods for their messages.
 type Queues struct{ o *Operator }
 
-// Queues returns the verbs for queues.
+// Queues returns the methods for queues.
 func (o *Operator) Queues() Queues { return Queues{o} }
 
 // List counts the messages of every queue at one moment, in the order of the endpoints' names. It is for metrics and
-// tools: it waits for no lock and holds up nothing. It sends a few statements for each 200 queues. Counting reads at
-// most CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT
-// on the tables, and no more.
+// tools: it waits for no lock and blocks nothing. It sends a few statements for each 200 queues. Counting reads at most
+// CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT on the
+// tables, and no more.
 func (q Queues) List(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := q.read(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func scanDepth(row pgx.CollectableRow, known *queue.Routes) (info QueueInfo, err
 	return info, nil
 }
 
-// estimate puts the planner's numbers in the place of counts that ended at the limit.
+// estimate replaces counts that ended at the limit by the planner's numbers.
 func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo) error {
 	for number, sql := range map[*int64]string{&info.Ready: q.SQL("estimate_ready"),
 		&info.Delayed: q.SQL("estimate_delayed")} {

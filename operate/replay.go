@@ -15,18 +15,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReplayOptions say what is put back.
+// ReplayOptions choose the copies that Replay puts back.
 type ReplayOptions struct {
-	Filter outbox.KeptFilter // Until is required: what is put back is relayed again, and would be found again
-	After  outbox.KeptPlace  // go on behind it
+	Filter outbox.KeptFilter // Until is required: copies that are put back are relayed again, and would be found again
+	After  outbox.KeptPlace  // continue after this place
 	Limit  int               // copies that one call looks at; 0 is 500, at most outbox.MostKept
 }
 
-// Replayed is what one call of Replay did.
+// Replayed is the result of one call of Replay.
 type Replayed struct {
 	Messages int
-	Place    outbox.KeptPlace // give it as After to go on
-	More     bool             // there may be others
+	Place    outbox.KeptPlace // give it as After to continue
+	More     bool             // there may be more
 }
 
 const (
@@ -35,11 +35,11 @@ const (
 )
 
 // Replay puts copies of relayed messages back into the queue of their relay, in the order in which they were relayed,
-// with their ids, headers and bodies. It is for another side that has lost what it had. One call is one transaction of
-// bounded size: call it until there is no More, and after an interruption with the last Place. A receiver that knows
-// the ids still takes none of them twice.
+// with their ids, headers and bodies. It is for another side that has lost messages. One call is one transaction of
+// bounded size: call it until More is false, and after an interruption with the last Place. A receiver that still knows
+// the ids takes no message twice.
 //
-// Errors: ErrNotInstalled when the relay has no queue any more; Until is missing; Limit is out of range; those of the
+// Errors: ErrNotInstalled if the relay no longer has a queue; Until is missing; Limit is out of range; those of the
 // database.
 func (o *Operator) Replay(ctx context.Context, options ReplayOptions) (Replayed, error) {
 	done, err := o.replay(ctx, options)
@@ -100,8 +100,8 @@ func affordable(found []outbox.Kept) int {
 	return len(found)
 }
 
-// putBack writes copies to the queue. The run of a message that a manifest emitted is over since it was relayed, and is
-// left out.
+// putBack writes copies to the queue. The run of a message of a manifest has been over since it was relayed, so the
+// header no longer names it.
 func (o *Operator) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found []outbox.Kept) error {
 	if len(found) == 0 {
 		return nil

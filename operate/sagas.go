@@ -7,14 +7,14 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// Sagas looks at saga instances, and at what sagas did.
+// Sagas has the methods for saga instances and the counters of sagas.
 type Sagas struct{ o *Operator }
 
-// Sagas returns the verbs for sagas.
+// Sagas returns the methods for sagas.
 func (o *Operator) Sagas() Sagas { return Sagas{o} }
 
 // Instances lists living saga instances in the order of saga and key, without their states. It is for pages and tools:
-// it reads at most one page of an index, neither locks nor waits, and the answer may be old when it arrives.
+// it reads at most one page of an index, neither locks nor waits, and the answer may be out of date when it arrives.
 func (s Sagas) Instances(ctx context.Context, options persistence.ListOptions) ([]persistence.Listed, error) {
 	listed, err := s.o.sagas.List(ctx, s.o.pool, options)
 	return listed, pgerr.Explain(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FoundMessage is all that a queue knows of one message.
+// FoundMessage is everything that is stored about a message in a queue.
 type FoundMessage struct {
 	QueuedMessage
 	Endpoint     string
@@ -23,7 +23,7 @@ type FoundMessage struct {
 	Claims       int       // of leased workers; 0 in a transactional endpoint
 	Holder       saga.ID   // the session that has it, or had it last; zero without a claim
 	WasDue       time.Time // the due before it was claimed; zero without a claim
-	Cancelled    string    // why its handler is to stop
+	Cancelled    string    // why its handler should stop
 	Crashes      int       // processes of a leased endpoint that crashed with it in hand
 	CrashesAlone int       // of these, those that had nothing else in hand
 }
@@ -35,9 +35,9 @@ const showQueues = 100
 // Show finds a message in any queue, by its id: an event has a copy in each queue that it was published to. bodyBytes
 // is how much of the body it reads; 0 is 4 KiB, at most 64 KiB.
 //
-// Queues have no index of ids: the cost is that of reading them all, about a second for ten million messages. It locks
-// nothing and waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead
-// letter, or was never there.
+// Queues have no index of ids, so Show reads them all: about a second for ten million messages. It locks nothing and
+// waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead letter, or was
+// never there.
 func (m Messages) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
 	found, err := m.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
 	if err == nil && len(found) == 0 {
