@@ -232,7 +232,7 @@ func TestQuarantineEnds(t *testing.T) {
 	if got := look(); got != 0 {
 		t.Errorf("quarantine is over: %d batches in the journal", got)
 	}
-	for text, want := range map[string]int{"edda: quarantine\"": 1, "edda: quarantine ended\"": 1} {
+	for text, want := range map[string]int{"edda: quarantine began\"": 1, "edda: quarantine ended\"": 1} {
 		if got := strings.Count(texts.String(), text); got != want {
 			t.Errorf("%q was logged %d times, want %d:\n%s", text, got, want, texts.String())
 		}

@@ -61,10 +61,10 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	w.until("all have come", func() bool { return w.left("orders") == 6 && strings.Count(letters(), ";") == 3 })
 	const want = `orders order.paid {"N":3} ingested from paid: IntakeOptions.ID: panic: no such coordinate; ` +
 		`orders order.paid {"N":5} ingested from paid: IntakeOptions.Kind: panic: no such type; ` +
-		`orders order.paid {"N":7} ingested from paid: IntakeOptions.ID: it ended its goroutine: runtime.Goexit, or ` +
-		`FailNow of package testing; ` +
-		`orders order.paid {"N":8} ingested from paid: IntakeOptions.Kind: it ended its goroutine: runtime.Goexit, ` +
-		`or FailNow of package testing`
+		`orders order.paid {"N":7} ingested from paid: IntakeOptions.ID: it ended its goroutine (runtime.Goexit, or ` +
+		`FailNow of package testing); ` +
+		`orders order.paid {"N":8} ingested from paid: IntakeOptions.Kind: it ended its goroutine (runtime.Goexit, ` +
+		`or FailNow of package testing)`
 	if got := letters(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
