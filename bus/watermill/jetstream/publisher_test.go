@@ -150,7 +150,7 @@ func TestWithoutAtomicPublishAnErrorSaysWhereItStopped(t *testing.T) {
 	for range 2 { // the second time it is known
 		batch := append(named("a", "b"), message.NewMessage("big", make([]byte, 2000)), message.NewMessage("c", nil))
 		err := p.Publish("orders", batch...)
-		if err == nil || !strings.Contains(err.Error(), "message 3 of 4, and none behind it") || !isPermanent(err) {
+		if err == nil || !strings.Contains(err.Error(), "message 3 of 4, and no later one") || !isPermanent(err) {
 			t.Errorf("%v", err)
 		}
 	}
