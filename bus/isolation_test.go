@@ -144,8 +144,6 @@ func (w *world) operate() {
 	w.must(w.operator().Endpoints().Pause(ctx, "calls", "because"))
 	w.must(w.operator().Endpoints().Resume(ctx, "calls"))
 	w.must(w.operator().Limits().Set(ctx, "failing", 2))
-	w.must(w.operator().Limits().Pause(ctx, "failing", "because"))
-	w.must(w.operator().Limits().Resume(ctx, "failing"))
 	sent := w.send(told{Key: "nobody runs the listener"})
 	if _, err := w.operator().Messages().Cancel(ctx, "listener", sent.ID, "because"); err != nil {
 		w.t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/operate"
@@ -80,7 +79,7 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 		if most := c.most.Load(); most > int64(n) {
 			t.Errorf("%d batches at once, and the limit is %d", most, n)
 		}
-		if i := w.limit(); i.Limit != n || i.InForce != n || i.Held > n {
+		if i := w.limit(); i.Limit != n || i.Held > n {
 			t.Errorf("set to %d, it stands at %+v", n, i)
 		}
 	}
@@ -89,28 +88,6 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 	if done := c.done.Load(); done != messages {
 		t.Errorf("%d of %d messages were handled", done, messages)
 	}
-}
-
-func TestPausedLimitLetsNothingBegin(t *testing.T) {
-	w, c := newWorld(t, bus.Options{}), &crowd{}
-	w.servers(2, c, bus.EndpointOptions{ClusterConcurrency: 1, Poll: time.Hour})
-	if err := w.operator().Limits().Pause(t.Context(), "errands", "the bank is down"); err != nil {
-		t.Fatal(err)
-	}
-	for n := range 5 {
-		w.send(errand{n})
-	}
-	if i := w.limit(); i.InForce != 0 || i.Limit != 1 || i.Reason != "the bank is down" || i.Paused.IsZero() {
-		t.Errorf("paused: %+v", i)
-	}
-	<-time.After(300 * time.Millisecond) // the workers have looked by now, and found it closed
-	if done := c.done.Load(); done != 0 {
-		t.Errorf("%d messages were handled during the pause", done)
-	}
-	if err := w.operator().Limits().Resume(t.Context(), "errands"); err != nil {
-		t.Fatal(err)
-	}
-	w.untilEmpty("errands")
 }
 
 // A limit that psql sets reaches processes that had none, and those who wait under one.
@@ -200,13 +177,8 @@ func TestLimitErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, get := w.operator().Limits().Get(t.Context(), "errands")
-	for name, err := range map[string]error{
-		"get": get, "pause": w.operator().Limits().Pause(t.Context(), "errands", ""),
-		"resume": w.operator().Limits().Resume(t.Context(), "errands"),
-	} {
-		if !errors.Is(err, operate.ErrNoLimit) {
-			t.Errorf("%s without a limit: %v", name, err)
-		}
+	if !errors.Is(get, operate.ErrNoLimit) {
+		t.Errorf("get without a limit: %v", get)
 	}
 	if err := w.operator().Limits().Set(t.Context(), "erands", 1); !errors.Is(err, bus.ErrNotInstalled) {
 		t.Errorf("set the limit of a misspelt endpoint: %v", err)

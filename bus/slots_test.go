@@ -100,7 +100,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("four run", func() bool { return g.now.Load() == 4 })
-	if err := w.operator().Limits().Pause(t.Context(), "callers", "by a test"); err != nil {
+	if err := w.operator().Endpoints().Pause(t.Context(), "callers", "by a test"); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -108,7 +108,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	}
 	w.until("none runs", func() bool { return g.now.Load() == 0 })
 	w.until("four were handled", func() bool { return w.rows("callers") == 4 })
-	if err := w.operator().Limits().Resume(t.Context(), "callers"); err != nil {
+	if err := w.operator().Endpoints().Resume(t.Context(), "callers"); err != nil {
 		t.Fatal(err)
 	}
 	close(gate)

@@ -3,8 +3,6 @@ CREATE TABLE :schema.concurrency_limit (
     name    text COLLATE "C" CONSTRAINT concurrency_limit_pkey PRIMARY KEY
         CONSTRAINT concurrency_limit_name_valid CHECK (name ~ '^[a-z][a-z0-9_.-]{0,62}$'),
     slots   int NOT NULL CONSTRAINT concurrency_limit_slots_between CHECK (slots BETWEEN 1 AND 10000),
-    paused  timestamptz, -- since when
-    reason  text NOT NULL DEFAULT '', -- of the pause
     changed timestamptz NOT NULL DEFAULT clock_timestamp(),
     epoch   bigint NOT NULL DEFAULT 0 -- no slot that was ever deleted had a larger one
 );
@@ -71,9 +69,9 @@ LANGUAGE sql STABLE AS $$
          LATERAL (SELECT (snap.top - mark::text::bigint) & 4294967295 AS years) age
 $$;
 
--- Makes as many slots enabled as the limit says. A part of set_limit, pause_limit and resume_limit: call those. It
--- holds the limit's row, so one change follows the other. Which slots are held is read without a lock, and may have
--- changed when it is used; that is no matter:
+-- Makes as many slots enabled as the limit says. A part of set_limit: call that. It holds the limit's row, so one
+-- change follows the other. Which slots are held is read without a lock, and may have changed when it is used; that is
+-- no matter:
 --
 -- Raising enables those first that are held and were disabled, and others only when there are no such left. A slot that
 -- is disabled is granted to nobody, so there can only be fewer of them meanwhile. So nobody holds a slot beyond the
@@ -86,20 +84,20 @@ CREATE FUNCTION :schema.adjust_slots(limited text) RETURNS void
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    l       :schema.concurrency_limit;
     wanted  int;
     present int;
+    newest  bigint;
     chosen  int[];
 BEGIN
-    SELECT * INTO STRICT l FROM :schema.concurrency_limit c WHERE c.name = limited FOR UPDATE;
-    wanted := CASE WHEN l.paused IS NULL THEN l.slots ELSE 0 END;
+    SELECT c.slots, c.epoch INTO STRICT wanted, newest FROM :schema.concurrency_limit c
+        WHERE c.name = limited FOR UPDATE;
     SELECT count(*) INTO present FROM :schema.slot s WHERE s.name = limited AND s.enabled;
     IF present < wanted THEN
         SELECT array_agg(no) INTO chosen FROM (
             SELECT s.no FROM :schema.slot s WHERE s.name = limited AND NOT s.enabled
             ORDER BY s.holder IS NOT NULL AND s.expires > clock_timestamp() DESC, s.no LIMIT wanted - present) c;
         INSERT INTO :schema.slot (name, no, enabled, epoch)
-        SELECT limited, free.no, true, l.epoch
+        SELECT limited, free.no, true, newest
         FROM (SELECT g.no FROM (SELECT generate_series(1, 10000 + wanted)) g(no)
               WHERE NOT EXISTS (SELECT FROM :schema.slot s WHERE s.name = limited AND s.no = g.no)
               ORDER BY g.no LIMIT wanted - present - coalesce(cardinality(chosen), 0)) free;
@@ -115,7 +113,7 @@ BEGIN
     WITH gone AS (
         DELETE FROM :schema.slot d USING (
             SELECT s.no FROM :schema.slot s
-            WHERE s.name = limited AND s.no > l.slots AND NOT s.enabled AND (s.holder IS NULL
+            WHERE s.name = limited AND s.no > wanted AND NOT s.enabled AND (s.holder IS NULL
                 OR s.expires <= clock_timestamp())
             ORDER BY s.no FOR UPDATE SKIP LOCKED) free
         WHERE d.name = limited AND d.no = free.no
@@ -142,8 +140,7 @@ BEGIN
     IF (set_limit.name COLLATE "C" ~ '^[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
         RAISE EXCEPTION 'the name of a limit must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
     ELSIF (set_limit.slots BETWEEN 1 AND 10000) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the limit of % must be 1 to 10000 slots', set_limit.name
-            USING ERRCODE = '22023', HINT = 'To let nobody hold one for a while, call pause_limit.';
+        RAISE EXCEPTION 'the limit of % must be 1 to 10000 slots', set_limit.name USING ERRCODE = '22023';
     END IF;
     INSERT INTO :schema.concurrency_limit (name, slots) VALUES (set_limit.name, set_limit.slots)
     ON CONFLICT ON CONSTRAINT concurrency_limit_pkey DO NOTHING;
@@ -155,32 +152,4 @@ BEGIN
         WHERE c.name = set_limit.name;
     PERFORM :schema.adjust_slots(set_limit.name);
     RETURN set_limit.slots;
-END $$;
-
--- pause_limit lets nobody get a slot until resume_limit; who holds one goes on. ED005: there is no such limit.
-CREATE FUNCTION :schema.pause_limit(name text, reason text DEFAULT '') RETURNS void
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-BEGIN
-    UPDATE :schema.concurrency_limit c SET paused = coalesce(c.paused, clock_timestamp()), reason = pause_limit.reason,
-        changed = clock_timestamp()
-    WHERE c.name = pause_limit.name;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no limit %', pause_limit.name USING ERRCODE = 'ED005',
-            HINT = 'Make one with set_limit.';
-    END IF;
-    PERFORM :schema.adjust_slots(pause_limit.name);
-END $$;
-
-CREATE FUNCTION :schema.resume_limit(name text) RETURNS void
-LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-BEGIN
-    UPDATE :schema.concurrency_limit c SET paused = NULL, reason = '', changed = clock_timestamp()
-        WHERE c.name = resume_limit.name;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no limit %', resume_limit.name USING ERRCODE = 'ED005',
-            HINT = 'Make one with set_limit.';
-    END IF;
-    PERFORM :schema.adjust_slots(resume_limit.name);
 END $$;

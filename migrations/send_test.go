@@ -309,8 +309,7 @@ func TestPublishWhateverLiteralsMean(t *testing.T) {
 		`SELECT :schema.send_all('orders', '[{"kind":"order.place","header":{"a":"b"},"body":"e30="}]')`,
 		`SELECT :schema.done('orders', array_agg(t.claim), array_agg(t.message_id)) FROM :schema.take('orders', 10) t`,
 		`SELECT :schema.received('somewhere', 'an id')`, `SELECT :schema.set_limit('orders', 2)`,
-		`SELECT :schema.pause_limit('orders', 'x')`,
-		`SELECT :schema.resume_limit('orders')`, `SELECT :schema.rotate_ring('inbox')`,
+		`SELECT :schema.rotate_ring('inbox')`,
 		`SELECT :schema.create_queue('another')`,
 	} {
 		s.exec(call)

@@ -17,14 +17,11 @@ const MostLimit = limit.Most
 type LimitInfo struct {
 	Endpoint string
 	Limit    int           // how much may run at once: batches, or handlers of a leased endpoint
-	InForce  int           // Limit, or 0 while it is paused
 	Held     int           // what runs now, Draining included
-	Draining int           // runs on after the limit was lowered or paused, and nothing follows it
+	Draining int           // runs on after the limit was lowered, and nothing follows it
 	Waiting  int           // processes of a leased endpoint that wait for their turn; those of others do not queue up
 	Oldest   time.Time     // when the first of them came; zero if none waits
 	Waited   time.Duration // how long it has waited
-	Paused   time.Time     // since when; zero if it is not paused
-	Reason   string        // of the pause
 }
 
 // Limits bounds how much of an endpoint runs at once, in all processes together.
@@ -36,8 +33,11 @@ func (o *Operator) Limits() Limits { return Limits{o} }
 // Get reads the limit of an endpoint. It returns ErrNoLimit if there is none.
 func (l Limits) Get(ctx context.Context, endpoint string) (LimitInfo, error) {
 	info, err := l.o.limits.Get(ctx, l.o.pool, endpoint)
-	if err != nil {
-		return LimitInfo{}, limitError(err)
+	switch {
+	case errors.Is(err, limit.ErrNoLimit):
+		return LimitInfo{}, fmt.Errorf("%w: %w", ErrNoLimit, err)
+	case err != nil:
+		return LimitInfo{}, pgerr.Explain(err)
 	}
 	return limitInfo(info), nil
 }
@@ -57,8 +57,8 @@ func (l Limits) List(ctx context.Context) ([]LimitInfo, error) {
 
 func limitInfo(i limit.Info) LimitInfo {
 	info := LimitInfo{
-		Endpoint: i.Name, Limit: i.Slots, InForce: i.InForce, Held: i.Held, Draining: i.Draining, Waiting: i.Waiting,
-		Oldest: i.Oldest, Paused: i.Paused, Reason: i.Reason,
+		Endpoint: i.Name, Limit: i.Slots, Held: i.Held, Draining: i.Draining, Waiting: i.Waiting,
+		Oldest: i.Oldest,
 	}
 	if !i.Oldest.IsZero() {
 		info.Waited = i.Now.Sub(i.Oldest)
@@ -83,23 +83,4 @@ func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
 		return pgerr.Explain(err)
 	}
 	return nil
-}
-
-// Pause keeps the endpoint from beginning work until Resume; work in hand continues. The reason is for operators. It
-// returns ErrNoLimit if the endpoint has no limit.
-func (l Limits) Pause(ctx context.Context, endpoint, reason string) error {
-	return limitError(l.o.limits.Pause(ctx, l.o.pool.Writing(), endpoint, reason))
-}
-
-// Resume ends a pause; the limit is what it was, or what it was set to meanwhile. It returns ErrNoLimit if the endpoint
-// has no limit.
-func (l Limits) Resume(ctx context.Context, endpoint string) error {
-	return limitError(l.o.limits.Resume(ctx, l.o.pool.Writing(), endpoint))
-}
-
-func limitError(err error) error {
-	if errors.Is(err, limit.ErrNoLimit) {
-		return fmt.Errorf("%w: %w", ErrNoLimit, err)
-	}
-	return pgerr.Explain(err)
 }

@@ -149,14 +149,11 @@ type leaseJSON struct {
 type limitJSON struct {
 	Endpoint string     `json:"endpoint"`
 	Limit    int        `json:"limit"`
-	InForce  int        `json:"in_force"`
 	Held     int        `json:"held"`
 	Draining int        `json:"draining"`
 	Waiting  int        `json:"waiting"`
 	Oldest   *time.Time `json:"oldest"`
 	Waited   float64    `json:"waited_seconds"`
-	Paused   *time.Time `json:"paused"`
-	Reason   string     `json:"reason"`
 }
 
 type manifestJSON struct {

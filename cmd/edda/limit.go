@@ -15,11 +15,10 @@ func (t limits) commands() *cobra.Command {
 		Long: `A limit is how many batches of an endpoint, or handlers of a leased one, run at once in all processes
 together. A change takes effect while they run, and ends nothing that runs. An endpoint may have none.`,
 		Example: `  edda limit list
-  edda limit set billing 3
-  edda limit pause billing --reason "the bank is down until 14:00"`,
+  edda limit set billing 3`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.get(), t.set(), t.pause(), t.resume())
+	c.AddCommand(t.list(), t.get(), t.set())
 	return c
 }
 
@@ -27,17 +26,15 @@ together. A change takes effect while they run, and ends nothing that runs. An e
 type limits struct{ *tool }
 
 func limitOf(i operate.LimitInfo) object {
-	return object{"endpoint", i.Endpoint, "limit", i.Limit, "in_force", i.InForce, "held", i.Held, "draining",
-		i.Draining,
-		"waiting", i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds(), "paused",
-		jsonTime(i.Paused), "reason", i.Reason}
+	return object{"endpoint", i.Endpoint, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting",
+		i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds()}
 }
 
 func (t limits) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
 		Long: `Show every limit. HELD is what runs at this moment; DRAINING is the part of it that runs on after the
-limit was lowered or paused; WAITING is the processes of a leased endpoint that wait for their
+limit was lowered; WAITING is the processes of a leased endpoint that wait for their
 turn, and WAITED for how long the first of them has. Nothing is locked.`,
 		Example: `  edda limit list
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,
@@ -46,11 +43,10 @@ turn, and WAITED for how long the first of them has. Nothing is locked.`,
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				infos, err := op.Limits().List(ctx)
 				return listing{name: "limits", none: t.inSchema("No endpoint of schema %q has a limit.")}.of(
-					"ENDPOINT|LIMIT|HELD|DRAINING|WAITING|WAITED|PAUSED|REASON", rows(infos,
+					"ENDPOINT|LIMIT|HELD|DRAINING|WAITING|WAITED", rows(infos,
 						func(i operate.LimitInfo) (object, []string) {
 							return limitOf(i), []string{i.Endpoint, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
-								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), moment(i.Paused),
-								shortened(i.Reason, 40)}
+								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited)}
 						})), err
 			})
 		},
@@ -83,45 +79,11 @@ follows its first one within a second or two.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 || n > operate.MostLimit {
-				return usage(c, fmt.Errorf(`%s is not a limit: want 1 to %d; "edda limit pause" lets nothing run`,
+				return usage(c, fmt.Errorf(`%s is not a limit: want 1 to %d; "edda endpoint pause" stops an endpoint`,
 					escape(args[1]), operate.MostLimit))
 			}
 			return t.change(c, args[0],
 				func(ctx context.Context, l operate.Limits) error { return l.Set(ctx, args[0], n) })
-		},
-	}
-}
-
-func (t limits) pause() *cobra.Command {
-	reason := ""
-	c := &cobra.Command{
-		Use: "pause ENDPOINT --reason TEXT", Short: "Let nothing of an endpoint begin until it is resumed",
-		Long: `Let nothing of an endpoint begin until "edda limit resume". What runs goes on. Messages wait in the queue
-meanwhile. Exit code 3: the endpoint has no limit; give it one first.`,
-		Example: `  edda limit pause billing --reason "the bank is down until 14:00"`,
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := given(c, "reason", reason); err != nil {
-				return err
-			}
-			return t.change(c, args[0],
-				func(ctx context.Context, l operate.Limits) error { return l.Pause(ctx, args[0], reason) })
-		},
-	}
-	reasonFlag(c, &reason)
-	return c
-}
-
-func (t limits) resume() *cobra.Command {
-	return &cobra.Command{
-		Use: "resume ENDPOINT", Short: "End a pause",
-		Long: `End a pause. The limit is what it was before, or what it was set to meanwhile. Exit code 3: the
-endpoint has no limit.`,
-		Example: `  edda limit resume billing`,
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return t.change(c, args[0],
-				func(ctx context.Context, l operate.Limits) error { return l.Resume(ctx, args[0]) })
 		},
 	}
 }
@@ -135,8 +97,7 @@ func (t limits) change(c *cobra.Command, endpoint string, do func(context.Contex
 		i, err := op.Limits().Get(ctx, endpoint)
 		return result{value: limitOf(i), page: func(p *page) {
 			p.fields("endpoint", i.Endpoint, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
-				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "paused",
-				moment(i.Paused), "reason", i.Reason)
+				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited))
 		}}, err
 	})
 }

@@ -10,8 +10,6 @@ func TestLimits(t *testing.T) {
 	w.prints(w.want(exitDone, "limit", "list").out, `| No endpoint of schema "SCHEMA" has a limit.`)
 	w.want(exitDone, "migrate", "install", "billing", "orders")
 	says(t, w.want(exitNotFound, "limit", "get", "billing").err, "has no limit", "edda limit set ENDPOINT")
-	says(t, w.want(exitNotFound, "limit", "pause", "billing", "--reason", "r").err, "has no limit")
-	says(t, w.want(exitNotFound, "limit", "resume", "billing").err, "has no limit")
 	says(t, w.want(exitNotFound, "limit", "set", "biling", "3").err, "not installed", "edda queue list")
 
 	w.prints(w.want(exitDone, "limit", "set", "billing", "3").out, `
@@ -20,39 +18,22 @@ func TestLimits(t *testing.T) {
 		| held 0
 		| draining 0
 		| waiting 0
-		| waited -
-		| paused -
-		| reason -`)
+		| waited -`)
 	w.want(exitDone, "limit", "set", "orders", "1")
 	w.exec(`UPDATE edda.slot SET holder = 'h', expires = now() + interval '1 hour' WHERE name = 'billing' AND no < 3`)
 	w.exec(`INSERT INTO edda.ticket (name, holder, since, expires) VALUES ('billing', 'i',
 		now() - interval '90 minutes', now() + interval '1 hour')`)
 	w.want(exitDone, "limit", "set", "billing", "1")
-	w.prints(w.want(exitDone, "limit", "pause", "orders", "--reason", "the bank\x1b[2J is down").out, `
-		| endpoint orders
-		| limit 1
-		| held 0
-		| draining 0
-		| waiting 0
-		| waited -
-		| paused TIME
-		| reason the bank\x1b[2J is down`)
 	w.prints(w.want(exitDone, "limit", "list").out, `
-		| ENDPOINT LIMIT HELD DRAINING WAITING WAITED PAUSED REASON
-		| billing 1 2 1 1 1h30m - -
-		| orders 1 0 0 0 - TIME the bank\x1b[2J is down`)
+		| ENDPOINT LIMIT HELD DRAINING WAITING WAITED
+		| billing 1 2 1 1 1h30m
+		| orders 1 0 0 0 -`)
 	var listed struct{ Limits []limitJSON }
 	w.decode(&listed, "limit", "list", "--json")
-	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.InForce != 1 || b.Held != 2 ||
+	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.Held != 2 ||
 		b.Draining != 1 || b.Waiting != 1 ||
-		b.Waited < 5400 || b.Oldest == nil || b.Paused != nil || listed.Limits[1].Paused == nil ||
-		listed.Limits[1].InForce != 0 {
+		b.Waited < 5400 || b.Oldest == nil || listed.Limits[1].Limit != 1 {
 		t.Errorf("%+v", listed)
-	}
-	var got limitJSON
-	w.decode(&got, "limit", "resume", "orders", "--json")
-	if got.Paused != nil || got.Reason != "" || got.InForce != 1 {
-		t.Errorf("resumed: %+v", got)
 	}
 }
 
@@ -61,10 +42,9 @@ func TestLimitsOnTheCommandLine(t *testing.T) {
 	for wrong, reason := range map[string]string{
 		"limit set billing 0":     "want 1 to 10000",
 		"limit set billing -1":    "unknown shorthand flag",
-		"limit set billing 10001": `"edda limit pause"`,
+		"limit set billing 10001": `"edda endpoint pause"`,
 		"limit set billing three": "three is not a limit",
 		"limit set billing":       "accepts 2 arg",
-		"limit pause billing":     "--reason is missing",
 		"limit get":               "accepts 1 arg",
 		"limit lst":               "did you mean list",
 	} {

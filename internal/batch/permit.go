@@ -21,23 +21,19 @@ func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
 }
 
 // refused reports whether the take had no permit.
-func (r report) refused() bool { return r.permit != nil && !r.permit.Taken }
+func (r report) refused() bool { return r.permit != nil && !*r.permit }
 
 const seekEvery = 50 * time.Millisecond
 
-// awaitPermit makes a worker that has found no permit wait for a short time, or until the next poll if the limit is
-// paused. A change of the limit ends the wait. One worker of a process waits so, and tries again; awaitPermit reports
-// whether this is the one. The others are idle, and are woken when that one has found more than it can take.
-func (w *worker) awaitPermit(ctx context.Context, closed bool) (again bool) {
+// awaitPermit makes a worker that has found no permit wait for a short time. A change of the limit ends the wait. One
+// worker of a process waits so, and tries again; awaitPermit reports whether this is the one. The others are idle, and
+// are woken when that one has found more than it can take.
+func (w *worker) awaitPermit(ctx context.Context) (again bool) {
 	if !w.engine.pump.seek() {
 		return false
 	}
 	defer w.engine.pump.sought()
-	wait := seekEvery
-	if closed {
-		wait = max(wait, w.engine.Options.Poll)
-	}
-	run.Wait(ctx, run.Jitter(wait), w.engine.Limit.Changed)
+	run.Wait(ctx, run.Jitter(seekEvery), w.engine.Limit.Changed)
 	return true
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
@@ -151,7 +150,7 @@ type report struct {
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
 	failing bool // it committed failures and no success
-	permit  *limit.Permit
+	permit  *bool
 	outrun  bool // others took its messages before it could run them
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
@@ -19,7 +18,7 @@ type taker struct {
 	in     *delivery.Decoder
 	slabs  [][]delivery.Message // of slabSize each
 	used   int                  // messages handed out
-	permit *limit.Permit        // under the endpoint's limit; nil when it has none
+	permit *bool                // whether the transaction holds a slot of the endpoint's limit; nil when it has none
 
 	bytes     int            // of the rows that the take has locked
 	large     queue.Large    // among them
@@ -55,7 +54,7 @@ func (t *taker) take(ctx context.Context, o order) error {
 		t.engine.pump.taken(o, 0, queue.Position{})
 		return fmt.Errorf("take: %w", pgerr.Explain(err))
 	}
-	if t.permit == nil || t.permit.Taken {
+	if t.permit == nil || *t.permit {
 		t.engine.pump.taken(o, t.in.Found, t.foundLast)
 	} else {
 		t.engine.pump.refused()

@@ -142,7 +142,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 		return true, err
 	}
 	if r.refused() {
-		return w.awaitPermit(taking, r.permit.Closed), nil
+		return w.awaitPermit(taking), nil
 	}
 	w.failed = r.failing
 	switch {

@@ -26,7 +26,7 @@
 //	free       enabled, and not held, or its holder's time is over
 //	held       by a holder, until it is given back or its time is over
 //	permitted  locked by a transaction, and free again when that ends in whatever way
-//	draining   held, and disabled because the limit was lowered or paused: it is not granted again when it comes back
+//	draining   held, and disabled because the limit was lowered: it is not granted again when it comes back
 //	disabled   not held; deleted if its number is above the limit, and its epoch is remembered
 //
 // # States of a ticket
@@ -42,8 +42,8 @@
 //
 // # Failures
 //
-// An error is one of the connection, of the schema, or of a wrong argument. ErrNoLimit says that there is no limit to
-// be paused. After an error of Renew nothing is known about the slots, until their time is over.
+// An error is one of the connection, of the schema, or of a wrong argument. ErrNoLimit says that there is no limit
+// of that name. After an error of Renew nothing is known about the slots, until their time is over.
 //
 // The functions of SQL are in the migration named limits.
 package limit

@@ -74,23 +74,15 @@ func (s *Store) QueueGrant(b *pgx.Batch, r Request) *Granted {
 	return g
 }
 
-// Permit is the answer to QueuePermit.
-type Permit struct {
-	Taken  bool // the transaction holds a slot until it ends
-	Closed bool // no slot is enabled: the limit is paused
-}
-
 // QueuePermit takes a slot for this transaction alone, by a row lock. A crash frees it at once, nothing is written, and
 // no fence is needed. It waits for no lock, and there is no line for it: a permit lasts for milliseconds. The answer is
 // there when the results of the batch were read. Later statements of the pipeline may read it from the setting
 // edda.permit, "1" or "0". If there is no limit of that name, there is no permit.
-func (s *Store) QueuePermit(b *pgx.Batch, name string) *Permit {
-	permit := &Permit{}
+func (s *Store) QueuePermit(b *pgx.Batch, name string) (taken *bool) {
+	taken = new(bool)
 	b.Queue(s.sql.Get("permit"), name).QueryRow(func(row pgx.Row) error {
-		setting, open := "", false
-		err := row.Scan(&setting, &permit.Taken, &open)
-		permit.Closed = !open
-		return err
+		setting := ""
+		return row.Scan(&setting, taken)
 	})
-	return permit
+	return taken
 }

@@ -73,7 +73,7 @@ func TestSlotsAreGrantedUpToTheLimit(t *testing.T) {
 	a := w.gets("a", 2, 2)
 	b := w.gets("b", 2, 1)
 	w.gets("c", 1, 0)
-	if i := w.info(); i.Held != 3 || i.InForce != 3 || i.Waiting != 2 || i.Draining != 0 || i.Oldest.IsZero() {
+	if i := w.info(); i.Held != 3 || i.Enabled != 3 || i.Waiting != 2 || i.Draining != 0 || i.Oldest.IsZero() {
 		t.Errorf("it stands at %+v", i)
 	}
 	if r := w.release(a[0], b[0]); r.Slots != 2 || len(r.Waiting) != 1 {
@@ -182,63 +182,51 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, to := range map[string]func(){
-		"lowered": func() { w.set(1) },
-		"paused": func() {
-			if err := w.store.Pause(t.Context(), w.pool, "billing", "test"); err != nil {
-				t.Fatal(err)
+	w.set(2)
+	w.gets("x", 1, 1)
+	holder, grant := w.begin(), w.begin()
+	if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_xact_lock($1::bigint)", gate); err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan int, 1)
+	go func() {
+		rows, _ := grant.Query(context.WithoutCancel(t.Context()), statements.Get("grant"), "billing", "y", 1,
+			3_600_000_000, 1_000_000)
+		slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n int, err error) {
+			var no, epoch *int64
+			if err = row.Scan(&no, &epoch); no != nil {
+				n = 1
 			}
-		},
-	} {
-		w.set(2)
-		w.exec("SELECT :schema.resume_limit('billing')")
-		first := w.gets("x", 1, 1)
-		holder, grant := w.begin(), w.begin()
-		if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_xact_lock($1::bigint)", gate); err != nil {
-			t.Fatal(err)
+			return n, err
+		})
+		if err != nil || len(slots) == 0 {
+			t.Errorf("the slowed grant: %v", err)
+			slots = []int{0}
 		}
-		granted := make(chan int, 1)
-		go func() {
-			rows, _ := grant.Query(context.WithoutCancel(t.Context()), statements.Get("grant"), "billing", "y", 1,
-				3_600_000_000, 1_000_000)
-			slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n int, err error) {
-				var no, epoch *int64
-				if err = row.Scan(&no, &epoch); no != nil {
-					n = 1
-				}
-				return n, err
-			})
-			if err != nil || len(slots) == 0 {
-				t.Errorf("the slowed grant: %v", err)
-				slots = []int{0}
-			}
-			granted <- slots[0]
-		}()
-		pgtest.AwaitBlocked(t, w.pool.Pool, grant.Conn())
-		to()
-		if err := holder.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if n := <-granted; n != 0 {
-			t.Errorf("%s to less than two, and a grant that had begun before made a second holder\n%s", name, w.story())
-		}
-		if err := grant.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		w.release(first...)
-		w.exec("DELETE FROM :schema.ticket")
+		granted <- slots[0]
+	}()
+	pgtest.AwaitBlocked(t, w.pool.Pool, grant.Conn())
+	w.set(1)
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-granted; n != 0 {
+		t.Errorf("lowered to one, and a grant that had begun before made a second holder\n%s", w.story())
+	}
+	if err := grant.Commit(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestPermitsEndWithTheirTransactions(t *testing.T) {
 	w := open(t)
-	if permit := w.permit(w.begin()); permit.Taken || !permit.Closed {
-		t.Errorf("there is no limit, and %+v", permit)
+	if permit := w.permit(w.begin()); permit {
+		t.Errorf("there is no limit, and permit %v", permit)
 	}
 	w.set(2)
 	first, second, third := w.begin(), w.begin(), w.begin()
-	if a, b, c := w.permit(first), w.permit(second), w.permit(third); !a.Taken || !b.Taken || c.Taken || c.Closed {
-		t.Fatalf("of two permits: %+v, %+v, %+v", a, b, c)
+	if a, b, c := w.permit(first), w.permit(second), w.permit(third); !a || !b || c {
+		t.Fatalf("of two permits: %v, %v, %v", a, b, c)
 	}
 	if i := w.info(); i.Held != 2 {
 		t.Errorf("two permits are taken, and it stands at %+v", i)
@@ -252,12 +240,12 @@ func TestPermitsEndWithTheirTransactions(t *testing.T) {
 	if err := first.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if permit := w.permit(third); !permit.Taken {
-		t.Errorf("a permit was given back, and not found: %+v", permit)
+	if permit := w.permit(third); !permit {
+		t.Errorf("a permit was given back, and not found: %v", permit)
 	}
 	// A connection that is lost gives its permit back.
 	_ = second.Conn().PgConn().Conn().Close()
-	for fourth := w.begin(); !w.permit(fourth).Taken; {
+	for fourth := w.begin(); !w.permit(fourth); {
 		if t.Context().Err() != nil {
 			t.Fatal("the permit of a lost connection stays taken")
 		}
@@ -268,13 +256,13 @@ func TestLeasedSlotIsNoPermit(t *testing.T) {
 	w := open(t)
 	w.set(1)
 	w.gets("a", 1, 1)
-	if permit := w.permit(w.begin()); permit.Taken || permit.Closed {
-		t.Errorf("the slot is held by a lease, and %+v", permit)
+	if permit := w.permit(w.begin()); permit {
+		t.Errorf("the slot is held by a lease, and permit %v", permit)
 	}
 	w.expire("a")
 	tx := w.begin()
-	if permit := w.permit(tx); !permit.Taken {
-		t.Errorf("the lease is over, and %+v", permit)
+	if permit := w.permit(tx); !permit {
+		t.Errorf("the lease is over, and permit %v", permit)
 	}
 	w.gets("b", 1, 0)
 	if err := tx.Rollback(t.Context()); err != nil {

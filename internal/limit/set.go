@@ -6,20 +6,14 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
-
-// noLimitCode is the SQLSTATE of pause_limit and resume_limit for a limit that is not there.
-const noLimitCode = "ED005"
 
 // Info is how a limit stands, by the database's clock. It is a snapshot, read without a lock.
 type Info struct {
 	Name     string
 	Slots    int       // that may be held at once
-	Paused   time.Time // since when; zero if it is not
-	Reason   string    // of the pause
-	InForce  int       // slots that are enabled: Slots, or 0 while it is paused
+	Enabled  int       // slots that can be granted: Slots
 	Held     int       // draining ones and the permits of transactions included
 	Draining int       // held, and not to be granted again
 	Waiting  int       // holders in the line
@@ -30,7 +24,7 @@ type Info struct {
 // check returns the error that the SQL function would raise.
 func check(name string, slots int) error {
 	if slots < 1 || slots > Most {
-		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to stop all work for a while, pause it",
+		return fmt.Errorf("the limit of %.80s is %d, want 1 to %d slots: to stop all work, pause the endpoint",
 			name, slots, Most)
 	}
 	return nil
@@ -69,29 +63,6 @@ func (s *Store) set(ctx context.Context, db DB, to setting) (standing int, err e
 	return standing, nil
 }
 
-// Pause grants no slot of name until Resume; holders go on. It returns ErrNoLimit if there is no such limit. Pausing
-// what is paused changes the reason.
-func (s *Store) Pause(ctx context.Context, db DB, name, reason string) error {
-	return s.switched(name, "pause", db.QueryRow(ctx, s.sql.Get("pause"), name, reason))
-}
-
-// Resume ends a pause. It returns ErrNoLimit if there is no such limit.
-func (s *Store) Resume(ctx context.Context, db DB, name string) error {
-	return s.switched(name, "resume", db.QueryRow(ctx, s.sql.Get("resume"), name))
-}
-
-func (s *Store) switched(name, what string, row pgx.Row) error {
-	void := ""
-	err := row.Scan(&void)
-	switch {
-	case pgerr.Code(err) == noLimitCode:
-		return fmt.Errorf("%s the limit of %.80s: %w", what, name, ErrNoLimit)
-	case err != nil:
-		return fmt.Errorf("%s the limit of %.80s: %w", what, name, err)
-	}
-	return nil
-}
-
 // Exists reports whether there is a limit of that name, by one probe of an index.
 func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err error) {
 	if err := db.QueryRow(ctx, s.sql.Get("exists"), name).Scan(&yes); err != nil {
@@ -114,11 +85,8 @@ func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, e
 }
 
 func scanInfo(row pgx.CollectableRow) (i Info, err error) {
-	var paused, oldest *time.Time
-	err = row.Scan(&i.Name, &i.Slots, &paused, &i.Reason, &i.InForce, &i.Held, &i.Draining, &i.Waiting, &oldest, &i.Now)
-	if paused != nil {
-		i.Paused = *paused
-	}
+	var oldest *time.Time
+	err = row.Scan(&i.Name, &i.Slots, &i.Enabled, &i.Held, &i.Draining, &i.Waiting, &oldest, &i.Now)
 	if oldest != nil {
 		i.Oldest = *oldest
 	}

@@ -40,7 +40,7 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 	if lost, busy := w.renew(all...); len(lost)+len(busy) > 0 {
 		t.Fatalf("lowering ended the work under %+v", lost)
 	}
-	if i := w.info(); i.InForce != 2 || i.Held != 5 || i.Draining != 3 {
+	if i := w.info(); i.Enabled != 2 || i.Held != 5 || i.Draining != 3 {
 		t.Errorf("lowered to 2 with 5 held: %+v", i)
 	}
 	// The first to end need not be those whose slots are disabled.
@@ -53,11 +53,11 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 	w.gets("b", 1, 0)
 	// Raised while it drains: new slots beside those that drain would be too many.
 	w.set(3)
-	if i := w.info(); i.Held != 2 || i.InForce != 3 || i.Draining != 1 {
+	if i := w.info(); i.Held != 2 || i.Enabled != 3 || i.Draining != 1 {
 		t.Errorf("raised by one while two drain: one of them should drain no more: %+v\n%s", i, w.story())
 	}
 	b := w.gets("b", 3, 1)
-	if i := w.info(); i.Held != 3 || i.InForce != 3 {
+	if i := w.info(); i.Held != 3 || i.Enabled != 3 {
 		t.Errorf("raised to 3 with two held of old: %+v\n%s", i, w.story())
 	}
 	w.release(append(b, all[3:]...)...)
@@ -88,52 +88,12 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 	}
 }
 
-func TestPauseAndResume(t *testing.T) {
-	w := open(t)
-	for _, err := range []error{w.store.Pause(t.Context(), w.pool, "billing", "why"),
-		w.store.Resume(t.Context(), w.pool, "billing")} {
-		if !errors.Is(err, limit.ErrNoLimit) {
-			t.Errorf("there is no limit: %v", err)
-		}
-	}
-	w.set(2)
-	a := w.gets("a", 1, 1)
-	heard := w.listen()
-	if err := w.store.Pause(t.Context(), w.pool, "billing", "the bank is down"); err != nil {
-		t.Fatal(err)
-	}
-	if payload := heard(); payload != "limit:billing" {
-		t.Errorf("heard %q", payload)
-	}
-	w.gets("b", 1, 0)
-	i := w.info()
-	if i.InForce != 0 || i.Slots != 2 || i.Held != 1 || i.Draining != 1 || i.Paused.IsZero() ||
-		i.Reason != "the bank is down" {
-		t.Errorf("paused: %+v", i)
-	}
-	w.set(3) // counts from the resume on
-	w.gets("b", 1, 0)
-	if permit := w.permit(w.begin()); permit.Taken || !permit.Closed {
-		t.Errorf("paused, and %+v", permit)
-	}
-	if err := w.store.Resume(t.Context(), w.pool, "billing"); err != nil {
-		t.Fatal(err)
-	}
-	w.gets("b", 9, 2)
-	if lost, _ := w.renew(a...); len(lost) > 0 {
-		t.Error("the pause ended the work of who held a slot")
-	}
-	if i := w.info(); !i.Paused.IsZero() || i.InForce != 3 || i.Held != 3 {
-		t.Errorf("resumed: %+v", i)
-	}
-}
-
 // Numbers that cannot be meant, from Go and from psql.
 func TestSetRefuses(t *testing.T) {
 	w := open(t)
 	for _, n := range []int{0, -1, limit.Most + 1} {
 		err := w.store.Set(t.Context(), w.pool, "billing", n)
-		if err == nil || !strings.Contains(err.Error(), "billing") || !strings.Contains(err.Error(), "pause it") {
+		if err == nil || !strings.Contains(err.Error(), "billing") {
 			t.Errorf("set to %d: %v", n, err)
 		}
 		if _, err := w.store.Ensure(t.Context(), w.pool, "billing", n); err == nil {
@@ -166,7 +126,7 @@ func TestEnsureLeavesALimitAlone(t *testing.T) {
 		}
 	}
 	w.set(2)
-	if n, err := w.store.Ensure(t.Context(), w.pool, "billing", 7); err != nil || n != 2 || w.info().InForce != 2 {
+	if n, err := w.store.Ensure(t.Context(), w.pool, "billing", 7); err != nil || n != 2 || w.info().Enabled != 2 {
 		t.Errorf("the operator's 2 became %d, %v", n, err)
 	}
 	if yes, err := w.store.Exists(t.Context(), w.pool, "billing"); !yes || err != nil {
@@ -177,12 +137,12 @@ func TestEnsureLeavesALimitAlone(t *testing.T) {
 func TestLargestLimit(t *testing.T) {
 	w := open(t)
 	w.set(limit.Most)
-	if i := w.info(); i.InForce != limit.Most {
+	if i := w.info(); i.Enabled != limit.Most {
 		t.Errorf("%+v", i)
 	}
 	w.gets("a", 5000, 5000)
 	w.set(10)
-	if i := w.info(); i.InForce != 10 || i.Draining != 4990 {
+	if i := w.info(); i.Enabled != 10 || i.Draining != 4990 {
 		t.Errorf("%+v", i)
 	}
 }
@@ -193,7 +153,7 @@ func TestChangesUnderPermits(t *testing.T) {
 	w := open(t)
 	w.set(3)
 	first, second := w.begin(), w.begin()
-	if !w.permit(first).Taken || !w.permit(second).Taken {
+	if !w.permit(first) || !w.permit(second) {
 		t.Fatal("no permits")
 	}
 	w.set(4)
@@ -213,7 +173,7 @@ func TestChangesUnderPermits(t *testing.T) {
 	if err := lower.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !w.permit(w.begin()).Taken || w.permit(w.begin()).Taken {
+	if !w.permit(w.begin()) || w.permit(w.begin()) {
 		t.Errorf("want one permit\n%s", w.story())
 	}
 }

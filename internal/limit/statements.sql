@@ -61,8 +61,7 @@ SELECT taken.no, taken.epoch FROM lim LEFT JOIN taken ON true;
 -- name: permit
 -- The lock is the grant: it ends with the transaction, however that ends. What follows in the pipeline reads
 -- edda.permit.
-SELECT set_config('edda.permit', CASE WHEN permit.no IS NULL THEN '0' ELSE '1' END, true), permit.no IS NOT NULL,
-       EXISTS (SELECT FROM :schema.slot s WHERE s.name = $1 AND s.enabled)
+SELECT set_config('edda.permit', CASE WHEN permit.no IS NULL THEN '0' ELSE '1' END, true), permit.no IS NOT NULL
 FROM (SELECT) one LEFT JOIN LATERAL (
     SELECT s.no FROM :schema.slot s
     WHERE s.name = $1 AND s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
@@ -154,17 +153,11 @@ WHERE t.name = old.name AND t.holder = old.holder;
 -- name: set
 SELECT :schema.set_limit($1, $2, $3);
 
--- name: pause
-SELECT :schema.pause_limit($1, $2)::text;
-
--- name: resume
-SELECT :schema.resume_limit($1)::text;
-
 -- name: exists
 SELECT EXISTS (SELECT FROM :schema.concurrency_limit l WHERE l.name = $1);
 
 -- name: list
-SELECT l.name, l.slots, l.paused, l.reason, s.enabled, s.held, s.draining, t.waiting, t.oldest, clock_timestamp()
+SELECT l.name, l.slots, s.enabled, s.held, s.draining, t.waiting, t.oldest, clock_timestamp()
 FROM :schema.concurrency_limit l
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.enabled) AS enabled, count(*) FILTER (WHERE x.held) AS held,

@@ -96,14 +96,14 @@ func (w *world) begin() pgx.Tx {
 	return tx
 }
 
-func (w *world) permit(tx limit.Sender) *limit.Permit {
+func (w *world) permit(tx limit.Sender) bool {
 	w.t.Helper()
 	b := &pgx.Batch{}
 	permit := w.store.QueuePermit(b, "billing")
 	if err := tx.SendBatch(w.t.Context(), b).Close(); err != nil {
 		w.t.Fatal(err)
 	}
-	return permit
+	return *permit
 }
 
 func (w *world) info() limit.Info {
