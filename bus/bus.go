@@ -67,17 +67,12 @@ type tables struct {
 	leases   *lease.Store
 }
 
-func (t *tables) open(schema pg.Schema) error {
-	errs := make([]error, 8)
-	t.counters, errs[0] = counters.New(schema)
-	t.settings, errs[1] = settings.New(schema)
-	t.runs, errs[2] = runs.New(schema)
-	t.sagas, errs[3] = persistence.New(schema)
-	t.letters, errs[4] = deadletter.New(schema)
-	t.sent, errs[5] = dedup.New(schema)
-	t.limits, errs[6] = limit.New(schema)
-	t.leases, errs[7] = lease.New(schema)
-	return errors.Join(errs...)
+func openTables(schema pg.Schema) tables {
+	return tables{
+		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
+		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
+		limits: limit.New(schema), leases: lease.New(schema),
+	}
 }
 
 // Options of a Bus. Every zero is a default.
@@ -160,13 +155,8 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	return b, nil
 }
 
-func (b *Bus) prepare(routing []Routing) (err error) {
-	if b.sql, err = pg.Load(statements, b.schema); err != nil {
-		return err
-	}
-	if err = b.tables.open(b.schema); err != nil {
-		return err
-	}
+func (b *Bus) prepare(routing []Routing) error {
+	b.sql, b.tables = pg.Load(statements, b.schema), openTables(b.schema)
 	overrides := map[string]string{}
 	for _, r := range routing {
 		if err := saga.CheckName(r.kind); err != nil {
@@ -177,27 +167,17 @@ func (b *Bus) prepare(routing []Routing) (err error) {
 		}
 		overrides[r.kind] = r.endpoint
 	}
-	if b.routes, err = queue.NewRouter(b.pool, b.schema, overrides); err != nil {
-		return err
-	}
+	b.routes = queue.NewRouter(b.pool, b.schema, overrides)
 	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: consumes(b.routes)})
 	b.hub = wake.NewHub(b.watches.Sent)
-	b.notifier, err = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
-	if err != nil {
-		return err
-	}
-	if b.border, err = b.newBorder(); err != nil {
-		return err
-	}
-	b.session, err = presence.New(presence.Options{
+	b.notifier = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
+	b.border = b.newBorder()
+	b.session = presence.New(presence.Options{
 		Pool: b.pool, Schema: b.schema, Routes: b.routes, Hub: b.hub, Notifier: b.notifier, Log: b.log, Calm: b.calm,
 		Outage: b.outage, NewID: newID, PollOnly: b.wakeup == PollOnly,
 	})
-	if err != nil {
-		return err
-	}
-	b.cleaner, err = newCleaner(b)
-	return err
+	b.cleaner = newCleaner(b)
+	return nil
 }
 
 // newID makes a UUIDv7, so that ids made one after another are neighbours in an index.

@@ -42,11 +42,10 @@ type cleaner struct {
 	pinned time.Time // when it was first found
 }
 
-func newCleaner(b *Bus) (*cleaner, error) {
-	pins, err := pin.New(b.schema)
-	c := &cleaner{bus: b, pins: pins, holder: lease.Identity(""), look: pin.Long}
+func newCleaner(b *Bus) *cleaner {
+	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: lease.Identity(""), look: pin.Long}
 	c.loops = run.NewShared(c.cleanInTurns, c.watchPin)
-	return c, err
+	return c
 }
 
 // Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox and the outbox. It is for programs

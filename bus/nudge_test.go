@@ -93,10 +93,7 @@ func (w *world) leaseIsGivenBack() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	leases, err := lease.New(schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	leases := lease.New(schema)
 	db := pg.Committed(w.pool).Writing()
 	term, ok, err := leases.Acquire(w.t.Context(), db, lease.Bid{Name: "mine", Holder: "me", Lease: time.Minute})
 	if ok && err == nil {

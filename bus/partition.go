@@ -52,15 +52,12 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
 	p := &Partitioned{bus: b, name: name}
-	p.group, err = partition.NewGroup(partition.GroupOptions{
+	p.group = partition.NewGroup(partition.GroupOptions{
 		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes,
 		Leases: b.tables.leases,
 		Log:    b.log,
 	})
-	if err == nil {
-		err = p.makeQueues(o, h)
-	}
-	if err != nil {
+	if err := p.makeQueues(o, h); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %s: %w", name, err)
 	}
 	return p, nil

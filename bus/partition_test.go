@@ -216,10 +216,7 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := lease.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lease.New(schema)
 	bid := func() bool {
 		w.exec(`UPDATE edda.lease SET expires = clock_timestamp() WHERE name = 'partition/turns/turns.p0'`)
 		_, ok, err := store.Acquire(t.Context(), w.owner,

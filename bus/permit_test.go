@@ -185,7 +185,7 @@ func TestLimitErrors(t *testing.T) {
 	}
 	for _, n := range []int{0, -1, 10_001} {
 		if err := w.operator().Limits().Set(t.Context(), "errands", n); err == nil ||
-			!strings.Contains(err.Error(), "pause it") {
+			!strings.Contains(err.Error(), "want 1 to 10000") {
 			t.Errorf("set to %d: %v", n, err)
 		}
 	}

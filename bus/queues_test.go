@@ -149,11 +149,7 @@ func (w *world) statementsOf(file, endpoint string) pg.Statements {
 		w.t.Fatal(err)
 	}
 	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	statements, err := pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return statements
+	return pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
 }
 
 func (w *world) peek(endpoint string, o operate.PeekOptions) []operate.QueuedMessage {

@@ -417,10 +417,7 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := deadletter.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deadletter.New(schema)
 	number := int64(w.count(`SELECT id FROM edda.dead_letter`))
 	if err := store.Retry(t.Context(), w.pool, w.operator(), number); err != nil {
 		t.Fatal(err)

@@ -29,10 +29,7 @@ func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.alarm = wake.NewAlarm(e.options.Poll)
-	engine, err := e.newConsumer(pool)
-	if err != nil {
-		return err
-	}
+	engine := e.newConsumer(pool)
 	defer attach(e, engine)()
 	side := run.NewGroup(ctx)
 	side.Go(func(ctx context.Context) error { return e.alarm.Tick(ctx, engine.Wake) })
@@ -43,7 +40,7 @@ func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
 	side.Go(e.awaitLimit)
 	side.Go(e.writeCounters)
 	e.bus.session.AwaitLock(ctx)
-	err = engine.Run(ctx, work, cancel)
+	err := engine.Run(ctx, work, cancel)
 	if err == nil && errors.Is(context.Cause(work), ErrDrain) {
 		err = ErrDrain
 	}
@@ -53,16 +50,14 @@ func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
 	return err
 }
 
-func (e *Endpoint) newConsumer(pool *pg.Pool) (consumer, error) {
+func (e *Endpoint) newConsumer(pool *pg.Pool) consumer {
 	e.halt = func() {}
 	if e.handlers.Leased {
-		return leased.New(e.leasedNeeds(pool)), nil
+		return leased.New(e.leasedNeeds(pool))
 	}
-	engine, err := batch.New(e.batchNeeds(pool), e.bus.schema)
-	if err == nil {
-		e.halt = engine.Halt
-	}
-	return engine, err
+	engine := batch.New(e.batchNeeds(pool), e.bus.schema)
+	e.halt = engine.Halt
+	return engine
 }
 
 func (e *Endpoint) batchNeeds(pool *pg.Pool) batch.Needs {

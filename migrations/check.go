@@ -30,12 +30,8 @@ type Querier interface {
 // Check returns nil if this program can work with the schema, else ErrNotMigrated, ErrTooNew, or the error of the read.
 // In a transaction, a schema that does not exist aborts the transaction.
 func Check(ctx context.Context, q Querier, schema pg.Schema) error {
-	statements, err := pg.Load(checkSQL, schema)
-	if err != nil {
-		return err
-	}
 	var newest, known, breaking int64
-	err = q.QueryRow(ctx, statements.Get("check"), int64(Version)).Scan(&newest, &known, &breaking)
+	err := q.QueryRow(ctx, pg.Load(checkSQL, schema).Get("check"), int64(Version)).Scan(&newest, &known, &breaking)
 	if err != nil {
 		return unreadable(err, schema)
 	}

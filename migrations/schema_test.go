@@ -56,10 +56,7 @@ func TestSchemaIsTheSameUnderAWeirdName(t *testing.T) {
 // describe prints the schema, its name written as edda.
 func (s *site) describe() string {
 	s.Helper()
-	statements, err := pg.Load(describeSQL, s.schema)
-	if err != nil {
-		s.Fatal(err)
-	}
+	statements := pg.Load(describeSQL, s.schema)
 	quoted := pgx.Identifier{s.schema.Name()}.Sanitize()
 	rows, err := s.pool.Query(s.Context(), statements.Get("describe"), quoted)
 	if err != nil {

@@ -64,40 +64,13 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new operator: %w", err)
 	}
-	o := &Operator{pool: pg.Committed(pool), schema: schema}
-	if err := o.prepare(); err != nil {
-		return nil, fmt.Errorf("new operator: %w", err)
+	o := &Operator{
+		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
+		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
+		letters: deadletter.New(schema), outbox: outbox.New(schema), pins: pin.New(schema),
 	}
+	o.routes = queue.NewRouter(o.pool, schema, nil)
 	return o, nil
-}
-
-func (o *Operator) prepare() (err error) {
-	if o.sql, err = pg.Load(statements, o.schema); err != nil {
-		return err
-	}
-	if o.routes, err = queue.NewRouter(o.pool, o.schema, nil); err != nil {
-		return err
-	}
-	if o.settings, err = settings.New(o.schema); err != nil {
-		return err
-	}
-	if o.limits, err = limit.New(o.schema); err != nil {
-		return err
-	}
-	if o.sagas, err = persistence.New(o.schema); err != nil {
-		return err
-	}
-	if o.counters, err = counters.New(o.schema); err != nil {
-		return err
-	}
-	if o.letters, err = deadletter.New(o.schema); err != nil {
-		return err
-	}
-	if o.outbox, err = outbox.New(o.schema); err != nil {
-		return err
-	}
-	o.pins, err = pin.New(o.schema)
-	return err
 }
 
 // find reads the routes anew, because the endpoint may have been installed a moment ago.

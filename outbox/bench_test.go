@@ -21,10 +21,7 @@ const (
 // without an order. The fastest of all is told, since it is the one that nothing disturbed.
 func BenchmarkInboxClaim(b *testing.B) {
 	pool, schema := pgtest.Database(b)
-	store, err := outbox.New(schema)
-	if err != nil {
-		b.Fatal(err)
-	}
+	store := outbox.New(schema)
 	exec := func(sql string, args ...any) {
 		if _, err := pool.Exec(b.Context(), schema.Render(sql), args...); err != nil {
 			b.Fatal(err)

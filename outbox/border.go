@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -63,12 +62,8 @@ type Process interface {
 }
 
 // NewBorder returns a Border that does nothing yet.
-func NewBorder(o BorderOptions) (*Border, error) {
-	sql, err := pg.Load(relayStatements, o.Schema)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	return &Border{BorderOptions: o, sql: sql, calm: o.Outage.Logger(o.Log)}, nil
+func NewBorder(o BorderOptions) *Border {
+	return &Border{BorderOptions: o, sql: pg.Load(relayStatements, o.Schema), calm: o.Outage.Logger(o.Log)}
 }
 
 // commitTimeout bounds a write and its COMMIT, which a shutdown does not cancel.

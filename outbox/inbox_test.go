@@ -31,10 +31,7 @@ func openBorder(t *testing.T) *border {
 	t.Helper()
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := outbox.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := outbox.New(schema)
 	return &border{T: t, pool: pool, schema: schema, store: store}
 }
 

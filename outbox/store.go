@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,19 +16,11 @@ type Store struct {
 }
 
 // New renders the statements for schema.
-func New(schema pg.Schema) (*Store, error) {
-	s := &Store{}
-	for _, file := range []struct {
-		text string
-		into *pg.Statements
-	}{{inboxStatements, &s.inbox}, {ringStatements, &s.ring}, {keptStatements, &s.kept}} {
-		sql, err := pg.Load(file.text, schema)
-		if err != nil {
-			return nil, fmt.Errorf("outbox: %w", err)
-		}
-		*file.into = sql
+func New(schema pg.Schema) *Store {
+	return &Store{
+		inbox: pg.Load(inboxStatements, schema), ring: pg.Load(ringStatements, schema),
+		kept: pg.Load(keptStatements, schema),
 	}
-	return s, nil
 }
 
 // Execer is met by pgx's pools, connections and transactions.

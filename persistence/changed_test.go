@@ -115,10 +115,7 @@ func TestPlanOfChanged(t *testing.T) {
 // A look at a thousand instances of a hundred thousand, of which none has changed.
 func BenchmarkChanged(b *testing.B) {
 	pool, schema := pgtest.Database(b)
-	store, err := persistence.New(schema)
-	if err != nil {
-		b.Fatal(err)
-	}
+	store := persistence.New(schema)
 	if _, err := pool.Exec(b.Context(), schema.Render(
 		`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
 		SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 100000) n`)); err != nil {

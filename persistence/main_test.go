@@ -43,9 +43,6 @@ type database struct {
 func open(t *testing.T) database {
 	t.Helper()
 	pool, schema := pgtest.OddDatabase(t)
-	store, err := persistence.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := persistence.New(schema)
 	return database{pool, store, schema.Render}
 }

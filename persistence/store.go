@@ -34,13 +34,7 @@ type Sender interface {
 type Store struct{ sql pg.Statements }
 
 // New returns the store of a schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("persistence: %w", err)
-	}
-	return &Store{sql: sql}, nil
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // Wait locks an instance, and waits up to the transaction's lock_timeout for a transaction that holds it. Only a
 // transaction that holds no other instance may call it. A missing instance is not an error.

@@ -40,11 +40,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new leases: %w", err)
 	}
-	store, err := lease.New(s)
-	if err != nil {
-		return nil, fmt.Errorf("new leases: %w", err)
-	}
-	return &Leases{pool: pg.Committed(pool), store: store}, nil
+	return &Leases{pool: pg.Committed(pool), store: lease.New(s)}, nil
 }
 
 // List returns every lease that was ever held, up to 10,000, by name.

@@ -113,11 +113,8 @@ func (s *Singleton) load(schema string) (err error) {
 	if s.schema, err = pg.ParseSchema(schema); err != nil {
 		return err
 	}
-	if s.sql, err = pg.Load(singletonStatements, s.schema); err != nil {
-		return err
-	}
-	s.leases, err = lease.New(s.schema)
-	return err
+	s.sql, s.leases = pg.Load(singletonStatements, s.schema), lease.New(s.schema)
+	return nil
 }
 
 // Name is the name of the lease.

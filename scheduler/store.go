@@ -59,11 +59,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	sql, err := pg.Load(storeStatements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
-	}
-	return &Store{tables{pool: pg.Committed(pool), sql: sql}, newEncoder(o.Codec)}, nil
+	return &Store{tables{pool: pg.Committed(pool), sql: pg.Load(storeStatements, schema)}, newEncoder(o.Codec)}, nil
 }
 
 // tables are where manifests, groups and runs are stored.

@@ -53,11 +53,7 @@ func adapterStatement(schema, name string) (string, pg.Schema, error) {
 	if err != nil {
 		return "", parsed, err
 	}
-	statements, err := pg.Load(adapterStatements, parsed)
-	if err != nil {
-		return "", parsed, err
-	}
-	return statements.Get(name), parsed, nil
+	return pg.Load(adapterStatements, parsed).Get(name), parsed, nil
 }
 
 // wireMessage is one element of what send_all takes.

@@ -36,10 +36,6 @@ func openDatabase(ctx context.Context, dsn, own string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-schema: %w", err)
 	}
-	sql, err := pg.Load(tablesSQL+"\n"+checkSQL, schema)
-	if err != nil {
-		return nil, err
-	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("read the connection string: %w", err)
@@ -49,7 +45,7 @@ func openDatabase(ctx context.Context, dsn, own string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a pool: %w", err)
 	}
-	return &database{pool: pool, sql: sql, own: own}, nil
+	return &database{pool: pool, sql: pg.Load(tablesSQL+"\n"+checkSQL, schema), own: own}, nil
 }
 
 // prepare makes our tables and the engine's, unless an earlier process did; then the run goes on.

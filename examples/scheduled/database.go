@@ -24,7 +24,7 @@ func load(own string) (pg.Statements, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pg.Load(statements+"\n"+checkSQL, schema)
+	return pg.Load(statements+"\n"+checkSQL, schema), nil
 }
 
 // database is what the parent works with.

@@ -111,15 +111,11 @@ func openPlace(ctx context.Context, config *pgxpool.Config, schemaName string) (
 	if err != nil {
 		return nil, err
 	}
-	statements, err := pg.Load(statementsText, schema)
-	if err != nil {
-		return nil, err
-	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return &place{pool: pool, schema: schemaName, sql: statements}, nil
+	return &place{pool: pool, schema: schemaName, sql: pg.Load(statementsText, schema)}, nil
 }
 
 const publishAtOnce = 100

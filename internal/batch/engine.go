@@ -59,9 +59,8 @@ type Engine struct {
 }
 
 // New returns an engine that does not run yet.
-func New(n Needs, schema pg.Schema) (*Engine, error) {
-	sql, err := pg.Load(batchStatements, schema)
-	return &Engine{Needs: n, sql: sql, pump: newPump(n.Alarm, n.Options.BatchMax)}, err
+func New(n Needs, schema pg.Schema) *Engine {
+	return &Engine{Needs: n, sql: pg.Load(batchStatements, schema), pump: newPump(n.Alarm, n.Options.BatchMax)}
 }
 
 // Wake lets one idle worker take. It reports whether one was idle.

@@ -125,10 +125,7 @@ func (w *world) turn(ring outbox.Ring) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	store, err := outbox.New(schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	store := outbox.New(schema)
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	w.exec("UPDATE :schema.ring SET since = since - keep WHERE name = $1", string(ring))

@@ -84,13 +84,7 @@ type Row struct {
 type Store struct{ sql pg.Statements }
 
 // New returns a store of a schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{sql}, nil
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // Sender is met by pools, connections and transactions.
 type Sender interface {

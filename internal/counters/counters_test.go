@@ -33,10 +33,7 @@ func TestStatements(t *testing.T) {
 func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := New(schema)
 	written := Saga{Saga: "s", Store: "optimistic"}
 	for n := range written.Sums {
 		written.Sums[n] = int64(n + 1)
@@ -73,10 +70,7 @@ func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
 func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	t.Parallel()
 	_, schema := pgtest.Database(t)
-	store, err := New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := New(schema)
 	sql := store.sql["add_counters"]
 	_, list, _ := strings.Cut(sql, "first, last,")
 	list, _, _ = strings.Cut(list, ")")

@@ -18,10 +18,7 @@ func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 func open(t *testing.T) (*pgxpool.Pool, *dedup.Store) {
 	t.Helper()
 	pool, schema := pgtest.Database(t)
-	store, err := dedup.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := dedup.New(schema)
 	return pool, store
 }
 

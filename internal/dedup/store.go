@@ -25,13 +25,7 @@ var ErrConflict = errors.New("the message id was used before with another conten
 type Store struct{ sql pg.Statements }
 
 // New renders the statements for schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("dedup: %w", err)
-	}
-	return &Store{sql: sql}, nil
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // Sum is the content of a message in 32 bytes. endpoint is the one the caller named, "" when the kind
 // routes the message. The SQL function send computes the same.

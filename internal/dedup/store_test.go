@@ -14,10 +14,7 @@ import (
 func TestSumMeetsTheSQLFunction(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := dedup.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := dedup.New(schema)
 	if _, err := pgtest.Pool(t).Exec(t.Context(), schema.Render("SELECT :schema.create_queue('orders')")); err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +52,7 @@ func TestSumMeetsTheSQLFunction(t *testing.T) {
 func TestPruneIsBoundedAndPassesHeldRows(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := dedup.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := dedup.New(schema)
 	fill := schema.Render(`INSERT INTO :schema.sent_id (id, sum, at)
 		SELECT gen_random_uuid(), '', now() - CASE WHEN n <= 10 THEN interval '8 days' ELSE interval '1 day' END
 		FROM generate_series(1, 25) n`)

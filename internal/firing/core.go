@@ -44,11 +44,8 @@ func newCore(pool *pgxpool.Pool, schema pg.Schema, o Options) (c *core, err erro
 	}
 	c.outage = pg.NewOutage(c.log)
 	c.calm = c.outage.Logger(c.log)
-	if c.sql, err = pg.Load(statements, schema); err != nil {
-		return nil, err
-	}
-	c.leases, err = lease.New(schema)
-	return c, err
+	c.sql, c.leases = pg.Load(statements, schema), lease.New(schema)
+	return c, nil
 }
 
 // Passing reports whether an error of the database may be gone at the next try, and says nothing about what was tried.

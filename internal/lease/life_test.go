@@ -205,10 +205,7 @@ func TestRunEndsWhenItCannotGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := lease.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lease.New(schema)
 	k, err := lease.NewKeeper(pgdev.Pool(t), store,
 		lease.Job{Name: "sweep", Run: func(context.Context, lease.Term) error { return nil }}, short)
 	if err != nil {

@@ -52,12 +52,8 @@ type Store struct {
 }
 
 // New renders the statements for schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("lease: %w", err)
-	}
-	return &Store{sql: sql, channel: schema.Channel()}, nil
+func New(schema pg.Schema) *Store {
+	return &Store{sql: pg.Load(statements, schema), channel: schema.Channel()}
 }
 
 // Bid asks for a lease. Holder must be a name that no other process has, nor an earlier life of this one: see Identity.

@@ -26,10 +26,7 @@ func open(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := lease.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lease.New(schema)
 	return &world{t: t, pool: pg.Committed(pool), schema: schema, store: store}
 }
 

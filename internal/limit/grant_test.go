@@ -44,10 +44,7 @@ func TestWhereThereIsNoLimitOneProbeTellsIt(t *testing.T) {
 	if g := w.ask("a", 3); g.Limited || g.Waiting || len(g.Slots) != 0 {
 		t.Fatalf("no limit, and got %+v", g)
 	}
-	statements, err := pg.Load(limit.Statements, w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	statements := pg.Load(limit.Statements, w.schema)
 	for _, settings := range []string{"SELECT 1", "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = " +
 		"off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off"} {
 		tx := w.begin()
@@ -178,10 +175,7 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	if slowed == limit.Statements {
 		t.Fatal("the statement has changed")
 	}
-	statements, err := pg.Load(slowed, w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	statements := pg.Load(slowed, w.schema)
 	w.set(2)
 	w.gets("x", 1, 1)
 	holder, grant := w.begin(), w.begin()

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -40,12 +39,8 @@ type Store struct {
 }
 
 // New renders the statements for schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("limit: %w", err)
-	}
-	return &Store{sql: sql, channel: schema.Channel()}, nil
+func New(schema pg.Schema) *Store {
+	return &Store{sql: pg.Load(statements, schema), channel: schema.Channel()}
 }
 
 // Sender is met by pgx's pools, connections and transactions.

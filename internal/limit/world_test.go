@@ -24,10 +24,7 @@ func open(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := limit.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := limit.New(schema)
 	return &world{t: t, pool: pg.Committed(pool), schema: schema, store: store}
 }
 

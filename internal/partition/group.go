@@ -39,12 +39,8 @@ type GroupOptions struct {
 }
 
 // NewGroup does no I/O.
-func NewGroup(o GroupOptions) (*Group, error) {
-	sql, err := pg.Load(statements, o.Schema)
-	if err != nil {
-		return nil, fmt.Errorf("partition: %w", err)
-	}
-	return &Group{GroupOptions: o, sql: sql}, nil
+func NewGroup(o GroupOptions) *Group {
+	return &Group{GroupOptions: o, sql: pg.Load(statements, o.Schema)}
 }
 
 // Lease names a lease of the endpoint: all its names begin alike. An endpoint's name has no slash.

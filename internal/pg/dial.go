@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +13,6 @@ import (
 //go:embed dial.sql
 var dialStatements string
 
-var dialling = sync.OnceValues(func() (Statements, error) { return Load(dialStatements, Schema{}) })
-
 // Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back.
 // Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the client is
 // still there. Close it with HangUp.
@@ -24,14 +21,10 @@ func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := dialling()
-	if err != nil {
-		HangUp(ctx, conn)
-		return nil, err
-	}
 	// A server that cannot is as good as any other. In the simple protocol nothing is left in a session that is not
 	// ours.
-	_, _ = conn.Exec(ctx, asked.Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol, int64(conn.PgConn().PID()))
+	_, _ = conn.Exec(ctx, Load(dialStatements, Schema{}).Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol,
+		int64(conn.PgConn().PID()))
 	if config.AfterConnect != nil {
 		if err := config.AfterConnect(ctx, conn); err != nil {
 			HangUp(ctx, conn)

@@ -14,7 +14,7 @@ import (
 //go:embed hear.sql
 var hearStatements string
 
-var hearing = sync.OnceValues(func() (Statements, error) { return Load(hearStatements, Schema{}) })
+var hearing = sync.OnceValue(func() Statements { return Load(hearStatements, Schema{}) })
 
 // quiet is how long a listener believes in silence, and how long it then waits for an answer.
 const quiet = 5 * time.Second
@@ -23,16 +23,12 @@ const quiet = 5 * time.Second
 // of its machine, leaves a connection on which nothing comes any more, and no error either. So after each quiet without
 // a notification it asks, and its error says that nobody has answered.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
-	asked, err := hearing()
-	if err != nil {
-		return nil, err
-	}
 	for {
 		n, err := hearFor(ctx, conn, quiet)
 		if n != nil || ctx.Err() != nil || conn.IsClosed() {
 			return n, err
 		}
-		if err := ask(ctx, conn, asked.Get("still_there")); err != nil {
+		if err := ask(ctx, conn, hearing().Get("still_there")); err != nil {
 			return nil, fmt.Errorf("ask whether the server is still there: %w", err)
 		}
 	}

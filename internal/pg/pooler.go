@@ -27,11 +27,7 @@ func Pooled(conn *pgx.Conn, backend int32) bool {
 // neither a notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the
 // pool's own mode, so that an error of the class Mispooled says that this mode does not work there.
 func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
-	asked, err := Load(poolerStatements, Schema{})
-	if err != nil {
-		return false, err
-	}
-	p := prober{sql: asked.Get("backend")}
+	p := prober{sql: Load(poolerStatements, Schema{}).Get("backend")}
 	one, err := connect(ctx, config) // without AfterConnect, whose statements may be what fails here
 	if err != nil {
 		return false, err

@@ -13,21 +13,22 @@ type Statements map[string]string
 
 // Load splits the text of a .sql file into its "-- name:" blocks and renders each for the schema. The
 // name stays in the statement as its first line: it shows in pg_stat_activity, and tests that break a
-// connection at a named statement find it there.
-func Load(text string, schema Schema) (Statements, error) {
-	statements, err := Parse(text)
+// connection at a named statement find it there. It panics when the text is malformed: the text is a constant of the
+// calling package, and a test of that package loads it.
+func Load(text string, schema Schema) Statements {
+	statements := Parse(text)
 	for name, sql := range statements {
 		statements[name] = schema.Render(sql)
 	}
-	return statements, err
+	return statements
 }
 
 // Parse is Load for statements that have more marks than the schema's. Each is rendered by one call of RenderWith: a
 // second pass would find marks in the names that the first one has put in.
-func Parse(text string) (Statements, error) {
+func Parse(text string) Statements {
 	head, blocks, _ := strings.Cut("\n"+text, "\n"+nameMark)
 	if rest := withoutComments(head); rest != "" {
-		return nil, fmt.Errorf("sql: text before the first %q: %.40q", nameMark, rest)
+		panic(fmt.Sprintf("sql: text before the first %q: %.40q", nameMark, rest))
 	}
 	statements := Statements{}
 	for block := range strings.SplitSeq(blocks, "\n"+nameMark) {
@@ -35,14 +36,14 @@ func Parse(text string) (Statements, error) {
 		name = strings.TrimSpace(name)
 		body = strings.TrimRight(body, "; \t\r\n")
 		if name == "" || withoutComments(body) == "" {
-			return nil, fmt.Errorf("sql: a block named %q is empty", name)
+			panic(fmt.Sprintf("sql: a block named %q is empty", name))
 		}
 		if _, twice := statements[name]; twice {
-			return nil, fmt.Errorf("sql: two blocks are named %q", name)
+			panic(fmt.Sprintf("sql: two blocks are named %q", name))
 		}
 		statements[name] = nameMark + name + "\n" + strings.TrimSpace(body)
 	}
-	return statements, nil
+	return statements
 }
 
 // Get returns the statement. It panics when there is none: the name is a constant of the calling

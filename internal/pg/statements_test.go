@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func edda(t testing.TB) pg.Schema {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	got, err := pg.Load(`
+	got := pg.Load(`
 -- What the file is for.
 
 -- name: one
@@ -32,9 +33,6 @@ SELECT x::text,
        'a;b' -- name: not a block
 FROM :schema.t
 `, edda(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := pg.Statements{
 		"one": "-- name: one\n-- Why it has its shape.\nSELECT 1 FROM \"edda\".t",
 		"two": "-- name: two\nSELECT x::text,\n       'a;b' -- name: not a block\nFROM \"edda\".t",
@@ -55,10 +53,20 @@ func TestLoadRefuses(t *testing.T) {
 		"-- name: a":           `a block named "a" is empty`,
 		"-- name: a\nSELECT 1\n-- name: a\nSELECT 2": `two blocks are named "a"`,
 	} {
-		if got, err := pg.Load(text, edda(t)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, %v, want an error saying %q", text, got, err, says)
+		if got, refusal := loaded(text, edda(t)); !strings.Contains(refusal, says) {
+			t.Errorf("%q: %v, %q, want a panic saying %q", text, got, refusal, says)
 		}
 	}
+}
+
+// loaded returns the statements of text, or what Load panics with.
+func loaded(text string, schema pg.Schema) (_ pg.Statements, refusal string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			refusal = fmt.Sprint(reason)
+		}
+	}()
+	return pg.Load(text, schema), ""
 }
 
 func TestGetPanicsForANameThatIsNotThere(t *testing.T) {
@@ -79,10 +87,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("-- name: 0\n;")
 	schema := edda(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		statements, err := pg.Load(text, schema)
-		if err != nil {
-			return
-		}
+		statements, _ := loaded(text, schema)
 		for name, sql := range statements {
 			first, body, _ := strings.Cut(sql, "\n")
 			if name == "" || first != "-- name: "+name || strings.TrimSpace(body) == "" {

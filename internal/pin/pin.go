@@ -54,13 +54,7 @@ type Pin struct {
 type Look struct{ sql pg.Statements }
 
 // New returns a look at a schema.
-func New(schema pg.Schema) (*Look, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, err
-	}
-	return &Look{sql}, nil
-}
+func New(schema pg.Schema) *Look { return &Look{pg.Load(statements, schema)} }
 
 // Queryer is met by pools, connections and transactions.
 type Queryer interface {

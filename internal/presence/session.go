@@ -88,25 +88,20 @@ type Options struct {
 }
 
 // New returns a session that has not begun.
-func New(o Options) (*Session, error) {
-	sql, err := pg.Load(statements, o.Schema)
-	if err != nil {
-		return nil, err
-	}
+func New(o Options) *Session {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown" // it is for people who read the log
 	}
 	s := &Session{
-		options: o, SQL: sql, ID: o.NewID(), Host: host, news: run.NewNudge(), LookFor: deathsTimeout,
-		writing: make(chan struct{}, 1),
-		running: map[int]int{}, ready: make(chan struct{}),
+		options: o, SQL: pg.Load(statements, o.Schema), ID: o.NewID(), Host: host, news: run.NewNudge(),
+		LookFor: deathsTimeout, writing: make(chan struct{}, 1), running: map[int]int{}, ready: make(chan struct{}),
 	}
 	if s.loops = run.NewShared(s.keep, s.listen); o.PollOnly {
 		s.loops = run.NewShared(s.keep)
 	}
 	o.Hub.Listen(diedPayload, func(string) { s.news.Send() })
-	return s, nil
+	return s
 }
 
 // Join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that

@@ -34,16 +34,10 @@ type Router struct {
 
 // NewRouter returns a router over pool that has read nothing yet. Overrides name the endpoints of kinds that have no
 // single consumer.
-func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) (*Router, error) {
-	sql, err := pg.Load(routesSQL, schema)
-	if err != nil {
-		return nil, err
+func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) *Router {
+	return &Router{
+		pool: pool, schema: schema, sql: pg.Load(routesSQL, schema), templates: pg.Parse(text), overrides: overrides,
 	}
-	templates, err := pg.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return &Router{pool: pool, schema: schema, sql: sql, templates: templates, overrides: overrides}, nil
 }
 
 // Pipeliner is met by pgx's transactions and by a connection that is in one.

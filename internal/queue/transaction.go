@@ -10,13 +10,7 @@ import (
 //go:embed transaction.sql
 var transactionSQL string
 
-var transaction = sync.OnceValue(func() pg.Statements {
-	statements, err := pg.Parse(transactionSQL)
-	if err != nil {
-		panic(err)
-	}
-	return statements
-})
+var transaction = sync.OnceValue(func() pg.Statements { return pg.Parse(transactionSQL) })
 
 // Begin is read committed, whatever the session's default is: every statement must see what others committed before it,
 // and a row that moved is looked at again instead of failing the transaction.

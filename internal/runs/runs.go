@@ -17,10 +17,7 @@ var statements string
 type Store struct{ sql pg.Statements }
 
 // New returns the statements of a schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	return &Store{sql}, err
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // QueueBeat queues the heartbeats of attempts.
 func (r *Store) QueueBeat(pipeline *pgx.Batch, a Attempts) *pgx.QueuedQuery {

@@ -34,13 +34,7 @@ type Settings struct {
 type Store struct{ sql pg.Statements }
 
 // New returns a store of a schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{sql}, nil
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // Get returns the setting of an endpoint. It adds the row when there is none.
 func (s *Store) Get(ctx context.Context, pool *pg.Pool, endpoint string) (Settings, error) {

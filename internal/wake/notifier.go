@@ -3,7 +3,6 @@ package wake
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -47,14 +46,11 @@ const (
 )
 
 // NewNotifier returns a Notifier over pool. With pollOnly nobody listens for messages: it wakes this process alone.
-func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, pollOnly bool) (*Notifier, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("new notifier: %w", err)
-	}
+func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, pollOnly bool) *Notifier {
 	return &Notifier{
-		pool: pool, hub: hub, log: log, sql: sql.Get("notify"), channel: schema.Channel(), pollOnly: pollOnly,
-	}, nil
+		pool: pool, hub: hub, log: log, sql: pg.Load(statements, schema).Get("notify"),
+		channel: schema.Channel(), pollOnly: pollOnly,
+	}
 }
 
 // Wake wakes a loop that can handle what was just committed: one of this process, or of others when none is idle.

@@ -17,10 +17,7 @@ func TestNotifierCollects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := wake.NewNotifier(nil, schema, wake.NewHub(nil), slog.Default(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := wake.NewNotifier(nil, schema, wake.NewHub(nil), slog.Default(), true)
 	tx, broken := new(int), errors.New("broken")
 	queues, err := n.Collect(tx, func() error {
 		n.WakeLater(t.Context(), tx, []int{1, 2})

@@ -32,10 +32,7 @@ func Grants(schema string, roles Roles) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sql, err := pg.Parse(grantsSQL)
-	if err != nil {
-		return "", err
-	}
+	sql := pg.Parse(grantsSQL)
 	script := name.Render(plain(sql.Get("begin"))) + ";\n\n"
 	tables := name.Render(plain(sql.Get("tables")))
 	seen := map[string]bool{}

@@ -88,8 +88,7 @@ func load(name string) (pg.Schema, pg.Statements, error) {
 	if err != nil {
 		return pg.Schema{}, nil, err
 	}
-	statements, err := pg.Load(migrateSQL, schema)
-	return schema, statements, err
+	return schema, pg.Load(migrateSQL, schema), nil
 }
 
 // prepare creates the table of versions. It asks for READ COMMITTED, because at another default isolation a process

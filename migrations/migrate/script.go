@@ -19,10 +19,7 @@ func SQL(schema string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts, err := pg.Load(scriptSQL, name)
-	if err != nil {
-		return "", err
-	}
+	parts := pg.Load(scriptSQL, name)
 	var script strings.Builder
 	add := func(texts ...string) {
 		for _, text := range texts {

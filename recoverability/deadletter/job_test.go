@@ -33,10 +33,7 @@ type office struct {
 func newOffice(t *testing.T, letters ...deadletter.Letter) *office {
 	t.Helper()
 	pool, schema := pgtest.Database(t)
-	store, err := deadletter.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deadletter.New(schema)
 	table := schema.Render("CREATE TABLE :schema.resent (endpoint text, id text, header bytea, body bytea); GRANT " +
 		"ALL ON :schema.resent TO PUBLIC")
 	if _, err := pgtest.Pool(t).Exec(t.Context(), table); err != nil {

@@ -16,10 +16,7 @@ func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 func open(t *testing.T) (*pgxpool.Pool, *deadletter.Store) {
 	t.Helper()
 	pool, schema := pgtest.OddDatabase(t)
-	store, err := deadletter.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deadletter.New(schema)
 	return pool, store
 }
 

@@ -53,10 +53,7 @@ func TestAMillionDeadLetters(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Pool(t)
 	schema := pgtest.Migrated(t, owner)
-	store, err := deadletter.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deadletter.New(schema)
 	if _, err := owner.Exec(t.Context(), schema.Render(`
 		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error,
 		error_group, died)

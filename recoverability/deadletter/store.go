@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -56,13 +55,7 @@ type Discarded struct {
 type Store struct{ sql pg.Statements }
 
 // New returns the store of a schema.
-func New(schema pg.Schema) (*Store, error) {
-	sql, err := pg.Load(statements, schema)
-	if err != nil {
-		return nil, fmt.Errorf("dead letters: %w", err)
-	}
-	return &Store{sql: sql}, nil
-}
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 // Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {

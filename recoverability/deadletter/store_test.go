@@ -173,10 +173,7 @@ func TestListPagesAndFilters(t *testing.T) {
 func TestDiscardedAreListedAndPruned(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
-	store, err := deadletter.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deadletter.New(schema)
 	row := deadletter.Discarded{Endpoint: "orders", MessageID: saga.ID{1}, Kind: "order.overdue", Saga: "order",
 		Key: "7", Reason: "instance is gone"}
 	b := &pgx.Batch{}

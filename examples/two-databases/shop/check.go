@@ -23,7 +23,7 @@ func statements() (pg.Statements, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pg.Load(checkSQL, schema)
+	return pg.Load(checkSQL, schema), nil
 }
 
 // story is all that both databases know of one order.

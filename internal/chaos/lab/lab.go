@@ -30,11 +30,7 @@ func SQL(text string) pg.Statements {
 	if err != nil {
 		panic(err)
 	}
-	s, err := pg.Load(text, schema)
-	if err != nil {
-		panic(err)
-	}
-	return s
+	return pg.Load(text, schema)
 }
 
 var statements = SQL(ledgerSQL)

@@ -57,10 +57,7 @@ func (p Probes) prepare(t *testing.T, tx pgx.Tx, schema pg.Schema) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := pg.Load(string(text), schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	statements := pg.Load(string(text), schema)
 	for name := range p.Statements {
 		if _, err := tx.Prepare(t.Context(), name, statements.Get(name)); err != nil {
 			t.Fatalf("prepare %s: %v", name, err)

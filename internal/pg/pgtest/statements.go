@@ -23,10 +23,7 @@ func Statements(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, file string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, err := pg.Load(string(text), schema)
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	statements := pg.Load(string(text), schema)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
