@@ -18,7 +18,7 @@ CREATE TABLE :schema.lane (
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000
 );
 
--- Messages that came to the head of their queue while their lane was somebody else's. due is their turn. So a busy key
+-- Messages that came to the head of their queue while another process had their lane. due is their turn. So a busy key
 -- costs its queue one move a message, however many wait. cancelled, deaths and deaths_alone are what the message's row
 -- had in its queue.
 CREATE TABLE :schema.parked (

@@ -61,7 +61,7 @@ CREATE TABLE :schema.dead_letter_job (
     changed     timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- What a dead letter was before somebody edited it. Edits are made by hand, so nothing removes these rows.
+-- What a dead letter was before an edit. Edits are made by hand, so nothing removes these rows.
 CREATE TABLE :schema.dead_letter_edit (
     id         bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT dead_letter_edit_pkey PRIMARY KEY,
     letter     bigint NOT NULL,

@@ -9,8 +9,8 @@ CREATE INDEX sent_id_at_idx ON :schema.sent_id (at);
 
 -- What is kept for a time and then forgotten all at once: ids of messages that came from other systems (inbox), and
 -- copies of messages that were relayed to them (outbox). Each is a ring of four slots, a partition each. All writers
--- write into one slot; a turn of the ring empties the oldest and makes it the one. So no row is deleted, nobody needs
--- the right to create or drop a table, and what is written is kept for three turns at least.
+-- write into one slot; a rotation empties the oldest, and writers go on there. So no row is deleted, no role needs the
+-- right to create or drop a table, and what is written is kept for three rotations at least.
 CREATE TABLE :schema.ring (
     name  text COLLATE "C" CONSTRAINT ring_pkey PRIMARY KEY,
     slot  smallint NOT NULL CONSTRAINT ring_slot_valid CHECK (slot BETWEEN 0 AND 3),
@@ -19,7 +19,7 @@ CREATE TABLE :schema.ring (
 );
 INSERT INTO :schema.ring (name, slot, keep) VALUES ('inbox', 0, '7 days'), ('outbox', 0, '7 days');
 
--- sum is the beginning of a digest of the message, null where nobody knew its content.
+-- sum is the beginning of a digest of the message, null where its content was not known.
 CREATE TABLE :schema.inbox (
     slot   smallint NOT NULL,
     source text COLLATE "C" NOT NULL,
@@ -59,8 +59,9 @@ CREATE TABLE :schema.outbox_2 PARTITION OF :schema.outbox FOR
 CREATE TABLE :schema.outbox_3 PARTITION OF :schema.outbox FOR
     VALUES IN (3) WITH (autovacuum_vacuum_insert_threshold = -1);
 
--- Turns a ring when it is due, which is three times within the time that it keeps; true when it did. It waits until
--- nobody writes ids any more, so give it a lock_timeout, and try again: whoever begins to write waits behind it.
+-- Rotates a ring when it is due, which is three times within the time that it keeps, and returns whether it did. It
+-- waits until no transaction writes ids any more, and later writers wait behind it: give it a lock_timeout, and try
+-- again.
 CREATE FUNCTION :schema.rotate_ring(ring text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -75,7 +76,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1162101826, tableoid::int) FROM :schema.ring r WHERE r.name = wanted;
     UPDATE :schema.ring r SET slot = (r.slot + 1) % 4, since = clock_timestamp()
     WHERE r.name = wanted AND r.since <= clock_timestamp() - r.keep / 3 RETURNING r.slot INTO next;
-    IF next IS NULL THEN -- somebody else was faster
+    IF next IS NULL THEN -- another session was faster
         RETURN false;
     END IF;
     EXECUTE format('TRUNCATE %I.%I', :'schema', wanted || '_' || next);

@@ -187,10 +187,10 @@ END $$;
 -- Queues for programs that have no Edda in them: they send and take with three functions, in transactions of
 -- their own. The names of the queues' tables stay ours.
 
--- nudge notifies, when the transaction commits, whoever listens. Nothing is lost with a notification: who misses it
--- looks at the tables by and by. But one that finds no room makes the COMMIT fail, and the effects with it. Postgres
--- keeps all notifications of the server for as long as one listener of anybody's stays in a transaction, so from half
--- of the room on nobody is told.
+-- nudge notifies the listeners when the transaction commits. Nothing is lost with a notification: a process that misses
+-- one looks at the tables by and by. But a notification for which the server has no room makes the COMMIT fail, and the
+-- effects with it. Postgres keeps all notifications of the server as long as one listener, of any program, stays in a
+-- transaction. So nudge sends none while half of the room is taken.
 CREATE FUNCTION :schema.nudge(channel text, payload text) RETURNS text
 LANGUAGE sql AS $$
     SELECT CASE WHEN pg_notification_queue_usage() < 0.5 THEN pg_notify(channel, payload)::text ELSE '' END

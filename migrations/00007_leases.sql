@@ -10,7 +10,7 @@ CREATE TABLE :schema.lease (
     acquired timestamptz NOT NULL,
     renewed  timestamptz NOT NULL,
     expires  timestamptz NOT NULL CONSTRAINT lease_expires_finite CHECK (isfinite(expires)),
-    resign   bigint -- the epoch that somebody asked to end
+    resign   bigint -- the epoch that an operator asked to end
 ) WITH (
     fillfactor = 10,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20, autovacuum_vacuum_cost_delay = 0,

@@ -43,7 +43,7 @@ CREATE TABLE :schema.ticket (
 );
 
 -- The channel that programs listen to: "edda_" and the 64-bit FNV-1a hash of the schema's name in hexadecimal, as
--- pg.Schema.Channel has it. Computed here, so that whoever calls set_limit from psql need not know it.
+-- pg.Schema.Channel has it. Computed here, so that set_limit can be called from psql without it.
 CREATE FUNCTION :schema.channel() RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -74,12 +74,12 @@ $$;
 -- no matter:
 --
 -- Raising enables those first that are held and were disabled, and others only when there are no such left. A slot that
--- is disabled is granted to nobody, so there can only be fewer of them meanwhile. So nobody holds a slot beyond the
--- limit who did not before.
+-- is disabled is not granted, so there can only be fewer of them meanwhile. So none gets a slot beyond
+-- the limit.
 --
--- Lowering disables those first that nobody holds. One that is held stays with its holder until he gives it back or
--- dies, and is then not granted again. Rows are locked in the order of their numbers, as everybody does who waits for
--- slots.
+-- Lowering first disables slots without a holder. A slot that is held stays with its holder until it is given back or
+-- its lease ends, and is then not granted again. Rows are locked in the order of their numbers, as every statement does
+-- that waits for slots.
 CREATE FUNCTION :schema.adjust_slots(limited text) RETURNS void
 LANGUAGE plpgsql SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -109,7 +109,7 @@ BEGIN
     END IF;
     PERFORM FROM :schema.slot s WHERE s.name = limited AND s.no = ANY (chosen) ORDER BY s.no FOR UPDATE;
     UPDATE :schema.slot s SET enabled = present < wanted WHERE s.name = limited AND s.no = ANY (chosen);
-    -- What nobody needs any more goes, or every grant would read it. Its epoch is remembered.
+    -- Slots that are not needed any more are deleted, or every grant would read them. Its epoch is remembered.
     WITH gone AS (
         DELETE FROM :schema.slot d USING (
             SELECT s.no FROM :schema.slot s
@@ -127,10 +127,10 @@ END $$;
 --
 --   SELECT edda.set_limit('billing', 3);
 --
--- A larger number counts when the transaction has committed. A smaller one never ends work that is under way: nobody
--- gets a slot until enough were given back. A transactional endpoint's batches hold their slots by row locks, so
--- lowering waits for as many batches as run beyond the limit. With keep, a limit that is there already stays as it is.
--- Returns the limit. Error: 22023.
+-- A larger number counts when the transaction has committed. A smaller one never ends work that is under way: no
+-- process gets a slot until enough were given back. The batches of a transactional endpoint hold their slots by row
+-- locks, so lowering waits for as many batches as run beyond the limit. With keep, a limit that is there already stays
+-- as it is. Returns the limit. Error: 22023.
 CREATE FUNCTION :schema.set_limit(name text, slots int, keep boolean DEFAULT false) RETURNS int
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column

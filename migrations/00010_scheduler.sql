@@ -15,8 +15,8 @@ CREATE TABLE :schema.manifest_group (
 
 -- A manifest says when which message is sent. What the program declares is in definition, for Go to read; columns are
 -- what SQL judges by. due is its next firing, null when no clock decides that. A manifest whose due has come is left
--- alone while it is not live, while its last scheduled run is open (run), and while a dead one waits for somebody to
--- act (held).
+-- alone while it is not live, while its last scheduled run is open (run), and while a dead one waits for an
+-- operator (held).
 CREATE TABLE :schema.manifest (
     id          bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT manifest_pkey PRIMARY KEY,
     name        text COLLATE "C" NOT NULL CONSTRAINT manifest_name_unique UNIQUE
@@ -58,13 +58,13 @@ CREATE INDEX manifest_due_idx ON :schema.manifest (due, id) WHERE live AND run I
 CREATE INDEX manifest_follower_idx ON :schema.manifest (id) WHERE follows;
 CREATE INDEX manifest_parent_idx ON :schema.manifest (parent) WHERE parent IS NOT NULL;
 CREATE INDEX manifest_group_idx ON :schema.manifest (group_id) WHERE group_id IS NOT NULL;
--- Those that nobody declares, however many were made at run time, are none of a declaration's business.
+-- Without those that were made at run time: a declaration does not look at them.
 CREATE INDEX manifest_owner_idx ON :schema.manifest (owner, name) WHERE owner <> '';
 CREATE INDEX manifest_orphaned_idx ON :schema.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
 
 -- manifest_live reports whether a manifest fires: it is stopped neither by its declaration, nor by an operator, nor
--- with its group, and is no orphan. Whoever changes one of these writes what it says into live, in the transaction that
--- holds the lock of changes.
+-- with its group, and is no orphan. A statement that changes one of these writes the result into live, in the
+-- transaction that holds the lock of changes.
 CREATE FUNCTION :schema.manifest_live(stopped boolean, paused_at timestamptz, orphaned_at timestamptz,
     group_id int) RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -78,7 +78,7 @@ $$;
 --   waiting   for the moment ready: a delay, a variance, the back-off before a retry
 --   queued    to be dispatched
 --   active    its message is on its way, or in hand, or the saga that it started goes on
---   dead      it failed for good, and holds its manifest until somebody retries or cancels it
+--   dead      it failed for good, and holds its manifest until an operator retries or cancels it
 --
 -- and it ends as succeeded, cancelled or timed_out. due is the moment that the schedule meant.
 CREATE TABLE :schema.run (
@@ -102,7 +102,7 @@ CREATE TABLE :schema.run (
     queued      timestamptz NOT NULL DEFAULT clock_timestamp(),
     ended       timestamptz,
     error       text NOT NULL DEFAULT '',
-    note        text NOT NULL DEFAULT '', -- of whoever cancelled or retried it
+    note        text NOT NULL DEFAULT '', -- why it was cancelled or retried
     CONSTRAINT run_message CHECK ((kind IS NULL) = (body IS NULL))
 ) WITH (
     fillfactor = 80,
@@ -110,7 +110,7 @@ CREATE TABLE :schema.run (
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
 
--- What is true whoever evaluates, with or without locks: one scheduled entry of a manifest, one run of each due time,
+-- What is always true, with and without locks: one scheduled entry of a manifest, one run of each due time,
 -- and one open activation.
 CREATE UNIQUE INDEX run_entry_idx ON :schema.run (manifest_id)
     WHERE state IN ('waiting', 'queued') AND attempt = 0 AND origin IN ('schedule', 'dependent');
@@ -143,8 +143,8 @@ CREATE TABLE :schema.run_attempt (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0);
 
--- The five functions below are all that whoever handles a run's message has to know of it. A run is named by its id and
--- the attempt that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer,
+-- The five functions below are all that the handler of a run's message needs. A run is named by its id and the attempt
+-- that its message carries; one that was cancelled, timed out or sent again meanwhile is current no longer,
 -- and never will be again. Rows of queues are locked before runs, runs in the order of their ids, and after them
 -- manifests in the order of theirs.
 
@@ -171,8 +171,8 @@ BEGIN
     RETURN answers;
 END $$;
 
--- run_beat is a sign of life of handlers. It tells which of the attempts are still current, and waits for nobody: one
--- whose run is locked counts as current.
+-- run_beat is a sign of life of handlers. It returns which of the attempts are still current, and waits for no lock:
+-- one whose run is locked counts as current.
 CREATE FUNCTION :schema.run_beat(runs uuid[], attempts int[]) RETURNS int[]
 LANGUAGE plpgsql AS $$
 BEGIN

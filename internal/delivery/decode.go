@@ -29,7 +29,7 @@ type Decoder struct {
 	InHand    *Message                    // that a function of the user is called for
 	Cut       bool                        // the last messages were left before any step began
 	Fired     bool                        // messages have runs, see runs.go
-	Rehearses bool                        // a failure is written and taken back, see errRehearsed
+	Rehearses bool                        // a failure is written and taken back, see ErrRehearsed
 }
 
 // Reset makes d ready for another transaction. Its memory serves again.

@@ -64,7 +64,7 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	return nil
 }
 
-// errRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
+// ErrRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
 // message, but an outage that ended since then looks the same. The database takes failures now: what the next step
 // meets is the message's own doing.
 var ErrRehearsed = errors.New("the failure of the message was written on trial, and rolled back")

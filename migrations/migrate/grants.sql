@@ -4,7 +4,7 @@
 -- rights on the schema itself.
 -- name: begin
 BEGIN;
--- Whoever installs a queue now waits, and then sees the roles: create_queue gives them their rights on it.
+-- An installation of a queue waits from here on, and then sees the roles: create_queue gives them their rights on it.
 LOCK TABLE :schema.queue IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: runtime
