@@ -147,7 +147,7 @@ func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 	s := newTurns()
 	fail, release := ended(t)
 	process, proxy := w.proxied()
-	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: 9 * time.Second, Poll: 20 * time.Millisecond, Policy: quickly}
+	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: 15 * time.Second, Poll: 20 * time.Millisecond, Policy: quickly}
 	part := bus.Handle(func(ctx *bus.Context, m turn) error {
 		until(ctx, fail)
 		return s.handle(ctx, m)
@@ -163,7 +163,7 @@ func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 			` WHERE owner IS NOT NULL`) == 3
 	})
 	w.until("the lease is about to end", func() bool {
-		return w.count(`SELECT count(*) FROM edda.lane WHERE until < clock_timestamp() + interval '2 seconds'`) == 1
+		return w.count(`SELECT count(*) FROM edda.lane WHERE until < clock_timestamp() + interval '4 seconds'`) == 1
 	})
 	row := w.lockRow("turns", first.ID)
 	release()
