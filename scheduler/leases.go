@@ -81,7 +81,7 @@ type Health struct {
 	Stopping bool // and its term has ended, and the function has not returned yet
 
 	// Holder and Epoch are of the term that this process has, else of the one that its last bid met: at most an Acquire
-	// interval old. Holder is "" when nobody had the lease then.
+	// interval old. Holder is "" when the lease was free then.
 	Holder string
 	Epoch  int64
 

@@ -37,7 +37,7 @@ func (r *intakeRun) stillWanted(batch []*message.Message) []*message.Message {
 }
 
 // awaitWithdrawal returns when what belongs to the nacked messages of a batch is known by its context. After the end of
-// the run nobody waits, and nothing more is brought in.
+// the run no caller waits, and nothing more is brought in.
 func (r *intakeRun) awaitWithdrawal(ctx context.Context, batch []*message.Message) {
 	for _, m := range batch {
 		if !isInOrder(m) || !isNacked(m) {

@@ -59,8 +59,8 @@ type Intake struct {
 }
 
 // NewIntake makes an Intake. It does no I/O. It fails when b or subscriber is nil, the topic is empty, or an option is
-// out of range. The subscriber stays the caller's: Run ends its subscriptions by their context, and nobody here closes
-// it.
+// out of range. The subscriber stays the caller's: Run ends its subscriptions by their context, and this package never
+// closes it.
 func NewIntake(b *bus.Bus, topic string, subscriber message.Subscriber, o IntakeOptions) (*Intake, error) {
 	var faults []error
 	if b == nil {

@@ -30,8 +30,8 @@ func KindOf(_ string, m *message.Message) string {
 	return DefaultKind
 }
 
-// toRaw makes a message ready to be sent. The UUID becomes the id where it is one, and is kept as a header
-// where it is not, so that whoever receives it gets it back letter by letter.
+// toRaw makes a message ready to be sent. The UUID becomes the id where it is one, and is kept as a header where it is
+// not, so that the receiver gets it back unchanged.
 func toRaw(topic string, m *message.Message, kind KindFunc) bus.RawMessage {
 	raw := bus.RawMessage{Raw: saga.Raw{Name: kind(topic, m), Body: m.Payload},
 		Header: make(map[string]string, len(m.Metadata)+1)}

@@ -48,9 +48,9 @@ func NewPublisher(b *bus.Bus, o PublisherOptions) (*Publisher, error) {
 // Publish writes the messages in one transaction and one round trip, and returns when it is committed: all of them
 // or none, to be received in this order. It is bounded by the context of the first message.
 //
-// Errors: bus.ErrNoRoute when nobody has ever subscribed to the topic; a *saga.PermanentError for a message
-// beyond Edda's limits (1 MiB of payload, 64 metadata entries of 8 KiB, no name that begins with "edda-");
-// a *bus.OutcomeUnknownError when the connection broke at the wrong moment; ErrClosed.
+// Errors: bus.ErrNoRoute when no endpoint has ever subscribed to the topic; a *saga.PermanentError for a message beyond
+// Edda's limits (1 MiB of payload, 64 metadata entries of 8 KiB, no name that begins with "edda-"); a
+// *bus.OutcomeUnknownError when the connection broke at the wrong moment; ErrClosed.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	return p.publish(topic, messages, func(ctx context.Context, raws []bus.RawMessage) error {
 		if p.options.Events {

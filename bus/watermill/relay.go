@@ -101,7 +101,7 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 }
 
 // lanes are the places of the messages, by their keys, in the order in which the keys came. They end before a message
-// whose key nobody knows, since Key panics: all behind it may be of its key.
+// whose key is unknown, since Key panics: all behind it may be of its key.
 func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) {
 	lane := map[string]int{}
 	for n, m := range messages {
@@ -153,8 +153,8 @@ func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, plac
 
 var errExited = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
-// ends tells of an error whether it ends its message, so that those behind it need not wait. When the user's function,
-// or a method of the error, panics it does not: whoever judges the error next says so.
+// ends reports whether an error ends its message, so that those behind it need not wait. When the user's function, or a
+// method of the error, panics, it does not: the next judge of the error reports the panic.
 func (w *border) ends(err error) (ends bool) {
 	defer func() { _ = recover() }()
 	var permanent *saga.PermanentError

@@ -86,7 +86,7 @@ func (s *subscription) hand(step *bus.Context, d *saga.Delivery) error {
 	case <-s.closing:
 		return bus.ErrLeave
 	case <-ctx.Done():
-		return bus.ErrLeave // nobody received it, so nobody failed
+		return bus.ErrLeave // it was not received, so no handler failed
 	}
 	select {
 	case <-m.Acked():

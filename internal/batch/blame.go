@@ -29,7 +29,7 @@ func (b *blame) reset() { b.trouble, b.poisoned = false, false }
 // batches.
 func (b *blame) assign(err error) {
 	class := pgerr.ClassOf(err)
-	// somebody subscribed, or a queue was dropped: our routes are old
+	// another process subscribed, or a queue was dropped: our routes are old
 	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
 		b.engine.To.Routes.Forget()
 	}
@@ -43,8 +43,8 @@ func (b *blame) assign(err error) {
 }
 
 // assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
-// wrote, nobody else can be guilty. An error that a database in trouble gives as well counts, and makes a failure of
-// the message when it has come back often enough.
+// wrote, that message is guilty. An error that a database in trouble gives as well counts, and makes a failure of the
+// message when it has come back often enough.
 func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
 	switch {
 	case m.Judged:

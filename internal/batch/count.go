@@ -61,7 +61,7 @@ func StoreName(s saga.Store) string {
 	return "pessimistic"
 }
 
-// holderWait is how a batch waited for an instance that somebody else had.
+// holderWait is how a batch waited for an instance that another transaction had.
 type holderWait struct {
 	def    *saga.Definition // nil: it did not wait
 	took   time.Duration

@@ -37,7 +37,7 @@ type Needs struct {
 	Strategy Strategy
 	Fence    func(*pgx.Batch) // guards each transaction; nil in an endpoint without partitions
 	Planner  [6]string        // settings of the planner in a session of the users'
-	PollOnly bool             // nobody listens, and a pooler may share sessions
+	PollOnly bool             // no process listens, and a pooler may share sessions
 	Settings *settings.Follower
 	Workers  func(settings.Settings) int // how many there are to be, 0 while the endpoint is paused
 	Emit     func(event.Event)

@@ -89,7 +89,7 @@ func (l *loader) load(ctx context.Context) error {
 // the message is none of its own.
 func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
 	if i.Status == delivery.BusyHere || i.Status == delivery.BusyThere || i.Status == delivery.Unknown {
-		return // nobody has looked whose it is
+		return // the owner was not looked up
 	}
 	c := m.Consumer.Of(i.Def)
 	if c == nil || i.Status == delivery.Absent {

@@ -28,7 +28,7 @@ type pump struct {
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	halted     bool          // the endpoint is paused: no batch begins
 	taking     int           // batches that have begun and not taken yet
-	quiet      chan struct{} // closed when there is none of them; nil while nobody waits
+	quiet      chan struct{} // closed when there is none of them; nil while no worker waits
 	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
 	backingOff bool          // a helper that found nothing looks further behind: one is enough
 

@@ -27,10 +27,10 @@ func (s *saver) reset() {
 	s.writes = s.writes[:0]
 }
 
-// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it.
-// It is the first of the two trips of a write: an instance that somebody else changed takes its messages out of the
-// batch here, where that is still possible. When every instance was locked at load nobody can have changed one; the
-// save then goes with the second trip.
+// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it. It
+// is the first of the two trips of a write: an instance that another process changed takes its messages out of the
+// batch here, where that is still possible. When every instance was locked at load no other transaction can have
+// changed one; the save then goes with the second trip.
 //
 // Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.

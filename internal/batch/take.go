@@ -23,7 +23,7 @@ type taker struct {
 	bytes     int            // of the rows that the take has locked
 	large     queue.Large    // among them
 	foundLast queue.Position // the last row that the take has locked
-	touched   bool           // somebody had one of its messages in hand before
+	touched   bool           // one of its messages was in hand before
 	outrun    bool           // others took its messages while it was entered into the journal
 }
 

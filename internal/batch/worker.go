@@ -176,8 +176,8 @@ func (w *worker) ended(b *batch, o order, r report, release func()) {
 }
 
 // backOffHelper makes a helper wait whose take was for instances of other workers, longer each time: the others come to
-// those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages
-// for somebody else. One of a process does that; it reports whether this worker is the one.
+// those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages of
+// other instances. One of a process does that; it reports whether this worker is the one.
 func (w *worker) backOffHelper(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
 	if !w.engine.pump.noHelpFor(w.idling) {

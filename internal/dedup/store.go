@@ -50,7 +50,7 @@ func (s *Store) QueueForget(b *pgx.Batch, ids []saga.ID) {
 }
 
 // Prune deletes at most limit ids that are older than olderThan by the database's clock, and returns how many it
-// deleted. Fewer than limit means that no more are to be had now. Rows that somebody holds are passed over.
+// deleted. Fewer than limit means that no more are to be had now. Locked rows are passed over.
 func (s *Store) Prune(ctx context.Context, db execer, olderThan time.Duration, limit int) (int64, error) {
 	// Planned on each call: a plan kept from the empty table would read all of the full one.
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), pg.Planned, olderThan.Seconds(), limit)

@@ -170,7 +170,7 @@ func (d *Decoder) convert(c *handlers.Consumer, old []byte) (body []byte, err er
 }
 
 // unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
-// anew, and what nobody has known for minutes may wait for one more.
+// anew, and what has been unknown for minutes may wait for one more.
 func (d *Decoder) unknownPause(m *Message) time.Duration {
 	if m.FirstFailed.IsZero() {
 		return unknownWait
@@ -179,7 +179,7 @@ func (d *Decoder) unknownPause(m *Message) time.Duration {
 }
 
 // unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
-// attempt, and only when nobody has known it for a long time is it a dead letter.
+// attempt, and only when it has been unknown for a long time is it a dead letter.
 func (d *Decoder) unknownKind(m *Message) {
 	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.To.Handlers.Kinds())
 	if d.waitedLong(m) {

@@ -3,7 +3,8 @@
 // A [Message] is a row of a queue with what is known of it: what it says, who handles it, and its fate, which is what
 // becomes of it when the transaction commits. Engines use these parts:
 //
-//   - [Decoder] makes messages ready for their handlers, or decides the fate of those that nobody here can understand.
+//   - [Decoder] makes messages ready for their handlers, or decides the fate of those that this process cannot
+//     understand.
 //   - [Tally] turns the outcome of a step into a fate. It asks the endpoint's policy about failures, and counts them.
 //   - [Effects] writes what follows from the fates, in one transaction: sends, retries, dead letters, discards,
 //     removals and ends of runs. After the commit it wakes others and logs.

@@ -30,7 +30,7 @@ type Effects struct {
 	Ending []*Instance       // that complete, and began with a run
 	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
 	Also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
-	Paused bool              // the endpoint was paused: nobody else held the row
+	Paused bool              // the endpoint was paused: no other transaction held the row
 }
 
 // Commit queues the effects behind what pipeline has, and ends the transaction: the deletion of exactly the messages

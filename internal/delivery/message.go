@@ -66,7 +66,7 @@ type stepped struct {
 
 // crash is what is known of processes that died with a message.
 type crash struct {
-	Touched   bool  // somebody had its row in hand before
+	Touched   bool  // its row was in hand before
 	Suspected bool  // processes died with it
 	Guilty    error // and too many of them: it is not run
 }

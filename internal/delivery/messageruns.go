@@ -31,8 +31,8 @@ func (e *Effects) CheckRuns(ctx context.Context) error {
 }
 
 // QueueRunCheck queues the check of those messages that have a run. finish is to be called when the pipeline was sent.
-// lost reports whether somebody else has a message by then: what became of its run is not ours to decide. nil is that
-// nobody has.
+// lost reports whether another process has taken the message since: then it decides what became of the run. nil means
+// no.
 func QueueRunCheck(r *runs.Store, pipeline *pgx.Batch, messages []*Message, lost func(*Message) bool) (finish func()) {
 	var fired []*Message
 	var a runs.Attempts

@@ -130,7 +130,7 @@ func (d *dispatch) within(locked map[int32]bool, room map[int32]int) (kept []can
 	return kept
 }
 
-// claim locks those runs that are queued still, and that nobody else has locked.
+// claim locks those runs that are still queued and that no other transaction has locked.
 func (d *dispatch) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]claim, error) {
 	ids, groups := make([]saga.ID, len(wanted)), make([]int32, len(wanted))
 	for i, c := range wanted {

@@ -13,7 +13,7 @@ const (
 )
 
 // cleaner deletes runs that ended long ago, with their attempts. Every server runs one; none waits for another, and
-// deleting what is gone is no error. Runs that are dead are kept until somebody acts.
+// deleting what is gone is no error. Dead runs are kept until an operator acts.
 type cleaner struct{ *core }
 
 // run cleans up at intervals until ctx ends.

@@ -26,7 +26,7 @@ type cycle struct {
 	loaded    int
 	reaped    int
 	decided   int // manifests that there was something to write about
-	held      int // of those, the ones that nobody had locked or changed
+	held      int // of those, the ones that no other transaction had locked or changed
 	queued    int // runs
 }
 

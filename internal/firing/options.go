@@ -24,7 +24,7 @@ type Options struct {
 	PollOnly bool
 	Logger   *slog.Logger // nil is slog.Default()
 
-	// Heard gets each notification that is not for the Engine, and "" when some may have been missed. nil is nobody.
+	// Heard gets each notification that is not for the Engine, and "" when some may have been missed. nil ignores them.
 	Heard func(payload string)
 }
 

@@ -7,8 +7,8 @@
 // has, before or after it. A write that is guarded by its term (Store.Guard) commits only while no later term has
 // begun, and no later term begins while the transaction of such a write is open.
 //
-// The function that a Keeper runs has a context that ends, whatever the database does or does not answer, before
-// the database lets somebody else in: at the start of the last attempt that succeeded, plus Lease, less Margin, by this
+// The function that a Keeper runs has a context that ends, whatever the database does or does not answer, before the
+// database lets another process in: at the start of the last attempt that succeeded, plus Lease, less Margin, by this
 // process's monotonic clock. The lease is released when the function has returned, and never before.
 //
 // # What is not promised
@@ -17,7 +17,7 @@
 // instructions of a term that is over, before its timer ends the context. So a lease decides who tries. What must not
 // happen twice has to be guarded in the database: by Guard, by a version, by a unique key. What happens outside the
 // database can be given the epoch, for a receiver that refuses smaller ones. The clocks of two machines are never
-// compared; that of the database must not jump forward by more than Margin while somebody holds a lease.
+// compared; that of the database must not jump forward by more than Margin while a lease is held.
 //
 // # States of a Keeper
 //
@@ -25,9 +25,9 @@
 //	holding    the function runs, and every Renew interval the lease is renewed
 //	stopping   the function's context has ended, and it has not returned; the lease is renewed for at most Stop
 //
-// standby → holding when a bid is won. holding → stopping when Run's context ends, when somebody asked the holder to
-// resign, when the lease was lost, or when its renewal is in doubt for too long. holding or stopping → standby when
-// the function has returned; then, unless it was lost, the lease is released.
+// standby → holding when a bid is won. holding → stopping when Run's context ends, when the holder was asked to resign,
+// when the lease was lost, or when its renewal is in doubt for too long. holding or stopping → standby when the
+// function has returned; then, unless it was lost, the lease is released.
 //
 // # Failures
 //

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrLost is the cause of the function's context when its term is over, or may be.
 	ErrLost = errors.New("the lease is lost")
-	// ErrResigned is the cause of the function's context when somebody asked the holder to resign.
+	// ErrResigned is the cause of the function's context when the holder was asked to resign.
 	ErrResigned = errors.New("the holder of the lease was asked to resign")
 	// ErrRunning: Run was called while another Run of the Keeper goes on.
 	ErrRunning = errors.New("the keeper is already running")

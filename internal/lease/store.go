@@ -32,7 +32,7 @@ type Term struct {
 type Info struct {
 	Term                // Holder is "" when it was released
 	Held      bool      // and not expired
-	Resigning bool      // somebody asked the holder to resign
+	Resigning bool      // the holder was asked to resign
 	Acquired  time.Time // when the term began
 	Renewed   time.Time // when it was renewed last
 	Expires   time.Time
@@ -63,8 +63,8 @@ type Bid struct {
 	Lease  time.Duration // of the term, until it is renewed
 }
 
-// Acquire takes the lease when it is free or expired. ok is false when somebody has it, or is writing under its last
-// term.
+// Acquire takes the lease when it is free or expired. ok is false when another holder has it, or is writing under its
+// last term.
 func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err error) {
 	if t, ok, err = s.bid(ctx, db, b, &sight{}); !ok {
 		t = Term{}
@@ -72,7 +72,7 @@ func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err
 	return t, ok, err
 }
 
-// bid is Acquire for somebody who bids again and again. When the bid is lost, t is the term that won, if it was seen,
+// bid is Acquire for a process that bids again and again. When the bid is lost, t is the term that won, if it was seen,
 // and seen tells the next bid of it.
 func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok bool, err error) {
 	t = Term{Name: b.Name}
@@ -122,7 +122,7 @@ type Renewal uint8
 const (
 	Lost      Renewal = iota // the term is over for good
 	Renewed                  // it goes on for lease from now
-	Resigning                // it goes on, and somebody wants it to end
+	Resigning                // it goes on, and was asked to end
 )
 
 // Renew extends a term that has not expired. After an error nothing is known.
@@ -154,7 +154,7 @@ func (s *Store) Release(ctx context.Context, db DB, t Term) (ok bool, err error)
 	return true, nil
 }
 
-// Resign asks the holder of the lease to release it. ok is false when nobody holds it. The holder learns of it by
+// Resign asks the holder of the lease to release it. ok is false when it is free. The holder learns of it by
 // notification, or with its next renewal; it then waits before it bids again.
 func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err error) {
 	sent := ""

@@ -9,10 +9,10 @@ import (
 // Standing is how one of several leases stands.
 type Standing struct {
 	Name string
-	Left time.Duration // of its term; 0: nobody holds it
+	Left time.Duration // of its term; 0: it is free
 }
 
-// Held reports whether somebody held it when it was read.
+// Held reports whether the lease was held when it was read.
 func (s Standing) Held() bool { return s.Left > 0 }
 
 // Under tells how the leases stand whose names begin with prefix, in the order of their names, up to 10,000. It is one

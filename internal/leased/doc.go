@@ -3,7 +3,7 @@
 // It promises that a handler runs with no transaction open, and that what it sends is written, together with the end of
 // its message, only while the claim on the message stands. A message is in one of these states:
 //
-//   - due: a row of the queue that nobody has claimed, or whose last claim has ended with its lease.
+//   - due: a row of the queue that is not claimed, or whose last claim has ended with its lease.
 //   - claimed: the row names this process, and is due when the lease ends. It waits for a free handler, or in the lane
 //     of its key behind others. A message that processes died with waits in quarantine, and is run alone.
 //   - running: its handler runs. The lease is extended three times in its length.

@@ -117,8 +117,8 @@ func (c *Consumer) work(ctx context.Context, q Queue, t lease.Term) error {
 	return err
 }
 
-// leaseChanged is called when a lease of the endpoint was released, or when somebody asked its holder to resign; with
-// "" when that may have happened unseen.
+// leaseChanged is called when a lease of the endpoint was released, or when its holder was asked to resign; with ""
+// when that may have happened unseen.
 func (c *Consumer) leaseChanged(of string) {
 	c.changed.Send()
 	for n, k := range c.partitions {

@@ -13,9 +13,9 @@ import (
 //go:embed dial.sql
 var dialStatements string
 
-// Dial opens a connection as those of a pool are, and beside it: for whoever must not wait until work gives one back.
-// Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the client is
-// still there. Close it with HangUp.
+// Dial opens a connection like those of a pool, beside it, for callers that must not wait until the pool has a free
+// one. Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the
+// client is still there. Close it with HangUp.
 func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	conn, err := connect(ctx, config)
 	if err != nil {

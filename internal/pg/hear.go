@@ -21,7 +21,7 @@ const quiet = 5 * time.Second
 
 // Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover
 // of its machine, leaves a connection on which nothing comes any more, and no error either. So after each quiet without
-// a notification it asks, and its error says that nobody has answered.
+// a notification it asks, and its error says that no answer came.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	for {
 		n, err := hearFor(ctx, conn, quiet)

@@ -14,7 +14,7 @@ import (
 //go:embed pooler.sql
 var poolerStatements string
 
-// probeChannel is listened to by nobody and notified by nobody.
+// probeChannel is a channel without listeners and without notifications.
 const probeChannel = "edda_pooler"
 
 // Pooled reports whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler

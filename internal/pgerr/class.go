@@ -28,7 +28,7 @@ const (
 	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is not there
 	Denied                      // 42501: a missing grant
 	GuardFailed                 // ED001: a guard of ours said no; nothing was committed
-	Mispooled                   // 42P05, 26000: a pooler gave the prepared statement's session to somebody else
+	Mispooled                   // 42P05, 26000: a pooler gave the prepared statement's session to another client
 	AbortedAlready              // 25P02, or a COMMIT that rolled back: the transaction had failed before
 )
 
@@ -62,7 +62,7 @@ func Code(err error) string {
 
 // Refused reports whether err is the server's word that the statement had no effect. An error of a pooler's own, made
 // up because the session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the
-// statement: it may be a COMMIT that took effect. 40003 says by its name that nobody knows.
+// statement: it may be a COMMIT that took effect. 40003 says so by its name.
 func Refused(err error) bool {
 	code := Code(err)
 	return code != "" && code != "40003" && !strings.HasPrefix(code, "08")

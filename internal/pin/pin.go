@@ -41,7 +41,7 @@ type Pin struct {
 	Role         string        // "" of a slot
 	Application  string        // the application_name of a session or a standby
 	State        string        // of a session or a slot; "" when the asking role may not see it
-	Held         time.Duration // since the transaction began; 0 where nobody knows, or the asking role may not see it
+	Held         time.Duration // since the transaction began; 0 where the asking role may not see it
 	Transactions int64         // how many have begun since
 	Table        string        // of the schema: the one with most dead rows
 	Endpoint     string        // whose queue that is, or ""

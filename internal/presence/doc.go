@@ -3,8 +3,8 @@
 //
 // A [Session] begins when the first endpoint or relay of the process joins, and ends when the last has left. Between,
 // the process renews its row, and holds an advisory lock over the connection that listens for wake-ups. A process whose
-// lock is free or whose row was not renewed in time has died. Where nobody listens, behind a transaction pooler, only
-// the time tells.
+// lock is free or whose row was not renewed in time has died. Where no process listens, behind a transaction pooler,
+// only the time tells.
 //
 // A death puts the queues of the dead process into quarantine for ten minutes, in every process. What the endpoints
 // then have in hand stands in the in-flight journal, so that the message that kills processes is found.

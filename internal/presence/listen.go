@@ -45,7 +45,7 @@ func (s *Session) listenOnce(ctx context.Context, connected func()) error {
 		return err
 	}
 	connected()
-	s.options.Hub.Missed() // what was announced while nobody listened
+	s.options.Hub.Missed() // what was announced while this process did not listen
 	for {
 		n, err := pg.Hear(ctx, conn)
 		if err != nil {

@@ -30,8 +30,8 @@ var statements string
 // the last endpoint has. The connection that listens holds the row's advisory lock, so that others see at once when the
 // process is gone without an end. With PollOnly there is no such connection, and they see it when the row expires.
 //
-// A death that somebody saw puts the queues of the dead process into quarantine for a while, in every process. Safe for
-// concurrent use.
+// A death that a process has seen puts the queues of the dead process into quarantine for a while, in every process.
+// Safe for concurrent use.
 type Session struct {
 	options Options
 	SQL     pg.Statements
@@ -84,7 +84,7 @@ type Options struct {
 	Calm     *slog.Logger // for what is tried again
 	Outage   *pg.Outage
 	NewID    func() saga.ID
-	PollOnly bool // nobody listens
+	PollOnly bool // no process listens
 }
 
 // New returns a session that has not begun.
@@ -306,14 +306,15 @@ func (s *Session) names(queues []int) []string {
 	return names
 }
 
-// doubtFor keeps this process from believing in deaths for a while: after a restart of Postgres nobody holds a lock.
+// doubtFor keeps this process from believing in deaths for a while: after a restart of Postgres no session holds its
+// lock yet.
 func (s *Session) doubtFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt = time.Now().Add(d)
 }
 
-// lock takes the session's lock on conn, which tells nobody anything yet.
+// lock takes the session's lock on conn. Other processes look at it only later.
 func (s *Session) lock(ctx context.Context, conn *pgx.Conn) error {
 	tag, err := conn.Exec(ctx, s.SQL.Get("lock_session"), s.ID)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -370,11 +371,11 @@ func (s *Session) AwaitLock(ctx context.Context) {
 }
 
 // LookAround looks for dead processes, on behalf of all workers and not too often. It is for a batch with messages that
-// somebody had in hand before: that may have been a process which is gone since a millisecond.
+// another process had in hand before: it may have died a millisecond ago.
 //
-// The batch keeps its transaction meanwhile, so with PollOnly nobody asks: behind a pooler that would wait for a
-// session while it has one, and a death is not seen before the time of its session is over, which the renewals find
-// out.
+// The batch keeps its transaction meanwhile. So with PollOnly it does not look: behind a pooler it would wait for a
+// second session while it holds one, and a death is only seen when the dead session's time is over, which the renewals
+// find out.
 func (s *Session) LookAround(ctx context.Context) {
 	if !s.peers.Load() || s.options.PollOnly {
 		return
@@ -390,7 +391,7 @@ func (s *Session) LookAround(ctx context.Context) {
 	}
 }
 
-// Owner is a session, and the server process that ran a batch of it; 0 when nobody noted that.
+// Owner is a session, and the server process that ran a batch of it; 0 when that was not noted.
 type Owner struct {
 	Session saga.ID
 	Backend int
@@ -441,9 +442,8 @@ func UUIDs(ids []saga.ID) [][16]byte {
 	return uuids
 }
 
-// Enter is called before a take, with no transaction open. In a process in quarantine it waits until a suspect that
-// another worker has in hand is done with, or, with alone, until nobody has anything. release must be called when the
-// batch is over.
+// Enter is called before a take, with no transaction open. In a process in quarantine it waits until no worker has a
+// suspect in hand, or, with alone, until no worker has anything in hand. release must be called when the batch is over.
 func (s *Session) Enter(alone bool) (release func()) {
 	switch {
 	case s.quarantined.Load() == nil:

@@ -83,8 +83,8 @@ func Each(n int, f, exited func(at int)) {
 	}
 }
 
-// Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon
-// and whatever happens: it is for a courtesy that nobody waits for.
+// Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon and
+// whatever happens: it is for a courtesy.
 func Detached(ctx context.Context, f func(ctx context.Context)) {
 	go f(context.WithoutCancel(ctx))
 }

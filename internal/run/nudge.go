@@ -1,10 +1,11 @@
 package run
 
-// A Nudge tells one loop that something has happened. A nudge that nobody waits for is kept, and several of them count
-// as one, so that the loop asks afterwards what has happened. Receive from it to wait. The zero value is not usable.
+// A Nudge tells one loop that something has happened. A nudge is kept until a loop waits for it, and several of them
+// count as one, so that the loop asks afterwards what has happened. Receive from it to wait. The zero value is not
+// usable.
 type Nudge chan struct{}
 
-// NewNudge returns a Nudge that nobody has sent to.
+// NewNudge returns a Nudge that was not sent yet.
 func NewNudge() Nudge { return make(Nudge, 1) }
 
 // Send never blocks.

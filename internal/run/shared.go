@@ -18,7 +18,7 @@ type Shared struct {
 // NewShared returns loops that do not run yet.
 func NewShared(loops ...func(ctx context.Context) error) *Shared { return &Shared{loops: loops} }
 
-// Start makes the loops run until stop is called, unless somebody else needs them longer. The last stop returns when
+// Start makes the loops run until stop is called, unless another caller needs them longer. The last stop returns when
 // they have ended. stop is called once. The end of ctx does not end the loops.
 func (s *Shared) Start(ctx context.Context) (stop func()) {
 	s.mu.Lock()

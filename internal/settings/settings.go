@@ -87,8 +87,8 @@ func (s *Store) SetConcurrency(ctx context.Context, pool *pg.Pool, endpoint stri
 	return queue, err
 }
 
-// QueuePause queues a pause that waits for nobody: when another transaction is changing the row it changes nothing.
-// done learns whether the endpoint is paused by it.
+// QueuePause queues a pause that does not wait: when another transaction is changing the row it changes nothing. done
+// learns whether the endpoint is paused by it.
 func (s *Store) QueuePause(pipeline *pgx.Batch, endpoint, reason string, done func(paused bool)) {
 	pipeline.Queue(s.sql.Get("pause_in_batch"), endpoint, reason).Exec(func(tag pgconn.CommandTag) error {
 		done(tag.RowsAffected() == 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/run"
 )
 
-// An Alarm wakes the loops that wait for the messages of one queue: when somebody calls Wake, at a time that is known,
-// and once a poll interval. Safe for concurrent use.
+// An Alarm wakes the loops that wait for the messages of one queue: when Wake is called, at a time that is known, and
+// once a poll interval. Safe for concurrent use.
 type Alarm struct {
 	poll  time.Duration
 	wake  run.Nudge // a wake-up that meets no idle waiter is kept for the next one
@@ -35,7 +35,7 @@ func (a *Alarm) Wake() (idle bool) {
 	return idle
 }
 
-// Idle reports whether somebody waits.
+// Idle reports whether a loop waits.
 func (a *Alarm) Idle() bool { return a.idle.Load() > 0 }
 
 // WakeAt wakes a waiter at t, or at the next poll if that comes first.

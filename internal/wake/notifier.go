@@ -45,7 +45,7 @@ const (
 	sendTimeout = time.Second
 )
 
-// NewNotifier returns a Notifier over pool. With pollOnly nobody listens for messages: it wakes this process alone.
+// NewNotifier returns a Notifier over pool. With pollOnly no process listens: it wakes this process alone.
 func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, pollOnly bool) *Notifier {
 	return &Notifier{
 		pool: pool, hub: hub, log: log, sql: pg.Load(statements, schema).Get("notify"),

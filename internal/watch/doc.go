@@ -11,8 +11,8 @@
 //
 // # States of a topic
 //
-// A topic is an instance that somebody watches. It is urgent (the next look reads it) or it waits until its time has
-// come. The first viewer of a Set starts the loop that looks; the last one to leave stops it and waits for its end.
+// A topic is an instance that is watched. It is urgent (the next look reads it) or it waits until its time has come.
+// The first viewer of a Set starts the loop that looks; the last one to leave stops it and waits for its end.
 //
 // # Failures
 //

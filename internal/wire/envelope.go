@@ -45,7 +45,7 @@ func Envelope(info *saga.Info) map[string]string {
 // in small letters. Both are nil when header has no name of the framework: then all of it is the user's.
 //
 // Names of the framework that must not cross are dropped. Those of a run belong to the database that has the run. Names
-// that this version does not know are dropped too, so that nobody can make this process sort a hundred thousand of
+// that this version does not know are dropped too, so that no sender can make this process sort a hundred thousand of
 // them; a sender whose envelope cannot be understood without them says so by its version.
 func Split(header map[string]string) (own, envelope map[string]string) {
 	for name := range header {

@@ -17,7 +17,7 @@ const (
 )
 
 // begin puts the consumer back to the first message that was not acked, and reads on from there. Deliveries are counted
-// from 1 again, and what was in anybody's hand is in nobody's.
+// from 1 again, and no message is in any reader's hand.
 //
 // It is only for the reader that the server has pinned: another one would take the messages out of its hands, and that
 // one out of its own, for ever.
@@ -69,7 +69,7 @@ func (r *reading) becomePinned(ctx context.Context) error {
 	}
 }
 
-// freeTheDead takes back what nobody has in hand any more, in place of waiting until AckWait has passed.
+// freeTheDead takes back what dead readers had in hand, in place of waiting until AckWait has passed.
 func (r *reading) freeTheDead(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -1,5 +1,6 @@
 // Package jetstream is a Publisher and a Subscriber of Watermill over NATS JetStream that move batches and keep strict
-// order, as a relay and an intake of Edda want them. It is a module of its own, so that nobody else links NATS.
+// order, as a relay and an intake of Edda want them. It is a module of its own, so that other programs do not link
+// NATS.
 //
 // # Promise
 //

@@ -20,9 +20,9 @@ var (
 // reading is the consumer from its ack floor on, without a gap: what is given out is the stream, message by message,
 // from the first that was not acked. It ends at the first sign that it would be otherwise.
 //
-// So whoever takes in what comes, in its order, has taken in all before it. Another reader, or an earlier one that is
-// slow to die, gives the same messages in the same order, which an inbox knows. Hence the order does not depend on
-// there being one reader; the pin of the server only keeps two of them from taking each other's messages for ever.
+// So a reader that takes in what comes, in its order, has taken in all before it. Another reader, or an earlier one
+// that is slow to die, gives the same messages in the same order, which an inbox knows. Hence the order does not depend
+// on there being one reader; the pin of the server only keeps two of them from taking each other's messages for ever.
 //
 // What makes it sure: all messages of a reading come under one pin, and the first of them is delivery number 1 after a
 // reset to the ack floor. A later reset by anybody makes the next delivery number 1 again, and it comes to the pinned

@@ -22,7 +22,7 @@ type subscription struct {
 	out      chan *message.Message
 	group    *run.Group
 	pin      string // the last one that the server gave us
-	mine     bool   // nobody else can have read since the last reading
+	mine     bool   // no other reader can have read since the last reading
 }
 
 // check finds the consumer, and refuses one with which messages would be lost or overtaken.

@@ -38,8 +38,8 @@ func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
 	return wire
 }
 
-// fromWire never fails, whoever the producer is: one that is no Watermill program has no UUID header, and its message
-// gets its Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
+// fromWire never fails. A producer that is no Watermill program sends no UUID header, and its message gets its
+// Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
 func fromWire(wire natsjs.Msg, at *natsjs.MsgMetadata) *message.Message {
 	id := ""
 	metadata := message.Metadata{}
