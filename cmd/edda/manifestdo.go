@@ -51,7 +51,7 @@ is the run's. Exit code 3: there is no such manifest, or no program declares it 
 
 func (t manifests) pause() *cobra.Command {
 	reason := ""
-	c := &cobra.Command{
+	return because("reason", &reason, &cobra.Command{
 		Use: "pause MANIFEST --reason TEXT", Short: "Stop a manifest from firing until it is resumed",
 		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that
 are queued or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the
@@ -59,15 +59,10 @@ misfire policy of the manifest when it is resumed.`,
 		Example: `  edda manifest pause night/settle --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := given(c, "reason", reason); err != nil {
-				return err
-			}
 			return t.change(c, args[0],
 				func(ctx context.Context, s *scheduler.Store) error { return s.Pause(ctx, args[0], reason) })
 		},
-	}
-	reasonFlag(c, &reason)
-	return c
+	})
 }
 
 func (t manifests) resume() *cobra.Command {

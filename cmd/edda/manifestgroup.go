@@ -102,22 +102,17 @@ nothing that is active.`,
 
 func (t groups) pause() *cobra.Command {
 	reason := ""
-	c := &cobra.Command{
+	return because("reason", &reason, &cobra.Command{
 		Use: "pause GROUP --reason TEXT", Short: "Stop a group from firing and sending until it is resumed",
 		Long: `Let nothing of a group fire, and nothing of it that is queued be sent, until "edda group resume". Runs
 that are active go on: "edda group cancel" ends them.`,
 		Example: `  edda group pause settlement --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := given(c, "reason", reason); err != nil {
-				return err
-			}
 			return t.change(c, args[0],
 				func(ctx context.Context, s *scheduler.Store) error { return s.PauseGroup(ctx, args[0], reason) })
 		},
-	}
-	reasonFlag(c, &reason)
-	return c
+	})
 }
 
 func (t groups) resume() *cobra.Command {
@@ -150,7 +145,7 @@ func (t groups) change(c *cobra.Command, name string, do func(ctx context.Contex
 
 func (t groups) cancel() *cobra.Command {
 	note := ""
-	c := &cobra.Command{
+	return because("note", &note, &cobra.Command{
 		Use: "cancel GROUP --note TEXT", Short: "Cancel the runs of a group that are queued or active",
 		Long: `Cancel the runs of a group that wait, are queued or active. Dead ones stay, since their manifests would
 fire again. So that no new ones come, pause the group first.`,
@@ -158,15 +153,10 @@ fire again. So that no new ones come, pause the group first.`,
 			`"wrong rates"`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := given(c, "note", note); err != nil {
-				return err
-			}
 			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
 				n, err := s.CancelGroup(ctx, args[0], note)
 				return lineOf(object{"cancelled", n, "group", args[0]}, "%d runs are cancelled.", n), err
 			})
 		},
-	}
-	noteFlag(c, &note)
-	return c
+	})
 }

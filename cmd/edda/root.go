@@ -197,18 +197,16 @@ func (t *tool) now(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-func reasonFlag(c *cobra.Command, reason *string) {
-	c.Flags().StringVar(reason, "reason", "", "why, for other people (required)")
-}
-
-func noteFlag(c *cobra.Command, note *string) {
-	c.Flags().StringVar(note, "note", "", "why, for the record (required)")
-}
-
-// given refuses a command without the text that says why.
-func given(c *cobra.Command, flag, text string) error {
-	if strings.TrimSpace(text) == "" {
-		return usage(c, fmt.Errorf("--%s is missing: say why, for people who look at this later", flag))
+// because gives a command the flag --reason or --note, without which it does not run.
+func because(flag string, why *string, c *cobra.Command) *cobra.Command {
+	what := map[string]string{"reason": "why, for other people (required)", "note": "why, for the record (required)"}
+	c.Flags().StringVar(why, flag, "", what[flag])
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if strings.TrimSpace(*why) == "" {
+			return usage(c, fmt.Errorf("--%s is missing: say why, for people who look at this later", flag))
+		}
+		return run(c, args)
 	}
-	return nil
+	return c
 }

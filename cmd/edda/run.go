@@ -169,7 +169,7 @@ func runIDs(c *cobra.Command, args []string) (ids []saga.ID, err error) {
 
 func (t runs) cancel() *cobra.Command {
 	note := ""
-	c := &cobra.Command{
+	return because("note", &note, &cobra.Command{
 		Use: "cancel RUN... --note TEXT", Short: "End runs that have not ended",
 		Long: `End runs that wait, are queued, active or dead. A handler that works on a run's message can no longer
 commit, and a message on its way is dropped. The manifest may fire again: pause it first if it must not. Each run is a
@@ -179,14 +179,12 @@ transaction of its own.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.change(c, args, note, change{"cancelled", (*scheduler.Store).Cancel})
 		},
-	}
-	noteFlag(c, &note)
-	return c
+	})
 }
 
 func (t runs) retry() *cobra.Command {
 	note := ""
-	c := &cobra.Command{
+	return because("note", &note, &cobra.Command{
 		Use: "retry RUN... --note TEXT", Short: "Queue runs again that are dead, timed out or cancelled",
 		Long: `Queue runs again that are dead, timed out or cancelled, with the message that they have, and one that
 waits for its next attempt at once. A dead run holds its manifest no longer. Each run is a transaction of its own.`,
@@ -195,9 +193,7 @@ waits for its next attempt at once. A dead run holds its manifest no longer. Eac
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.change(c, args, note, change{"retried", (*scheduler.Store).Retry})
 		},
-	}
-	noteFlag(c, &note)
-	return c
+	})
 }
 
 // change is what is done to runs, one by one.
@@ -208,9 +204,6 @@ type change struct {
 
 func (t runs) change(c *cobra.Command, args []string, note string, do change) error {
 	ids, err := runIDs(c, args)
-	if err == nil {
-		err = given(c, "note", note)
-	}
 	if err != nil {
 		return err
 	}
