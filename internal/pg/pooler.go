@@ -61,8 +61,8 @@ const (
 	holdMost = time.Second
 )
 
-var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so that nobody can " +
-	"tell whether it shares them: try again")
+var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so it is not known " +
+	"whether it shares them: try again")
 
 type prober struct{ sql string }
 
