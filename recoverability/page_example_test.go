@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -53,6 +54,24 @@ func Example_page() {
 	// dead letter
 	// retry in
 	// retry now
+}
+
+func Example_backoff() {
+	// page backoff
+	patient := recoverability.Backoff(func() backoff.BackOff {
+		return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second),
+			backoff.WithMaxInterval(time.Minute), backoff.WithMaxElapsedTime(6*time.Hour))
+	})
+	// end
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, hours := range []time.Duration{5, 6} {
+		f := recoverability.Failure{Err: errors.New("x"), Info: saga.Info{Attempt: 300}, First: begun,
+			Now: begun.Add(hours * time.Hour)}
+		fmt.Println(recoverability.Resolve(patient, f).Action)
+	}
+	// Output:
+	// retry in
+	// dead letter
 }
 
 func Example_conflicts() {

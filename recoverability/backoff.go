@@ -1,0 +1,76 @@
+package recoverability
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/saga"
+)
+
+// mostBackOff is how many attempts a policy of Backoff makes at most: its nth decision takes n steps.
+const mostBackOff = 10_000
+
+// Backoff makes a policy of a policy of github.com/cenkalti/backoff/v4. create returns it as it is at its beginning, is
+// called for each failure, and must be safe for concurrent use. After its nth failed attempt a message waits for the
+// policy's nth interval:
+//
+//	policy := recoverability.Backoff(func() backoff.BackOff {
+//		return backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 8)
+//	})
+//
+// backoff.Stop makes a dead letter, and so do saga.Permanent, backoff.Permanent and the 10,000th attempt. An interval of
+// zero retries at once. saga.RetryAfter waits for its own time in place of the interval.
+//
+// MaxElapsedTime of a backoff.ExponentialBackOff, which is 15 minutes unless it is set, is the age of a message: from
+// its first failure, by the database's clock. Inside a wrapper such as backoff.WithMaxRetries it has no effect: set the
+// age by Within there. The library draws jitter at random, so a decision that is computed again may differ.
+//
+// If create returns nil, the verdict is a dead letter with an error.
+func Backoff(create func() backoff.BackOff) Policy {
+	return func(f Failure) Decision {
+		var permanent *saga.PermanentError
+		var theirs *backoff.PermanentError
+		var after *saga.RetryAfterError
+		attempt := max(f.Info.Attempt, 1)
+		if attempt >= mostBackOff || errors.As(f.Err, &permanent) || errors.As(f.Err, &theirs) {
+			return DeadLetter()
+		}
+		b := create()
+		if b == nil {
+			return nil
+		}
+		switch wait := interval(b, attempt, f); {
+		case wait == backoff.Stop:
+			return DeadLetter()
+		case errors.As(f.Err, &after):
+			return RetryIn(after.After)
+		default:
+			return RetryIn(wait)
+		}
+	}
+}
+
+// moment is a backoff.Clock that stands still.
+type moment time.Time
+
+func (m moment) Now() time.Time { return time.Time(m) }
+
+// interval returns the nth interval of a policy at its beginning.
+func interval(b backoff.BackOff, n int, f Failure) time.Duration {
+	e, aged := b.(*backoff.ExponentialBackOff)
+	aged = aged && !f.First.IsZero()
+	if aged {
+		e.Clock = moment(f.First)
+	}
+	b.Reset()
+	for range n - 1 {
+		if b.NextBackOff() == backoff.Stop {
+			return backoff.Stop
+		}
+	}
+	if aged {
+		e.Clock = moment(f.Now)
+	}
+	return b.NextBackOff()
+}
