@@ -1,44 +1,102 @@
 package eddafx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/fx"
 )
 
-// specs is the value group that endpoints are collected in.
-const specs = `group:"edda.endpoints"`
+// The value groups that endpoints and other runners are collected in.
+const (
+	specs   = `group:"edda.endpoints"`
+	runners = `group:"edda.runners"`
+)
 
 const (
 	drain = 30 * time.Second // the default of bus.EndpointOptions.Drain
 	slack = 5 * time.Second  // for what follows the last handler
 )
 
-// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus.
-// It runs the endpoints of Endpoint, Partitioned and EndpointFrom: OnStart returns once all have passed their checks,
-// OnStop once all have drained. A Run that fails in between shuts the app down with exit code 1.
+// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus
+// and a *scheduler.Store. It runs the endpoints of Endpoint, Partitioned and EndpointFrom, and what Runner and
+// Scheduler add: OnStart returns once all have passed their checks, OnStop once all have ended. A Run that fails in
+// between shuts the app down with exit code 1.
 //
 // It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain;
-// where several differ, or where EndpointFrom has a longer one, put fx.StopTimeout behind them yourself.
+// where several differ, or where EndpointFrom or Runner has a longer one, put fx.StopTimeout behind them yourself.
 func Module(o bus.Options) fx.Option {
 	return fx.Options(
 		fx.StopTimeout(drain+slack),
-		fx.Provide(fx.Annotate(func(pool *pgxpool.Pool, log *slog.Logger) (*bus.Bus, error) {
-			if o.Logger == nil {
-				o.Logger = log
-			}
-			return bus.New(pool, o)
-		}, fx.ParamTags("", `optional:"true"`))),
-		fx.Invoke(fx.Annotate(host, fx.ParamTags("", "", "", "", specs))),
+		fx.Provide(
+			fx.Annotate(func(log *slog.Logger) settings {
+				s := settings{o}
+				if s.Logger == nil {
+					s.Logger = log
+				}
+				return s
+			}, fx.ParamTags(`optional:"true"`)),
+			func(pool *pgxpool.Pool, s settings) (*bus.Bus, error) { return bus.New(pool, s.Options) },
+			func(pool *pgxpool.Pool, s settings) (*scheduler.Store, error) {
+				return scheduler.NewStore(pool, scheduler.StoreOptions{Schema: s.Schema, Codec: s.Codec})
+			},
+		),
+		fx.Invoke(host),
 	)
+}
+
+// settings are those of the module, with the logger of the graph.
+type settings struct{ bus.Options }
+
+// Migrate makes the start apply missing migrations and install every queue, before the checks. It is for development
+// and tests: the pool then needs the right to create tables. A program in production does both before it is deployed,
+// with edda migrate.
+func Migrate() fx.Option { return fx.Supply(&migrating{}) }
+
+type migrating struct{}
+
+// Runner adds whatever else is an edda.Runner: a *scheduler.Singleton, a *bus.Relay, an intake of Watermill, a loop of
+// the program's own. constructor is a func(deps…) T or a func(deps…) (T, error), whose arguments come from the graph.
+func Runner(constructor any) fx.Option {
+	return fx.Provide(fx.Annotate(constructor, fx.As(new(edda.Runner)), fx.ResultTags(runners)))
+}
+
+// Scheduler adds a scheduler of manifests, see scheduler.New, which sends by the bus. What o leaves out of schema,
+// codec and logger is that of the bus.
+func Scheduler(o scheduler.Options, manifests ...scheduler.Manifest) fx.Option {
+	return Runner(func(pool *pgxpool.Pool, b *bus.Bus, s settings) (*scheduler.Scheduler, error) {
+		o := o
+		o.Schema = cmp.Or(o.Schema, s.Schema)
+		if o.Codec == nil {
+			o.Codec = s.Codec
+		}
+		if o.Logger == nil {
+			o.Logger = s.Logger
+		}
+		return scheduler.New(pool, b, o, manifests...)
+	})
+}
+
+// Publisher gives the graph a *watermill.Publisher over the bus, also as a message.Publisher. It is closed when the app
+// stops.
+func Publisher(o watermill.PublisherOptions) fx.Option {
+	return fx.Provide(fx.Annotate(
+		func(b *bus.Bus) (*watermill.Publisher, error) { return watermill.NewPublisher(b, o) },
+		fx.As(fx.Self()), fx.As(new(message.Publisher)),
+		fx.OnStop(func(p *watermill.Publisher) error { return p.Close() }),
+	))
 }
 
 // Spec is an endpoint to be made: the arguments of bus.NewEndpoint, or, with Partitions, those of bus.NewPartitioned.
@@ -82,29 +140,46 @@ func EndpointFrom(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(specs)))
 }
 
-// host ties the endpoints to the life of the app. All definitions are checked here, so that fx.New reports every
-// fault of every endpoint.
-func host(life fx.Lifecycle, app fx.Shutdowner, pool *pgxpool.Pool, b *bus.Bus, specs []Spec) error {
-	var (
-		runners []edda.Runner
-		faults  []error
-	)
-	for _, s := range specs {
-		e, err := s.endpoint(b)
-		runners, faults = append(runners, e), append(faults, err)
+// parts is what the app runs.
+type parts struct {
+	fx.In
+
+	Pool    *pgxpool.Pool
+	Bus     *bus.Bus
+	Options settings
+	Migrate *migrating    `optional:"true"`
+	Specs   []Spec        `group:"edda.endpoints"`
+	Runners []edda.Runner `group:"edda.runners"`
+}
+
+// host ties what runs to the life of the app. All definitions are checked here, so that fx.New reports every fault of
+// every endpoint.
+func host(life fx.Lifecycle, app fx.Shutdowner, p parts) error {
+	all := p.Runners
+	var faults []error
+	for _, s := range p.Specs {
+		e, err := s.endpoint(p.Bus)
+		all, faults = append(all, e), append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	if len(runners) == 0 {
-		return nil // a program that only sends
-	}
-	h, err := edda.NewHost(pool, runners...)
+	h, err := edda.NewHost(p.Pool, all...)
 	if err != nil {
 		return err
 	}
-	r := &running{host: h, app: app}
-	life.Append(fx.Hook{OnStart: r.start, OnStop: r.stop})
+	r := &running{host: h, app: app, idle: len(all) == 0}
+	life.Append(fx.Hook{OnStart: func(ctx context.Context) error {
+		if p.Migrate != nil {
+			if err := migrate.Up(ctx, p.Pool, migrate.Options{Schema: p.Options.Schema}); err != nil {
+				return err
+			}
+			if err := h.Install(ctx); err != nil {
+				return err
+			}
+		}
+		return r.start(ctx)
+	}, OnStop: r.stop})
 	return nil
 }
 
@@ -112,11 +187,15 @@ func host(life fx.Lifecycle, app fx.Shutdowner, pool *pgxpool.Pool, b *bus.Bus, 
 type running struct {
 	host  *edda.Host
 	app   fx.Shutdowner
+	idle  bool // the program only sends
 	group *run.Group
 	ended chan error
 }
 
 func (r *running) start(ctx context.Context) error {
+	if r.idle {
+		return nil
+	}
 	if err := r.host.Check(ctx); err != nil {
 		return err
 	}
@@ -135,6 +214,9 @@ func (r *running) start(ctx context.Context) error {
 
 // stop waits for the drain. It gives up when fx does, because fx would leave then anyway.
 func (r *running) stop(ctx context.Context) error {
+	if r.idle {
+		return nil
+	}
 	r.group.Stop()
 	select {
 	case err := <-r.ended:

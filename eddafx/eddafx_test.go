@@ -11,12 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/eddafx"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/fx"
@@ -176,6 +180,95 @@ func TestFailingRunStopsTheAppWithCodeOne(t *testing.T) {
 	}
 	if err := app.Stop(t.Context()); err == nil {
 		t.Error("Stop says nothing of the endpoint that failed")
+	}
+}
+
+// loop is a runner of the program's own.
+type loop struct {
+	run func(ctx context.Context) error
+}
+
+func (l loop) Run(ctx context.Context) error { return l.run(ctx) }
+
+func TestAppMigratesAndRunsWhateverRuns(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	schema := pgdev.Schema(t)
+	var (
+		b         *bus.Bus
+		store     *scheduler.Store
+		publisher message.Publisher
+	)
+	relayed, looped := make(chan string, 10), make(chan struct{}, 1)
+	o := bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)}
+	app := build(pool, fx.Supply(&stock{reserved: relayed}),
+		eddafx.Module(o),
+		eddafx.Migrate(),
+		eddafx.Publisher(watermill.PublisherOptions{}),
+		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
+		eddafx.Scheduler(scheduler.Options{Owner: "shop"},
+			scheduler.Manifest{Name: "first", When: scheduler.Every(time.Hour), Message: placeOrder{ID: "manifest"}}),
+		eddafx.Runner(func(b *bus.Bus, s *stock) (*bus.Relay, error) {
+			return bus.NewRelay(b, "stock", bus.RelayOptions{}, func(_ context.Context, all []*saga.Delivery) []error {
+				for _, m := range all {
+					s.reserved <- string(m.Body)
+				}
+				return nil
+			}, reserve{}.Kind())
+		}),
+		eddafx.Runner(func() edda.Runner {
+			return loop{func(ctx context.Context) error {
+				looped <- struct{}{}
+				<-ctx.Done()
+				return nil
+			}}
+		}),
+		fx.Populate(&b, &store, &publisher),
+	)
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-looped
+	if got := <-relayed; got != `{"Order":"manifest"}` {
+		t.Errorf("the relay gave %s, want what the manifest's order sent", got)
+	}
+	if m, err := store.Manifest(t.Context(), "first"); err != nil || m.Owner != "shop" {
+		t.Errorf("the store has %+v, %v", m, err)
+	}
+	m := message.NewMessage(watermillUUID, []byte(`{"ID":"published"}`))
+	m.Metadata.Set(watermill.KindKey, placeOrder{}.Kind())
+	if err := publisher.Publish("orders", m); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-relayed; got != `{"Order":"published"}` {
+		t.Errorf("the relay gave %s, want what the published order sent", got)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Errorf("Stop says %v", err)
+	}
+	if err := publisher.Publish("orders", m); !errors.Is(err, watermill.ErrClosed) {
+		t.Errorf("Publish after the stop says %v, want %v", err, watermill.ErrClosed)
+	}
+}
+
+const watermillUUID = "0198c0de-0000-7000-8000-000000000001"
+
+// A runner that fails ends the app, as an endpoint does.
+func TestFailingRunnerStopsTheApp(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	errLoop := errors.New("the loop broke")
+	app := build(pool,
+		eddafx.Module(bus.Options{Schema: migrated(t, pool), Logger: slog.New(slog.DiscardHandler)}),
+		eddafx.Runner(func() edda.Runner { return loop{func(context.Context) error { return errLoop }} }))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if signal := <-app.Wait(); signal.ExitCode != 1 {
+		t.Errorf("the app ended with code %d, want 1", signal.ExitCode)
+	}
+	if err := app.Stop(t.Context()); !errors.Is(err, errLoop) {
+		t.Errorf("Stop says %v, want %v", err, errLoop)
 	}
 }
 

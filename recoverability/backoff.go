@@ -19,8 +19,8 @@ const mostBackOff = 10_000
 //		return backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 8)
 //	})
 //
-// backoff.Stop makes a dead letter, and so do saga.Permanent, backoff.Permanent and the 10,000th attempt. An interval of
-// zero retries at once. saga.RetryAfter waits for its own time in place of the interval.
+// backoff.Stop makes a dead letter, and so do saga.Permanent, backoff.Permanent and the 10,000th attempt. An interval
+// of zero retries at once. saga.RetryAfter waits for its own time in place of the interval.
 //
 // MaxElapsedTime of a backoff.ExponentialBackOff, which is 15 minutes unless it is set, is the age of a message: from
 // its first failure, by the database's clock. Inside a wrapper such as backoff.WithMaxRetries it has no effect: set the

@@ -77,7 +77,8 @@ func TestBackoffKnowsErrorsThatSayWhatToDo(t *testing.T) {
 	p := recoverability.Backoff(doubling())
 	for _, err := range []error{saga.Permanent(errBoom), backoff.Permanent(errBoom),
 		fmt.Errorf("charge: %w", backoff.Permanent(errBoom))} {
-		if v := recoverability.Resolve(p, failure(1, err)); v.Action != recoverability.ActionDeadLetter || v.Err != nil {
+		if v := recoverability.Resolve(p, failure(1, err)); v.Action != recoverability.ActionDeadLetter ||
+			v.Err != nil {
 			t.Errorf("%v: %+v, want a dead letter", err, v)
 		}
 	}
@@ -90,14 +91,16 @@ func TestBackoffKnowsErrorsThatSayWhatToDo(t *testing.T) {
 		t.Errorf("retry after an hour, but the policy stops: %+v", v)
 	}
 	none := recoverability.Backoff(func() backoff.BackOff { return nil })
-	if v := recoverability.Resolve(none, failure(1, errBoom)); v.Action != recoverability.ActionDeadLetter || v.Err == nil {
+	if v := recoverability.Resolve(none, failure(1, errBoom)); v.Action != recoverability.ActionDeadLetter ||
+		v.Err == nil {
 		t.Errorf("no policy: %+v, want a dead letter with an error", v)
 	}
 }
 
 // Retries computes its nth delay without the ones before. They are the library's.
 func TestExponentialRetriesAreThoseOfTheLibrary(t *testing.T) {
-	r := recoverability.Retries{Delayed: 12, Step: time.Second, Growth: recoverability.Exponential, Max: 5 * time.Minute}
+	r := recoverability.Retries{Delayed: 12, Step: time.Second, Growth: recoverability.Exponential,
+		Max: 5 * time.Minute}
 	p, err := r.Policy()
 	if err != nil {
 		t.Fatal(err)
