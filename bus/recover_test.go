@@ -130,6 +130,26 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 	}
 }
 
+// A message that waits for its retry has the text of its error in its row.
+func TestAnErrorWhoseTextPanicsIsRetried(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return worded{} }),
+		"a lease":       bus.Handle(func(*bus.Context, add) error { return worded{} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("fails", bus.EndpointOptions{Policy: recoverability.Always(recoverability.RetryIn(time.Hour))},
+				part)
+			w.send(add{N: 1})
+			w.until("it waits for its retry", func() bool {
+				return w.count(`SELECT count(*) FROM `+w.queue("fails")+
+					` WHERE position('PANIC' IN last_error) > 0`) == 1
+			})
+		})
+	}
+}
+
 // FailNow of package testing ends the goroutine of its caller, and so does whoever calls runtime.Goexit. More messages
 // do it than there are workers, each as often as its policy tries it; those behind them are handled.
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {

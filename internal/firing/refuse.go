@@ -42,9 +42,10 @@ func (d *dispatcher) refuse(ctx context.Context, c claim, why error) error {
 
 const mostError = 4096 // bytes of an error that is stored
 
-// storable is what Postgres can hold of an error's text.
+// storable is what Postgres can hold of an error's text. The Error method of a user's error may panic, which fmt turns
+// into a text.
 func storable(err error) string {
-	text := err.Error()
+	text := fmt.Sprint(err)
 	if len(text) > mostError {
 		text = text[:mostError]
 	}

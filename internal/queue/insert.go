@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,12 +69,13 @@ func (b *Returns) Add(r *Row, delay time.Duration, why error) {
 // mostError is how many bytes of an error a queue keeps.
 const mostError = 500
 
-// errorText is an error as a queue keeps it: its beginning, as a text that Postgres can store.
+// errorText is an error as a queue keeps it: its beginning, as a text that Postgres can store. The Error method of a
+// user's error may panic, which fmt turns into a text.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return pg.Storable(err.Error(), mostError)
+	return pg.Storable(fmt.Sprint(err), mostError)
 }
 
 // Len is the number of messages.
