@@ -1,4 +1,5 @@
 -- name: set_partitions
+-- The router reads it, by the same name: partition_number of internal/queue.
 INSERT INTO :schema.settings (name, value) VALUES ('partitions/' || $1, $2)
 ON CONFLICT ON CONSTRAINT settings_pkey DO NOTHING;
 

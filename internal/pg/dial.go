@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,8 @@ import (
 
 //go:embed dial.sql
 var dialStatements string
+
+var dialling = sync.OnceValue(func() Statements { return Load(dialStatements, Schema{}) })
 
 // Dial opens a connection like those of a pool, beside it, for callers that must not wait until the pool has a free
 // one. Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the
@@ -23,7 +26,7 @@ func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	}
 	// A server that cannot is as good as any other. In the simple protocol nothing is left in a session that is not
 	// ours.
-	_, _ = conn.Exec(ctx, Load(dialStatements, Schema{}).Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol,
+	_, _ = conn.Exec(ctx, dialling().Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol,
 		int64(conn.PgConn().PID()))
 	if config.AfterConnect != nil {
 		if err := config.AfterConnect(ctx, conn); err != nil {
