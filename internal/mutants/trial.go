@@ -115,7 +115,7 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 		}
 		if missing := t.missing(output); failure != nil || len(missing) > 0 {
 			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg,
-				failure, tail(output)))
+				failure, tail(about(output, missing))))
 			continue
 		}
 		for _, m := range mutants {
@@ -172,6 +172,24 @@ func targets(mutants []mutant) []target {
 }
 
 // tail is the end of what a run wrote, where the story is.
+// about returns the lines of the output that one of the tests wrote, and those of no test.
+func about(output string, tests []string) string {
+	var lines []string
+	theirs := true
+	for line := range strings.Lines(output) {
+		if name, is := strings.CutPrefix(line, "=== "); is {
+			_, name, _ = strings.Cut(name, " ")
+			name, _, _ = strings.Cut(strings.TrimSpace(name), "/")
+			theirs = slices.Contains(tests, name)
+			continue
+		}
+		if theirs && !strings.HasPrefix(strings.TrimSpace(line), "--- PASS: ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 func tail(output string) string {
 	const most = 6000
 	return output[max(0, len(output)-most):]
