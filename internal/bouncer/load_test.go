@@ -153,7 +153,7 @@ func TestTwoProcessesShareFourSessions(t *testing.T) {
 
 // explained are the lines that kills, and nothing else, are the reason of.
 func explained(line string) bool {
-	for _, text := range []string{"a process died", "careful mode", "a claim was lost"} {
+	for _, text := range []string{"a process died", "quarantine", "a claim was lost"} {
 		if strings.Contains(line, "edda: "+text) {
 			return true
 		}
