@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
@@ -162,7 +163,7 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 			"Concurrency, or an endpoint without order"))
 	}
 	f.Int("Concurrency", &o.Concurrency, workers, 0, mostWorkers)
-	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, MostLimit)
+	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, limit.Most)
 	f.Int("BatchMax", &o.BatchMax, rows, 0, most)
 	f.Int("BatchBytes", &o.BatchBytes, 4<<20, 0, mostBytes)
 	f.Int("MaxConflicts", &o.MaxConflicts, 10, 0, math.MaxInt32)

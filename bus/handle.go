@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 
@@ -23,7 +24,8 @@ import (
 // HandleRaw. Use two endpoints.
 func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers.Table) {
-		kind := kindOf[M]()
+		options := newHandleOptions(o)
+		kind := options.kind
 		if f == nil {
 			h.Fault("Handle of %s: the handler is nil", kind)
 			return
@@ -31,13 +33,13 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 		h.Leased = true
 		c := &handlers.Consumer{Kind: kind, What: "Handle of " + reflect.TypeFor[M]().String(),
 			Leased: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
-				var m M
-				if err := of.Runtime.Codec.Decode(d.Body, &m); err != nil {
-					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
+				m, err := decode[M](kind, d.Body, of.Runtime.Codec)
+				if err != nil {
+					return saga.Permanent(err)
 				}
 				return f(c, m)
 			}),
-			Key: keyOption(kind, o)}
+			Key: options.readKey()}
 		if h.Add(c) {
 			h.Subscribe(kind)
 		}
@@ -69,7 +71,27 @@ const (
 // HandleOption is an option of Handle and HandleTx.
 type HandleOption[M saga.Message] func(*handleOptions[M])
 
-type handleOptions[M saga.Message] struct{ key func(M) string }
+type handleOptions[M saga.Message] struct {
+	kind string
+	key  func(M) string
+}
+
+func newHandleOptions[M saga.Message](o []HandleOption[M]) handleOptions[M] {
+	var options handleOptions[M]
+	for _, set := range o {
+		set(&options)
+	}
+	if options.kind == "" {
+		options.kind = kindOf[M]()
+	}
+	return options
+}
+
+// OfKind makes Handle and HandleTx of saga.Raw handle the messages of a kind as bytes: for programs that have no Go
+// type for them, and for bridges to other libraries. Context.Info has their headers.
+func OfKind(kind string) HandleOption[saga.Raw] {
+	return func(o *handleOptions[saga.Raw]) { o.kind = kind }
+}
 
 // KeyedBy says what a message belongs to. A Handle in an endpoint that is Ordered needs it, and a HandleTx in a
 // partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the message becomes a
@@ -78,21 +100,29 @@ func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
 }
 
-// keyOption returns the function that reads the key of a message, nil if the options have none.
-func keyOption[M saga.Message](kind string, o []HandleOption[M]) func(body []byte, codec saga.Codec) (string, error) {
-	var options handleOptions[M]
-	for _, set := range o {
-		set(&options)
+// decode makes an M of a body. A saga.Raw gets a copy.
+func decode[M saga.Message](kind string, body []byte, codec saga.Codec) (m M, err error) {
+	if raw, is := any(&m).(*saga.Raw); is {
+		*raw = saga.Raw{Name: kind, Body: bytes.Clone(body)}
+		return m, nil
 	}
-	if options.key == nil {
+	if err = codec.Decode(body, &m); err != nil {
+		err = fmt.Errorf("decode %s: %w", kind, err)
+	}
+	return m, err
+}
+
+// readKey returns the function that reads the key of a message, nil if the options have none.
+func (o handleOptions[M]) readKey() func(body []byte, codec saga.Codec) (string, error) {
+	if o.key == nil {
 		return nil
 	}
 	return func(body []byte, codec saga.Codec) (string, error) {
-		var m M
-		if err := codec.Decode(body, &m); err != nil {
-			return "", fmt.Errorf("decode %s: %w", kind, err)
+		m, err := decode[M](o.kind, body, codec)
+		if err != nil {
+			return "", err
 		}
-		return options.key(m), nil
+		return o.key(m), nil
 	}
 }
 

@@ -76,6 +76,3 @@ func (e *Endpoint) awaitLimit(ctx context.Context) error {
 	}
 	return nil
 }
-
-// MostLimit is the largest possible limit.
-const MostLimit = limit.Most

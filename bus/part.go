@@ -60,7 +60,8 @@ func Saga(d *saga.Definition) Part {
 // In a partitioned endpoint HandleTx needs a KeyedBy; elsewhere KeyedBy is a fault.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
 	return part(func(h *handlers.Table) {
-		kind := kindOf[M]()
+		options := newHandleOptions(o)
+		kind := options.kind
 		if f == nil {
 			h.Fault("HandleTx of %s: the handler is nil", kind)
 			return
@@ -68,13 +69,13 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOpti
 		h.HasTx = true
 		ok := h.Add(&handlers.Consumer{Kind: kind, What: "HandleTx of " + reflect.TypeFor[M]().String(),
 			Tx: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
-				var m M
-				if err := of.Runtime.Codec.Decode(d.Body, &m); err != nil {
-					return saga.Permanent(fmt.Errorf("decode %s: %w", kind, err))
+				m, err := decode[M](kind, d.Body, of.Runtime.Codec)
+				if err != nil {
+					return saga.Permanent(err)
 				}
 				return f(c, of.Tx, m)
 			}),
-			Key: keyOption(kind, o)})
+			Key: options.readKey()})
 		if ok {
 			h.Subscribe(kind)
 		}
@@ -142,6 +143,9 @@ func Use(m ...Middleware) Part {
 		}
 	})
 }
+
+// Fault makes NewEndpoint fail with err: for packages that make parts, and find that one cannot be made.
+func Fault(err error) Part { return part(func(h *handlers.Table) { h.Faults = append(h.Faults, err) }) }
 
 func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 	h := handlers.New()

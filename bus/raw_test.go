@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // rawLog is what a raw handler was given, in order.
@@ -79,7 +81,7 @@ func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 		}, "event.kind"),
 		bus.Saga(tallies(saga.Pessimistic, nil)), bus.Use(around))
 	w.send(add{Key: "a", N: 7})
-	if err := w.bus.PublishRaw(t.Context(), rawMessages("event.kind", "6")...); err != nil {
+	if err := w.bus.SendRaw(t.Context(), "", rawMessages("event.kind", "6")...); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("relay")
@@ -194,5 +196,164 @@ func TestHandleRawIsChecked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)
 		}
+	}
+}
+
+// Messages of one kind as bytes, in a transaction and outside, beside handlers of other kinds: what the handler writes
+// and sends commits with the end of the message.
+func TestHandlersOfBytes(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.exec(`CREATE TABLE edda.written (what text)`)
+	insert := `INSERT INTO ` + pgx.Identifier{w.schema, "written"}.Sanitize() + ` VALUES ($1)`
+	var got, leased rawLog
+	note := func(l *rawLog, c *bus.Context, m saga.Raw) { l.add(&saga.Delivery{Info: c.Info(), Body: m.Body}) }
+	inside := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m saga.Raw) error {
+		note(&got, ctx, m)
+		ctx.Send(saga.Raw{Name: "answer", Body: m.Body}, saga.To("outside"))
+		if _, err := tx.Exec(ctx, insert, string(m.Body)); err != nil {
+			return err
+		}
+		if string(m.Body) == "bad" {
+			return errors.New("no good")
+		}
+		return nil
+	}, bus.OfKind("event.kind"))
+	ofKey := bus.KeyedBy(func(m saga.Raw) string { return m.Name + string(m.Body) })
+	outside := bus.Handle(func(c *bus.Context, m saga.Raw) error {
+		note(&leased, c, m)
+		return nil
+	}, bus.OfKind("answer"), ofKey)
+	w.makeQueue("outside")
+	w.start("inside", bus.EndpointOptions{Policy: once, Concurrency: 1}, inside,
+		bus.Saga(tallies(saga.Pessimistic, nil)))
+	w.start("outside", bus.EndpointOptions{Ordered: bus.Strict}, outside)
+	if err := w.bus.SendRaw(t.Context(), "", rawMessages("event.kind", "good", "bad")...); err != nil {
+		t.Fatal(err)
+	}
+	w.untilEmpty("inside")
+	w.untilEmpty("outside")
+	if want := "event.kind good x=good\nevent.kind bad x=bad"; got.String() != want {
+		t.Errorf("the handler inside got\n%s\nwant\n%s", &got, want)
+	}
+	if want := "answer good x="; leased.String() != want {
+		t.Errorf("the handler outside got\n%s\nwant\n%s", &leased, want)
+	}
+	if written := w.text(`SELECT string_agg(what, ' ') FROM edda.written`); written != "good" {
+		t.Errorf("written: %q, want good", written)
+	}
+}
+
+// Without an endpoint each subscriber gets a copy of each message, all or none, also in the caller's transaction.
+func TestSendRawToSubscribers(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	nothing := func(*bus.Context, *saga.Delivery) error { return nil }
+	w.install("first", bus.HandleRaw(nothing, "event.kind"))
+	w.install("second", bus.HandleRaw(nothing, "event.kind", "second.kind"))
+	all := append(rawMessages("event.kind", "1", "2"), rawMessages("second.kind", "3")...)
+	undone := errors.New("undo")
+	for _, end := range []error{undone, nil} {
+		err := w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
+			return errors.Join(w.bus.SendRawTx(t.Context(), tx, "", all...), end)
+		})
+		if !errors.Is(err, end) {
+			t.Error(err)
+		}
+	}
+	if err := w.bus.SendRaw(t.Context(), "", rawMessages("second.kind", "4", "5")...); err != nil {
+		t.Error(err)
+	}
+	for queue, want := range map[string]string{"first": "1 2", "second": "1 2 3 4 5"} {
+		if got := w.text(`SELECT string_agg(convert_from(body, 'UTF8'), ' ' ORDER BY due, id) FROM ` +
+			w.queue(queue)); got != want {
+			t.Errorf("%s has %s, want %s", queue, got, want)
+		}
+	}
+}
+
+// unheard is a kind that no endpoint is subscribed to.
+type unheard struct{}
+
+func (unheard) Kind() string { return "unheard.kind" }
+
+// An event that must have a route is refused where there is none, whichever way it is published; without MustRoute it
+// goes nowhere. A handler that publishes one has failed for good.
+func TestMustRoute(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	raw := rawMessages("unheard.kind", "1")
+	mustRaw := []bus.RawMessage{{Raw: raw[0].Raw, MustRoute: true}}
+	w.install("listener", bus.HandleRaw(func(*bus.Context, *saga.Delivery) error { return nil }, "event.kind"))
+	inTx := func(f func(tx pgx.Tx) error) error { return w.bus.InTx(t.Context(), f) }
+	for name, publish := range map[string]func(o ...saga.SendOption) error{
+		"Publish": func(o ...saga.SendOption) error { return second(w.bus.Publish(t.Context(), unheard{}, o...)) },
+		"PublishTx": func(o ...saga.SendOption) error {
+			return inTx(func(tx pgx.Tx) error { return second(w.bus.PublishTx(t.Context(), tx, unheard{}, o...)) })
+		},
+		"PublishSQL": func(o ...saga.SendOption) error {
+			db := stdlib.OpenDBFromPool(w.pool)
+			defer db.Close()
+			return w.bus.InSQL(t.Context(), db, func(tx *sql.Tx) error {
+				return second(w.bus.PublishSQL(t.Context(), tx, unheard{}, o...))
+			})
+		},
+		"SendRaw": func(o ...saga.SendOption) error {
+			return w.bus.SendRaw(t.Context(), "", append(rawMessages("event.kind", "1"),
+				map[int][]bus.RawMessage{0: raw, 1: mustRaw}[len(o)]...)...)
+		},
+		"SendRawTx": func(o ...saga.SendOption) error {
+			return inTx(func(tx pgx.Tx) error {
+				return w.bus.SendRawTx(t.Context(), tx, "", map[int][]bus.RawMessage{0: raw, 1: mustRaw}[len(o)]...)
+			})
+		},
+	} {
+		if err := publish(); err != nil {
+			t.Errorf("%s without MustRoute: %v", name, err)
+		}
+		if err := publish(saga.MustRoute()); !errors.Is(err, bus.ErrNoRoute) ||
+			!strings.Contains(err.Error(), "publish unheard.kind") {
+			t.Errorf("%s with MustRoute: %v", name, err)
+		}
+	}
+	if got := w.count(`SELECT count(*) FROM ` + w.queue("listener")); got != 1 {
+		t.Errorf("%d messages are in the queue, want the one of the call that was not refused", got)
+	}
+	step := func(publish func(m saga.Message, o ...saga.SendOption) saga.ID, m saga.Raw) {
+		if string(m.Body) == "must" {
+			publish(unheard{}, saga.MustRoute())
+		} else {
+			publish(unheard{})
+		}
+	}
+	w.start("inside", bus.EndpointOptions{}, bus.HandleTx(func(c *bus.Context, _ pgx.Tx, m saga.Raw) error {
+		step(c.Publish, m)
+		return nil
+	}, bus.OfKind("inside.kind")))
+	w.start("outside", bus.EndpointOptions{}, bus.Handle(func(c *bus.Context, m saga.Raw) error {
+		step(c.Publish, m)
+		return nil
+	}, bus.OfKind("outside.kind")))
+	for _, kind := range []string{"inside", "outside"} {
+		if err := w.bus.SendRaw(t.Context(), kind, rawMessages(kind+".kind", "must", "may")...); err != nil {
+			t.Fatal(err)
+		}
+		w.untilEmpty(kind)
+	}
+	if letters := w.text(`SELECT string_agg(convert_from(body, 'UTF8') || ' ' || attempts, ', ')
+		FROM edda.dead_letter WHERE position('publish unheard.kind' IN error) > 0`); letters != "must 1, must 1" {
+		t.Errorf("dead letters %s, want the two that had to have a route, at once", letters)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Another package's part may say that it cannot be made.
+func TestFaultOfAPart(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	mine := errors.New("no handler")
+	_, err := bus.NewEndpoint(w.bus, "e", bus.EndpointOptions{}, bus.Fault(mine),
+		bus.Handle(func(*bus.Context, saga.Raw) error { return nil }),
+		bus.Handle(nil, bus.OfKind("some.kind")))
+	if !errors.Is(err, mine) || !strings.Contains(err.Error(), "some.kind: the handler is nil") ||
+		!strings.Contains(err.Error(), "kind: name of 0 bytes") {
+		t.Errorf("the faults are not all named: %v", err)
 	}
 }

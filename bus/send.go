@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
@@ -280,7 +281,11 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 		return nil, err
 	}
 	if event {
-		return known.Kinds[out.Info.Kind], nil
+		queues := known.Kinds[out.Info.Kind]
+		if out.MustRoute && len(queues) == 0 {
+			err = delivery.NoSubscriber(out.Info.Kind)
+		}
+		return queues, err
 	}
 	q, err := known.Command(out.Info.Kind, out.To)
 	if err != nil {

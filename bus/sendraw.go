@@ -3,7 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
-
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -14,12 +14,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// RawMessage is a message of SendRaw and PublishRaw: bytes that are encoded already.
+// RawMessage is a message of SendRaw and SendRawTx: bytes that are encoded already.
 type RawMessage struct {
 	saga.Raw
 	// zero is a new one. Unlike an id of saga.WithID it is not remembered: the same id may be sent again
-	ID     saga.ID
-	Header map[string]string // with the limits of saga.WithHeader
+	ID        saga.ID
+	Header    map[string]string // with the limits of saga.WithHeader
+	MustRoute bool              // as saga.MustRoute
 }
 
 // Check returns why the message cannot be sent (its kind, headers or size), or nil.
@@ -29,17 +30,21 @@ func (m RawMessage) Check() error {
 }
 
 // SendRaw writes messages of any kinds to the queue of one endpoint, in one transaction: all of them or none. They are
-// due in the order given. Errors are those of Send; an unknown outcome names the first message.
+// due in the order given. With "" for the endpoint it publishes: the queue of every endpoint that is subscribed to the
+// kind of a message gets a copy. Errors are those of Send and Publish; an unknown outcome names the first message.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
-	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
+	out, err := composeRaw(endpoint, messages)
 	if err != nil || len(out) == 0 {
 		return err
 	}
 	conn, err := b.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("send to endpoint %.80q: %w", endpoint, err)
+		return sendError(out[0], err)
 	}
 	defer conn.Release()
+	if endpoint == "" {
+		return b.publishRaw(ctx, conn, out)
+	}
 	for again := false; ; again = true {
 		q, err := b.sender.rawQueue(ctx, conn.Conn(), out[0])
 		if err == nil {
@@ -59,40 +64,32 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 	}
 }
 
-// SendRawTx is SendRaw in the caller's transaction. In a handler use ctx.Send with a saga.Raw instead.
+// SendRawTx is SendRaw in the caller's transaction. While a transaction that has published is open, no endpoint can
+// subscribe to new kinds. In a handler use ctx.Send or ctx.Publish with a saga.Raw instead.
 func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
-	out, err := composeRaw(saga.Command, messages, saga.To(endpoint))
+	out, err := composeRaw(endpoint, messages)
 	if err != nil || len(out) == 0 {
 		return err
 	}
 	if err := usable(tx); err != nil {
 		return sendError(out[0], err)
 	}
-	to, err := b.sender.destinations(ctx, tx, out[0])
-	if err == nil {
-		pipeline := rawInserts(to[0], out)
-		b.sender.queueNotify(pipeline, to)
-		err = tx.SendBatch(ctx, pipeline).Close()
+	pipeline, to, err := b.sender.rawWrites(ctx, tx, out)
+	if err != nil || len(to) == 0 {
+		return err
 	}
-	if err != nil {
+	b.sender.queueNotify(pipeline, to)
+	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		if pgerr.ClassOf(err) == pgerr.Unprepared {
+			b.routes.Forget()
+		}
 		return sendError(out[0], err)
 	}
 	b.sender.nudgeLater(ctx, tx.Conn(), to, out[0])
 	return nil
 }
 
-// PublishRaw writes a copy of each message to the queue of every endpoint that is subscribed to its kind, all in one
-// transaction. Errors are those of Publish.
-func (b *Bus) PublishRaw(ctx context.Context, messages ...RawMessage) error {
-	out, err := composeRaw(saga.Event, messages)
-	if err != nil || len(out) == 0 {
-		return err
-	}
-	conn, err := b.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("publish %s: %w", out[0].Info.Kind, err)
-	}
-	defer conn.Release()
+func (b *Bus) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.Outgoing) error {
 	to, err := b.sender.publishRaw(ctx, conn, out)
 	if pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped, and is forgotten now
 		b.routes.Forget()
@@ -116,33 +113,46 @@ func (s *sender) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.
 		return nil, sendError(out[0], err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // after a COMMIT it does nothing
+	pipeline, to, err := s.rawWrites(ctx, tx, out)
+	if err != nil || len(to) == 0 {
+		return nil, err
+	}
+	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, sendError(out[0], err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, s.outcome(out[0], err)
+	}
+	return to, nil
+}
+
+// rawWrites returns the statements that write the messages to their queues, and these queues in the order in which they
+// occur. For events it takes the lock for which a new subscriber has to wait.
+func (s *sender) rawWrites(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byKind := map[string][]*queue.Queue{}
 	byQueue := map[*queue.Queue][]saga.Outgoing{}
-	var order []*queue.Queue
+	var to []*queue.Queue
 	for _, o := range out {
 		queues, known := byKind[o.Info.Kind]
 		if !known {
+			var err error
 			if queues, err = s.destinations(ctx, tx, o); err != nil {
-				return nil, sendError(o, err)
+				return nil, nil, sendError(o, err)
 			}
 			byKind[o.Info.Kind] = queues
 		}
 		for _, q := range queues {
 			if byQueue[q] == nil {
-				order = append(order, q)
+				to = append(to, q)
 			}
 			byQueue[q] = append(byQueue[q], o)
 		}
 	}
-	for _, q := range order {
-		if err := tx.SendBatch(ctx, rawInserts(q, byQueue[q])).Close(); err != nil {
-			return nil, sendError(out[0], err)
-		}
+	pipeline := &pgx.Batch{}
+	for _, q := range to {
+		insertInOrder(pipeline, q, byQueue[q])
 	}
-	if err := tx.Commit(ctx); err != nil {
-		return nil, s.outcome(out[0], err)
-	}
-	return order, nil
+	return pipeline, to, nil
 }
 
 func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing) (*queue.Queue, error) {
@@ -153,8 +163,12 @@ func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing
 	return known.Command(out.Info.Kind, out.To)
 }
 
-// composeRaw checks the messages as Send does.
-func composeRaw(intent saga.Intent, messages []RawMessage, to ...saga.SendOption) ([]saga.Outgoing, error) {
+// composeRaw checks the messages as Send does, and as Publish does without an endpoint.
+func composeRaw(endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
+	intent, to := saga.Event, []saga.SendOption(nil)
+	if endpoint != "" {
+		intent, to = saga.Command, []saga.SendOption{saga.To(endpoint)}
+	}
 	out := make([]saga.Outgoing, len(messages))
 	for n, m := range messages {
 		var err error
@@ -172,8 +186,12 @@ func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (sag
 		}
 		return m.ID
 	}}
+	options = slices.Clip(options) // they are shared
 	for name, value := range m.Header {
 		options = append(options, saga.WithHeader(name, value))
+	}
+	if m.MustRoute {
+		options = append(options, saga.MustRoute())
 	}
 	return rt.Compose(intent, m.Raw, options...)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
@@ -64,6 +65,9 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 	}
 	if sent.ID, err = saga.ParseID(text); err != nil {
 		return saga.Sent{}, sendError(out, err)
+	}
+	if out.MustRoute && sent.Copies == 0 && !sent.Duplicate {
+		return saga.Sent{}, delivery.NoSubscriber(out.Info.Kind)
 	}
 	if !sent.Duplicate {
 		s.nudgeLater(ctx, tx, likely(known, out), out)

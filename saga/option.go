@@ -19,6 +19,8 @@ type SendSettings struct {
 	To     string
 	Header map[string]string
 	Fire   *Fire // nil unless WithFire was given
+
+	MustRoute bool
 }
 
 // Settings evaluates options. It is for runtimes. An error names the option that is wrong.
@@ -95,6 +97,15 @@ func To(endpoint string) SendOption {
 		if err := CheckName(endpoint); err != nil {
 			return fmt.Errorf("To: %w", err)
 		}
+		return nil
+	})
+}
+
+// MustRoute makes it an error to publish an event that no endpoint is subscribed to: bus.ErrNoRoute, with which a step
+// fails for good. Without it such an event goes nowhere. A command must have a route in any case.
+func MustRoute() SendOption {
+	return sendOption(func(s *SendSettings) error {
+		s.MustRoute = true
 		return nil
 	})
 }

@@ -93,9 +93,11 @@ type Outcome struct {
 type Outgoing struct {
 	Info    Info // a zero Due means at once, by the database's clock
 	Body    []byte
-	To      string        // the endpoint; "" is by kind, and for a timer the sender's own endpoint
-	GivenID bool          // WithID was used: duplicates are detected
-	Delay   time.Duration // instead of Info.Due if the Runtime has no Clock: the database adds it to its clock
+	To      string // the endpoint; "" is by kind, and for a timer the sender's own endpoint
+	GivenID bool   // WithID was used: duplicates are detected
+	// MustRoute was used: an event that no endpoint is subscribed to is an error
+	MustRoute bool
+	Delay     time.Duration // instead of Info.Due if the Runtime has no Clock: the database adds it to its clock
 }
 
 // Cancelled is a pending timeout that was cancelled or moved, or whose instance completed. The runtime may delete its

@@ -146,6 +146,7 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 		return err
 	}
 	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire
+	out.MustRoute = s.MustRoute
 	if len(s.Header) > 0 {
 		out.Info = out.Info.WithHeaders(s.Header)
 	}

@@ -256,10 +256,10 @@ func (d *Decoder) Route(ctx context.Context, out []saga.Outgoing) error {
 
 // admit looks for the queue of one message, and once more in the newest routes.
 func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
-	if out.Info.Intent == saga.Timer || out.Info.Intent == saga.Event && out.To == "" {
+	if out.Info.Intent == saga.Timer || out.Info.Intent == saga.Event && out.To == "" && !out.MustRoute {
 		return nil
 	}
-	if _, err := d.destination(out); err == nil {
+	if err := d.routed(out); err == nil {
 		return nil
 	}
 	if d.Reclaim != nil {
@@ -270,8 +270,24 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 	if _, err := d.To.Routes.Reload(ctx, d.reader()); err != nil {
 		return err
 	}
+	return d.routed(out)
+}
+
+// routed returns why a message has nowhere to go, or nil.
+func (d *Decoder) routed(out *saga.Outgoing) error {
+	if out.Info.Intent == saga.Event && out.To == "" {
+		if known := d.To.Routes.Current(); known == nil || len(known.Kinds[out.Info.Kind]) == 0 {
+			return NoSubscriber(out.Info.Kind)
+		}
+		return nil
+	}
 	_, err := d.destination(out)
 	return err
+}
+
+// NoSubscriber is the error of an event that must have a route and has none.
+func NoSubscriber(kind string) error {
+	return fmt.Errorf("publish %s: %w: run an endpoint that handles it once, or install it", kind, queue.ErrNoRoute)
 }
 
 // reader is where a step may read the routes: handlers of a leased endpoint have no connection.

@@ -302,8 +302,8 @@ func TestKeyOfATrial(t *testing.T) {
 // Of a failed control one wants to read what its tests said, and not what a hundred others did.
 func TestAboutKeepsTheLinesOfTheTests(t *testing.T) {
 	t.Parallel()
-	const output = "=== RUN   TestA\n=== CONT  TestB/x\n    b_test.go:1: of B\n=== NAME  TestA\n    a_test.go:1: of A\n" +
-		"--- PASS: TestB (0.1s)\n--- FAIL: TestA (0.1s)\nFAIL\n"
+	const output = "=== RUN   TestA\n=== CONT  TestB/x\n    b_test.go:1: of B\n=== NAME  TestA\n" +
+		"    a_test.go:1: of A\n--- PASS: TestB (0.1s)\n--- FAIL: TestA (0.1s)\nFAIL\n"
 	want := "    a_test.go:1: of A\n--- FAIL: TestA (0.1s)\nFAIL\n"
 	if got := about(output, []string{"TestA"}); got != want {
 		t.Errorf("got %q, want %q", got, want)
