@@ -12,18 +12,23 @@ var pagePart = regexp.MustCompile(`(?s)\n\t*// page (\w+)\n(.*?)\n\t*// end\n`)
 // What a reader copies from docs/operate/recoverability.md is what the compiler and the examples have seen.
 func TestRecoverabilityPageShowsTheExamples(t *testing.T) {
 	t.Parallel()
-	page := read(t, "docs/operate/recoverability.md")
+	showsParts(t, "docs/operate/recoverability.md", "recoverability/page_example_test.go", "bus/page_example_test.go")
+}
+
+// showsParts checks that the blocks of Go on a page are the parts of these files.
+func showsParts(t *testing.T, path string, files ...string) {
+	t.Helper()
+	page := read(t, path)
 	shown := 0
-	for _, file := range []string{"recoverability/page_example_test.go", "bus/page_example_test.go"} {
+	for _, file := range files {
 		for _, part := range pagePart.FindAllStringSubmatch(read(t, file), -1) {
 			shown++
 			if block := "```go\n" + outdented(part[2]) + "\n```\n"; !strings.Contains(page, block) {
-				t.Errorf("docs/operate/recoverability.md has not this block, the part %q of %s:\n%s", part[1], file,
-					block)
+				t.Errorf("%s has not this block, the part %q of %s:\n%s", path, part[1], file, block)
 			}
 		}
 	}
 	if blocks := strings.Count(page, "```go\n"); blocks != shown {
-		t.Errorf("docs/operate/recoverability.md has %d blocks of code, and the examples %d parts", blocks, shown)
+		t.Errorf("%s has %d blocks of code, and the files %d parts", path, blocks, shown)
 	}
 }

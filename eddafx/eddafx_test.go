@@ -236,8 +236,7 @@ func TestAppMigratesAndRunsWhateverRuns(t *testing.T) {
 		t.Errorf("the store has %+v, %v", m, err)
 	}
 	m := message.NewMessage(watermillUUID, []byte(`{"ID":"published"}`))
-	m.Metadata.Set(watermill.KindKey, placeOrder{}.Kind())
-	if err := publisher.Publish("orders", m); err != nil {
+	if err := publisher.Publish(placeOrder{}.Kind(), m); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-relayed; got != `{"Order":"published"}` {

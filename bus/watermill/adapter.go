@@ -21,9 +21,11 @@ var adapterStatements string
 // value is for the schema "edda". It works over lib/pq, pgx/stdlib and pgx itself, also in a transaction.
 //
 // A topic is the queue of an endpoint, which must exist: run or install the endpoint, or let watermill-sql
-// initialize its schema, which creates an empty queue. The limits are those of Publisher.Publish.
+// initialize its schema, which creates an empty queue. With Endpoint a publisher sends the messages of all its topics
+// to that endpoint: so it reaches a saga, whose kind is the topic. The limits are those of Publisher.Publish.
 type SchemaAdapter struct {
 	Schema    string   // "" is "edda"
+	Endpoint  string   // gets what is published, whatever the topic is; "" is the topic
 	Kind      KindFunc // of the messages that are published; nil is KindOf
 	BatchSize int      // messages a subscriber takes in one transaction; 0 is 100, at most 10,000
 
@@ -66,7 +68,8 @@ type wireMessage struct {
 
 // InsertQuery is one statement for any number of messages.
 func (a SchemaAdapter) InsertQuery(p sql.InsertQueryParams) (sql.Query, error) {
-	if err := checkTopic(p.Topic); err != nil {
+	option.Default(&a.Endpoint, p.Topic)
+	if err := checkTopic(a.Endpoint); err != nil {
 		return sql.Query{}, err
 	}
 	kind := a.Kind
@@ -102,7 +105,7 @@ func (a SchemaAdapter) InsertQuery(p sql.InsertQueryParams) (sql.Query, error) {
 	if a.Notify {
 		channel = schema.Channel()
 	}
-	return sql.Query{Query: query, Args: []any{p.Topic, string(text), channel}}, nil
+	return sql.Query{Query: query, Args: []any{a.Endpoint, string(text), channel}}, nil
 }
 
 // SelectQuery takes a batch, without waiting for what others have in hand.
@@ -164,8 +167,9 @@ func (a SchemaAdapter) SchemaInitializingQueries(p sql.SchemaInitializingQueries
 	if err := checkTopic(p.Topic); err != nil {
 		return nil, err
 	}
+	option.Default(&a.Endpoint, p.Topic)
 	query, _, err := adapterStatement(a.Schema, "create_queue")
-	return []sql.Query{{Query: query, Args: []any{p.Topic}}}, err
+	return []sql.Query{{Query: query, Args: []any{a.Endpoint}}}, err
 }
 
 // SubscribeIsolationLevel is read committed: row locks do the rest.

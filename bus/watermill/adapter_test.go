@@ -93,8 +93,8 @@ func TestStockPublisherAndSubscriber(t *testing.T) {
 		if err := w.stockPublisher(db, watermill.SchemaAdapter{Notify: true}).Publish(topic, sent...); err != nil {
 			t.Fatal(err)
 		}
-		sent[1].Metadata.Set(watermill.KindKey, watermill.DefaultKind)
-		sent[2].Metadata.Set(watermill.KindKey, watermill.DefaultKind)
+		sent[1].Metadata.Set(watermill.KindKey, topic)
+		sent[2].Metadata.Set(watermill.KindKey, topic)
 		for _, want := range sent {
 			got := receive(w, messages)
 			if !got.Equals(want) {
@@ -119,6 +119,9 @@ func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 	// two workers may take the messages in another order
 	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters))
 	messages, err := w.stockSubscriber(sql.BeginnerFromStdSQL(db), sql.SubscriberConfig{}).Subscribe(t.Context(), "out")
+	if err == nil {
+		err = w.bus.InstallQueue(t.Context(), "out", counted{}.Kind())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +129,10 @@ func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.stockPublisher(sql.TxFromStdSQL(tx), watermill.SchemaAdapter{Notify: true})
+	p := w.stockPublisher(sql.TxFromStdSQL(tx), watermill.SchemaAdapter{Endpoint: "counters", Notify: true})
 	for n := range 3 {
 		m := message.NewMessage(base.NewUUID(), fmt.Appendf(nil, `{"Key":"a","N":%d}`, n+1))
-		m.Metadata.Set(watermill.KindKey, "count.up")
-		if err := p.Publish("counters", m); err != nil {
+		if err := p.Publish("count.up", m); err != nil { // the topic is the kind
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +163,7 @@ type counter struct{ Sum int }
 
 func (c *counter) Up(ctx *saga.Context, m countUp) error {
 	c.Sum += m.N
-	ctx.Send(counted{Sum: c.Sum}, saga.To("out"))
+	ctx.Publish(counted{Sum: c.Sum})
 	return nil
 }
 

@@ -103,19 +103,10 @@ func TestIntakeSurvivesPanicsOfItsSubscriber(t *testing.T) {
 func TestIntakeWhileConnectionsBreak(t *testing.T) {
 	const n = 7
 	w := newWorld(t)
-	backend, err := faultproxy.Backend(pgdev.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(t.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
+	broken, proxy := w.breakable()
 	if err := w.bus.InstallQueue(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
-	broken := &world{T: t, pool: w.pool, schema: w.schema, bus: w.busOn(proxy.DSN(pgdev.DSN(t)))}
 	inner, sent := broker(t), 0
 	send := func() {
 		for range n {
@@ -158,6 +149,21 @@ func TestIntakeWhileConnectionsBreak(t *testing.T) {
 	if got := w.left("orders"); got != left+n {
 		t.Errorf("after lost replies %d messages are there, want %d", got-left, n)
 	}
+}
+
+// breakable is the same world with a bus whose connections go through a proxy.
+func (w *world) breakable() (*world, *faultproxy.Proxy) {
+	w.Helper()
+	backend, err := faultproxy.Backend(pgdev.DSN(w))
+	if err != nil {
+		w.Fatal(err)
+	}
+	proxy, err := faultproxy.Listen(context.WithoutCancel(w.Context()), backend, faultproxy.Options{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = proxy.Close() })
+	return &world{T: w.T, pool: w.pool, schema: w.schema, bus: w.busOn(proxy.DSN(pgdev.DSN(w)))}, proxy
 }
 
 // busOn is a bus of another program, with connections of its own.

@@ -13,7 +13,7 @@ import (
 // them.
 const KindKey = "edda_kind"
 
-// DefaultKind is the kind of a message that says nothing of its own.
+// DefaultKind is the kind of a message whose topic cannot name one.
 const DefaultKind = "watermill.message"
 
 // uuidHeader keeps a UUID that is no UUID: Watermill allows any text.
@@ -22,13 +22,20 @@ const uuidHeader = "watermill-uuid"
 // KindFunc names the kind of a message that is published to topic.
 type KindFunc func(topic string, m *message.Message) string
 
-// KindOf is the standard KindFunc: what the metadata says under KindKey, else DefaultKind.
-func KindOf(_ string, m *message.Message) string {
+// KindOf is what the metadata says under KindKey, else the topic if it is a valid kind, else DefaultKind, which no saga
+// handles.
+func KindOf(topic string, m *message.Message) string {
 	if kind := m.Metadata.Get(KindKey); kind != "" {
 		return kind
 	}
+	if saga.CheckName(topic) == nil {
+		return topic
+	}
 	return DefaultKind
 }
+
+// ofTopic names kinds as a Publisher does without options: the topic is the kind.
+func ofTopic(topic string, _ *message.Message) string { return topic }
 
 // toRaw makes a message ready to be sent. The UUID becomes the id where it is one, and is kept as a header where it is
 // not, so that the receiver gets it back unchanged.

@@ -2,6 +2,7 @@ package watermill
 
 import (
 	"context"
+
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"

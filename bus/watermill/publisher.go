@@ -16,12 +16,15 @@ var ErrClosed = errors.New("it is closed")
 
 // PublisherOptions of a Publisher. The zero value is the default.
 type PublisherOptions struct {
-	Kind KindFunc // of the messages; nil is KindOf
+	// Kind names the kind of a message. nil: the topic is the kind; with Queue it is KindOf.
+	Kind KindFunc
 
-	// Events publishes instead of sending: topic is then the kind of the messages, whatever Kind says, and each
-	// consumer group of the topic and each endpoint that handles the kind gets a copy. Without it topic is the one
-	// queue that the messages go to.
-	Events bool
+	// Queue sends to one endpoint: topic is its name, whatever endpoint handles the kind. Without it each endpoint and
+	// each consumer group that handles the kind gets a copy.
+	Queue bool
+
+	// Unheard allows messages that nothing is subscribed to: they go nowhere. Without it they are bus.ErrNoRoute.
+	Unheard bool
 }
 
 // Publisher is Watermill's message.Publisher over Edda's queues. Safe for concurrent use.
@@ -39,45 +42,57 @@ func NewPublisher(b *bus.Bus, o PublisherOptions) (*Publisher, error) {
 	if b == nil {
 		return nil, errors.New("new publisher: the bus is nil")
 	}
-	if o.Kind == nil {
+	switch {
+	case o.Kind != nil:
+	case o.Queue:
 		o.Kind = KindOf
+	default:
+		o.Kind = ofTopic
 	}
 	return &Publisher{bus: b, options: o}, nil
 }
 
-// Publish writes the messages in one transaction and one round trip, and returns when it is committed: all of them
-// or none, to be received in this order. It is bounded by the context of the first message.
+// Publish writes the messages in one transaction and returns when it is committed: all of them or none, to be received
+// in this order. It is bounded by the context of the first message.
 //
-// Errors: bus.ErrNoRoute when no endpoint has ever subscribed to the topic; a *saga.PermanentError for a message beyond
+// If that context is of a message in hand (of a handler of this package, or given out by its Subscriber), Publish joins
+// it: the messages commit with the end of the message in hand, or not at all, and Publish writes nothing by itself. See
+// Apart.
+//
+// Errors: bus.ErrNoRoute when nothing is subscribed to the kind, or with Queue when the endpoint does not exist (a
+// Publish that joins returns nil, and the message in hand fails for good); a *saga.PermanentError for a message beyond
 // Edda's limits (1 MiB of payload, 64 metadata entries of 8 KiB, no name that begins with "edda-"); a
-// *bus.OutcomeUnknownError when the connection broke at the wrong moment; ErrClosed.
+// *bus.OutcomeUnknownError when the connection broke during the COMMIT; ErrAnswered; ErrClosed.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
-	return p.publish(topic, messages, func(ctx context.Context, raws []bus.RawMessage) error {
-		if p.options.Events {
-			return p.bus.PublishRaw(ctx, raws...)
-		}
-		return p.bus.SendRaw(ctx, topic, raws...)
-	})
+	return p.publish(topic, messages, nil)
 }
 
-// PublishTx is Publish in the caller's transaction: nothing is sent unless tx commits. It sends to the queue topic,
-// also with Events.
+// PublishTx is Publish in the caller's transaction: nothing is sent unless tx commits. tx may be the one that
+// TxFromContext returned.
 func (p *Publisher) PublishTx(tx pgx.Tx, topic string, messages ...*message.Message) error {
-	return p.publish(topic, messages, func(ctx context.Context, raws []bus.RawMessage) error {
-		return p.bus.SendRawTx(ctx, tx, topic, raws...)
-	})
+	if tx == nil {
+		return fmt.Errorf("publish to %.80q: the transaction is nil", topic)
+	}
+	return p.publish(topic, messages, tx)
 }
 
-func (p *Publisher) publish(topic string, messages []*message.Message,
-	send func(context.Context, []bus.RawMessage) error) error {
-	if err := checkTopic(topic); err != nil {
-		return err
-	}
-	kind := p.options.Kind
-	if p.options.Events {
-		kind = func(topic string, _ *message.Message) string { return topic }
-	}
-	raws, err := toRaws(topic, messages, kind)
+// InTx returns p as a publisher in the caller's transaction, for code that takes a message.Publisher: each Publish of
+// it is a PublishTx. Its Close does nothing.
+func (p *Publisher) InTx(tx pgx.Tx) message.Publisher { return inTx{p, tx} }
+
+type inTx struct {
+	publisher *Publisher
+	tx        pgx.Tx
+}
+
+func (p inTx) Publish(topic string, messages ...*message.Message) error {
+	return p.publisher.PublishTx(p.tx, topic, messages...)
+}
+
+func (inTx) Close() error { return nil }
+
+func (p *Publisher) publish(topic string, messages []*message.Message, tx pgx.Tx) error {
+	raws, err := p.prepare(topic, messages)
 	if err != nil || len(raws) == 0 {
 		return err
 	}
@@ -85,10 +100,44 @@ func (p *Publisher) publish(topic string, messages []*message.Message,
 		return fmt.Errorf("publish to %s: the publisher: %w", topic, ErrClosed)
 	}
 	defer p.calls.Leave()
-	if err := send(messages[0].Context(), raws); err != nil {
+	ctx := messages[0].Context()
+	if err := p.write(ctx, tx, topic, raws); err != nil {
 		return fmt.Errorf("publish to %s: %w", topic, err)
 	}
 	return nil
+}
+
+// prepare checks the topic, and makes the messages ready to be sent.
+func (p *Publisher) prepare(topic string, messages []*message.Message) ([]bus.RawMessage, error) {
+	raws, err := toRaws(topic, messages, p.options.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if p.options.Queue {
+		return raws, checkTopic(topic)
+	}
+	for n := range raws {
+		if err := checkTopic(raws[n].Name); err != nil {
+			return nil, err
+		}
+		raws[n].MustRoute = !p.options.Unheard
+	}
+	return raws, nil
+}
+
+func (p *Publisher) write(ctx context.Context, tx pgx.Tx, topic string, raws []bus.RawMessage) error {
+	endpoint := ""
+	if p.options.Queue {
+		endpoint = topic
+	}
+	h := handOf(ctx)
+	switch {
+	case h != nil && (tx == nil || tx == h.tx):
+		return h.publish(endpoint, raws)
+	case tx != nil:
+		return p.bus.SendRawTx(ctx, tx, endpoint, raws...)
+	}
+	return p.bus.SendRaw(ctx, endpoint, raws...)
 }
 
 // Close waits for the calls of Publish that have begun, and refuses others. The bus stays open.

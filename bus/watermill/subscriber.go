@@ -17,9 +17,12 @@ import (
 
 // SubscriberOptions of a Subscriber. Every zero is a default, and a negative number an error.
 type SubscriberOptions struct {
-	// ConsumerGroup makes the topic a kind of events: the group has a queue of its own, which gets a copy of each event
-	// that is published after Subscribe or SubscribeInitialize, by a Publisher with Events or by any endpoint. Without
-	// it topic is the queue itself, and all subscribers share its messages.
+	// Kind names the kind of a topic; nil: the topic is the kind.
+	Kind func(topic string) string
+
+	// ConsumerGroup gives the group a queue of its own, which gets a copy of each message of the kind that is published
+	// after Subscribe or SubscribeInitialize, by a Publisher or by any endpoint. Without it the queue has the name of
+	// the kind, and all subscribers share its messages.
 	ConsumerGroup string
 
 	// Policy judges a message that was nacked or not answered in time; attempts are counted, and it may wait or become
@@ -68,6 +71,9 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 	}
 	option.Default(&o.Concurrency, 1)
 	option.Default(&o.Logger, slog.Default())
+	if o.Kind == nil {
+		o.Kind = func(topic string) string { return topic }
+	}
 	s := &Subscriber{bus: b, options: o, subscriptions: map[*subscription]bool{}}
 	if _, err := s.endpoint("probe", nil); err != nil { // what the endpoint has to say about the other options
 		return nil, fmt.Errorf("new subscriber: %w", err)
@@ -118,10 +124,11 @@ func (s *Subscriber) enter() bool {
 }
 
 func (s *Subscriber) install(ctx context.Context, topic string, hand rawHandler) (*bus.Endpoint, error) {
-	if err := checkTopic(topic); err != nil {
+	kind := s.options.Kind(topic)
+	if err := checkTopic(kind); err != nil {
 		return nil, err
 	}
-	e, err := s.endpoint(topic, hand)
+	e, err := s.endpoint(kind, hand)
 	if err == nil {
 		err = e.Install(ctx)
 	}
@@ -133,21 +140,21 @@ func (s *Subscriber) install(ctx context.Context, topic string, hand rawHandler)
 
 type rawHandler = func(*bus.Context, *saga.Delivery) error
 
-// endpoint is the queue of a topic, with room for a deadline inside the engine's own: its steps share a
-// timeout that may be a tenth shorter than said.
-func (s *Subscriber) endpoint(topic string, hand rawHandler) (*bus.Endpoint, error) {
+// endpoint is the queue of a kind, with room for a deadline inside the engine's own: its steps share a timeout that may
+// be a tenth shorter than said.
+func (s *Subscriber) endpoint(kind string, hand rawHandler) (*bus.Endpoint, error) {
 	if hand == nil {
 		hand = func(*bus.Context, *saga.Delivery) error { return bus.ErrLeave }
 	}
-	queue, kinds := topic, []string(nil)
+	queue := kind
 	if s.options.ConsumerGroup != "" {
-		queue, kinds = groupQueue(topic, s.options.ConsumerGroup), []string{topic}
+		queue = groupQueue(kind, s.options.ConsumerGroup)
 	}
 	return bus.NewEndpoint(s.bus, queue, bus.EndpointOptions{
 		Concurrency: s.options.Concurrency, BatchMax: s.options.BatchMax, Poll: s.options.Poll,
 		Policy:      s.options.Policy,
 		StepTimeout: s.options.AckDeadline*6/5 + time.Second,
-	}, bus.HandleRaw(hand, kinds...))
+	}, bus.HandleRaw(hand, kind))
 }
 
 // Close ends all subscriptions and returns when their channels are closed and what was acked is committed.

@@ -71,7 +71,9 @@ func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
 // hand gives one message out and waits for the answer, in the step of the batch that took it. Only an ack lets the
 // batch delete it.
 func (s *subscription) hand(step *bus.Context, d *saga.Delivery) error {
-	ctx, cancel := context.WithTimeout(context.WithValue(step, infoKey{}, d.Info), s.options.AckDeadline)
+	in := &hand{step: step}
+	defer in.end() // before the step's effects are read
+	ctx, cancel := context.WithTimeout(inHand(step, in, d.Info), s.options.AckDeadline)
 	defer cancel()
 	m := fromDelivery(d)
 	m.Payload = append(message.Payload(nil), m.Payload...) // the batch uses its memory again

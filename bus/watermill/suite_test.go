@@ -55,22 +55,15 @@ func newSuite(t *testing.T) suite {
 	return suite{worldOn(t, pool, "edda"), server}
 }
 
-func (s suite) pubSub(t *testing.T) (message.Publisher, message.Subscriber) {
-	return s.make(t, watermill.PublisherOptions{}, watermill.SubscriberOptions{})
-}
+func (s suite) pubSub(t *testing.T) (message.Publisher, message.Subscriber) { return s.group(t, "") }
 
 func (s suite) group(t *testing.T, group string) (message.Publisher, message.Subscriber) {
-	return s.make(t, watermill.PublisherOptions{Events: true}, watermill.SubscriberOptions{ConsumerGroup: group})
-}
-
-func (s suite) make(t *testing.T, p watermill.PublisherOptions, o watermill.SubscriberOptions) (message.Publisher,
-	message.Subscriber) {
 	t.Helper()
-	publisher, err := watermill.NewPublisher(s.bus, p)
+	publisher, err := watermill.NewPublisher(s.bus, watermill.PublisherOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	subscriber, err := watermill.NewSubscriber(s.bus, o)
+	subscriber, err := watermill.NewSubscriber(s.bus, watermill.SubscriberOptions{ConsumerGroup: group})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,15 +89,11 @@ func topic(name string) string { return strings.ToLower(name) }
 // Router, which publishes to a last queue.
 func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	marshaler := cqrs.JSONMarshaler{GenerateName: cqrs.StructName}
-	sends, err := watermill.NewPublisher(t.bus, watermill.PublisherOptions{})
+	publisher, err := watermill.NewPublisher(t.bus, watermill.PublisherOptions{})
 	if err != nil {
 		return nil, err
 	}
-	publishes, err := watermill.NewPublisher(t.bus, watermill.PublisherOptions{Events: true})
-	if err != nil {
-		return nil, err
-	}
-	commands, err := cqrs.NewCommandBusWithConfig(sends, cqrs.CommandBusConfig{
+	commands, err := cqrs.NewCommandBusWithConfig(publisher, cqrs.CommandBusConfig{
 		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string,
 			error) {
 			return topic(p.CommandName), nil
@@ -107,7 +103,7 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := cqrs.NewEventBusWithConfig(publishes, cqrs.EventBusConfig{
+	events, err := cqrs.NewEventBusWithConfig(publisher, cqrs.EventBusConfig{
 		GeneratePublishTopic: func(p cqrs.GenerateEventPublishTopicParams) (string, error) {
 			return topic(p.EventName),
 				nil
@@ -117,7 +113,8 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return commands, errors.Join(t.handleCommands(router, marshaler, events), t.handleEvents(router, marshaler, sends))
+	return commands, errors.Join(t.handleCommands(router, marshaler, events),
+		t.handleEvents(router, marshaler, publisher))
 }
 
 func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEventMarshaler,
@@ -142,7 +139,7 @@ func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEven
 
 // handleEvents gives each event handler a consumer group, hence its own copy of each event.
 func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventMarshaler,
-	sends message.Publisher) error {
+	publisher message.Publisher) error {
 	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 		GenerateSubscribeTopic: func(p cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) {
 			return topic(p.EventName), nil
@@ -160,7 +157,7 @@ func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventM
 	if err != nil {
 		return err
 	}
-	router.AddHandler("print", "letters", letters, "printed", sends,
+	router.AddHandler("print", "letters", letters, "printed", publisher,
 		func(m *message.Message) ([]*message.Message, error) {
 			t.note("printed")
 			return []*message.Message{message.NewMessage(base.NewUUID(), m.Payload)}, nil
@@ -174,7 +171,7 @@ func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventM
 		}),
 		cqrs.NewEventHandler("mail", func(_ context.Context, e *RoomBooked) error {
 			t.note("mailed")
-			return sends.Publish("letters", message.NewMessage(base.NewUUID(), fmt.Append(nil, "room ", e.Room)))
+			return publisher.Publish("letters", message.NewMessage(base.NewUUID(), fmt.Append(nil, "room ", e.Room)))
 		}),
 	)
 }

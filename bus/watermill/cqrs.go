@@ -1,0 +1,86 @@
+package watermill
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// Marshaler is Watermill's JSONMarshaler for commands and events that sagas handle or send: the name of one is its kind
+// if it is a saga.Message, else its type in lower case, and messages that come from a saga have their kind as name.
+// Give it to the buses and processors of Watermill's CQRS component.
+type Marshaler struct{ cqrs.JSONMarshaler }
+
+// NewMarshaler returns a Marshaler.
+func NewMarshaler() Marshaler { return Marshaler{cqrs.JSONMarshaler{GenerateName: nameOf}} }
+
+func nameOf(v any) string {
+	if m, ok := v.(saga.Message); ok {
+		return m.Kind()
+	}
+	return strings.ToLower(cqrs.StructName(v))
+}
+
+// NameFromMessage returns the name that Marshal has set, or the kind.
+func (m Marshaler) NameFromMessage(of *message.Message) string {
+	if name := m.JSONMarshaler.NameFromMessage(of); name != "" {
+		return name
+	}
+	return of.Metadata.Get(KindKey)
+}
+
+// CQRS makes handlers of Watermill's CQRS component parts of an endpoint, in place of a command or event processor.
+// What they publish with their context by a bus over a Publisher of this package commits with the end of the message in
+// hand.
+//
+// An endpoint has one handler of a kind. Two handlers of one event belong in two endpoints, which get a copy each, as
+// they would belong in two consumer groups.
+type CQRS struct {
+	Marshaler  cqrs.CommandEventMarshaler // nil is NewMarshaler()
+	Topic      func(name string) string   // of a command or event, by its name; nil is the name
+	Tx         bool                       // handlers run as those of HandleTx do; without it as those of Handle
+	Middleware []message.HandlerMiddleware
+}
+
+// Commands returns a part for each handler.
+func (c CQRS) Commands(handlers ...cqrs.CommandHandler) (parts []bus.Part) {
+	for _, h := range handlers {
+		parts = append(parts, c.part(h.HandlerName(), h.NewCommand, h.Handle))
+	}
+	return parts
+}
+
+// Events returns a part for each handler.
+func (c CQRS) Events(handlers ...cqrs.EventHandler) (parts []bus.Part) {
+	for _, h := range handlers {
+		parts = append(parts, c.part(h.HandlerName(), h.NewEvent, h.Handle))
+	}
+	return parts
+}
+
+func (c CQRS) part(handler string, create func() any, handle func(context.Context, any) error) bus.Part {
+	marshaler := c.Marshaler
+	if marshaler == nil {
+		marshaler = NewMarshaler()
+	}
+	name := marshaler.Name(create())
+	topic := name
+	if c.Topic != nil {
+		topic = c.Topic(name)
+	}
+	return consume(topic, func(m *message.Message) error {
+		if got := marshaler.NameFromMessage(m); got != name {
+			return saga.Permanent(fmt.Errorf("handler %s of %s: the message is %.80q", handler, name, got))
+		}
+		v := create()
+		if err := marshaler.Unmarshal(m, v); err != nil {
+			return saga.Permanent(fmt.Errorf("handler %s: unmarshal %s: %w", handler, name, err))
+		}
+		return handle(cqrs.CtxWithOriginalMessage(m.Context(), m), v)
+	}, c.Middleware, c.Tx)
+}

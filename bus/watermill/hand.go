@@ -1,0 +1,118 @@
+package watermill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrAnswered is returned by a Publisher that would join a message in hand which has been acked or nacked, was not
+// answered in time, or whose handler has returned.
+var ErrAnswered = errors.New("the message in hand has ended: publish before that, or with the context of Apart")
+
+// hand is a message in hand: what is published with its context becomes an effect of its step. Receivers and the
+// goroutines of handlers may publish while the step ends.
+type hand struct {
+	tx pgx.Tx // of a handler in a transaction
+
+	mu   sync.Mutex
+	step *bus.Context // nil when the step is over
+}
+
+type handKey struct{}
+
+// inHand returns ctx as the context of a message in hand.
+func inHand(ctx context.Context, h *hand, info saga.Info) context.Context {
+	return context.WithValue(context.WithValue(ctx, infoKey{}, info), handKey{}, h)
+}
+
+func handOf(ctx context.Context) *hand {
+	h, _ := ctx.Value(handKey{}).(*hand)
+	return h
+}
+
+// end ends the step: nothing joins it any more.
+func (h *hand) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.step = nil
+}
+
+// publish adds the messages to what the step sends: all of them or none.
+func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.step == nil {
+		return ErrAnswered
+	}
+	for n, raw := range raws {
+		if err := raw.Check(); err != nil {
+			return fmt.Errorf("message %d of %d: %w", n+1, len(raws), err)
+		}
+	}
+	for n, raw := range raws {
+		if !h.emit(endpoint, raw) {
+			return fmt.Errorf("message %d of %d: the step of the message in hand sends too much, and fails: %w", n+1,
+				len(raws), saga.ErrTooLarge)
+		}
+	}
+	return nil
+}
+
+// emit sends one message with the step. It gets an id of its own, and keeps its UUID as a header.
+func (h *hand) emit(endpoint string, raw bus.RawMessage) bool {
+	options := make([]saga.SendOption, 0, len(raw.Header)+2)
+	for name, value := range raw.Header {
+		options = append(options, saga.WithHeader(name, value))
+	}
+	if !raw.ID.IsZero() {
+		options = append(options, saga.WithHeader(uuidHeader, raw.ID.String()))
+	}
+	if endpoint != "" {
+		return !h.step.Send(raw.Raw, append(options, saga.To(endpoint))...).IsZero()
+	}
+	if raw.MustRoute {
+		options = append(options, saga.MustRoute())
+	}
+	return !h.step.Publish(raw.Raw, options...).IsZero()
+}
+
+// Apart returns a context with which a Publisher does not join the message in hand: it commits by itself, whatever
+// becomes of that message.
+func Apart(ctx context.Context) context.Context {
+	return context.WithValue(ctx, handKey{}, (*hand)(nil))
+}
+
+// TxFromContext returns the transaction of a handler of HandleTx, ConsumeTx or a CQRS with Tx: what is written through
+// it, what is published with ctx, and the end of the message commit together. See bus.HandleTx for what it allows. ok
+// is false for any other context.
+func TxFromContext(ctx context.Context) (tx pgx.Tx, ok bool) {
+	h := handOf(ctx)
+	if h == nil || h.tx == nil {
+		return nil, false
+	}
+	return h.tx, true
+}
+
+// Together is a middleware of Watermill's Router: what a handler returns is published in the transaction that ends the
+// message, so both happen or neither. The Router's Subscriber and Publisher must be of this package; with others it
+// changes nothing.
+//
+//	router.AddMiddleware(watermill.Together)
+func Together(next message.HandlerFunc) message.HandlerFunc {
+	return func(m *message.Message) ([]*message.Message, error) {
+		produced, err := next(m)
+		for _, one := range produced {
+			if one != nil && handOf(one.Context()) == nil {
+				one.SetContext(m.Context())
+			}
+		}
+		return produced, err
+	}
+}
