@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -20,8 +19,8 @@ type exchange struct {
 	out, errs   io.Writer
 }
 
-// run lets a stock publisher, an Edda endpoint and stock subscribers exchange messages while they are killed, and
-// counts.
+// run lets a stock publisher, an Edda endpoint, Routers and stock subscribers exchange messages while they are killed,
+// and counts.
 func (x exchange) run(ctx context.Context) error {
 	return x.onPlace(ctx, func(p *place) error { return x.runOn(ctx, p) })
 }
@@ -51,12 +50,12 @@ func (x exchange) runOn(ctx context.Context, p *place) error {
 		return err
 	}
 	took := time.Since(begun)
-	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga and two "+
-		"stock subscribers\n",
+	_, _ = fmt.Fprintf(x.out, "exchange: %d messages in %.1f s (%.0f/s) through a stock publisher, a saga, two "+
+		"Routers and two stock subscribers\n",
 		x.total, took.Seconds(), float64(x.total)/took.Seconds())
 	_, _ = fmt.Fprintf(x.out,
-		"exchange: killed with an open transaction: %d publishers, %d endpoints, %d subscribers\n",
-		c.kills["publisher"], c.kills["endpoint"], c.kills["subscriber"])
+		"exchange: killed with an open transaction: %d publishers, %d endpoints, %d Routers, %d subscribers\n",
+		c.kills["publisher"], c.kills["endpoint"], c.kills["router"], c.kills["subscriber"])
 	return p.check(ctx, x)
 }
 
@@ -75,16 +74,22 @@ func (p *place) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := sql.NewSubscriber(sql.BeginnerFromPgx(p.pool), p.stock(), nil)
+	b, err := p.bus()
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.SubscribeInitialize(receipts), s.Close())
+	for _, topic := range []string{Counted{}.Kind(), receipts} {
+		if err := b.InstallQueue(ctx, topic, topic); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withCrew starts the processes, kills them at even distances, and returns when everything is received.
 func (x exchange) withCrew(ctx context.Context, c *hands) error {
-	for number, role := range []string{"endpoint", "endpoint", "subscriber", "subscriber", "publisher"} {
+	for number, role := range []string{"endpoint", "endpoint", "router", "router", "subscriber", "subscriber",
+		"publisher"} {
 		if err := c.hire(role, number); err != nil {
 			return err
 		}
@@ -93,12 +98,13 @@ func (x exchange) withCrew(ctx context.Context, c *hands) error {
 		if err := c.reach(ctx, x.total*(n+1)/(x.kills+2)); err != nil {
 			return err
 		}
-		// The publisher is ahead of the others, so it has its turns first, until there is nothing to publish.
-		order := []int{4, n % 2, 2 + n%2}
-		victim := c.members[order[n%3]]
+		// The publisher is ahead of the others, so it is the first, until there is nothing to publish.
+		second := n / 4 % 2
+		order := []int{6, second, 2 + second, 4 + second}
+		victim := c.members[order[n%4]]
 		err := c.kill(ctx, victim)
 		if errors.Is(err, errDone) {
-			err = c.kill(ctx, c.members[n%4])
+			err = c.kill(ctx, c.members[n%6])
 		}
 		if err != nil {
 			return err

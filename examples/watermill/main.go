@@ -30,7 +30,7 @@ func start(args []string, out, errs io.Writer) int {
 	flags := flag.NewFlagSet("watermill", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	total := flags.Int("n", 5000, "messages of the exchange")
-	kills := flags.Int("kill", 3, "workers to kill while they hold an open transaction")
+	kills := flags.Int("kill", 4, "workers to kill while they hold an open transaction")
 	rooms := flags.Int("rooms", 100, "commands of the tour")
 	schema := flags.String("schema", "edda_watermill", "schema to work in; it is dropped before and after")
 	switch err := flags.Parse(args); {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestCountsAreExact(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	x := exchange{dsn: pgdev.DSN(t), schema: pgdev.Schema(t), total: 3000, kills: 3, out: &out, errs: os.Stderr}
+	x := exchange{dsn: pgdev.DSN(t), schema: pgdev.Schema(t), total: 3000, kills: 4, out: &out, errs: os.Stderr}
 	if err := takeTour(t.Context(), x.dsn, x.schema, 20, &out); err != nil {
 		t.Errorf("tour: %v\n%s", err, &out)
 	}

@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	base "github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/pg"
@@ -25,7 +27,7 @@ import (
 // Count is published by watermill-sql: count this number.
 type Count struct{ Number int }
 
-// Counted is sent by the saga, to be received by watermill-sql.
+// Counted is published by the saga. A Router answers it, for watermill-sql.
 type Counted struct{ Number int }
 
 // Kind names the message.
@@ -36,8 +38,8 @@ func (Counted) Kind() string { return "counted" }
 
 const (
 	instances = 1000
-	tallies   = "tallies"  // the endpoint that hosts the saga, and the topic of the publisher
-	receipts  = "receipts" // the queue that the subscriber follows
+	tallies   = "tallies"  // the endpoint that hosts the saga
+	receipts  = "receipts" // the topic of the Router's answers, and the queue that the subscriber follows
 )
 
 // Tally is one of the instances that the numbers are spread over.
@@ -50,7 +52,7 @@ type Tally struct {
 func (t *Tally) Add(ctx *saga.Context, m Count) error {
 	t.Count++
 	t.Sum += int64(m.Number)
-	ctx.Send(Counted(m), saga.To(receipts))
+	ctx.Publish(Counted(m))
 	return nil
 }
 
@@ -95,6 +97,8 @@ func work(ctx context.Context) error {
 		err = p.publish(ctx, a.Total)
 	case "endpoint":
 		err = p.host(ctx)
+	case "router":
+		err = p.route(ctx)
 	case "subscriber":
 		err = p.follow(ctx)
 	default:
@@ -130,7 +134,7 @@ func (p *place) publish(ctx context.Context, total int) error {
 				return err
 			}
 			publisher, err := sql.NewPublisher(sql.TxFromPgx(tx), sql.PublisherConfig{
-				SchemaAdapter: watermill.SchemaAdapter{Schema: p.schema, Notify: true},
+				SchemaAdapter: watermill.SchemaAdapter{Schema: p.schema, Endpoint: tallies, Notify: true},
 			}, nil)
 			if err != nil {
 				return err
@@ -141,11 +145,9 @@ func (p *place) publish(ctx context.Context, total int) error {
 				if err != nil {
 					return err
 				}
-				m := message.NewMessageWithContext(ctx, uuid.NewString(), body)
-				m.Metadata.Set(watermill.KindKey, Count{}.Kind())
-				messages = append(messages, m)
+				messages = append(messages, message.NewMessageWithContext(ctx, uuid.NewString(), body))
 			}
-			if err := publisher.Publish(tallies, messages...); err != nil {
+			if err := publisher.Publish(Count{}.Kind(), messages...); err != nil {
 				return err
 			}
 			_, err = tx.Exec(ctx, p.sql.Get("move_cursor"), next)
@@ -170,11 +172,41 @@ func (p *place) host(ctx context.Context) error {
 }
 
 func (p *place) endpoint() (*bus.Endpoint, error) {
-	b, err := bus.New(p.pool, bus.Options{Schema: p.schema, Logger: quiet})
+	b, err := p.bus()
 	if err != nil {
 		return nil, err
 	}
 	return bus.NewEndpoint(b, tallies, bus.EndpointOptions{}, bus.Saga(tally))
+}
+
+func (p *place) bus() (*bus.Bus, error) {
+	return bus.New(p.pool, bus.Options{Schema: p.schema, Logger: quiet})
+}
+
+// route is a stock Router, whose answers commit with its acks.
+func (p *place) route(ctx context.Context) error {
+	b, err := p.bus()
+	if err != nil {
+		return err
+	}
+	subscriber, err := watermill.NewSubscriber(b, watermill.SubscriberOptions{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	publisher, err := watermill.NewPublisher(b, watermill.PublisherOptions{})
+	if err != nil {
+		return err
+	}
+	router, err := message.NewRouter(message.RouterConfig{}, base.NopLogger{})
+	if err != nil {
+		return err
+	}
+	router.AddMiddleware(middleware.Recoverer, watermill.Together)
+	router.AddHandler("answer", Counted{}.Kind(), subscriber, receipts, publisher,
+		func(m *message.Message) ([]*message.Message, error) {
+			return []*message.Message{message.NewMessage(uuid.NewString(), m.Payload)}, nil
+		})
+	return router.Run(ctx)
 }
 
 var quiet = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))

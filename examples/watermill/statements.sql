@@ -26,7 +26,8 @@ SELECT (SELECT next FROM :schema.example_cursor),
        (SELECT count(*) FROM :schema.example_receipt),
        (SELECT count(DISTINCT number) FROM :schema.example_receipt),
        (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded),
-       (SELECT count(*) FROM :schema.take('tallies', 1000)) + (SELECT count(*) FROM :schema.take('receipts', 1000));
+       (SELECT count(*) FROM :schema.take('tallies', 1000)) + (SELECT count(*) FROM :schema.take('counted', 1000)) +
+           (SELECT count(*) FROM :schema.take('receipts', 1000));
 
 -- name: open_transactions
 -- A process that has been stopped and is still "idle in transaction" has a batch in its hands.
