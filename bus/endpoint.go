@@ -58,10 +58,9 @@ type EndpointOptions struct {
 	MaxCrashes int
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
-	// It is the initial limit: the first Check, Install or Run stores it. An endpoint that has a limit keeps it, so
-	// that a deploy does not undo what an operator has set with operate.Limits.Set, "edda limit set" or the SQL
-	// function set_limit. 0 makes no limit, and does not remove one. Check logs a warning if the stored limit is
-	// another number. See docs/operate/limits.md.
+	// Check, Install and Run declare it: a program with another number changes the limit, unless an operator has set
+	// one with operate.Limits.Set, "edda limit set" or the SQL function set_limit, which stays until "edda limit
+	// reset". Check then logs a warning. 0 declares nothing, and removes no limit. See docs/operate/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default

@@ -23,10 +23,10 @@ func (p *permits) known(store *limit.Store) limit.Known {
 	return limit.Known{Store: store, Set: &p.limited, Changed: p.changed}
 }
 
-// findLimit makes the endpoint's limit if the program sets one and none is stored. It records whether there is one.
+// findLimit declares the endpoint's limit if the program has one. It records whether there is one.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	if e.options.ClusterConcurrency > 0 {
-		inForce, err := e.bus.tables.limits.Ensure(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
+		inForce, err := e.bus.tables.limits.Declare(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
 		if err != nil {
 			return pgerr.Explain(err)
 		}
@@ -37,8 +37,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	return e.lookForLimit(ctx)
 }
 
-// compareLimit logs a warning, once for each number, if the stored limit is not the program's: a deploy that changes
-// ClusterConcurrency does not change the database.
+// compareLimit logs a warning, once for each number, if an operator's limit is in force, and not the program's.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
 	if inForce == ours || e.permits.warned.Swap(int64(inForce)) == int64(inForce) {
@@ -46,7 +45,7 @@ func (e *Endpoint) compareLimit(inForce int) {
 	}
 	e.bus.log.Warn("edda: the endpoint's limit differs from its ClusterConcurrency", "endpoint", e.name,
 		"limit", inForce, "cluster_concurrency", ours,
-		"remedy", fmt.Sprintf("edda limit set %s %d", e.name, ours))
+		"remedy", "edda limit reset "+e.name)
 }
 
 func (e *Endpoint) lookForLimit(ctx context.Context) error {

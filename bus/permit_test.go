@@ -119,55 +119,40 @@ func TestLimitIsSetWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestDeployLeavesTheOperatorsLimitAlone(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	w.makeQueue("errands")
-	e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: 3}, bus.HandleTx((&crowd{}).handle))
-	if err := e.Install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if i := w.limit(); i.Limit != 3 {
-		t.Errorf("installed with 3: %+v", i)
-	}
-	w.setLimit(5)
-	for _, n := range []int{3, 8, 0} {
-		e = w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: n}, bus.HandleTx((&crowd{}).handle))
-		if err := errors.Join(e.Install(t.Context()), e.Check(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, err := w.operator().Limits().List(t.Context()); err != nil || len(all) != 1 || all[0].Limit != 5 {
-		t.Errorf("the operator's 5 became %+v, %v", all, err)
-	}
-}
-
-// A deploy with another number changes nothing, which somebody should know.
-func TestCheckWarnsOfAnotherLimit(t *testing.T) {
+// A deploy with another number changes the limit, until an operator sets one. From then on a deploy warns of the
+// difference, and a reset follows the program again.
+func TestDeployChangesTheLimitUnlessAnOperatorHas(t *testing.T) {
 	var text bytes.Buffer // read when nothing runs
 	w := newWorld(t, bus.Options{Logger: slog.New(
 		slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	w.makeQueue("errands")
-	for _, deploy := range []struct {
-		number int
-		warns  string
-	}{
-		{3, ""},
-		{0, ""},
-		{8, `limit=3 cluster_concurrency=8 remedy="edda limit set errands 8"`},
-	} {
+	deploy := func(n, want int, warns string) {
+		t.Helper()
 		text.Reset()
-		e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: deploy.number},
-			bus.HandleTx((&crowd{}).handle))
+		e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: n}, bus.HandleTx((&crowd{}).handle))
 		if err := errors.Join(e.Install(t.Context()), e.Check(t.Context()), e.Check(t.Context())); err != nil {
 			t.Fatal(err)
 		}
+		if i := w.limit(); i.Limit != want {
+			t.Errorf("deployed with %d: %+v, want %d", n, i, want)
+		}
 		lines := strings.Count(text.String(), "\n")
-		if deploy.warns == "" && lines > 0 || deploy.warns != "" &&
-			(lines != 1 || !strings.Contains(text.String(), deploy.warns)) {
-			t.Errorf("deployed with %d, the log says %q, want one line with %q", deploy.number, text.String(),
-				deploy.warns)
+		if warns == "" && lines > 0 || warns != "" && (lines != 1 || !strings.Contains(text.String(), warns)) {
+			t.Errorf("deployed with %d, the log says %q, want one line with %q", n, text.String(), warns)
 		}
 	}
+	deploy(3, 3, "")
+	deploy(8, 8, "")
+	deploy(0, 8, "") // a program without a number follows
+	w.setLimit(5)
+	deploy(3, 5, `limit=5 cluster_concurrency=3 remedy="edda limit reset errands"`)
+	deploy(5, 5, "")
+	deploy(4, 5, `limit=5 cluster_concurrency=4 remedy="edda limit reset errands"`)
+	if err := w.operator().Limits().Reset(t.Context(), "errands"); err != nil {
+		t.Fatal(err)
+	}
+	deploy(4, 4, "")
+	deploy(6, 6, "")
 }
 
 func TestLimitErrors(t *testing.T) {

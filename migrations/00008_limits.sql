@@ -4,7 +4,10 @@ CREATE TABLE :schema.concurrency_limit (
         CONSTRAINT concurrency_limit_name_valid CHECK (name ~ '^[a-z][a-z0-9_.-]{0,62}$'),
     slots   int NOT NULL CONSTRAINT concurrency_limit_slots_between CHECK (slots BETWEEN 1 AND 10000),
     changed timestamptz NOT NULL DEFAULT clock_timestamp(),
-    epoch   bigint NOT NULL DEFAULT 0 -- no slot that was ever deleted had a larger one
+    epoch   bigint NOT NULL DEFAULT 0, -- no slot that was ever deleted had a larger one
+    -- What a program declared last, and whether an operator has set another number since, which stays until a reset.
+    declared int CONSTRAINT concurrency_limit_declared_between CHECK (declared BETWEEN 1 AND 10000),
+    operated boolean NOT NULL DEFAULT false
 );
 
 -- The limit is the number of slots that are enabled, so that one row's lock arbitrates between a grant and a change of
@@ -129,27 +132,39 @@ END $$;
 --
 -- A larger number counts when the transaction has committed. A smaller one never ends work that is under way: no
 -- process gets a slot until enough were given back. The batches of a transactional endpoint hold their slots by row
--- locks, so lowering waits for as many batches as run beyond the limit. With keep, a limit that is there already stays
--- as it is. Returns the limit. Error: 22023.
-CREATE FUNCTION :schema.set_limit(name text, slots int, keep boolean DEFAULT false) RETURNS int
+-- locks, so lowering waits for as many batches as run beyond the limit. NULL returns to the number that the program
+-- has declared.
+--
+-- With declares it is a program that speaks: its number is remembered, and takes effect unless an operator has set
+-- another. A number that it has declared before changes nothing. Returns the limit. Error: 22023.
+CREATE FUNCTION :schema.set_limit(name text, slots int, declares boolean DEFAULT false) RETURNS int
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    standing int;
+    standing :schema.concurrency_limit;
+    wanted   int := set_limit.slots;
 BEGIN
     IF (set_limit.name COLLATE "C" ~ '^[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
         RAISE EXCEPTION 'the name of a limit must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
-    ELSIF (set_limit.slots BETWEEN 1 AND 10000) IS NOT TRUE THEN
+    ELSIF NOT (wanted BETWEEN 1 AND 10000) OR declares AND wanted IS NULL THEN
         RAISE EXCEPTION 'the limit of % must be 1 to 10000 slots', set_limit.name USING ERRCODE = '22023';
     END IF;
-    INSERT INTO :schema.concurrency_limit (name, slots) VALUES (set_limit.name, set_limit.slots)
-    ON CONFLICT ON CONSTRAINT concurrency_limit_pkey DO NOTHING;
-    IF NOT FOUND AND keep THEN
-        SELECT c.slots INTO standing FROM :schema.concurrency_limit c WHERE c.name = set_limit.name;
-        RETURN standing;
+    SELECT c.* INTO standing FROM :schema.concurrency_limit c WHERE c.name = set_limit.name;
+    IF declares AND standing.declared = wanted THEN
+        RETURN standing.slots;
+    ELSIF wanted IS NULL AND standing.declared IS NULL THEN
+        RAISE EXCEPTION 'no program has declared a limit of %', set_limit.name USING ERRCODE = '22023';
     END IF;
-    UPDATE :schema.concurrency_limit c SET slots = set_limit.slots, changed = clock_timestamp()
-        WHERE c.name = set_limit.name;
-    PERFORM :schema.adjust_slots(set_limit.name);
-    RETURN set_limit.slots;
+    INSERT INTO :schema.concurrency_limit AS c (name, slots, declared, operated)
+    VALUES (set_limit.name, coalesce(wanted, standing.declared), CASE WHEN declares THEN wanted END, NOT declares)
+    ON CONFLICT ON CONSTRAINT concurrency_limit_pkey DO UPDATE SET
+        slots = CASE WHEN declares AND c.operated THEN c.slots ELSE coalesce(wanted, c.declared, c.slots) END,
+        declared = CASE WHEN declares THEN wanted ELSE c.declared END,
+        operated = CASE WHEN declares THEN c.operated ELSE wanted IS NOT NULL END,
+        changed = CASE WHEN declares AND c.operated THEN c.changed ELSE clock_timestamp() END
+    RETURNING c.* INTO standing;
+    IF NOT (declares AND standing.operated) THEN
+        PERFORM :schema.adjust_slots(set_limit.name);
+    END IF;
+    RETURN standing.slots;
 END $$;

@@ -22,6 +22,8 @@ type LimitInfo struct {
 	Waiting  int           // processes of a leased endpoint that wait for their turn; those of others do not queue up
 	Oldest   time.Time     // when the first of them came; zero if none waits
 	Waited   time.Duration // how long it has waited
+	Declared int           // the last ClusterConcurrency of a program; 0 if none had one
+	Operated bool          // an operator has set Limit, and what programs declare changes nothing until Reset
 }
 
 // Limits bounds how much of an endpoint runs at once, in all processes together.
@@ -58,7 +60,7 @@ func (l Limits) List(ctx context.Context) ([]LimitInfo, error) {
 func limitInfo(i limit.Info) LimitInfo {
 	info := LimitInfo{
 		Endpoint: i.Name, Limit: i.Slots, Held: i.Held, Draining: i.Draining, Waiting: i.Waiting,
-		Oldest: i.Oldest,
+		Oldest: i.Oldest, Declared: i.Declared, Operated: i.Operated,
 	}
 	if !i.Oldest.IsZero() {
 		info.Waited = i.Now.Sub(i.Oldest)
@@ -70,17 +72,47 @@ func limitInfo(i limit.Info) LimitInfo {
 // Call it at any time. A higher limit takes effect at once. A lower one ends no work: nothing new begins until fewer
 // than n are left. For an endpoint that is not leased, Set returns when the batches above the new limit have ended. An
 // endpoint that had no limit follows its first one within a second or two. A limit cannot be removed, only raised to a
-// large number.
+// large number. A later deploy with another ClusterConcurrency does not change n: see Reset.
 //
 // Errors: n is out of bounds; ErrNotInstalled: there is no such endpoint; ctx has ended.
 func (l Limits) Set(ctx context.Context, endpoint string, n int) error {
-	if q, err := l.o.find(ctx, endpoint); err != nil {
+	if err := l.check(ctx, endpoint); err != nil {
 		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, err)
-	} else if q.Relay {
-		return fmt.Errorf("set the limit of endpoint %.80q: %w", endpoint, errRelay)
 	}
-	if err := l.o.limits.Set(ctx, l.o.pool.Writing(), endpoint, n); err != nil {
-		return pgerr.Explain(err)
+	return pgerr.Explain(l.o.limits.Set(ctx, l.o.pool.Writing(), endpoint, n))
+}
+
+func (l Limits) check(ctx context.Context, endpoint string) error {
+	q, err := l.o.find(ctx, endpoint)
+	if err == nil && q.Relay {
+		err = errRelay
+	}
+	return err
+}
+
+// Reset takes back what Set has set: the limit is what the program has declared, its EndpointOptions.ClusterConcurrency,
+// and follows it from then on. Lowering waits as in Set.
+//
+// Errors: ErrNoLimit if no program has declared one; ErrNotInstalled: there is no such endpoint; ctx has ended.
+func (l Limits) Reset(ctx context.Context, endpoint string) error {
+	err := l.check(ctx, endpoint)
+	if err == nil {
+		err = l.reset(ctx, endpoint)
+	}
+	if err != nil {
+		return fmt.Errorf("reset the limit of endpoint %.80q: %w", endpoint, err)
 	}
 	return nil
+}
+
+func (l Limits) reset(ctx context.Context, endpoint string) error {
+	info, err := l.Get(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	if info.Declared == 0 {
+		return fmt.Errorf("%w: no program has declared one by EndpointOptions.ClusterConcurrency, and it stays at %d",
+			ErrNoLimit, info.Limit)
+	}
+	return pgerr.Explain(l.o.limits.Reset(ctx, l.o.pool.Writing(), endpoint))
 }

@@ -154,6 +154,8 @@ type limitJSON struct {
 	Waiting  int        `json:"waiting"`
 	Oldest   *time.Time `json:"oldest"`
 	Waited   float64    `json:"waited_seconds"`
+	Declared int        `json:"declared"` // 0 when no program has declared one
+	SetBy    string     `json:"set_by"`   // "program" or "operator"
 }
 
 type manifestJSON struct {

@@ -15,10 +15,11 @@ func (t limits) commands() *cobra.Command {
 		Long: `A limit is how many batches of an endpoint, or handlers of a leased one, run at once in all processes
 together. A change takes effect while they run, and ends nothing that runs. An endpoint may have none.`,
 		Example: `  edda limit list
-  edda limit set billing 3`,
+  edda limit set billing 3
+  edda limit reset billing`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.get(), t.set())
+	c.AddCommand(t.list(), t.get(), t.set(), t.reset())
 	return c
 }
 
@@ -27,7 +28,16 @@ type limits struct{ *tool }
 
 func limitOf(i operate.LimitInfo) object {
 	return object{"endpoint", i.Endpoint, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting",
-		i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds()}
+		i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds(), "declared", i.Declared,
+		"set_by", limitSetBy(i)}
+}
+
+// limitSetBy is who has decided the number in force.
+func limitSetBy(i operate.LimitInfo) string {
+	if i.Operated {
+		return "operator"
+	}
+	return "program"
 }
 
 func (t limits) list() *cobra.Command {
@@ -35,7 +45,8 @@ func (t limits) list() *cobra.Command {
 		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
 		Long: `Show every limit. HELD is what runs at this moment; DRAINING is the part of it that runs on after the
 limit was lowered; WAITING is the processes of a leased endpoint that wait for their
-turn, and WAITED for how long the first of them has. Nothing is locked.`,
+turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY says whether
+that number is in force or an operator's. Nothing is locked.`,
 		Example: `  edda limit list
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
@@ -43,10 +54,11 @@ turn, and WAITED for how long the first of them has. Nothing is locked.`,
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				infos, err := op.Limits().List(ctx)
 				return listing{name: "limits", none: t.inSchema("No endpoint of schema %q has a limit.")}.of(
-					"ENDPOINT|LIMIT|HELD|DRAINING|WAITING|WAITED", rows(infos,
+					"ENDPOINT|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", rows(infos,
 						func(i operate.LimitInfo) (object, []string) {
 							return limitOf(i), []string{i.Endpoint, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
-								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited)}
+								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i),
+								limitSetBy(i)}
 						})), err
 			})
 		},
@@ -73,7 +85,7 @@ func (t limits) set() *cobra.Command {
 
 Raising takes effect at once. Lowering stops nothing that runs: nothing new begins until fewer than NUMBER are left. If
 batches hold the limit, the command returns when those above the new limit have ended. An endpoint that had no limit
-follows its first one within a second or two.`,
+follows its first one within a second or two. A deploy does not change NUMBER; "edda limit reset" does.`,
 		Example: `  edda limit set billing 3`,
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -88,6 +100,27 @@ follows its first one within a second or two.`,
 	}
 }
 
+func (t limits) reset() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset ENDPOINT", Short: "Return to the limit that the program declares",
+		Long: `Return to the limit that the program declares as EndpointOptions.ClusterConcurrency, and follow it from then
+on: the next deploy with another number changes the limit. Lowering waits as in "edda limit set". Exit code 3: no
+program has declared one.`,
+		Example: `  edda limit reset billing`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0], func(ctx context.Context, l operate.Limits) error { return l.Reset(ctx, args[0]) })
+		},
+	}
+}
+
+func declared(i operate.LimitInfo) string {
+	if i.Declared == 0 {
+		return "-"
+	}
+	return strconv.Itoa(i.Declared)
+}
+
 // change makes a change and shows how the limit stands then.
 func (t limits) change(c *cobra.Command, endpoint string, do func(context.Context, operate.Limits) error) error {
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
@@ -97,7 +130,8 @@ func (t limits) change(c *cobra.Command, endpoint string, do func(context.Contex
 		i, err := op.Limits().Get(ctx, endpoint)
 		return result{value: limitOf(i), page: func(p *page) {
 			p.fields("endpoint", i.Endpoint, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
-				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited))
+				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "declared",
+				declared(i), "set by", limitSetBy(i))
 		}}, err
 	})
 }

@@ -18,23 +18,37 @@ func TestLimits(t *testing.T) {
 		| held 0
 		| draining 0
 		| waiting 0
-		| waited -`)
+		| waited -
+		| declared -
+		| set by operator`)
+	says(t, w.want(exitNotFound, "limit", "reset", "billing").err, "no program has declared one", "stays at 3")
 	w.want(exitDone, "limit", "set", "orders", "1")
+	w.exec(`SELECT edda.set_limit('orders', 2, true)`)
 	w.exec(`UPDATE edda.slot SET holder = 'h', expires = now() + interval '1 hour' WHERE name = 'billing' AND no < 3`)
 	w.exec(`INSERT INTO edda.ticket (name, holder, since, expires) VALUES ('billing', 'i',
 		now() - interval '90 minutes', now() + interval '1 hour')`)
 	w.want(exitDone, "limit", "set", "billing", "1")
 	w.prints(w.want(exitDone, "limit", "list").out, `
-		| ENDPOINT LIMIT HELD DRAINING WAITING WAITED
-		| billing 1 2 1 1 1h30m
-		| orders 1 0 0 0 -`)
+		| ENDPOINT LIMIT HELD DRAINING WAITING WAITED DECLARED SET BY
+		| billing 1 2 1 1 1h30m - operator
+		| orders 1 0 0 0 - 2 operator`)
 	var listed struct{ Limits []limitJSON }
 	w.decode(&listed, "limit", "list", "--json")
 	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.Held != 2 ||
 		b.Draining != 1 || b.Waiting != 1 ||
-		b.Waited < 5400 || b.Oldest == nil || listed.Limits[1].Limit != 1 {
+		b.Waited < 5400 || b.Oldest == nil || listed.Limits[1].Limit != 1 || listed.Limits[1].Declared != 2 ||
+		listed.Limits[1].SetBy != "operator" {
 		t.Errorf("%+v", listed)
 	}
+	w.prints(w.want(exitDone, "limit", "reset", "orders").out, `
+		| endpoint orders
+		| limit 2
+		| held 0
+		| draining 0
+		| waiting 0
+		| waited -
+		| declared 2
+		| set by program`)
 }
 
 func TestLimitsOnTheCommandLine(t *testing.T) {
@@ -46,6 +60,7 @@ func TestLimitsOnTheCommandLine(t *testing.T) {
 		"limit set billing three": "three is not a limit",
 		"limit set billing":       "accepts 2 arg",
 		"limit get":               "accepts 1 arg",
+		"limit reset":             "accepts 1 arg",
 		"limit lst":               "did you mean list",
 	} {
 		s := runWith(t.Context(), strings.Fields(wrong)...)

@@ -19,6 +19,8 @@ type Info struct {
 	Waiting  int       // holders in the line
 	Oldest   time.Time // when the first of them came; zero if none waits
 	Now      time.Time // the database's clock when it was read
+	Declared int       // by the program, last; 0 if none has
+	Operated bool      // an operator has set Slots
 }
 
 // check returns the error that the SQL function would raise.
@@ -32,35 +34,35 @@ func check(name string, slots int) error {
 
 // Set lets n slots of name be held at once, from its commit on, and makes the limit if there is none. It may be a part
 // of the caller's transaction. Lowering a limit ends no work. Set waits for transactions that have a permit beyond the
-// limit.
+// limit. What a program declares later does not change it, until Reset.
 func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	if err := check(name, n); err != nil {
 		return err
 	}
-	_, err := s.set(ctx, db, setting{name: name, slots: n})
+	_, err := s.set(ctx, db, name, &n, false)
 	return err
 }
 
-// Ensure makes a limit of n slots if there is none of that name, and returns the one in force: a number that an
-// operator has set is left alone.
-func (s *Store) Ensure(ctx context.Context, db DB, name string, n int) (inForce int, err error) {
+// Declare is Set for a program: n takes effect unless an operator has set another number, and is remembered for Reset.
+// A number that was declared last changes nothing. It returns the limit in force.
+func (s *Store) Declare(ctx context.Context, db DB, name string, n int) (inForce int, err error) {
 	if err := check(name, n); err != nil {
 		return 0, err
 	}
-	return s.set(ctx, db, setting{name: name, slots: n, keep: true})
+	return s.set(ctx, db, name, &n, true)
 }
 
-type setting struct {
-	name  string
-	slots int
-	keep  bool
+// Reset returns to the number that a program has declared, and to following it. It is an error if none has.
+func (s *Store) Reset(ctx context.Context, db DB, name string) error {
+	_, err := s.set(ctx, db, name, nil, false)
+	return err
 }
 
-func (s *Store) set(ctx context.Context, db DB, to setting) (standing int, err error) {
-	if err := db.QueryRow(ctx, s.sql.Get("set"), to.name, to.slots, to.keep).Scan(&standing); err != nil {
-		return 0, fmt.Errorf("set the limit of %.80s to %d: %w", to.name, to.slots, err)
+func (s *Store) set(ctx context.Context, db DB, name string, n *int, declares bool) (inForce int, err error) {
+	if err := db.QueryRow(ctx, s.sql.Get("set"), name, n, declares).Scan(&inForce); err != nil {
+		return 0, fmt.Errorf("set the limit of %.80s: %w", name, err)
 	}
-	return standing, nil
+	return inForce, nil
 }
 
 // Exists reports whether there is a limit of that name, by one probe of an index.
@@ -86,7 +88,8 @@ func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, e
 
 func scanInfo(row pgx.CollectableRow) (i Info, err error) {
 	var oldest *time.Time
-	err = row.Scan(&i.Name, &i.Slots, &i.Enabled, &i.Held, &i.Draining, &i.Waiting, &oldest, &i.Now)
+	err = row.Scan(&i.Name, &i.Slots, &i.Enabled, &i.Held, &i.Draining, &i.Waiting, &oldest, &i.Now, &i.Declared,
+		&i.Operated)
 	if oldest != nil {
 		i.Oldest = *oldest
 	}

@@ -96,13 +96,17 @@ func TestSetRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "billing") {
 			t.Errorf("set to %d: %v", n, err)
 		}
-		if _, err := w.store.Ensure(t.Context(), w.pool, "billing", n); err == nil {
-			t.Errorf("ensured %d", n)
+		if _, err := w.store.Declare(t.Context(), w.pool, "billing", n); err == nil {
+			t.Errorf("declared %d", n)
 		}
 		_, err = w.pool.Exec(t.Context(), w.schema.Render("SELECT :schema.set_limit('billing', $1)"), n)
 		if pgerr.Code(err) != "22023" || !strings.Contains(err.Error(), "billing") {
 			t.Errorf("set_limit %d: %v", n, err)
 		}
+	}
+	if err := w.store.Reset(t.Context(), w.pool, "billing"); pgerr.Code(err) != "22023" ||
+		!strings.Contains(err.Error(), "no program has declared") {
+		t.Errorf("a reset to nothing: %v", err)
 	}
 	for _, name := range []string{"", "Billing", "a b"} {
 		if err := w.store.Set(t.Context(), w.pool, name, 1); pgerr.Code(err) != "22023" {
@@ -117,20 +121,54 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// A deploy brings the number of the program; an operator has set another.
-func TestEnsureLeavesALimitAlone(t *testing.T) {
+// A deploy with another number changes the limit, unless an operator has set one; a reset returns to the program's.
+func TestDeclaredLimitIsFollowedUntilAnOperatorSetsOne(t *testing.T) {
 	w := open(t)
-	for _, c := range []struct{ ensure, want int }{{4, 4}, {7, 4}} {
-		if n, err := w.store.Ensure(t.Context(), w.pool, "billing", c.ensure); err != nil || n != c.want {
-			t.Errorf("ensured %d: %d, %v", c.ensure, n, err)
+	stands := func(n, declared int, operated bool) {
+		t.Helper()
+		if i := w.info(); i.Slots != n || i.Enabled != n || i.Declared != declared || i.Operated != operated {
+			t.Errorf("the limit is %+v, want %d, declared %d, operated %v", i, n, declared, operated)
 		}
 	}
-	w.set(2)
-	if n, err := w.store.Ensure(t.Context(), w.pool, "billing", 7); err != nil || n != 2 || w.info().Enabled != 2 {
-		t.Errorf("the operator's 2 became %d, %v", n, err)
+	declare := func(n, want int) {
+		t.Helper()
+		if got, err := w.store.Declare(t.Context(), w.pool, "billing", n); err != nil || got != want {
+			t.Errorf("declared %d: %d in force, want %d, %v", n, got, want, err)
+		}
 	}
+	reset := func() {
+		t.Helper()
+		if err := w.store.Reset(t.Context(), w.pool, "billing"); err != nil {
+			t.Error(err)
+		}
+	}
+	declare(4, 4)
+	declare(7, 7)
+	stands(7, 7, false)
+	declare(3, 3)
+	stands(3, 3, false)
+	w.set(2)
+	stands(2, 3, true)
+	declare(3, 2)
+	declare(5, 2)
+	stands(2, 5, true)
+	reset()
+	stands(5, 5, false)
+	declare(6, 6)
+	reset()
+	stands(6, 6, false)
 	if yes, err := w.store.Exists(t.Context(), w.pool, "billing"); !yes || err != nil {
 		t.Error(yes, err)
+	}
+	// An operator was first.
+	if err := w.store.Set(t.Context(), w.pool, "mail", 9); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Reset(t.Context(), w.pool, "mail"); pgerr.Code(err) != "22023" {
+		t.Errorf("a reset to what no program has declared: %v", err)
+	}
+	if n, err := w.store.Declare(t.Context(), w.pool, "mail", 1); n != 9 || err != nil {
+		t.Errorf("the operator's 9 became %d, %v", n, err)
 	}
 }
 

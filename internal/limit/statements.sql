@@ -157,7 +157,8 @@ SELECT :schema.set_limit($1, $2, $3);
 SELECT EXISTS (SELECT FROM :schema.concurrency_limit l WHERE l.name = $1);
 
 -- name: list
-SELECT l.name, l.slots, s.enabled, s.held, s.draining, t.waiting, t.oldest, clock_timestamp()
+SELECT l.name, l.slots, s.enabled, s.held, s.draining, t.waiting, t.oldest, clock_timestamp(), coalesce(l.declared, 0),
+       l.operated
 FROM :schema.concurrency_limit l
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE s.enabled) AS enabled, count(*) FILTER (WHERE x.held) AS held,
