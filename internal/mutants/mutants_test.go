@@ -160,11 +160,16 @@ func TestOnlyAFailedTestIsAKill(t *testing.T) {
 // On a slow machine a test that needs as long as a mutant is watched would call it dead.
 func TestHangIsToldFromASlowTest(t *testing.T) {
 	t.Parallel()
-	m := mutant{name: "x", hangs: 10 * time.Second, target: target{pkg: "./x", tests: []string{"TestX"}}}
-	for took, ok := range map[string]bool{"4.99s": true, "0.00s": true, "5.01s": false, "61.20s": false} {
-		if err := m.patient("=== RUN   TestX\n--- PASS: TestX (" + took + ")\n"); (err == nil) != ok {
-			t.Errorf("a test of %s: %v", took, err)
+	for took, want := range map[string]time.Duration{"0.00s": 10 * time.Second, "3.30s": 10 * time.Second,
+		"5.01s": 15030 * time.Millisecond} {
+		m := mutant{name: "x", hangs: 10 * time.Second, target: target{pkg: "./x", tests: []string{"TestX"}}}
+		if m.wait("=== RUN   TestX\n--- PASS: TestX (" + took + ")\n"); m.hangs != want {
+			t.Errorf("a test of %s is watched for %v, want %v", took, m.hangs, want)
 		}
+	}
+	m := mutant{name: "ends", target: target{pkg: "./x", tests: []string{"TestX"}}}
+	if m.wait("--- PASS: TestX (5.00s)\n"); m.hangs != 0 {
+		t.Errorf("a mutant that does not hang is watched for %v", m.hangs)
 	}
 }
 
