@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,4 +69,27 @@ func TestInstanceOfAnotherVersion(t *testing.T) {
 		return w.count(`SELECT count(*) FROM `+w.queue("alarms")+
 			` WHERE attempt = 0 AND due > now() + interval '50 seconds'`) == 1
 	})
+}
+
+// Each save says when it was; what no step has changed keeps its time.
+func TestInstanceHasTheTimeOfItsLastChange(t *testing.T) {
+	for _, store := range []saga.Store{saga.Pessimistic, saga.Optimistic} {
+		t.Run(fmt.Sprint(store), func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.listener()
+			w.start("tallies", bus.EndpointOptions{}, bus.Saga(tallies(store, nil)))
+			for _, key := range []string{"a", "b"} {
+				w.send(add{Key: key, N: 1})
+			}
+			w.untilEmpty("tallies")
+			// The clock of a fast machine may not have moved since.
+			w.exec(`UPDATE edda.saga SET started = started - interval '1 hour', changed = changed - interval '1 hour'`)
+			w.send(add{Key: "a", N: 1})
+			w.untilEmpty("tallies")
+			if got := w.text(`SELECT string_agg(key || ' ' || (changed - started > interval '59 minutes'), ', ' ORDER BY key)
+				FROM edda.saga`); got != "a true, b false" {
+				t.Errorf("changed: %s, want a only", got)
+			}
+		})
+	}
 }

@@ -10,6 +10,7 @@ CREATE TABLE :schema.saga (
     timeouts      json,
     originator    json,
     started       timestamptz NOT NULL DEFAULT now(),
+    changed       timestamptz NOT NULL DEFAULT now(), -- by the last save: the beginning of its transaction
     CONSTRAINT saga_key_unique UNIQUE (saga, key)
 ) WITH (
     fillfactor = 70,

@@ -32,6 +32,7 @@ type ListOptions struct {
 type Listed struct {
 	Instance saga.Instance
 	Started  time.Time
+	Changed  time.Time // when the transaction of its last save began, or that of its start
 	Faulty   error // a column cannot be decoded; the instance then has no timeouts and no originator
 }
 
@@ -97,11 +98,12 @@ func scanListed(row pgx.CollectableRow) (l Listed, err error) {
 		id                   string
 		timeouts, originator []byte
 	)
-	err = row.Scan(&id, &i.Saga, &i.Key, &i.Version, &i.StateVersion, &i.State, &timeouts, &originator, &l.Started)
+	err = row.Scan(&id, &i.Saga, &i.Key, &i.Version, &i.StateVersion, &i.State, &timeouts, &originator, &l.Started,
+		&l.Changed)
 	if err != nil {
 		return l, err
 	}
-	l.Started = l.Started.UTC()
+	l.Started, l.Changed = l.Started.UTC(), l.Changed.UTC()
 	if i.ID, err = saga.ParseID(id); err != nil {
 		return l, err
 	}

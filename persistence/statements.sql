@@ -66,7 +66,8 @@ WITH l AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED) x),
 changed AS (
     UPDATE :schema.saga s
-    SET version = s.version + 1, state_version = l.state_version, state = l.state, timeouts = l.timeouts
+    SET version = s.version + 1, state_version = l.state_version, state = l.state, timeouts = l.timeouts,
+        changed = now()
     FROM l WHERE s.ctid = l.tid AND l.op = 1
     RETURNING 1),
 completed AS (
@@ -84,7 +85,8 @@ WITH u AS MATERIALIZED (
                     u(tid, iid, version, op, state_version, state, timeouts)),
 changed AS (
     UPDATE :schema.saga s
-    SET version = s.version + 1, state_version = u.state_version, state = u.state, timeouts = u.timeouts
+    SET version = s.version + 1, state_version = u.state_version, state = u.state, timeouts = u.timeouts,
+        changed = now()
     FROM u WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version AND u.op = 1
     RETURNING 1),
 completed AS (
@@ -108,14 +110,14 @@ FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: list
 -- Two conditions on the columns of one index: where the saga and its prefix begin, and where the last page ended.
-SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started, s.changed
 FROM :schema.saga s
 WHERE (s.saga, s.key) >= ($1, $2) AND (s.saga, s.key) > ($3, $4)
 ORDER BY s.saga, s.key
 LIMIT $5;
 
 -- name: show
-SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator, s.started
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator, s.started, s.changed
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: changed

@@ -159,17 +159,17 @@ func TestSagas(t *testing.T) {
 		(gen_random_uuid(), 'order', E'8 \u202e\r\n', 1, 1, '{}', NULL, NULL, now()),
 		(gen_random_uuid(), 'parcel', '7', 1, 1, '{}', NULL, '[1]', now())`)
 	w.prints(w.want(exitDone, "saga", "list").out, `
-		| SAGA KEY VERSION STARTED TIMEOUTS NEXT
-		| order 7 3 TIME 2 TIME
-		| order 8 \u202e\r\n 1 TIME 0 -
-		| parcel 7 1 TIME 0 -`)
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
+		| order 7 3 TIME TIME 2 TIME
+		| order 8 \u202e\r\n 1 TIME TIME 0 -
+		| parcel 7 1 TIME TIME 0 -`)
 	w.prints(w.want(exitDone, "saga", "list", "order", "--prefix", "7", "--limit", "1").out, `
-		| SAGA KEY VERSION STARTED TIMEOUTS NEXT
-		| order 7 3 TIME 2 TIME
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
+		| order 7 3 TIME TIME 2 TIME
 		| There may be more: --after order/7`)
 	w.prints(w.want(exitDone, "saga", "list", "--after", "order/7", "--limit", "1").out, `
-		| SAGA KEY VERSION STARTED TIMEOUTS NEXT
-		| order 8 \u202e\r\n 1 TIME 0 -
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
+		| order 8 \u202e\r\n 1 TIME TIME 0 -
 		| There may be more: --after 'order/8 \u202e\r\n'`)
 	w.prints(w.want(exitDone, "saga", "show", "order", "7").out, `
 		| saga order
@@ -178,6 +178,7 @@ func TestSagas(t *testing.T) {
 		| version 3
 		| state version 1
 		| started TIME
+		| changed TIME
 		| started by endpoint web
 		| started by message ID
 		| timeouts:

@@ -62,6 +62,7 @@ type instanceJSON struct {
 	Version      int64           `json:"version"`
 	StateVersion int             `json:"state_version"`
 	Started      time.Time       `json:"started"`
+	Changed      time.Time       `json:"changed"`
 	Timeouts     []timeoutJSON   `json:"timeouts"`
 	Originator   *originatorJSON `json:"originator"`
 	RowError     string          `json:"row_error,omitempty"`

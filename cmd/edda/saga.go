@@ -38,8 +38,7 @@ func instanceOf(l persistence.Listed) object {
 		originator = object{"endpoint", i.Originator.Endpoint, "message", i.Originator.MessageID}
 	}
 	o := object{"saga", i.Saga, "key", i.Key, "id", i.ID, "version", i.Version, "state_version", i.StateVersion,
-		"started",
-		l.Started, "timeouts", timeouts, "originator", originator}
+		"started", l.Started, "changed", l.Changed, "timeouts", timeouts, "originator", originator}
 	if l.Faulty != nil {
 		o = append(o, "row_error", l.Faulty.Error())
 	}
@@ -96,10 +95,10 @@ how many an instance waits for, NEXT the earliest of them. Completed instances a
 
 func instances(all []persistence.Listed, next string) result {
 	return listing{name: "instances", none: "No such instance lives.", next: &next}.of(
-		"SAGA|KEY|VERSION|STARTED|TIMEOUTS|NEXT", rows(all, func(l persistence.Listed) (object, []string) {
+		"SAGA|KEY|VERSION|STARTED|CHANGED|TIMEOUTS|NEXT", rows(all, func(l persistence.Listed) (object, []string) {
 			i := l.Instance
 			return instanceOf(l), []string{i.Saga, i.Key, strconv.FormatInt(i.Version, 10), moment(l.Started),
-				strconv.Itoa(len(i.Pending)), moment(firstDue(i.Pending))}
+				moment(l.Changed), strconv.Itoa(len(i.Pending)), moment(firstDue(i.Pending))}
 		}))
 }
 
@@ -148,8 +147,8 @@ code 3: no instance of this key is alive; it may have completed, or never starte
 func showInstance(p *page, l persistence.Listed) {
 	i := l.Instance
 	p.fields("saga", i.Saga, "key", i.Key, "id", i.ID.String(), "version", strconv.FormatInt(i.Version, 10),
-		"state version", strconv.Itoa(i.StateVersion), "started", moment(l.Started),
-		"started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message",
+		"state version", strconv.Itoa(i.StateVersion), "started", moment(l.Started), "changed",
+		moment(l.Changed), "started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message",
 		idText(i.Originator.MessageID))
 	if l.Faulty != nil {
 		p.line("The row cannot be read wholly: %v", l.Faulty)

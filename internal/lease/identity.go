@@ -17,11 +17,17 @@ const (
 	randomBytes = 6
 )
 
-// Identity makes the name of a holder: override when there is one, else the host's name, else a UUID, and always a
-// random part behind it. A process that starts again keeps its host's name, and is another holder: it must not take
-// the lease of its former life for its own.
+// Identity makes the name of a holder: override when there is one, else $HOSTNAME, which containers set to what people
+// know them by, else the host's name, else a UUID, and always a random part behind it. A process that starts again
+// keeps its host's name, and is another holder: it must not take the lease of its former life for its own.
 func Identity(override string) string {
 	base := override
+	if base == "" {
+		base = os.Getenv("HOSTNAME")
+		if checkHolder(base) != nil {
+			base = ""
+		}
+	}
 	if base == "" {
 		base, _ = os.Hostname() // a host without a name gets one below
 	}
