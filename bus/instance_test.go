@@ -86,8 +86,8 @@ func TestInstanceHasTheTimeOfItsLastChange(t *testing.T) {
 			w.exec(`UPDATE edda.saga SET started = started - interval '1 hour', changed = changed - interval '1 hour'`)
 			w.send(add{Key: "a", N: 1})
 			w.untilEmpty("tallies")
-			if got := w.text(`SELECT string_agg(key || ' ' || (changed - started > interval '59 minutes'), ', ' ORDER BY key)
-				FROM edda.saga`); got != "a true, b false" {
+			if got := w.text(`SELECT string_agg(key || ' ' || (changed - started > interval '59 minutes'), ', '
+				ORDER BY key) FROM edda.saga`); got != "a true, b false" {
 				t.Errorf("changed: %s, want a only", got)
 			}
 		})

@@ -90,7 +90,7 @@ func (l Limits) check(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// Reset takes back what Set has set: the limit is what the program has declared, its EndpointOptions.ClusterConcurrency,
+// Reset takes back what Set has set: the limit is what the program has declared by EndpointOptions.ClusterConcurrency,
 // and follows it from then on. Lowering waits as in Set.
 //
 // Errors: ErrNoLimit if no program has declared one; ErrNotInstalled: there is no such endpoint; ctx has ended.

@@ -110,7 +110,8 @@ FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: list
 -- Two conditions on the columns of one index: where the saga and its prefix begin, and where the last page ended.
-SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started, s.changed
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,
+       s.changed
 FROM :schema.saga s
 WHERE (s.saga, s.key) >= ($1, $2) AND (s.saga, s.key) > ($3, $4)
 ORDER BY s.saga, s.key

@@ -103,13 +103,14 @@ follows its first one within a second or two. A deploy does not change NUMBER; "
 func (t limits) reset() *cobra.Command {
 	return &cobra.Command{
 		Use: "reset ENDPOINT", Short: "Return to the limit that the program declares",
-		Long: `Return to the limit that the program declares as EndpointOptions.ClusterConcurrency, and follow it from then
-on: the next deploy with another number changes the limit. Lowering waits as in "edda limit set". Exit code 3: no
+		Long: `Return to the limit that the program declares as EndpointOptions.ClusterConcurrency, and follow it from
+then on: the next deploy with another number changes the limit. Lowering waits as in "edda limit set". Exit code 3: no
 program has declared one.`,
 		Example: `  edda limit reset billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.change(c, args[0], func(ctx context.Context, l operate.Limits) error { return l.Reset(ctx, args[0]) })
+			return t.change(c, args[0],
+				func(ctx context.Context, l operate.Limits) error { return l.Reset(ctx, args[0]) })
 		},
 	}
 }

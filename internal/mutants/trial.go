@@ -127,8 +127,8 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 	return errors.Join(faults...)
 }
 
-// wait makes sure that a mutant which hangs is watched for much longer than its tests take without it: on a slow machine
-// it would be called dead for nothing.
+// wait makes sure that a mutant which hangs is watched for much longer than its tests take without it: on a slow
+// machine it would be called dead for nothing.
 func (m *mutant) wait(output string) {
 	if m.hangs == 0 {
 		return
