@@ -203,7 +203,7 @@ func TestHandleRawIsChecked(t *testing.T) {
 // and sends commits with the end of the message.
 func TestHandlersOfBytes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	w.exec(`CREATE TABLE edda.written (what text)`)
+	w.exec(`CREATE TABLE edda.written (what text); GRANT ALL ON edda.written TO PUBLIC`)
 	insert := `INSERT INTO ` + pgx.Identifier{w.schema, "written"}.Sanitize() + ` VALUES ($1)`
 	var got, leased rawLog
 	note := func(l *rawLog, c *bus.Context, m saga.Raw) { l.add(&saga.Delivery{Info: c.Info(), Body: m.Body}) }

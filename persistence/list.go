@@ -33,7 +33,7 @@ type Listed struct {
 	Instance saga.Instance
 	Started  time.Time
 	Changed  time.Time // when the transaction of its last save began, or that of its start
-	Faulty   error // a column cannot be decoded; the instance then has no timeouts and no originator
+	Faulty   error     // a column cannot be decoded; the instance then has no timeouts and no originator
 }
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")

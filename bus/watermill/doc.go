@@ -46,7 +46,7 @@
 // Queued; taken, by the row lock of an open transaction; given out; acked; gone with the commit of its batch. A
 // Subscriber is an endpoint whose step waits for the answer. So a transaction is open while receivers work: at most
 // AckDeadline for one message, and a batch begins no other after 50 ms. A slow receiver holds one connection and one
-// transaction, and holds back vacuum for as long; work of minutes belongs into a Handle, which holds none.
+// transaction, and holds back vacuum for as long; work of minutes belongs in a Handle, which holds none.
 //
 // A nack, or no answer in time, puts the message back at its place, without a count of attempts, and it comes first
 // again after some 50 ms. So one that can never be handled blocks the queue of a Subscriber without a Policy. With one

@@ -1,12 +1,12 @@
 package lease
 
 import (
-	"os"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"

@@ -7,12 +7,18 @@ import (
 )
 
 // pagePart is what stands between "// page name" and "// end" in an example.
-var pagePart = regexp.MustCompile(`(?s)\n\t*// page (\w+)\n(.*?)\n\t*// end\n`)
+var pagePart = regexp.MustCompile(`(?s)\n\t*// page (\w+)\n(.*?)\n+\t*// end\n`)
 
-// What a reader copies from docs/operate/recoverability.md is what the compiler and the examples have seen.
-func TestRecoverabilityPageShowsTheExamples(t *testing.T) {
+// What a reader copies from these pages is what the compiler and the tests have seen.
+func TestPagesShowTheExamples(t *testing.T) {
 	t.Parallel()
-	showsParts(t, "docs/operate/recoverability.md", "recoverability/page_example_test.go", "bus/page_example_test.go")
+	for page, files := range map[string][]string{
+		"docs/operate/recoverability.md": {"recoverability/page_example_test.go", "bus/page_example_test.go"},
+		"docs/guide/watermill.md":        {"bus/watermill/page_example_test.go", "bus/watermill/move_test.go"},
+		"docs/guide/handlers.md":         {"bus/handlers_example_test.go"},
+	} {
+		showsParts(t, page, files...)
+	}
 }
 
 // showsParts checks that the blocks of Go on a page are the parts of these files.
