@@ -81,7 +81,7 @@ web: ## have a real Chromium order in the shop of examples/web
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
 
 mutants: ## break the engine on purpose, and see that the tests notice
-	$(GO) run ./internal/mutants -record .mutants -page docs/internals/mutants.md
+	$(GO) run ./internal/mutants -record internal/mutants/record.txt -page docs/internals/mutants.md
 
 lint: ## run the linters, pinned in .ci/tools
 	$(LINT) run --build-tags bouncer ./...

@@ -3,15 +3,17 @@
 //	go run ./internal/mutants                 all of them
 //	go run ./internal/mutants -list           what each removes, and which promise that breaks
 //	go run ./internal/mutants -run save -v    some of them, with what their tests said
-//	go run ./internal/mutants -record FILE    all, except what FILE says of the same code and tests
-//	         -page docs/internals/mutants.md            and write the result into the page
+//	go run ./internal/mutants -record internal/mutants/record.txt
+//	                                          all, except what the record says of the same code and tests
+//	         -page docs/internals/mutants.md  and write the result into the page
 //
 // # Promise
 //
 // It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it is, and
 // fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
-// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page: the
-// changed files lie in a temporary directory, and the go command is told to read them in the place of the real ones.
+// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page and the
+// record: the changed files lie in a temporary directory, and the go command is told to read them in the place of the
+// real ones.
 //
 // # A mutant
 //

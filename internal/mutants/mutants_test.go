@@ -314,3 +314,30 @@ func TestAboutKeepsTheLinesOfTheTests(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// The record of a whole run keeps what the next one passes over, and nothing else.
+func TestRecordIsRewrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const old = "k2 two killed\nk0 gone killed\nk9 one killed\n"
+	for whole, want := range map[bool]string{
+		true:  "k1 one killed before its test ended\nk2 two killed\n",
+		false: old + "k3 three survived\nk1 one killed before its test ended\n",
+	} {
+		file, err := os.OpenFile(filepath.Join(t.TempDir(), "record"), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(old); err != nil {
+			t.Fatal(err)
+		}
+		r := &record{file: file, whole: whole, keys: map[string]string{"one": "k1", "two": "k2", "three": "k3"},
+			ended: map[string]string{"two": "killed"}}
+		if err := errors.Join(r.add("three", "survived"), r.add("one", "killed before its test ended"),
+			r.close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file.Name()); err != nil || string(got) != want {
+			t.Errorf("whole %v: the record is %q, want %q, %v", whole, got, want, err)
+		}
+	}
+}

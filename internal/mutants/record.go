@@ -6,15 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // record is a file with a line for each trial: its key, the mutant, and how it ended. A run that was interrupted goes
-// on from it, and so does the next one after a change, with what that changed. The zero record keeps nothing.
+// on from it, and so does the next one after a change, with what that changed. It is in the repository, so that a run
+// on another machine goes on, too. The zero record keeps nothing.
 type record struct {
 	file   *os.File
+	whole  bool // all mutants are chosen
 	commit string
 	keys   map[string]string // of the trials, by mutant
 	ended  map[string]string // how those with these keys ended, by mutant
@@ -24,7 +29,7 @@ type record struct {
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
 // openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes,
-// because a result belongs to a commit. Changes of the page do not count: the run writes it.
+// because a result belongs to a commit. Changes of the page and the record do not count: the run writes them.
 func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil
@@ -40,8 +45,10 @@ func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (
 		return nil, fmt.Errorf("-record: find the commit: %w", err)
 	}
 	status := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
-	if page != "" {
-		status = append(status, ":(exclude)"+page)
+	for _, ours := range []string{page, path} {
+		if ours != "" && filepath.IsLocal(ours) {
+			status = append(status, ":(exclude)"+ours)
+		}
 	}
 	switch changes, err := git(status...); {
 	case err != nil:
@@ -49,7 +56,7 @@ func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (
 	case changes != "":
 		return nil, fmt.Errorf("-record wants a commit, and the work tree has changes:\n%s", changes)
 	}
-	r := &record{commit: commit}
+	r := &record{commit: commit, whole: page != ""}
 	if r.keys, err = keysOf(ctx, root, page, chosen); err != nil {
 		return nil, fmt.Errorf("-record: %w", err)
 	}
@@ -101,9 +108,30 @@ func (r *record) add(name, how string) error {
 	return err
 }
 
+// close closes the file. If all mutants were chosen, only the lines that a next run could go on from are left, in the
+// order of the mutants' names.
 func (r *record) close() error {
 	if r.file == nil {
 		return nil
 	}
-	return r.file.Close()
+	var err error
+	if r.whole {
+		err = r.rewrite()
+	}
+	return errors.Join(err, r.file.Close())
+}
+
+func (r *record) rewrite() error {
+	if err := r.file.Truncate(0); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.ended)) {
+		if !r.killed(name) {
+			continue
+		}
+		if _, err := fmt.Fprintln(r.file, r.keys[name], name, r.ended[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
