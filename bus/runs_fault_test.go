@@ -46,10 +46,10 @@ func TestRunEndsOnceAtEveryBreak(t *testing.T) {
 				keep(w)
 				slow := time.Duration(0)
 				if statement == "run_beat" {
-					slow = 900 * time.Millisecond
+					slow = 2 * time.Second // more than a third of the lease
 				}
 				process, proxy := w.proxied()
-				w.startOn(process, "callers", bus.EndpointOptions{Lease: time.Second, Poll: 50 * time.Millisecond},
+				w.startOn(process, "callers", bus.EndpointOptions{Lease: 5 * time.Second, Poll: 50 * time.Millisecond},
 					e.part(slow))
 				sent := 0
 				for _, fault := range []faultproxy.Fault{

@@ -292,7 +292,8 @@ func TestSingletonOptions(t *testing.T) {
 	}
 }
 
-// Who a replica is: what its options say, else what its environment says, else its host; and another with each life.
+// Who a replica is: what its options say, else what its environment says, EDDA_HOLDER before HOSTNAME, else its host;
+// and another with each life.
 func TestSingletonSaysWhoItIs(t *testing.T) {
 	replica := func(name string) string {
 		t.Helper()
@@ -304,7 +305,7 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 		return s.Health().Self
 	}
 	t.Setenv("EDDA_HOLDER", "shop-7")
-	t.Setenv("HOSTNAME", "not-asked")
+	t.Setenv("HOSTNAME", "pod-3")
 	if a, b := replica("mine"), replica("mine"); a == b || !strings.HasPrefix(a, "mine/") ||
 		!strings.HasPrefix(b, "mine/") {
 		t.Errorf("%s, %s", a, b)
@@ -313,12 +314,18 @@ func TestSingletonSaysWhoItIs(t *testing.T) {
 		t.Error(a)
 	}
 	t.Setenv("EDDA_HOLDER", "")
+	if a := replica(""); !strings.HasPrefix(a, "pod-3/") {
+		t.Error(a)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := replica(""); !strings.HasPrefix(a, host+"/") {
-		t.Errorf("%s, want the host's name, which is %s", a, host)
+	for _, none := range []string{"", "a\nb"} {
+		t.Setenv("HOSTNAME", none)
+		if a := replica(""); !strings.HasPrefix(a, host+"/") {
+			t.Errorf("%s, want the host's name, which is %s", a, host)
+		}
 	}
 	t.Setenv("EDDA_HOLDER", "a\nb")
 	if _, err := scheduler.NewSingleton(pgdev.Pool(t), "sweep", func(scheduler.Term) error { return nil },
