@@ -32,7 +32,8 @@ var layers = [][]string{
 	{"bus", "operate", "scheduler"},
 	{"bus/watermill"},
 	{""},
-	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "dashboard"},
+	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
+		"dashboard"},
 	{"cmd", "examples"},
 }
 

@@ -20,9 +20,9 @@
 //
 //   - A stock Router with a Subscriber. It acks and publishes in separate acts; with the middleware Together both are
 //     one transaction.
-//   - An endpoint: Handle, HandleTx, Consume, ConsumeTx and CQRS make handlers of Watermill parts of one, beside
-//     sagas, with its policy, its limits and its shutdown. Middleware puts Watermill's middleware around other
-//     handlers.
+//   - An endpoint: Handle, HandleTx, Consume and ConsumeTx make handlers of Watermill parts of one, beside sagas, with
+//     its policy, its limits and its shutdown; the package eddacqrs does so for handlers of the CQRS component.
+//     Middleware puts Watermill's middleware around other handlers.
 //   - The stock Publisher and Subscriber of watermill-sql, over SchemaAdapter and OffsetsAdapter: for programs that
 //     have only that. A receiver that writes through sql.TxFromContext commits it with the ack. Mind that watermill-sql
 //     gives a nacked message out again in the same transaction, with what the first try wrote: answer such a failure by

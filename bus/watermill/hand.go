@@ -89,9 +89,9 @@ func Apart(ctx context.Context) context.Context {
 	return context.WithValue(ctx, handKey{}, (*hand)(nil))
 }
 
-// TxFromContext returns the transaction of a handler of HandleTx, ConsumeTx or a CQRS with Tx: what is written through
-// it, what is published with ctx, and the end of the message commit together. See bus.HandleTx for what it allows. ok
-// is false for any other context.
+// TxFromContext returns the transaction of a handler of HandleTx or ConsumeTx: what is written through it, what is
+// published with ctx, and the end of the message commit together. See bus.HandleTx for what it allows. ok is false for
+// any other context.
 func TxFromContext(ctx context.Context) (tx pgx.Tx, ok bool) {
 	h := handOf(ctx)
 	if h == nil || h.tx == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/bus/watermill/eddacqrs"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -251,7 +252,7 @@ func TestCQRS(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
 	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters))
-	marshaler := watermill.NewMarshaler()
+	marshaler := eddacqrs.NewMarshaler()
 	commands, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{Marshaler: marshaler,
 		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
 			return p.CommandName, nil
@@ -286,12 +287,13 @@ func TestCQRS(t *testing.T) {
 	}
 	w.route(router)
 	attempts := 0
-	parts := watermill.CQRS{Tx: true}.Commands(cqrs.NewCommandHandler("ask", func(ctx context.Context, c *ask) error {
+	askOnce := func(ctx context.Context, c *ask) error {
 		attempts++
 		return errors.Join(commands.Send(ctx, &countUp{Key: "a", N: c.N}),
 			map[int]error{1: errors.New("not yet")}[attempts])
-	}))
-	parts = append(parts, watermill.CQRS{Topic: func(string) string { return "report.again" }}.Events(
+	}
+	parts := eddacqrs.Handlers{Tx: true}.Commands(cqrs.NewCommandHandler("ask", askOnce))
+	parts = append(parts, eddacqrs.Handlers{Topic: func(string) string { return "report.again" }}.Events(
 		cqrs.NewEventHandler("twice", func(context.Context, *reported) error { return nil }))...)
 	w.run("cqrs", bus.EndpointOptions{Concurrency: 1, Policy: retryAtOnce}, parts[0])
 	w.run("cqrs-outside", bus.EndpointOptions{Policy: retryAtOnce}, parts[1])

@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/bus/watermill/eddacqrs"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -77,10 +78,10 @@ func ExampleHandle() {
 	// Output:
 }
 
-func ExampleCQRS() {
+func Example_cqrs() {
 	endpoint := func(b *bus.Bus, events *cqrs.EventBus, handlers ...cqrs.CommandHandler) (*bus.Endpoint, error) {
 		// page cqrs
-		parts := watermill.CQRS{Marshaler: watermill.NewMarshaler(), Tx: true}.Commands(handlers...)
+		parts := eddacqrs.Handlers{Marshaler: eddacqrs.NewMarshaler(), Tx: true}.Commands(handlers...)
 		return bus.NewEndpoint(b, "bookings", bus.EndpointOptions{}, parts...)
 		// end
 	}

@@ -1,4 +1,4 @@
-package watermill
+package eddacqrs
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -31,16 +32,15 @@ func (m Marshaler) NameFromMessage(of *message.Message) string {
 	if name := m.JSONMarshaler.NameFromMessage(of); name != "" {
 		return name
 	}
-	return of.Metadata.Get(KindKey)
+	return of.Metadata.Get(watermill.KindKey)
 }
 
-// CQRS makes handlers of Watermill's CQRS component parts of an endpoint, in place of a command or event processor.
-// What they publish with their context by a bus over a Publisher of this package commits with the end of the message in
-// hand.
+// Handlers makes parts of an endpoint, in place of a command or event processor. What the handlers publish with their
+// context, by a bus of the component over a watermill.Publisher, commits with the end of the message in hand.
 //
 // An endpoint has one handler of a kind. Two handlers of one event belong in two endpoints, which get a copy each, as
 // they would belong in two consumer groups.
-type CQRS struct {
+type Handlers struct {
 	Marshaler  cqrs.CommandEventMarshaler // nil is NewMarshaler()
 	Topic      func(name string) string   // of a command or event, by its name; nil is the name
 	Tx         bool                       // handlers run as those of HandleTx do; without it as those of Handle
@@ -48,30 +48,34 @@ type CQRS struct {
 }
 
 // Commands returns a part for each handler.
-func (c CQRS) Commands(handlers ...cqrs.CommandHandler) (parts []bus.Part) {
-	for _, h := range handlers {
-		parts = append(parts, c.part(h.HandlerName(), h.NewCommand, h.Handle))
+func (h Handlers) Commands(handlers ...cqrs.CommandHandler) (parts []bus.Part) {
+	for _, one := range handlers {
+		parts = append(parts, h.part(one.HandlerName(), one.NewCommand, one.Handle))
 	}
 	return parts
 }
 
 // Events returns a part for each handler.
-func (c CQRS) Events(handlers ...cqrs.EventHandler) (parts []bus.Part) {
-	for _, h := range handlers {
-		parts = append(parts, c.part(h.HandlerName(), h.NewEvent, h.Handle))
+func (h Handlers) Events(handlers ...cqrs.EventHandler) (parts []bus.Part) {
+	for _, one := range handlers {
+		parts = append(parts, h.part(one.HandlerName(), one.NewEvent, one.Handle))
 	}
 	return parts
 }
 
-func (c CQRS) part(handler string, create func() any, handle func(context.Context, any) error) bus.Part {
-	marshaler := c.Marshaler
+func (h Handlers) part(handler string, create func() any, handle func(context.Context, any) error) bus.Part {
+	marshaler := h.Marshaler
 	if marshaler == nil {
 		marshaler = NewMarshaler()
 	}
 	name := marshaler.Name(create())
 	topic := name
-	if c.Topic != nil {
-		topic = c.Topic(name)
+	if h.Topic != nil {
+		topic = h.Topic(name)
+	}
+	consume := watermill.Consume
+	if h.Tx {
+		consume = watermill.ConsumeTx
 	}
 	return consume(topic, func(m *message.Message) error {
 		if got := marshaler.NameFromMessage(m); got != name {
@@ -82,5 +86,5 @@ func (c CQRS) part(handler string, create func() any, handle func(context.Contex
 			return saga.Permanent(fmt.Errorf("handler %s: unmarshal %s: %w", handler, name, err))
 		}
 		return handle(cqrs.CtxWithOriginalMessage(m.Context(), m), v)
-	}, c.Middleware, c.Tx)
+	}, h.Middleware...)
 }
