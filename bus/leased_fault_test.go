@@ -110,10 +110,10 @@ func TestExtensionOfUnknownOutcome(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			var runs atomic.Int32
 			process, proxy := w.proxied()
-			w.startOn(process, "callers", bus.EndpointOptions{Lease: 2 * time.Second, Poll: time.Minute},
+			w.startOn(process, "callers", bus.EndpointOptions{Lease: 9 * time.Second, Poll: time.Minute},
 				bus.Handle(func(*bus.Context, call) error {
 					runs.Add(1)
-					<-time.After(2500 * time.Millisecond)
+					<-time.After(4 * time.Second) // more than a third of the lease
 					return nil
 				}))
 			proxy.Set(fault)

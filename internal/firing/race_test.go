@@ -32,7 +32,7 @@ func TestEveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 			defer cancel()
 			var all sync.WaitGroup
 			for range evaluators {
-				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.Lease = 20*time.Millisecond, time.Second })
+				s := w.scheduler(func(o *Options) { o.Evaluate, o.Lease.Lease = 20*time.Millisecond, 10*time.Second })
 				if off.lock {
 					s.unlocked()
 				}
