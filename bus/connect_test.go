@@ -59,7 +59,7 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			_, err := b.Publish(ctx, told{})
 			return err
 		},
-		"PublishRaw": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error { return b.SendRaw(ctx, "", raw) },
+		"PublishRaw": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error { return b.SendRaw(ctx, "*", raw) },
 		"SendTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
 			_, err := b.SendTx(ctx, tx, told{}, id())
 			return err
@@ -73,7 +73,7 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			return b.SendRawTx(ctx, tx, "listener", raw)
 		}),
 		"PublishRawTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
-			return b.SendRawTx(ctx, tx, "", raw)
+			return b.SendRawTx(ctx, tx, "*", raw)
 		}),
 		"SendAllTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
 			_, err := b.SendAllTx(ctx, tx, []saga.Posting{{Message: told{}}})

@@ -58,9 +58,10 @@ type EndpointOptions struct {
 	MaxCrashes int
 
 	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
-	// Check, Install and Run declare it: a program with another number changes the limit, unless an operator has set
-	// one with operate.Limits.Set, "edda limit set" or the SQL function set_limit, which stays until "edda limit
-	// reset". Check then logs a warning. 0 declares nothing, and removes no limit. See docs/operate/limits.md.
+	// The first Check, Install or Run of a process declares it: a program with another number changes the limit, unless
+	// an operator has set one with operate.Limits.Set, "edda limit set" or the SQL function set_limit, which stays
+	// until "edda limit reset". Check then logs a warning. 0 declares nothing, and removes no limit. See
+	// docs/operate/limits.md.
 	ClusterConcurrency int
 
 	Policy recoverability.Policy // nil is recoverability.Default

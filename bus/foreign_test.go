@@ -44,7 +44,7 @@ var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
 		return b.SendRawTx(ctx, tx, "listener", bus.RawMessage{Raw: saga.Raw{Name: told{}.Kind(), Body: []byte("{}")}})
 	},
 	"PublishRawTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
-		return b.SendRawTx(ctx, tx, "", bus.RawMessage{Raw: saga.Raw{Name: told{}.Kind(), Body: []byte("{}")}})
+		return b.SendRawTx(ctx, tx, "*", bus.RawMessage{Raw: saga.Raw{Name: told{}.Kind(), Body: []byte("{}")}})
 	},
 	"PublishTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
 		_, err := b.PublishTx(ctx, tx, told{})

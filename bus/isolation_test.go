@@ -121,7 +121,7 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	}
 	w.must(w.bus.SendRaw(t.Context(), "calls",
 		bus.RawMessage{Raw: saga.Raw{Name: call{}.Kind(), Body: []byte(`{"N":2}`)}}))
-	w.must(w.bus.SendRaw(t.Context(), "", bus.RawMessage{Raw: saga.Raw{Name: crossed{}.Kind(), Body: []byte(`{}`)}}))
+	w.must(w.bus.SendRaw(t.Context(), "*", bus.RawMessage{Raw: saga.Raw{Name: crossed{}.Kind(), Body: []byte(`{}`)}}))
 	w.untilHandled(add{}.Kind(), 1)
 	w.untilHandled(call{}.Kind(), 2)
 	w.untilHandled(question{}.Kind(), 1)

@@ -14,6 +14,7 @@ import (
 // permits is what a process knows about the limit of an endpoint.
 type permits struct {
 	limited atomic.Bool  // there is a limit; once true it stays true
+	spoken  atomic.Bool  // the program's number is declared
 	warned  atomic.Int64 // the last limit in force that differed from the program's and was logged; 0 if none was
 	changed run.Nudge    // the limit has changed, or a slot is free
 }
@@ -24,17 +25,32 @@ func (p *permits) known(store *limit.Store) limit.Known {
 }
 
 // findLimit declares the endpoint's limit if the program has one. It records whether there is one.
+//
+// A process declares its number once: while a deploy is under way, old and new programs may both be asked for their
+// health by Check, and must not change the limit in turns.
 func (e *Endpoint) findLimit(ctx context.Context) error {
-	if e.options.ClusterConcurrency > 0 {
-		inForce, err := e.bus.tables.limits.Declare(ctx, e.bus.pool.Writing(), e.name, e.options.ClusterConcurrency)
+	limits, ours := e.bus.tables.limits, e.options.ClusterConcurrency
+	if ours == 0 {
+		return e.lookForLimit(ctx)
+	}
+	if !e.permits.spoken.Load() {
+		inForce, err := limits.Declare(ctx, e.bus.pool.Writing(), e.name, ours)
 		if err != nil {
 			return pgerr.Explain(err)
 		}
-		e.compareLimit(inForce)
+		e.permits.spoken.Store(true)
 		e.permits.limited.Store(true)
+		e.compareLimit(inForce)
 		return nil
 	}
-	return e.lookForLimit(ctx)
+	info, err := limits.Get(ctx, e.bus.pool, e.name)
+	if err != nil {
+		return pgerr.Explain(err)
+	}
+	if info.Operated {
+		e.compareLimit(info.Slots)
+	}
+	return nil
 }
 
 // compareLimit logs a warning, once for each number, if an operator's limit is in force, and not the program's.

@@ -152,7 +152,19 @@ func TestDeployChangesTheLimitUnlessAnOperatorHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	deploy(4, 4, "")
+	old := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: 7}, bus.HandleTx((&crowd{}).handle))
+	if err := old.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	deploy(6, 6, "")
+	// The old program still runs, and is asked for its health: it has had its word.
+	if err := old.Check(t.Context()); err != nil || w.limit().Limit != 6 {
+		t.Errorf("a health check of the old program: limit %d, want 6, %v", w.limit().Limit, err)
+	}
+	w.setLimit(2)
+	if err := old.Check(t.Context()); err != nil || !strings.Contains(text.String(), "limit=2 cluster_concurrency=7") {
+		t.Errorf("a check after an operator's change says %q, %v", text.String(), err)
+	}
 }
 
 func TestLimitErrors(t *testing.T) {

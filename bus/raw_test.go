@@ -81,7 +81,7 @@ func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 		}, "event.kind"),
 		bus.Saga(tallies(saga.Pessimistic, nil)), bus.Use(around))
 	w.send(add{Key: "a", N: 7})
-	if err := w.bus.SendRaw(t.Context(), "", rawMessages("event.kind", "6")...); err != nil {
+	if err := w.bus.SendRaw(t.Context(), "*", rawMessages("event.kind", "6")...); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("relay")
@@ -179,6 +179,10 @@ func TestSendRaw(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "message 2 of 2") {
 		t.Errorf("a bad kind: %v", err)
 	}
+	if err := w.bus.SendRaw(t.Context(), "", same); err == nil ||
+		!strings.Contains(err.Error(), "To: name of 0 bytes") {
+		t.Errorf("no endpoint: %v", err)
+	}
 	if err := w.bus.SendRaw(t.Context(), "nobody", same); !errors.Is(err, bus.ErrNoRoute) {
 		t.Errorf("no such endpoint: %v", err)
 	}
@@ -227,7 +231,7 @@ func TestHandlersOfBytes(t *testing.T) {
 	w.start("inside", bus.EndpointOptions{Policy: once, Concurrency: 1}, inside,
 		bus.Saga(tallies(saga.Pessimistic, nil)))
 	w.start("outside", bus.EndpointOptions{Ordered: bus.Strict}, outside)
-	if err := w.bus.SendRaw(t.Context(), "", rawMessages("event.kind", "good", "bad")...); err != nil {
+	if err := w.bus.SendRaw(t.Context(), "*", rawMessages("event.kind", "good", "bad")...); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("inside")
@@ -243,7 +247,7 @@ func TestHandlersOfBytes(t *testing.T) {
 	}
 }
 
-// Without an endpoint each subscriber gets a copy of each message, all or none, also in the caller's transaction.
+// For every subscriber: each gets a copy of each message, all or none, also in the caller's transaction.
 func TestSendRawToSubscribers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	nothing := func(*bus.Context, *saga.Delivery) error { return nil }
@@ -253,13 +257,13 @@ func TestSendRawToSubscribers(t *testing.T) {
 	undone := errors.New("undo")
 	for _, end := range []error{undone, nil} {
 		err := w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
-			return errors.Join(w.bus.SendRawTx(t.Context(), tx, "", all...), end)
+			return errors.Join(w.bus.SendRawTx(t.Context(), tx, "*", all...), end)
 		})
 		if !errors.Is(err, end) {
 			t.Error(err)
 		}
 	}
-	if err := w.bus.SendRaw(t.Context(), "", rawMessages("second.kind", "4", "5")...); err != nil {
+	if err := w.bus.SendRaw(t.Context(), "*", rawMessages("second.kind", "4", "5")...); err != nil {
 		t.Error(err)
 	}
 	for queue, want := range map[string]string{"first": "1 2", "second": "1 2 3 4 5"} {
@@ -296,12 +300,12 @@ func TestMustRoute(t *testing.T) {
 			})
 		},
 		"SendRaw": func(o ...saga.SendOption) error {
-			return w.bus.SendRaw(t.Context(), "", append(rawMessages("event.kind", "1"),
+			return w.bus.SendRaw(t.Context(), "*", append(rawMessages("event.kind", "1"),
 				map[int][]bus.RawMessage{0: raw, 1: mustRaw}[len(o)]...)...)
 		},
 		"SendRawTx": func(o ...saga.SendOption) error {
 			return inTx(func(tx pgx.Tx) error {
-				return w.bus.SendRawTx(t.Context(), tx, "", map[int][]bus.RawMessage{0: raw, 1: mustRaw}[len(o)]...)
+				return w.bus.SendRawTx(t.Context(), tx, "*", map[int][]bus.RawMessage{0: raw, 1: mustRaw}[len(o)]...)
 			})
 		},
 	} {

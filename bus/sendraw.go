@@ -30,7 +30,7 @@ func (m RawMessage) Check() error {
 }
 
 // SendRaw writes messages of any kinds to the queue of one endpoint, in one transaction: all of them or none. They are
-// due in the order given. With "" for the endpoint it publishes: the queue of every endpoint that is subscribed to the
+// due in the order given. With "*" for the endpoint it publishes: the queue of every endpoint that is subscribed to the
 // kind of a message gets a copy. Errors are those of Send and Publish; an unknown outcome names the first message.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
 	out, err := composeRaw(endpoint, messages)
@@ -42,7 +42,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 		return sendError(out[0], err)
 	}
 	defer conn.Release()
-	if endpoint == "" {
+	if endpoint == everySubscriber {
 		return b.publishRaw(ctx, conn, out)
 	}
 	for again := false; ; again = true {
@@ -163,11 +163,14 @@ func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing
 	return known.Command(out.Info.Kind, out.To)
 }
 
-// composeRaw checks the messages as Send does, and as Publish does without an endpoint.
+// everySubscriber is no name of an endpoint.
+const everySubscriber = "*"
+
+// composeRaw checks the messages as Send does, or as Publish does for every subscriber.
 func composeRaw(endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
-	intent, to := saga.Event, []saga.SendOption(nil)
-	if endpoint != "" {
-		intent, to = saga.Command, []saga.SendOption{saga.To(endpoint)}
+	intent, to := saga.Command, []saga.SendOption{saga.To(endpoint)}
+	if endpoint == everySubscriber {
+		intent, to = saga.Event, nil
 	}
 	out := make([]saga.Outgoing, len(messages))
 	for n, m := range messages {

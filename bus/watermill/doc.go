@@ -36,10 +36,12 @@
 // # Promise
 //
 // What Publish accepted is in the queues, all of a call or none of it, and is received in that order. A message leaves
-// its queue only when a receiver acked it, or when a SubscriberOptions.Policy gave it up. What is published with the
-// context of a message in hand, and what HandleTx writes through its transaction, commits with the end of that message:
-// exactly once. Effects outside of the database happen at least once: a crash between the ack and the commit, at most a
-// batch later, delivers again. Both pass Watermill's universal suite.
+// its queue only when a receiver acked it, or when a SubscriberOptions.Policy gave it up. If it was acked, and nothing
+// is subscribed to what was published with its context, it is a dead letter, and nothing of it is sent.
+//
+// What is published with the context of a message in hand, and what HandleTx writes through its transaction, commits
+// with the end of that message: exactly once. Effects outside of the database happen at least once: a crash between the
+// ack and the commit, at most a batch later, delivers again. Both pass Watermill's universal suite.
 //
 // # States of a message of a Subscriber
 //

@@ -51,7 +51,11 @@ func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
 	if h.step == nil {
 		return ErrAnswered
 	}
-	for n, raw := range raws {
+	for n := range raws {
+		raw := &raws[n]
+		if !raw.ID.IsZero() { // the step gives it an id of its own, and the receiver gets the UUID back
+			raw.Header[uuidHeader], raw.ID = raw.ID.String(), saga.ID{}
+		}
 		if err := raw.Check(); err != nil {
 			return fmt.Errorf("message %d of %d: %w", n+1, len(raws), err)
 		}
@@ -65,16 +69,13 @@ func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
 	return nil
 }
 
-// emit sends one message with the step. It gets an id of its own, and keeps its UUID as a header.
+// emit sends one message with the step.
 func (h *hand) emit(endpoint string, raw bus.RawMessage) bool {
-	options := make([]saga.SendOption, 0, len(raw.Header)+2)
+	options := make([]saga.SendOption, 0, len(raw.Header)+1)
 	for name, value := range raw.Header {
 		options = append(options, saga.WithHeader(name, value))
 	}
-	if !raw.ID.IsZero() {
-		options = append(options, saga.WithHeader(uuidHeader, raw.ID.String()))
-	}
-	if endpoint != "" {
+	if endpoint != everySubscriber {
 		return !h.step.Send(raw.Raw, append(options, saga.To(endpoint))...).IsZero()
 	}
 	if raw.MustRoute {

@@ -22,42 +22,30 @@ import (
 // bus.Use has those for the whole endpoint.
 func Handle(topic, publishTopic string, p message.Publisher, f message.HandlerFunc,
 	m ...message.HandlerMiddleware) bus.Part {
-	h, err := newHandler(topic, publishTopic, p, f, m)
-	if err != nil {
-		return bus.Fault(err)
-	}
-	return h.part(false)
+	return newPart(&handler{topic: topic, call: f, publisher: p, publishTopic: publishTopic}, m, false)
 }
 
 // HandleTx is Handle inside of the transaction that ends the message: see bus.HandleTx, and TxFromContext.
 func HandleTx(topic, publishTopic string, p message.Publisher, f message.HandlerFunc,
 	m ...message.HandlerMiddleware) bus.Part {
-	h, err := newHandler(topic, publishTopic, p, f, m)
-	if err != nil {
-		return bus.Fault(err)
-	}
-	return h.part(true)
+	return newPart(&handler{topic: topic, call: f, publisher: p, publishTopic: publishTopic}, m, true)
 }
 
 // Consume is Handle for a handler that returns no messages.
 func Consume(topic string, f message.NoPublishHandlerFunc, m ...message.HandlerMiddleware) bus.Part {
-	return consume(topic, f, m, false)
+	return newPart(&handler{topic: topic, call: silent(f)}, m, false)
 }
 
 // ConsumeTx is HandleTx for a handler that returns no messages.
 func ConsumeTx(topic string, f message.NoPublishHandlerFunc, m ...message.HandlerMiddleware) bus.Part {
-	return consume(topic, f, m, true)
+	return newPart(&handler{topic: topic, call: silent(f)}, m, true)
 }
 
-func consume(topic string, f message.NoPublishHandlerFunc, m []message.HandlerMiddleware, inTx bool) bus.Part {
+func silent(f message.NoPublishHandlerFunc) message.HandlerFunc {
 	if f == nil {
-		return bus.Fault(fmt.Errorf("the handler of topic %.80q is nil", topic))
+		return nil
 	}
-	h, err := newHandler(topic, "", nil, func(m *message.Message) ([]*message.Message, error) { return nil, f(m) }, m)
-	if err != nil {
-		return bus.Fault(err)
-	}
-	return h.part(inTx)
+	return func(m *message.Message) ([]*message.Message, error) { return nil, f(m) }
 }
 
 // handler is a handler of Watermill as a part of an endpoint.
@@ -68,33 +56,30 @@ type handler struct {
 	publishTopic string
 }
 
-func newHandler(topic, publishTopic string, p message.Publisher, f message.HandlerFunc,
-	m []message.HandlerMiddleware) (*handler, error) {
-	faults := []error{checkTopic(topic)}
-	if f == nil {
-		faults = append(faults, fmt.Errorf("the handler of topic %.80q is nil", topic))
+// newPart makes a part of h, with the middleware around its call.
+func newPart(h *handler, m []message.HandlerMiddleware, inTx bool) bus.Part {
+	faults := []error{checkTopic(h.topic)}
+	if h.call == nil {
+		faults = append(faults, fmt.Errorf("the handler of topic %.80q is nil", h.topic))
 	}
-	if publishTopic != "" && p == nil {
+	if h.publishTopic != "" && h.publisher == nil {
 		faults = append(faults, fmt.Errorf("the handler of topic %.80q publishes to %.80q, and its publisher is nil",
-			topic, publishTopic))
+			h.topic, h.publishTopic))
 	}
 	if slices.ContainsFunc(m, func(one message.HandlerMiddleware) bool { return one == nil }) {
-		faults = append(faults, fmt.Errorf("a middleware of topic %.80q is nil", topic))
+		faults = append(faults, fmt.Errorf("a middleware of topic %.80q is nil", h.topic))
 	}
 	if err := errors.Join(faults...); err != nil {
-		return nil, err
+		return bus.Fault(err)
 	}
 	for _, one := range slices.Backward(m) {
-		f = one(f)
+		h.call = one(h.call)
 	}
-	return &handler{topic: topic, call: Together(f), publisher: p, publishTopic: publishTopic}, nil
-}
-
-func (h *handler) part(inTx bool) bus.Part {
-	if !inTx {
-		return bus.Handle(func(c *bus.Context, m saga.Raw) error { return h.handle(c, nil, m) }, bus.OfKind(h.topic))
+	h.call = Together(h.call)
+	if inTx {
+		return bus.HandleTx(h.handle, bus.OfKind(h.topic))
 	}
-	return bus.HandleTx(h.handle, bus.OfKind(h.topic))
+	return bus.Handle(func(c *bus.Context, raw saga.Raw) error { return h.handle(c, nil, raw) }, bus.OfKind(h.topic))
 }
 
 var errNowhere = errors.New("the handler returned messages, and has no publisher")

@@ -202,6 +202,13 @@ func TestPublishJoinsTheMessageInHand(t *testing.T) {
 	if err := p.Publish("joined", large); !errors.Is(err, saga.ErrTooLarge) {
 		t.Errorf("a large message joins: %v", err)
 	}
+	full := message.NewMessageWithContext(last.Context(), base.NewUUID(), nil)
+	for n := range 64 {
+		full.Metadata.Set(fmt.Sprint("name-", n), "")
+	}
+	if err := p.Publish("joined", full); err == nil || !strings.Contains(err.Error(), "message 1 of 1") {
+		t.Errorf("with its UUID it has a header too many: %v", err)
+	}
 	if err := out(last, "last"); err != nil {
 		t.Error(err)
 	}
@@ -209,6 +216,18 @@ func TestPublishJoinsTheMessageInHand(t *testing.T) {
 	w.until("both came", func() bool { return strings.Contains(joined.String(), "last") })
 	if got := joined.String(); got != "acked last" {
 		t.Errorf("sent %s, want acked last", got)
+	}
+	w.publish(p, "in-hand", numbered(1)...)
+	lost := receive(w, messages)
+	for _, topic := range []string{"joined", "unheard"} {
+		if err := p.Publish(topic, message.NewMessageWithContext(lost.Context(), base.NewUUID(), nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	lost.Ack()
+	w.until("it is a dead letter", func() bool { return w.lettersAbout("publish unheard: no endpoint") == 1 })
+	if got := joined.String(); got != "acked last" {
+		t.Errorf("sent %s, want nothing of the dead letter", got)
 	}
 }
 

@@ -125,8 +125,10 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]bus.Ra
 	return raws, nil
 }
 
+const everySubscriber = "*" // for SendRaw
+
 func (p *Publisher) write(ctx context.Context, tx pgx.Tx, topic string, raws []bus.RawMessage) error {
-	endpoint := ""
+	endpoint := everySubscriber
 	if p.options.Queue {
 		endpoint = topic
 	}

@@ -32,7 +32,7 @@ func limitOf(i operate.LimitInfo) object {
 		"set_by", limitSetBy(i)}
 }
 
-// limitSetBy is who has decided the number in force.
+// limitSetBy returns "operator" if an operator has set the number in force, else "program".
 func limitSetBy(i operate.LimitInfo) string {
 	if i.Operated {
 		return "operator"

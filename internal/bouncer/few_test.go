@@ -116,7 +116,7 @@ func (w *world) senders() map[string]sender {
 		},
 		"PublishRaw": func(ctx context.Context, b *bus.Bus, m task,
 			_ saga.ID) error {
-			return b.SendRaw(ctx, "", raw(m))
+			return b.SendRaw(ctx, "*", raw(m))
 		},
 		"SendTx": inTx(func(ctx context.Context, b *bus.Bus, tx pgx.Tx, m task) error {
 			_, err := b.SendTx(ctx, tx, m)

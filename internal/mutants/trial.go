@@ -167,8 +167,7 @@ func targets(mutants []mutant) []target {
 	return all
 }
 
-// tail is the end of what a run wrote, where the story is.
-// about returns the lines of the output that one of the tests wrote, and those of no test.
+// about returns the lines that these tests wrote. Lines that belong to no test are kept, too.
 func about(output string, tests []string) string {
 	var lines []string
 	theirs := true
@@ -186,6 +185,7 @@ func about(output string, tests []string) string {
 	return strings.Join(lines, "")
 }
 
+// tail is the end of what a run wrote, where the story is.
 func tail(output string) string {
 	const most = 6000
 	return output[max(0, len(output)-most):]
