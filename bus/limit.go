@@ -34,14 +34,11 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 		return e.lookForLimit(ctx)
 	}
 	if !e.permits.spoken.Load() {
-		inForce, err := limits.Declare(ctx, e.bus.pool.Writing(), e.name, ours)
-		if err != nil {
+		if _, err := limits.Declare(ctx, e.bus.pool.Writing(), e.name, ours); err != nil {
 			return pgerr.Explain(err)
 		}
 		e.permits.spoken.Store(true)
 		e.permits.limited.Store(true)
-		e.compareLimit(inForce)
-		return nil
 	}
 	info, err := limits.Get(ctx, e.bus.pool, e.name)
 	if err != nil {
