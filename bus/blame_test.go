@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
@@ -260,7 +261,7 @@ func TestOutageBlamesNobody(t *testing.T) {
 				w.send(call{N: i})
 			}
 			w.start("victims", bus.EndpointOptions{Policy: once}, part)
-			w.untilWithin(time.Minute, "it was tried often enough to convict",
+			w.untilWithin(pgdev.Patience(time.Minute), "it was tried often enough to convict",
 				func() bool { return w.count(`SELECT last_value FROM edda.refused`) >= 15 })
 			w.exec(`DELETE FROM edda.outage`)
 			w.untilEmpty("victims")
@@ -300,7 +301,7 @@ func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 					` FOR EACH STATEMENT EXECUTE FUNCTION edda.refuse()`)
 				w.send(call{})
 				w.start("victims", bus.EndpointOptions{Concurrency: 1, Policy: once}, part)
-				w.untilWithin(time.Minute, "it is handled",
+				w.untilWithin(pgdev.Patience(time.Minute), "it is handled",
 					func() bool { return w.count(`SELECT count(*) FROM `+w.queue("victims")) == 0 })
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 			})

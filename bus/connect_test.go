@@ -236,7 +236,7 @@ func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.untilWithin(time.Minute, "it is over", func() bool {
+	w.untilWithin(pgdev.Patience(time.Minute), "it is over", func() bool {
 		return strings.Contains(said.String(),
 			"edda: the database is back")
 	})

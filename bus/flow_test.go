@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -96,7 +97,7 @@ func TestAnOrderFromPlacedToShipped(t *testing.T) {
 			if id != "7" {
 				t.Errorf("shipped %q", id)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(pgdev.Patience(10 * time.Second)):
 			t.Fatal("nothing was shipped", w.story())
 		}
 		w.untilEmpty("shipping")

@@ -64,7 +64,7 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	<-begun
 	a := &abroad{}
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
-	w.untilWithin(20*time.Second, "another has relayed them", func() bool { return len(a.ids()) == len(ids) })
+	w.until("another has relayed them", func() bool { return len(a.ids()) == len(ids) })
 	w.untilEmpty("border")
 }
 

@@ -85,10 +85,10 @@ func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
 	keep(w)
 	var slow atomic.Int64
 	slow.Store(int64(2 * time.Millisecond))
-	proxy := w.callers(time.Second, &slow)
+	proxy := w.callers(3*time.Second, &slow)
 	w.until("it claims", func() bool { return proxy.Seen()["claim"] > 0 })
 	proxy.Random(0.05, faultproxy.DropReply)
-	const n = 600
+	const n = 200
 	for i := range n {
 		w.send(call{N: i})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 )
@@ -202,7 +203,8 @@ func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 		` FOR EACH STATEMENT EXECUTE FUNCTION edda.slowly()`)
 	w.start("callers", bus.EndpointOptions{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, Policy: once}, part)
 	w.send(call{N: 7})
-	w.untilWithin(time.Minute, "it is finished", func() bool { return calls.Load() > 0 && w.rows("callers") == 0 })
+	w.untilWithin(pgdev.Patience(time.Minute), "it is finished",
+		func() bool { return calls.Load() > 0 && w.rows("callers") == 0 })
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 	w.until("its effects are there", func() bool { return w.count(`SELECT count(*) FROM edda.kept`) == 1 })
 	if n, lost := calls.Load(), len(eventsOf[bus.ClaimLost](w)); n != 1 {
@@ -239,13 +241,13 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	}
 	w.until("all others are handled", func() bool { return h.number() == 31 })
 	before := w.count(`SELECT last_value FROM edda.tries`)
-	w.untilWithin(time.Minute, "all others are finished", func() bool { return w.rows("callers") == 1 })
+	w.untilWithin(pgdev.Patience(time.Minute), "all others are finished", func() bool { return w.rows("callers") == 1 })
 	// one may begin after the others' end
 	if tries := w.count(`SELECT last_value FROM edda.tries`) - before; tries > 1 {
 		t.Errorf("the slow finish was tried %d times more before the others", tries)
 	}
 	w.exec(`DELETE FROM edda.slow`)
-	w.untilWithin(time.Minute, "it is finished, too", func() bool { return w.rows("callers") == 0 })
+	w.untilWithin(pgdev.Patience(time.Minute), "it is finished, too", func() bool { return w.rows("callers") == 0 })
 	for n := range 30 {
 		if times := h.times(fmt.Sprint(100 + n)); times != 1 {
 			t.Errorf("message %d, which is not slow, was handled %d times", 100+n, times)

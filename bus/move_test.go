@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -134,7 +135,7 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	}
 	send(2*orders/3, orders)
 
-	a.untilWithin(time.Minute, "every order is paid", func() bool {
+	a.untilWithin(pgdev.Patience(time.Minute), "every order is paid", func() bool {
 		return a.count(`SELECT count(*) FROM edda.saga WHERE (state ->> 'Paid')::int > 0`) == orders
 	})
 	a.want(orders, `SELECT count(*) FROM edda.saga WHERE saga = 'move.order' AND (state ->> 'Paid')::int = 1`)

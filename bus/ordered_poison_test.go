@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/operate"
@@ -47,7 +48,8 @@ func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 			s := w.supervise(1, workerSpec{Leased: true, Ordered: order, Concurrency: 8})
 			everything := `SELECT (SELECT count(*) FROM ` + w.queue("poisoned") +
 				`) + (SELECT count(*) FROM edda.parked)`
-			w.untilWithin(time.Minute, "all messages met their fate", func() bool { return w.count(everything) == 0 })
+			w.untilWithin(pgdev.Patience(time.Minute), "all messages met their fate",
+				func() bool { return w.count(everything) == 0 })
 			s.stop()
 			if n := s.died(); n < 3 || n > 4 {
 				t.Errorf("%d processes died, want 4 at most", n)

@@ -152,7 +152,7 @@ func (w *world) raw(kind, body, header, endpoint string) {
 // await takes one value from a channel.
 func await[T any](w *world, what string, from <-chan T) (value T) {
 	w.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(pgdev.Patience(20 * time.Second))
 	defer deadline.Stop()
 	select {
 	case value = <-from:

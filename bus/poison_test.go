@@ -94,7 +94,7 @@ func (w *world) deadOfProcess() int {
 func (w *world) drained(what string) time.Duration {
 	w.t.Helper()
 	begun, table := time.Now(), w.queue("poisoned")
-	w.untilWithin(time.Minute, what, func() bool {
+	w.untilWithin(pgdev.Patience(time.Minute), what, func() bool {
 		return w.count(`SELECT count(*) FROM (SELECT FROM `+table+
 			` LIMIT 1) x`) == 0
 	})
@@ -186,7 +186,7 @@ func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	s = w.supervise(1, workerSpec{})
 	// Five times a process starts, and how long that takes is the machine's affair. What the killer costs its
 	// neighbours begins after that.
-	w.untilWithin(time.Minute, "the killer is dead", func() bool { return w.deadOfProcess() == 1 })
+	w.untilWithin(pgdev.Patience(time.Minute), "the killer is dead", func() bool { return w.deadOfProcess() == 1 })
 	left := w.count(`SELECT count(*) FROM ` + w.queue("poisoned"))
 	sick := w.drained("the run with a killer is over")
 	s.stop()
@@ -285,7 +285,7 @@ func TestRestartOfPostgresInQuarantine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.untilWithin(time.Minute, "all messages met their fate",
+	w.untilWithin(pgdev.Patience(time.Minute), "all messages met their fate",
 		func() bool { return w.mayCount(`SELECT count(*) FROM `+table) == 0 })
 	s.stop()
 	if n := w.deadOfProcess(); n != 1 {

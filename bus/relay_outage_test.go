@@ -48,9 +48,12 @@ func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
 	}), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w.runRelay(w.relay(w.bus, o, func(context.Context, []*saga.Delivery) []error { <-answers; return nil }))
 	w.sendCrossed(3)
-	if got, want := <-told, "does not answer"; !strings.Contains(got, want) ||
-		!strings.Contains(got, "endpoint=border") {
-		t.Errorf("%q, want %q", got, want)
+	got := await(w, "a warning", told)
+	for !strings.Contains(got, "does not answer") { // on a slow machine there are others
+		got = await(w, "the warning", told)
+	}
+	if !strings.Contains(got, "endpoint=border") {
+		t.Errorf("%q does not name the endpoint", got)
 	}
 	close(answers)
 	w.untilEmpty("border")

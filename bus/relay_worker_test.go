@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -72,7 +73,7 @@ func TestKilledRelayIsTakenOver(t *testing.T) {
 	want := all(`SELECT id || ' ' || convert_from(body, 'UTF8') FROM ` + w.queue("border") + ` ORDER BY due, id`)
 
 	s := w.supervise(3, workerSpec{Relay: true})
-	w.untilWithin(time.Minute, "everything is relayed",
+	w.untilWithin(pgdev.Patience(time.Minute), "everything is relayed",
 		func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 0 })
 	s.stop()
 	if n := s.died(); n != kills {

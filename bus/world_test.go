@@ -230,7 +230,7 @@ func (w *world) text(sql string, args ...any) string {
 // until waits for a condition of the database, looking at it every few milliseconds.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
-	w.untilWithin(20*time.Second, what, done)
+	w.untilWithin(pgdev.Patience(20*time.Second), what, done)
 }
 
 func (w *world) untilWithin(most time.Duration, what string, done func() bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -102,7 +103,7 @@ func (f *flow) count(sql string, args ...any) (n int) {
 // await asks again and again.
 func (f *flow) await(what string, want int, sql string, args ...any) {
 	f.t.Helper()
-	deadline, got := time.Now().Add(30*time.Second), 0
+	deadline, got := time.Now().Add(pgdev.Patience(30*time.Second)), 0
 	for got = f.count(sql, args...); got != want; got = f.count(sql, args...) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%s: %d, want %d\n%s", what, got, want, f.story())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -105,7 +106,7 @@ func (w *restartWorld) number(sql string) (n int) {
 func (w *restartWorld) await(what string, ok func() bool) {
 	w.t.Helper()
 	for began := time.Now(); !ok(); <-time.After(20 * time.Millisecond) {
-		if time.Since(began) > 25*time.Second {
+		if time.Since(began) > pgdev.Patience(25*time.Second) {
 			w.t.Fatalf("waited in vain until %s", what)
 		}
 	}

@@ -97,7 +97,7 @@ func (w *singleWorld) find(who, what string, n int) singleLine {
 		}
 		select {
 		case <-w.news:
-		case <-time.After(25 * time.Second):
+		case <-time.After(pgdev.Patience(25 * time.Second)):
 			w.t.Fatalf("waited in vain for: %s %s", who, what)
 		}
 	}

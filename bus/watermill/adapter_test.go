@@ -69,7 +69,7 @@ func receive(w *world, from <-chan *message.Message) *message.Message {
 			w.Fatal("the channel is closed")
 		}
 		return m
-	case <-time.After(20 * time.Second):
+	case <-time.After(pgdev.Patience(20 * time.Second)):
 		w.Fatal("no message came")
 	}
 	return nil

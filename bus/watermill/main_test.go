@@ -64,7 +64,7 @@ func (w *world) left(endpoint string) (n int) {
 // until waits for a condition, looking every few milliseconds.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(pgdev.Patience(20 * time.Second))
 	defer deadline.Stop()
 	look := time.NewTicker(3 * time.Millisecond)
 	defer look.Stop()

@@ -16,6 +16,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -115,7 +116,7 @@ func (w *world) pay(n int, o ...saga.SendOption) (ids []string) {
 
 func (w *world) untilRelayed(to *elsewhere, n int) []*message.Message {
 	w.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(pgdev.Patience(30 * time.Second))
 	for len(to.all()) < n {
 		select {
 		case <-deadline:

@@ -204,7 +204,7 @@ func TestTimeoutAndInterrupt(t *testing.T) {
 		if s.code != exitInterrupted || !strings.Contains(s.err, "interrupted") {
 			t.Errorf("%+v", s)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(pgdev.Patience(20 * time.Second)):
 		t.Fatal("an interrupted command goes on")
 	}
 }

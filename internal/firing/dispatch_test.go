@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -318,7 +319,7 @@ func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(20 * time.Second):
+			case <-time.After(pgdev.Patience(20 * time.Second)):
 				once.Do(func() { close(together) }) // the test fails by its count
 				return nil
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -61,7 +62,7 @@ func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
 		select {
 		case <-full:
 			<-time.After(50 * time.Millisecond) // in which one too many would come
-		case <-time.After(10 * time.Second):
+		case <-time.After(pgdev.Patience(10 * time.Second)):
 			open()
 			t.Errorf("no %d messages are sent at a time", most)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -229,7 +230,7 @@ func (w *loopsWorld) onceEach() {
 // await asks again and again; the test's own deadline ends it.
 func (w *loopsWorld) await(what string, ok func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(pgdev.Patience(30 * time.Second))
 	for !ok() {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain: %s", what)

@@ -63,7 +63,7 @@ func (d *diary) find(t *testing.T, who, what string) line {
 		d.mu.Unlock()
 		select {
 		case <-d.news:
-		case <-time.After(25 * time.Second):
+		case <-time.After(pgdev.Patience(25 * time.Second)):
 			t.Fatalf("waited in vain for: %s %s\n%+v", who, what, d.lines)
 		}
 	}

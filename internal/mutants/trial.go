@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/edda-go/edda/internal/pgdev"
 )
 
 // verdict is how a trial ended, see the package comment.
@@ -64,7 +66,7 @@ func (l laboratory) test(ctx context.Context, t target, patience time.Duration, 
 		patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.WaitDelay = l.root, 5*time.Second
-	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn)
+	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn, pgdev.PatienceVariable+"=1")
 	output, err := command.CombinedOutput()
 	return string(output), err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -15,7 +16,19 @@ const (
 	LocaleVariable = "EDDA_TEST_LOCALE"
 	// DefaultsVariable, set to "name=value;name=value", is the Defaults of servers that are started without any.
 	DefaultsVariable = "EDDA_TEST_DEFAULTS"
+	// PatienceVariable is a number by which Patience multiplies, from 1 to 100, and 5 where it is not set.
+	PatienceVariable = "EDDA_TEST_PATIENCE"
 )
+
+// Patience is how long a test waits for an event that is never more than most away on a machine with nothing else to
+// do. The end of a wait tells of a test that hangs, and not of a machine that is slow.
+func Patience(most time.Duration) time.Duration {
+	times, err := strconv.Atoi(os.Getenv(PatienceVariable))
+	if err != nil || times < 1 || times > 100 {
+		times = 5
+	}
+	return time.Duration(times) * most
+}
 
 // asAsked is o with what the environment asks for.
 func (o Options) asAsked() (Options, error) {

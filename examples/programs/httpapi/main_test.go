@@ -72,7 +72,7 @@ func TestChargesUnderOneKey(t *testing.T) {
 	}
 	select {
 	case <-paid:
-	case <-time.After(20 * time.Second):
+	case <-time.After(pgdev.Patience(20 * time.Second)):
 		t.Error("nothing was charged")
 	}
 	stop()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/chaos/lab"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -63,7 +64,7 @@ func must(t *testing.T, err error) {
 // judged is what the checker says after everything has come to rest.
 func (a *arena) judged(t *testing.T) []lab.Violation {
 	t.Helper()
-	must(t, a.drain(t.Context(), 30*time.Second))
+	must(t, a.drain(t.Context(), pgdev.Patience(30*time.Second)))
 	must(t, a.judge(t.Context()))
 	return a.Found()
 }
