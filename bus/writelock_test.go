@@ -58,8 +58,8 @@ func TestWritingABatchWaitsForATableThatGrows(t *testing.T) {
 	close(goOn)
 	w.until("the write has waited for longer than a handler may", func() bool {
 		return len(eventsOf[bus.BatchFailed](w)) > 0 || w.count(`SELECT count(*) FROM pg_stat_activity
-			WHERE wait_event_type = 'Lock' AND query LIKE '-- name: insert%' AND position($1 IN query) > 0
-			AND clock_timestamp() - query_start > interval '30 ms'`, w.schema) > 0
+			JOIN pg_locks USING (pid) WHERE query LIKE '-- name: insert%' AND position($1 IN query) > 0
+			AND clock_timestamp() - waitstart > interval '30 ms'`, w.schema) > 0
 	})
 	w.commit(holder)
 	w.untilEmpty("tallies")
