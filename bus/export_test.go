@@ -60,3 +60,13 @@ func LookForPinsEvery(b *Bus, d time.Duration) { b.cleaner.look = d }
 
 // PinLease is how the lease is called that says which process warns of a pin.
 const PinLease = pinLease
+
+// QueueSQL is a statement for the queue of an endpoint, as it is compiled in: a test that reads the file would pass
+// over a mutant of it.
+func QueueSQL(b *Bus, kind, endpoint, name string) (string, error) {
+	q, err := b.routes.Current().Command(kind, endpoint)
+	if err != nil {
+		return "", err
+	}
+	return q.SQL(name), nil
+}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -316,6 +317,16 @@ func TestConcurrentDeclarations(t *testing.T) {
 	group.Wait()
 	if created != 100 {
 		t.Errorf("%d manifests were created by all together, want 100", created)
+	}
+	other, err := s.pool.Begin(s.ctx()) // another program that is in the middle of it
+	s.must(err)
+	defer other.Rollback(context.WithoutCancel(s.ctx()))
+	_, err = other.Exec(s.ctx(), s.sql.Get("lock_changes"))
+	s.must(err)
+	ctx, cancel := context.WithTimeout(s.ctx(), 3*time.Second)
+	defer cancel()
+	if _, err := s.Sync(ctx, "third", nil, many(1, "third")); !errors.Is(err, errLocked) {
+		t.Errorf("%v, want errLocked", err)
 	}
 	s.says("rows", "100 1", "SELECT count(*) || ' ' || max(version) FROM :schema.manifest WHERE live")
 }
