@@ -80,7 +80,7 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 			for _, related := range []string{"", ids[1], ids[3]} {
 				text := `{"who":"me"`
 				for name, id := range map[string]string{"conversation": conversation, "correlation": correlation,
-					"related": related, "origin": ids[4]} {
+					"related": related, "origin": ids[4], "expire": "1h"} {
 					if id != "" {
 						text += fmt.Sprintf(`,"edda-%s":"%s"`, name, id)
 					}
@@ -114,7 +114,7 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 		if here.Intent != there.Intent || here.From != there.From || here.Instance != there.Instance ||
 			here.Origin != there.Origin || here.ConversationID != there.ConversationID ||
 			here.CorrelationID != there.CorrelationID || here.RelatedTo != there.RelatedTo ||
-			here.Header("who") != there.Header("who") {
+			here.Header("who") != there.Header("who") || here.Expire != there.Expire {
 			t.Errorf("left as\n%+v, arrived as\n%+v", here, there)
 		}
 	}

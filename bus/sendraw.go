@@ -21,6 +21,7 @@ type RawMessage struct {
 	ID        saga.ID
 	Header    map[string]string // with the limits of saga.WithHeader
 	MustRoute bool              // as saga.MustRoute
+	Expire    time.Duration     // as saga.Expire; 0 is never
 }
 
 // Check returns why the message cannot be sent (its kind, headers or size), or nil.
@@ -195,6 +196,9 @@ func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (sag
 	}
 	if m.MustRoute {
 		options = append(options, saga.MustRoute())
+	}
+	if m.Expire != 0 {
+		options = append(options, saga.Expire(m.Expire))
 	}
 	return rt.Compose(intent, m.Raw, options...)
 }

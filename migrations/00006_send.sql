@@ -34,9 +34,8 @@ BEGIN
            sum(n.size) FILTER (WHERE NOT n.own), bool_and(json_typeof(h.value) = 'string'),
            count(*) FILTER (WHERE n.own), sum(n.size) FILTER (WHERE n.own),
            left(min(h.key) FILTER (WHERE n.own AND h.key NOT IN ('edda-version', 'edda-intent', 'edda-from',
-               'edda-correlation', 'edda-conversation',
-               'edda-related', 'edda-instance', 'edda-origin', 'edda-manifest', 'edda-run', 'edda-run-attempt',
-                   'edda-fire-due', 'edda-fire-zone')), 80)
+               'edda-correlation', 'edda-conversation', 'edda-related', 'edda-instance', 'edda-origin', 'edda-expire',
+               'edda-manifest', 'edda-run', 'edda-run-attempt', 'edda-fire-due', 'edda-fire-zone')), 80)
     INTO entries, longest, total, texts, own, size, strange
     FROM json_each(header) h,
          LATERAL (SELECT lower(left(h.key, 5)) = 'edda-' AS own,
@@ -132,7 +131,8 @@ END $$;
 -- null and what has passed are now. A message sent with an id may be sent again for seven days: duplicate is then true,
 -- and nothing is written. Errors: 22023 (an argument), ED002 (no endpoint), ED003 (several), ED004 (the id was used
 -- with another endpoint, kind or body). header may have the bus's own names, which are the caller's word: edda-from and
--- edda-origin choose where replies go, edda-instance the instance that the message is for.
+-- edda-origin choose where replies go, edda-instance the instance that the message is for, and edda-expire (such as
+-- 1m30s) how long after it was sent the message is discarded if it was not handled.
 CREATE FUNCTION :schema.send(
     kind text, body bytea, header json DEFAULT '{}', endpoint text DEFAULT NULL, publish boolean DEFAULT false,
     id uuid DEFAULT NULL, due timestamptz DEFAULT NULL,

@@ -213,6 +213,8 @@ func (r *reader) decode(b *batch) {
 		case err != nil:
 			m.Attempt++
 			m.die("permanent", saga.Permanent(fmt.Errorf("header: %w", err)))
+		case wire.HasExpired(&m.delivery.Info, b.now):
+			m.discard(wire.Expired)
 		}
 	}
 }

@@ -95,9 +95,6 @@ func (d *Definition) fault(format string, args ...any) {
 // Name is the saga's stable name.
 func (d *Definition) Name() string { return d.name }
 
-// Store returns how concurrent steps of the saga's instances are kept apart.
-func (d *Definition) Store() Store { return d.opts.Store }
-
 // Options returns the options with their defaults filled in.
 func (d *Definition) Options() Options { return d.opts }
 

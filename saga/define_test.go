@@ -214,8 +214,8 @@ func TestDefinitionTellsRuntimesItsKinds(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if d.Name() != "order" || d.Store() != saga.Optimistic || d.Options().StateVersion != 1 ||
+	if d.Name() != "order" || d.Options().Store != saga.Optimistic || d.Options().StateVersion != 1 ||
 		d.StateType() != reflect.TypeFor[order]() {
-		t.Errorf("%s %v %+v %v", d.Name(), d.Store(), d.Options(), d.StateType())
+		t.Errorf("%s %v %+v %v", d.Name(), d.Options().Store, d.Options(), d.StateType())
 	}
 }

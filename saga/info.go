@@ -20,7 +20,8 @@ type Info struct {
 	Origin         ID     // the saga instance that sent it, to which a Reply goes
 	Attempt        int    // 1 on the first delivery, counted over all processes
 	Sent, Due      time.Time
-	Fire           *Fire // nil unless a manifest emitted it
+	Expire         time.Duration // after Sent it is discarded; 0 is never
+	Fire           *Fire         // nil unless a manifest emitted it
 
 	headers []header
 	places  map[string]int // index of a header by name, if there are many; nil: search headers

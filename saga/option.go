@@ -18,7 +18,8 @@ type SendSettings struct {
 	ID     ID            // zero unless WithID was given
 	To     string
 	Header map[string]string
-	Fire   *Fire // nil unless WithFire was given
+	Fire   *Fire         // nil unless WithFire was given
+	Expire time.Duration // > 0, or zero: never
 
 	MustRoute bool
 }
@@ -106,6 +107,20 @@ func To(endpoint string) SendOption {
 func MustRoute() SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.MustRoute = true
+		return nil
+	})
+}
+
+// Expire discards the message, with the reason "expired", if no handler has begun with it a time d after it was due to
+// be handled first. It is judged before each attempt, by the database's clock. A message that an operator takes back
+// from the dead letters, and one that a relay carries into another database, has the time d once more. d has to be
+// positive, and at most Limits.MaxDelay.
+func Expire(d time.Duration) SendOption {
+	return sendOption(func(s *SendSettings) error {
+		s.Expire = d
+		if d <= 0 {
+			return fmt.Errorf("Expire: %v: want more than 0", d)
+		}
 		return nil
 	})
 }

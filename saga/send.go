@@ -150,13 +150,26 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	if len(s.Header) > 0 {
 		out.Info = out.Info.WithHeaders(s.Header)
 	}
+	var wait time.Duration
 	switch {
 	case s.Delay > 0:
-		err = rt.delay(s.Delay, out)
+		wait, err = s.Delay, rt.delay(s.Delay, out)
 	case !s.At.IsZero():
+		wait = max(s.At.Sub(rt.clock()), 0)
 		out.Info.Due, err = rt.dueAt(s.At)
 	}
+	if err == nil && s.Expire > 0 {
+		out.Info.Expire, err = rt.expire(s.Expire, wait)
+	}
 	return err
+}
+
+// expire counts from when the message is sent.
+func (rt *Runtime) expire(d, wait time.Duration) (time.Duration, error) {
+	if limit := rt.Limits.maxDelay(); d > limit {
+		return 0, fmt.Errorf("expires after %v, limit %v", d, limit)
+	}
+	return wait + d, nil
 }
 
 // delay counts from the store's clock; a sender that has none leaves the counting to the database.

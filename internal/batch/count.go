@@ -44,7 +44,7 @@ func (c *Counts) Collect() (counted []counters.Saga, since time.Duration) {
 		}
 		one := counters.Saga{Sums: *s}
 		if d != nil {
-			one.Saga, one.Store = d.Name(), StoreName(d.Store())
+			one.Saga, one.Store = d.Name(), StoreName(d.Options().Store)
 		}
 		counted = append(counted, one)
 		*s = counters.Sums{}

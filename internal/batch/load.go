@@ -107,7 +107,7 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.Def.Store() == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) ||
+		lock := i.Def.Options().Store == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) ||
 			l.engine.To.Handlers.Shared &&
 				!i.Asked.ID.IsZero()
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})

@@ -125,6 +125,10 @@ func (d *Decoder) prepare(m *Message) {
 		d.Fail(m, err)
 		return
 	}
+	if wire.HasExpired(&m.Delivery.Info, d.Now) {
+		m.Drop(wire.Expired)
+		return
+	}
 	c := d.To.Handlers.Consumers[m.Kind]
 	for c != nil && c.Accept != nil { // an endpoint with a circle is refused
 		body, err := d.convert(c, m.Delivery.Body)

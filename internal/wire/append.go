@@ -54,6 +54,9 @@ func AppendHeader(buf []byte, i *saga.Info) []byte {
 	if !i.Origin.IsZero() {
 		id(nameOrigin, i.Origin)
 	}
+	if i.Expire > 0 {
+		pair(nameExpire, i.Expire.String())
+	}
 	if i.Fire != nil {
 		pair(nameManifest, "")
 		buf = appendJSONString(buf[:len(buf)-2], i.Fire.Manifest)

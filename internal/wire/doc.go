@@ -21,6 +21,7 @@ const (
 	nameRelated      = "edda-related"      // absent: the conversation's id, unless the message begins it
 	nameInstance     = "edda-instance"
 	nameOrigin       = "edda-origin"
+	nameExpire       = "edda-expire" // as time.Duration has it, from when the message was sent; absent: never
 	nameManifest     = "edda-manifest"
 	nameRun          = "edda-run"
 	nameRunAttempt   = "edda-run-attempt" // absent: 1

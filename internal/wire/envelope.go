@@ -38,6 +38,9 @@ func Envelope(info *saga.Info) map[string]string {
 	id(nameRelated, info.RelatedTo, conversation)
 	id(nameInstance, info.Instance, saga.ID{})
 	id(nameOrigin, info.Origin, saga.ID{})
+	if info.Expire > 0 {
+		all[nameExpire] = info.Expire.String()
+	}
 	return all
 }
 
@@ -73,7 +76,8 @@ func isOwn(name string) bool {
 
 func crosses(name string) bool {
 	switch name {
-	case nameVersion, nameIntent, nameFrom, nameCorrelation, nameConversation, nameRelated, nameInstance, nameOrigin:
+	case nameVersion, nameIntent, nameFrom, nameCorrelation, nameConversation, nameRelated, nameInstance, nameOrigin,
+		nameExpire:
 		return true
 	}
 	return false
@@ -100,5 +104,6 @@ func OpenEnvelope(envelope map[string]string, i *saga.Info) error {
 	}
 	i.Intent, i.From, i.Instance, i.Origin = read.Intent, read.From, read.Instance, read.Origin
 	i.ConversationID, i.CorrelationID, i.RelatedTo = read.ConversationID, read.CorrelationID, read.RelatedTo
+	i.Expire = read.Expire
 	return nil
 }

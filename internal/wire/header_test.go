@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ func infos() *rapid.Generator[saga.Info] {
 			Intent:   saga.Intent(rapid.IntRange(0, 3).Draw(t, "intent")),
 			From:     rapid.OneOf(rapid.Just(""), name).Draw(t, "from"),
 			Instance: maybe(t, "instance"), Origin: maybe(t, "origin"),
+			Expire: time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "expire")),
 		}
 		i.ConversationID, i.CorrelationID = i.ID, i.ID
 		if rapid.Bool().Draw(t, "has a cause") {
@@ -59,7 +61,7 @@ func infos() *rapid.Generator[saga.Info] {
 // told is an Info in a form that can be compared and printed.
 func told(i saga.Info) map[string]any {
 	out := map[string]any{"ids": []saga.ID{i.ID, i.CorrelationID, i.ConversationID, i.RelatedTo, i.Instance, i.Origin},
-		"kind": i.Kind, "intent": i.Intent, "from": i.From}
+		"kind": i.Kind, "intent": i.Intent, "from": i.From, "expire": i.Expire}
 	if i.Fire != nil {
 		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), strconv.Itoa(i.Fire.Attempt),
 			i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
@@ -129,6 +131,7 @@ func TestWhatIsNoHeader(t *testing.T) {
 		`{"a":"\ud8"}`,
 		"{\"a\":\"\xff\"}", `{"edda-run":"7"}`, `{"edda-fire-due":"yesterday"}`, `{"edda-origin":"` +
 			strings.Repeat("f", 4096) + `"}`,
+		`{"edda-expire":"yesterday"}`, `{"edda-expire":"0s"}`, `{"edda-expire":"-1h"}`,
 	} {
 		err := ReadHeader([]byte(header), &saga.Info{})
 		switch {

@@ -71,6 +71,8 @@ func (r *reader) pair(name, value string) {
 		i.Instance, err = saga.ParseID(value)
 	case nameOrigin:
 		i.Origin, err = saga.ParseID(value)
+	case nameExpire:
+		i.Expire, err = readExpire(value)
 	case nameFireZone:
 		r.zone = value
 	case nameManifest, nameRun, nameRunAttempt, nameFireDue:
@@ -102,6 +104,20 @@ func readVersion(value string) (int, error) {
 		return thisVersion, fmt.Errorf("%d bytes, want a number from 1", len(value))
 	}
 	return version, nil
+}
+
+// Expired is the reason with which a message is discarded whose time is over.
+const Expired = "expired"
+
+// HasExpired reports whether the time of a message is over at a time of the database's clock.
+func HasExpired(i *saga.Info, at time.Time) bool { return i.Expire > 0 && at.Sub(i.Sent) >= i.Expire }
+
+func readExpire(value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%d bytes, want a duration such as 1m30s, more than 0", len(value))
+	}
+	return d, nil
 }
 
 // deriveIDs is the inverse of what AppendHeader leaves out.

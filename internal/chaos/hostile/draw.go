@@ -34,8 +34,8 @@ func (d draw) kind() string {
 
 // names of headers that mean something to somebody.
 var names = []string{
-	"edda-version", "edda-intent", "edda-from", "edda-origin", "edda-instance", "edda-saga", "edda-conversation",
-	"edda-correlation", "edda-related-to",
+	"edda-version", "edda-intent", "edda-expire", "edda-from", "edda-origin", "edda-instance", "edda-saga",
+	"edda-conversation", "edda-correlation", "edda-related-to",
 	"edda-manifest", "edda-run", "edda-run-attempt", "edda-fire-due", "edda-fire-zone", "edda-unheard-of",
 	"EDDA-Version", "watermill-uuid",
 	"Nats-Rollup", "Nats-TTL", "nats-msg-id", "traceparent", "Content-Length", "__proto__", "",
