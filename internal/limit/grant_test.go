@@ -177,7 +177,13 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	}
 	statements := pg.Load(slowed, w.schema)
 	w.set(2)
+	w.gets("a", 1, 1)
 	w.gets("x", 1, 1)
+	// The first slot is free: it is disabled, and stays, while one behind the limit would be deleted.
+	if _, err := w.pool.Exec(t.Context(), w.schema.Render(`UPDATE :schema.slot SET holder = NULL,
+		granted = NULL, expires = NULL WHERE no = 1`)); err != nil {
+		t.Fatal(err)
+	}
 	holder, grant := w.begin(), w.begin()
 	if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_xact_lock($1::bigint)", gate); err != nil {
 		t.Fatal(err)
