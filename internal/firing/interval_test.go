@@ -219,3 +219,17 @@ func TestDefaultsByTheirNumbers(t *testing.T) {
 		t.Errorf("a dispatch is bounded by %+v, want %+v", dispatchLimits, want)
 	}
 }
+
+// A server runs every loop that there is: the test above starts them one by one.
+func TestServerRunsAllItsLoops(t *testing.T) {
+	w := loopsOpen(t)
+	p := w.behindProxy()
+	w.run(w.schedulerOver(p.pool, func(o *Options) {
+		o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond,
+			20*time.Millisecond
+		o.PollOnly = true
+	}))
+	for _, loop := range []string{"evaluate", "dispatch", "reconcile", "clean up"} {
+		w.await(loop+" has looked", func() bool { return looks(p)[loop] > 0 })
+	}
+}
