@@ -196,8 +196,9 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sooner bool
-	late := func(tx pgx.Tx) error { // the owner's own extensions pass over the row meanwhile
-		for extended := int64(0); extended == 0; { // and this one passes over the row while the owner extends it
+	// Each extension passes over a row that the other one has locked: this one is tried until it has the lane.
+	late := func(tx pgx.Tx) error {
+		for extended := int64(0); extended == 0; {
 			tag, err := tx.Exec(t.Context(), extend, queue, []string{"k"}, owner, time.Now().Add(-time.Hour))
 			if err != nil {
 				return err

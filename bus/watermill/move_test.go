@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -40,9 +41,8 @@ func (m *moving) stock() (message.Publisher, message.Subscriber) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	deadline := time.Second
 	s, err := sql.NewSubscriber(m.beginner, sql.SubscriberConfig{SchemaAdapter: messages, OffsetsAdapter: offsets,
-		InitializeSchema: true, PollInterval: 5 * time.Millisecond, AckDeadline: &deadline}, nil)
+		InitializeSchema: true, PollInterval: 5 * time.Millisecond}, nil)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -92,21 +92,48 @@ func (m *moving) now(one *message.Message) error {
 
 // follow runs the old handler until it is stopped.
 func (m *moving) follow(s message.Subscriber) (stop func()) {
-	m.Helper()
+	stopped := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() {
+		for m.attend(s, stopped) {
+		}
+	})
+	return func() { close(stopped); following.Wait() }
+}
+
+// attend is one subscription of the old handler. It reports whether there has to be another one: a message that was
+// handled on Edda meanwhile fails the transaction of watermill-sql, which is REPEATABLE READ and ends with the context.
+// The context ends between two messages: watermill-sql would roll back a transaction that the handler uses.
+func (m *moving) attend(s message.Subscriber, stopped <-chan struct{}) (again bool) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(m.Context()))
 	messages, err := s.Subscribe(ctx, "orders")
 	if err != nil {
-		m.Fatal(err)
+		m.Error(err)
+		cancel()
+		return false
 	}
-	var following sync.WaitGroup
-	following.Go(func() {
-		for one := range messages {
-			if err := m.old(one); err == nil {
-				one.Ack()
-			} // else its transaction has failed or ended: without an answer it is rolled back after the deadline
+	defer func() {
+		cancel()
+		for range messages { // until the transaction is rolled back
 		}
-	})
-	return func() { cancel(); following.Wait() }
+	}()
+	for {
+		select {
+		case <-stopped:
+			return false
+		case one, ok := <-messages:
+			if !ok {
+				return false
+			}
+			if err := m.old(one); err != nil {
+				if again = pgerr.ClassOf(err) == pgerr.Race; !again {
+					m.Error(err)
+				}
+				return again
+			}
+			one.Ack()
+		}
+	}
 }
 
 // bring runs an intake of what the stock publisher goes on writing, until it is stopped.
