@@ -114,7 +114,8 @@ func MustRoute() SendOption {
 // Expire discards the message, with the reason "expired", if no handler has begun with it a time d after it was due to
 // be handled first. It is judged before each attempt, by the database's clock. A message that an operator takes back
 // from the dead letters, and one that a relay carries into another database, has the time d once more. d has to be
-// positive, and at most Limits.MaxDelay.
+// positive, and at most Limits.MaxDelay. A program that takes messages with the SQL function edda.take judges
+// edda-expire itself.
 func Expire(d time.Duration) SendOption {
 	return sendOption(func(s *SendSettings) error {
 		s.Expire = d

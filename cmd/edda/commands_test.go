@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
@@ -115,16 +116,20 @@ func TestQueues(t *testing.T) {
 		second.Messages[0]["body_base64"] != "/wA=" || second.Messages[0]["ready"] != false {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
-	w.exec(`SELECT edda.send('order.place', '', '{}', 'billing', id => '00000000-0000-0000-0000-000000000007')`)
+	w.exec(`SELECT edda.send('order.place', '', '{"edda-expire": "36h"}', 'billing',
+		id => '00000000-0000-0000-0000-000000000007')`)
 	w.exec(`UPDATE edda.queue_1 SET attempt = 2, last_error = 'the card service said 503'`)
 	says(t, w.want(exitDone, "queue", "peek", "billing").out, "the card service said 503")
 	says(t, w.want(exitDone, "queue", "show", "00000000-0000-0000-0000-000000000007").out,
-		"endpoint", "billing", "next attempt", "3", "last error", "the card service said 503")
+		"endpoint", "billing", "expires", "next attempt", "3", "last error", "the card service said 503")
 	var shown struct{ Messages []foundJSON }
 	w.decode(&shown, "queue", "show", "00000000-0000-0000-0000-000000000007", "--json")
 	if len(shown.Messages) != 1 || shown.Messages[0].Endpoint != "billing" || shown.Messages[0].Attempt != 3 ||
 		shown.Messages[0].LastError != "the card service said 503" {
 		t.Errorf("%+v", shown)
+	} else if sent, end := shown.Messages[0].Sent, shown.Messages[0].Expires; sent == nil || end == nil ||
+		end.Sub(*sent) != 36*time.Hour {
+		t.Errorf("sent %v, expires %v, want 36 hours between them", sent, end)
 	}
 	says(t, w.want(exitNotFound, "queue", "show", "00000000-0000-0000-0000-000000000008").err, "no such message")
 	says(t, w.want(exitUsage, "queue", "show", "seven").err, "want a UUID")

@@ -28,6 +28,7 @@ type messageJSON struct {
 	Due          time.Time         `json:"due"`
 	Ready        bool              `json:"ready"`
 	Sent         *time.Time        `json:"sent"`
+	Expires      *time.Time        `json:"expires"`
 	Attempt      int               `json:"attempt"`
 	Conflicts    int               `json:"conflicts"`
 	FirstFailed  *time.Time        `json:"first_failed"`

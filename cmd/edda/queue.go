@@ -197,10 +197,10 @@ func messageOf(m operate.QueuedMessage, bodies bool) object {
 	for name, value := range i.Headers() {
 		headers[name] = value
 	}
-	o := object{"id", i.ID, "kind", i.Kind, "due", i.Due, "ready", m.Ready, "sent", jsonTime(i.Sent), "attempt",
-		i.Attempt, "conflicts", m.Conflicts, "first_failed", jsonTime(m.FirstFailed), "last_error", m.LastError,
-		"intent", i.Intent.String(), "from", i.From, "conversation", i.ConversationID, "instance", jsonID(i.Instance),
-		"headers", headers}
+	o := object{"id", i.ID, "kind", i.Kind, "due", i.Due, "ready", m.Ready, "sent", jsonTime(i.Sent), "expires",
+		jsonTime(expires(i)), "attempt", i.Attempt, "conflicts", m.Conflicts, "first_failed", jsonTime(m.FirstFailed),
+		"last_error", m.LastError, "intent", i.Intent.String(), "from", i.From, "conversation", i.ConversationID,
+		"instance", jsonID(i.Instance), "headers", headers}
 	if m.Faulty != nil {
 		o = append(o, "header_error", m.Faulty.Error())
 	}
@@ -210,6 +210,14 @@ func messageOf(m operate.QueuedMessage, bodies bool) object {
 		o = append(o, bodyOf(m.Body)...)
 	}
 	return o
+}
+
+// expires is when a message is discarded if no handler has begun with it, or zero: never.
+func expires(i saga.Info) time.Time {
+	if i.Expire == 0 {
+		return time.Time{}
+	}
+	return i.Sent.Add(i.Expire)
 }
 
 // headersOf is what a person sees of the headers.
@@ -266,9 +274,8 @@ is a dead letter (edda dead list --message ID).`,
 func foundOf(m operate.FoundMessage, bodies bool) object {
 	// lane: the message is parked behind another one of this key
 	return append(append(object{"endpoint", m.Endpoint}, messageOf(m.QueuedMessage, bodies)...), "lane", m.Lane,
-		"claims",
-		m.Claims, "holder", jsonID(m.Holder), "was_due", jsonTime(m.WasDue), "cancelled", m.Cancelled, "crashes",
-		m.Crashes, "crashes_alone", m.CrashesAlone)
+		"claims", m.Claims, "holder", jsonID(m.Holder), "was_due", jsonTime(m.WasDue), "cancelled", m.Cancelled,
+		"crashes", m.Crashes, "crashes_alone", m.CrashesAlone)
 }
 
 func shownMessages(found []operate.FoundMessage, bodies bool) result {
@@ -290,8 +297,8 @@ func showMessage(p *page, m operate.FoundMessage) {
 	i := m.Info
 	p.fields("endpoint", m.Endpoint, "message", i.ID.String(), "kind", i.Kind, "intent", i.Intent.String(), "from",
 		i.From, "conversation", i.ConversationID.String(), "instance", idText(i.Instance), "sent", moment(i.Sent),
-		"due",
-		moment(i.Due), "ready", strconv.FormatBool(m.Ready), "next attempt", strconv.Itoa(i.Attempt), "conflicts",
+		"due", moment(i.Due), "expires", moment(expires(i)), "ready", strconv.FormatBool(m.Ready), "next attempt",
+		strconv.Itoa(i.Attempt), "conflicts",
 		strconv.Itoa(m.Conflicts), "first failed", moment(m.FirstFailed), "last error", m.LastError,
 		"parked behind key", m.Lane, "claims", number(m.Claims), "held by session", idText(m.Holder),
 		"due before the claim", moment(m.WasDue), "cancelled", m.Cancelled, "crashes", number(m.Crashes),
