@@ -49,4 +49,5 @@
 //
 // A mutant that no longer applies, or names a test that is not there or fails on the engine as it is, ends the
 // run before the first mutant is tried. The package's own tests look at all of that but the last, without a database.
+// Tests of the engine as it is that fail beside the others run again by themselves, as they do with a mutant.
 package main
