@@ -221,14 +221,19 @@ func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.preload(50_000)
-	handled := atomic.Int64{}
+	var handled, leased atomic.Int64
 	w.startOn(b, "poisoned", bus.EndpointOptions{Concurrency: 8, BatchMax: 20},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error {
 			handled.Add(1)
 			return nil
 		}))
 	w.startOn(b, "leased", bus.EndpointOptions{Poll: 50 * time.Millisecond},
-		bus.Handle(func(*bus.Context, told) error { return nil }))
+		bus.Handle(func(*bus.Context, told) error {
+			leased.Add(1)
+			return nil
+		}))
+	w.send(told{})
+	w.until("the leased endpoint has begun", func() bool { return leased.Load() > 0 })
 	for range 2 {
 		before := handled.Load()
 		w.until("work goes on", func() bool { return handled.Load() > before+2000 })
