@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/handlers", "internal/memory", "internal/presence", "internal/runs", "internal/trouble"},
 	{"internal/delivery"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
-	{"bus", "operate", "scheduler"},
+	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill"},
 	{""},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",

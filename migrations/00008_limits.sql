@@ -1,7 +1,8 @@
 -- How many may do a thing at once, in the whole cluster: a row for each limit, and a row for each slot of it.
 CREATE TABLE :schema.concurrency_limit (
     name    text COLLATE "C" CONSTRAINT concurrency_limit_pkey PRIMARY KEY
-        CONSTRAINT concurrency_limit_name_valid CHECK (name ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+        -- An endpoint, or a name that a program has given a limit of its own.
+        CONSTRAINT concurrency_limit_name_valid CHECK (name ~ '^(named/)?[a-z][a-z0-9_.-]{0,62}$'),
     slots   int NOT NULL CONSTRAINT concurrency_limit_slots_between CHECK (slots BETWEEN 1 AND 10000),
     changed timestamptz NOT NULL DEFAULT clock_timestamp(),
     epoch   bigint NOT NULL DEFAULT 0, -- no slot that was ever deleted had a larger one
@@ -144,8 +145,8 @@ DECLARE
     standing :schema.concurrency_limit;
     wanted   int := set_limit.slots;
 BEGIN
-    IF (set_limit.name COLLATE "C" ~ '^[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
-        RAISE EXCEPTION 'the name of a limit must match [a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
+    IF (set_limit.name COLLATE "C" ~ '^(named/)?[a-z][a-z0-9_.-]{0,62}$') IS NOT TRUE THEN
+        RAISE EXCEPTION 'the name of a limit must match (named/)?[a-z][a-z0-9_.-]{0,62}' USING ERRCODE = '22023';
     ELSIF NOT (wanted BETWEEN 1 AND 10000) OR declares AND wanted IS NULL THEN
         RAISE EXCEPTION 'the limit of % must be 1 to 10000 slots', set_limit.name USING ERRCODE = '22023';
     END IF;

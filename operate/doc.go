@@ -20,6 +20,6 @@
 //
 // # Failures
 //
-// ErrNotInstalled: no endpoint has the name. ErrNotFound: no such message. ErrNoLimit: the endpoint has no limit. If
+// ErrNotInstalled: no endpoint has the name. ErrNotFound: no such message. ErrNoLimit: there is no such limit. If
 // the schema is not migrated, or the role lacks a right, the error says what to do.
 package operate

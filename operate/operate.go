@@ -30,8 +30,9 @@ var (
 	ErrNotInstalled = queue.ErrNotInstalled
 	// ErrNotFound says that the message is in no queue: it has been handled, or was never there.
 	ErrNotFound = errors.New("there is no such message in the queue")
-	// ErrNoLimit says that the endpoint has no limit. Limits.Set makes one.
-	ErrNoLimit = errors.New("the endpoint has no limit")
+	// ErrNoLimit says that an endpoint has no limit, which Limits.Set makes, or that no program has used a limit of
+	// that name.
+	ErrNoLimit = limit.ErrNoLimit
 )
 
 // Operator reads one schema, and changes what an operator may change. It is safe for concurrent use.

@@ -98,7 +98,8 @@ func (t *tool) remedy(err error) string {
 	case errors.Is(err, operate.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, operate.ErrNoLimit):
-		return `"edda limit list" shows those that are there, and "edda limit set ENDPOINT NUMBER" makes one.`
+		return `"edda limit list" shows those that are there. "edda limit set ENDPOINT NUMBER" makes one for an ` +
+			`endpoint; a limit "named/…" is made by the program that uses it.`
 	case errors.Is(err, scheduler.ErrNoManifest):
 		return `"edda manifest list" shows those that are there.`
 	case errors.Is(err, scheduler.ErrNoGroup):

@@ -149,7 +149,7 @@ type leaseJSON struct {
 }
 
 type limitJSON struct {
-	Endpoint string     `json:"endpoint"`
+	Name     string     `json:"name"`
 	Limit    int        `json:"limit"`
 	Held     int        `json:"held"`
 	Draining int        `json:"draining"`

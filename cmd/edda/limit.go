@@ -11,11 +11,13 @@ import (
 
 func (t limits) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "limit", Short: "Show and set how much of an endpoint runs at once in the whole cluster",
+		Use: "limit", Short: "Show and set how much runs at once in the whole cluster",
 		Long: `A limit is how many batches of an endpoint, or handlers of a leased one, run at once in all processes
-together. A change takes effect while they run, and ends nothing that runs. An endpoint may have none.`,
+together; or how many slots of a limit of its own ("named/" and a name) a program may hold. A change takes effect while
+they run, and ends nothing that runs. An endpoint may have none.`,
 		Example: `  edda limit list
   edda limit set billing 3
+  edda limit set named/exports 5
   edda limit reset billing`,
 		RunE: group,
 	}
@@ -27,7 +29,7 @@ together. A change takes effect while they run, and ends nothing that runs. An e
 type limits struct{ *tool }
 
 func limitOf(i operate.LimitInfo) object {
-	return object{"endpoint", i.Endpoint, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting",
+	return object{"name", i.Name, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting",
 		i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds(), "declared", i.Declared,
 		"set_by", limitSetBy(i)}
 }
@@ -44,19 +46,19 @@ func (t limits) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
 		Long: `Show every limit. HELD is what runs at this moment; DRAINING is the part of it that runs on after the
-limit was lowered; WAITING is the processes of a leased endpoint that wait for their
-turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY says whether
-that number is in force or an operator's. Nothing is locked.`,
+limit was lowered; WAITING is the processes of a leased endpoint, or the callers of a program's own limit, that wait
+for their turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY says
+whether that number is in force or an operator's. Nothing is locked.`,
 		Example: `  edda limit list
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				infos, err := op.Limits().List(ctx)
-				return listing{name: "limits", none: t.inSchema("No endpoint of schema %q has a limit.")}.of(
-					"ENDPOINT|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", rows(infos,
+				return listing{name: "limits", none: t.inSchema("There is no limit in schema %q.")}.of(
+					"NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", rows(infos,
 						func(i operate.LimitInfo) (object, []string) {
-							return limitOf(i), []string{i.Endpoint, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
+							return limitOf(i), []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
 								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i),
 								limitSetBy(i)}
 						})), err
@@ -67,8 +69,9 @@ that number is in force or an operator's. Nothing is locked.`,
 
 func (t limits) get() *cobra.Command {
 	return &cobra.Command{
-		Use: "get ENDPOINT", Short: "Show the limit of one endpoint",
-		Long:    `Show the limit of one endpoint. Exit code 3: it has none.`,
+		Use: "get NAME", Short: "Show one limit",
+		Long: `Show the limit of an endpoint, or with NAME "named/exports" the limit exports of a program's own. Exit
+code 3: there is none.`,
 		Example: `  edda limit get billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -79,9 +82,9 @@ func (t limits) get() *cobra.Command {
 
 func (t limits) set() *cobra.Command {
 	return &cobra.Command{
-		Use: "set ENDPOINT NUMBER", Short: "Let this many run at once: 1 to 10,000",
+		Use: "set NAME NUMBER", Short: "Let this many run at once: 1 to 10,000",
 		Long: `Let this many batches of an endpoint, or handlers of a leased one, run at once in all processes together,
-1 to 10,000.
+or with NAME "named/exports" this many hold a slot of the limit exports of a program's own: 1 to 10,000.
 
 Raising takes effect at once. Lowering stops nothing that runs: nothing new begins until fewer than NUMBER are left. If
 batches hold the limit, the command returns when those above the new limit have ended. An endpoint that had no limit
@@ -102,10 +105,10 @@ follows its first one within a second or two. A deploy does not change NUMBER; "
 
 func (t limits) reset() *cobra.Command {
 	return &cobra.Command{
-		Use: "reset ENDPOINT", Short: "Return to the limit that the program declares",
-		Long: `Return to the limit that the program declares as EndpointOptions.ClusterConcurrency, and follow it from
-then on: the next deploy with another number changes the limit. Lowering waits as in "edda limit set". Exit code 3: no
-program has declared one.`,
+		Use: "reset NAME", Short: "Return to the limit that the program declares",
+		Long: `Return to the limit that the program declares, as EndpointOptions.ClusterConcurrency or with each call
+under a limit of its own, and follow it from then on: the next deploy with another number changes the limit. Lowering
+waits as in "edda limit set". Exit code 3: no program has declared one.`,
 		Example: `  edda limit reset billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -123,14 +126,14 @@ func declared(i operate.LimitInfo) string {
 }
 
 // change makes a change and shows how the limit stands then.
-func (t limits) change(c *cobra.Command, endpoint string, do func(context.Context, operate.Limits) error) error {
+func (t limits) change(c *cobra.Command, name string, do func(context.Context, operate.Limits) error) error {
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 		if err := do(ctx, op.Limits()); err != nil {
 			return result{}, err
 		}
-		i, err := op.Limits().Get(ctx, endpoint)
+		i, err := op.Limits().Get(ctx, name)
 		return result{value: limitOf(i), page: func(p *page) {
-			p.fields("endpoint", i.Endpoint, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
+			p.fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
 				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "declared",
 				declared(i), "set by", limitSetBy(i))
 		}}, err

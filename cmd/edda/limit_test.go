@@ -7,13 +7,14 @@ import (
 
 func TestLimits(t *testing.T) {
 	w := migrated(t)
-	w.prints(w.want(exitDone, "limit", "list").out, `| No endpoint of schema "SCHEMA" has a limit.`)
+	w.prints(w.want(exitDone, "limit", "list").out, `| There is no limit in schema "SCHEMA".`)
 	w.want(exitDone, "migrate", "install", "billing", "orders")
-	says(t, w.want(exitNotFound, "limit", "get", "billing").err, "has no limit", "edda limit set ENDPOINT")
+	says(t, w.want(exitNotFound, "limit", "get", "billing").err, "there is no such limit",
+		"edda limit set ENDPOINT NUMBER")
 	says(t, w.want(exitNotFound, "limit", "set", "biling", "3").err, "not installed", "edda queue list")
 
 	w.prints(w.want(exitDone, "limit", "set", "billing", "3").out, `
-		| endpoint billing
+		| name billing
 		| limit 3
 		| held 0
 		| draining 0
@@ -29,19 +30,19 @@ func TestLimits(t *testing.T) {
 		now() - interval '90 minutes', now() + interval '1 hour')`)
 	w.want(exitDone, "limit", "set", "billing", "1")
 	w.prints(w.want(exitDone, "limit", "list").out, `
-		| ENDPOINT LIMIT HELD DRAINING WAITING WAITED DECLARED SET BY
+		| NAME LIMIT HELD DRAINING WAITING WAITED DECLARED SET BY
 		| billing 1 2 1 1 1h30m - operator
 		| orders 1 0 0 0 - 2 operator`)
 	var listed struct{ Limits []limitJSON }
 	w.decode(&listed, "limit", "list", "--json")
-	if b := listed.Limits[0]; b.Endpoint != "billing" || b.Limit != 1 || b.Held != 2 ||
+	if b := listed.Limits[0]; b.Name != "billing" || b.Limit != 1 || b.Held != 2 ||
 		b.Draining != 1 || b.Waiting != 1 ||
 		b.Waited < 5400 || b.Oldest == nil || listed.Limits[1].Limit != 1 || listed.Limits[1].Declared != 2 ||
 		listed.Limits[1].SetBy != "operator" {
 		t.Errorf("%+v", listed)
 	}
 	w.prints(w.want(exitDone, "limit", "reset", "orders").out, `
-		| endpoint orders
+		| name orders
 		| limit 2
 		| held 0
 		| draining 0
@@ -49,6 +50,19 @@ func TestLimits(t *testing.T) {
 		| waited -
 		| declared 2
 		| set by program`)
+}
+
+// A limit that a program has for work of its own is made by the program, and then set as any other.
+func TestLimitsOfAProgramsOwn(t *testing.T) {
+	w := migrated(t)
+	says(t, w.want(exitNotFound, "limit", "set", "named/exports", "5").err, "there is no such limit",
+		"is made by the program")
+	w.exec(`SELECT edda.set_limit('named/exports', 2, true)`)
+	says(t, w.want(exitDone, "limit", "set", "named/exports", "5").out, "named/exports", "5", "operator")
+	w.prints(w.want(exitDone, "limit", "list").out, `
+		| NAME LIMIT HELD DRAINING WAITING WAITED DECLARED SET BY
+		| named/exports 5 0 0 0 - 2 operator`)
+	says(t, w.want(exitDone, "limit", "reset", "named/exports").out, "named/exports", "2", "program")
 }
 
 func TestLimitsOnTheCommandLine(t *testing.T) {

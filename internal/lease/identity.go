@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -37,6 +38,15 @@ func Identity(override string) string {
 	var random [randomBytes]byte
 	_, _ = rand.Read(random[:]) // crypto/rand never fails
 	return base[:min(len(base), mostBase)] + "/" + hex.EncodeToString(random[:])
+}
+
+// HolderVariable names the process if Options.Holder does not.
+const HolderVariable = "EDDA_HOLDER"
+
+// Holder returns the override, or what $EDDA_HOLDER has when there is none, and an error unless it can name a process.
+func Holder(override string) (string, error) {
+	override = cmp.Or(override, os.Getenv(HolderVariable))
+	return override, checkHolder(override)
 }
 
 func checkHolder(override string) error {

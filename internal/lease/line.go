@@ -25,17 +25,22 @@ func NewLine(pool *pgxpool.Pool) *Line {
 // QueryRow runs sql when the row is scanned.
 func (l *Line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
-		select {
-		case l.turn <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		defer func() { <-l.turn }()
-		if err := l.connect(ctx); err != nil {
-			return err
-		}
-		return pg.Conn{Conn: l.conn}.Row(ctx, sql, args...).Scan(dest...)
+		return l.Do(ctx, func(conn pg.Conn) error { return conn.Row(ctx, sql, args...).Scan(dest...) })
 	})
+}
+
+// Do calls use with the connection, which is use's own until it returns.
+func (l *Line) Do(ctx context.Context, use func(conn pg.Conn) error) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-l.turn }()
+	if err := l.connect(ctx); err != nil {
+		return err
+	}
+	return use(pg.Conn{Conn: l.conn})
 }
 
 type rowFunc func(dest ...any) error

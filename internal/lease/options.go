@@ -3,7 +3,6 @@ package lease
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/edda-go/edda/internal/option"
@@ -33,9 +32,6 @@ type Options struct {
 	Logger *slog.Logger // nil is slog.Default()
 }
 
-// HolderVariable names the process if Options.Holder does not.
-const HolderVariable = "EDDA_HOLDER"
-
 const (
 	shortest    = 100 * time.Millisecond
 	longest     = time.Hour
@@ -53,8 +49,9 @@ func (o Options) withDefaults() (Options, error) {
 	f.Duration("Acquire", &o.Acquire, min(5*time.Second, o.Lease/3), 0, longest)
 	f.Duration("Margin", &o.Margin, min(time.Second, o.Lease/10), 0, o.Lease/3)
 	f.Duration("Stop", &o.Stop, 30*time.Second, 0, 24*time.Hour)
-	option.Default(&o.Holder, os.Getenv(HolderVariable))
 	option.Default(&o.Logger, slog.Default())
-	f.Add(checkHolder(o.Holder))
+	var err error
+	o.Holder, err = Holder(o.Holder)
+	f.Add(err)
 	return o, f.Err()
 }

@@ -21,6 +21,9 @@ var ErrNoLimit = errors.New("there is no such limit")
 // CallPrefix begins the payload of a notification that slots are free or a limit has changed. The limit's name follows.
 const CallPrefix = "limit:"
 
+// NamedPrefix begins the names of the limits that programs have for work of their own. The others are of endpoints.
+const NamedPrefix = "named/"
+
 // Most is the largest limit. A grant reads every slot of its limit.
 const Most = 10_000
 

@@ -1,0 +1,49 @@
+package limit_test
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the example of a limit does not show: a Postgres with the tables.
+
+var (
+	exportsServer *pgdev.Server
+	exportsPool   *pgxpool.Pool
+	// a name of this run alone, since DATABASE_URL may name a server that others use
+	exportsSchema = "example_" + strings.ToLower(rand.Text()[:10])
+)
+
+// checkExports fails the example: its output is then not the one it should be.
+func checkExports(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func openExports() (context.Context, *pgxpool.Pool, string) {
+	ctx := context.Background()
+	var err error
+	exportsServer, err = pgdev.Start(ctx, pgdev.Options{})
+	checkExports(err)
+	exportsPool, err = pgxpool.New(ctx, exportsServer.DSN())
+	checkExports(err)
+	checkExports(migrate.Up(ctx, exportsPool, migrate.Options{Schema: exportsSchema}))
+	return ctx, exportsPool, exportsSchema
+}
+
+func closeExports() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := exportsPool.Exec(ctx, "DROP SCHEMA "+pgx.Identifier{exportsSchema}.Sanitize()+" CASCADE")
+	checkExports(err)
+	exportsPool.Close()
+	checkExports(exportsServer.Stop())
+}

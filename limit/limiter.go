@@ -1,0 +1,203 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/lease"
+	slots "github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/option"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrFull is what TryAcquire returns when no slot is free, or others wait for one.
+var ErrFull = errors.New("no slot is free")
+
+// Most is the largest limit.
+const Most = slots.Most
+
+// Options of a Limiter. Every zero is a default.
+type Options struct {
+	Schema string // "" is "edda"
+
+	// Lease is how long a slot lasts that is not renewed: 1 s to 1 h; 0 is 30 s. It is renewed four times in a Lease.
+	// When a process dies, its slots are free after a Lease.
+	Lease time.Duration
+
+	// Holder is the name of this process in the table slot. "" is $EDDA_HOLDER, else $HOSTNAME, else the name of the
+	// host, else a UUID. A random part is always added.
+	Holder string
+
+	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A caller that waits then
+	// looks for a free slot once a second, and does not hear of it at once.
+	PollOnly bool
+
+	Logger *slog.Logger // nil is slog.Default(). A slot that is lost is logged at Warn
+}
+
+const standardLease = 30 * time.Second
+
+// Limiter gives slots of named limits. It is safe for concurrent use, and one is enough for a process. It uses the pool
+// for requests, and beside the pool one connection while callers wait, which listens, and one while slots are held for
+// long, which renews them all.
+type Limiter struct {
+	pool    *pg.Pool
+	store   *slots.Store
+	options Options
+	holder  string
+	calls   atomic.Int64 // numbers the callers: each has a place in the line
+	queues  queues
+
+	hearing *run.Shared // the loop that listens, while callers wait
+	keeping *run.Shared // the loop that renews, while slots are held
+	line    *lease.Line // of the loop that renews: it must not wait until work gives a connection back
+
+	mu       sync.Mutex         // guards what follows
+	held     map[*Slot]struct{} // to be renewed
+	declared map[string]int     // what this process has declared
+}
+
+// New makes a Limiter. It does no I/O, and reports every fault at once.
+func New(pool *pgxpool.Pool, o Options) (*Limiter, error) {
+	var faults option.Faults
+	if pool == nil {
+		faults.Add(errors.New("the pool is nil"))
+	}
+	faults.Duration("Lease", &o.Lease, standardLease, time.Second, time.Hour)
+	option.Default(&o.Logger, slog.Default())
+	schema, err := pg.ParseSchema(o.Schema)
+	faults.Add(err)
+	holder, err := lease.Holder(o.Holder)
+	faults.Add(err)
+	if err := faults.Err(); err != nil {
+		return nil, fmt.Errorf("new limiter: %w", err)
+	}
+	l := &Limiter{
+		pool: pg.Committed(pool), store: slots.New(schema), options: o, holder: lease.Identity(holder),
+		queues: queues{of: map[string]*queue{}}, line: lease.NewLine(pool),
+		held: map[*Slot]struct{}{}, declared: map[string]int{},
+	}
+	l.keeping = run.NewShared(l.keep)
+	listener := lease.Listener{Pool: pool, Channel: schema.Channel(), Heard: l.queues.hear, Logger: o.Logger}
+	l.hearing = run.NewShared(listener.Run)
+	if o.PollOnly {
+		l.hearing = run.NewShared()
+	}
+	return l, nil
+}
+
+// Do waits for a slot of the limit, calls work, and gives the slot back when work has returned, or panicked. The
+// context of work ends with ctx, and with the cause ErrLost when the slot is lost. Do returns the error of Acquire, of
+// work, or of Release: ErrLost says that another may have had the slot before work returned.
+func (l *Limiter) Do(ctx context.Context, name string, n int, work func(ctx context.Context, s *Slot) error) (
+	err error) {
+	s, err := l.Acquire(ctx, name, n)
+	if err != nil {
+		return err
+	}
+	defer func() { //nolint:contextcheck // what ends ctx must not keep the slot
+		if released := s.Release(); released != nil {
+			err = errors.Join(err, released)
+		}
+	}()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(s.life, func() { end(ErrLost) })() //nolint:contextcheck // ctx ends with the slot, too
+	return work(ctx, s)
+}
+
+// Acquire waits until one of the n slots of the limit is free and all callers that came before have had their turn. The
+// name is 1 to 63 of a-z, 0-9 and _ . -, beginning with a letter, and n 1 to 10,000. If n is another number than the
+// last call had, in whatever process, it is the limit from now on, unless an operator has set one. Lowering a limit
+// waits for transactions with a Guard by slots above n.
+//
+// The slot is the caller's until Release. It outlives ctx, which bounds the wait alone. Acquire returns the cause of
+// ctx when that ends first, an error that names the argument which is out of bounds, or one of the database.
+func (l *Limiter) Acquire(ctx context.Context, name string, n int) (*Slot, error) {
+	full, err := l.declare(ctx, name, n)
+	if err != nil {
+		return nil, err
+	}
+	c := l.queues.join(full, l.nextHolder())
+	defer l.queues.leave(c)
+	s, err := l.ask(ctx, c, patience)
+	if s == nil && err == nil {
+		defer l.hearing.Start(ctx)()
+		s, err = l.wait(ctx, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire a slot of limit %s: %w", name, pgerr.Explain(err))
+	}
+	return s, nil
+}
+
+// TryAcquire is Acquire that does not wait: it returns ErrFull when no slot is free, or others wait for one.
+func (l *Limiter) TryAcquire(ctx context.Context, name string, n int) (*Slot, error) {
+	full, err := l.declare(ctx, name, n)
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{limit: full, holder: l.nextHolder()}
+	s, err := l.ask(ctx, c, time.Microsecond)
+	if s == nil && err == nil {
+		l.withdraw(ctx, c)
+		err = ErrFull
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire a slot of limit %s: %w", name, pgerr.Explain(err))
+	}
+	return s, nil
+}
+
+// nextHolder is a name that no other caller has.
+func (l *Limiter) nextHolder() string {
+	return l.holder + "/" + strconv.FormatInt(l.calls.Add(1), 10)
+}
+
+// mostDeclared bounds what a process remembers of the limits that it has declared. Programs may have one for each of
+// their customers.
+const mostDeclared = 10_000
+
+// declare makes n the limit, once in a process, and returns the limit's name in the tables.
+func (l *Limiter) declare(ctx context.Context, name string, n int) (full string, err error) {
+	if err := saga.CheckName(name); err != nil {
+		return "", fmt.Errorf("limit %.80q: %w", name, err)
+	}
+	if n < 1 || n > Most {
+		return "", fmt.Errorf("limit %s: n is %d, want 1 to %d", name, n, Most)
+	}
+	full = slots.NamedPrefix + name
+	l.mu.Lock()
+	known := l.declared[full] == n
+	l.mu.Unlock()
+	if known {
+		return full, nil
+	}
+	if _, err := l.store.Declare(ctx, l.pool.Writing(), full, n); err != nil {
+		return "", fmt.Errorf("declare limit %s: %w", name, pgerr.Explain(err))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.declared) >= mostDeclared {
+		clear(l.declared)
+	}
+	l.declared[full] = n
+	return full, nil
+}
+
+// forget makes the next call declare the limit again: somebody has made the schema anew.
+func (l *Limiter) forget(full string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.declared, full)
+}

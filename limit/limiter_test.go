@@ -1,0 +1,346 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/limit"
+	"github.com/edda-go/edda/operate"
+	"github.com/jackc/pgx/v5"
+)
+
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	w := open(t)
+	var (
+		now, most, done atomic.Int64
+		all             sync.WaitGroup
+	)
+	work := func(ctx context.Context, s *limit.Slot) error {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		_, err := w.pool.Exec(ctx, "SELECT pg_sleep(0.003)")
+		done.Add(1)
+		return err
+	}
+	for n := range 3 {
+		l := w.process(func(o *limit.Options) { o.PollOnly = n == 2 })
+		for range 8 {
+			all.Go(func() {
+				for range 5 {
+					if err := l.Do(t.Context(), "exports", 2, work); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if most.Load() != 2 || done.Load() != 120 {
+		t.Errorf("%d at once, want 2; %d calls, want 120", most.Load(), done.Load())
+	}
+	if held, waiting := w.number("SELECT count(holder) FROM :schema.slot"),
+		w.number("SELECT count(*) FROM :schema.ticket"); held+waiting != 0 {
+		t.Errorf("%d slots and %d places in the line are left", held, waiting)
+	}
+}
+
+// More callers than a process lets ask are served in their order too.
+func TestWhoComesFirstIsServedFirst(t *testing.T) {
+	w := open(t)
+	a, b := w.process(), w.process()
+	first := w.acquire(a, 1)
+	var (
+		mu    sync.Mutex // guards order
+		order []int
+		all   sync.WaitGroup
+		want  []int
+	)
+	come := func(n int, l *limit.Limiter) {
+		want = append(want, n)
+		all.Go(func() {
+			if err := l.Do(t.Context(), "exports", 1, func(context.Context, *limit.Slot) error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, n)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for n := range 8 {
+		come(n, []*limit.Limiter{a, b}[n%2])
+		w.untilWaiting(int64(n) + 1)
+	}
+	w.release(first)
+	all.Wait()
+	if !slices.Equal(order, want) {
+		t.Errorf("they came as %v, and were served as %v", want, order)
+	}
+}
+
+// A caller that stops waiting leaves the line at once, and does not hold up the others.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	w := open(t)
+	a, b := w.process(), w.process()
+	first := w.acquire(a, 1)
+	cause := errors.New("shop closes")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.Acquire(ctx, "exports", 1)
+		ended <- err
+	}()
+	w.untilWaiting(1)
+	cancel(cause)
+	if err := <-ended; !errors.Is(err, cause) {
+		t.Errorf("%v, want the cause of the context", err)
+	}
+	if n := w.number("SELECT count(*) FROM :schema.ticket"); n != 0 {
+		t.Errorf("%d places in the line are left", n)
+	}
+	w.release(first)
+}
+
+// The callers of a process that wait are many more than those that ask the database.
+func TestCallersBehindTheFirstDoNotAsk(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	first := w.acquire(l, 1)
+	var (
+		all  sync.WaitGroup
+		done atomic.Int64
+	)
+	for range 100 {
+		all.Go(func() {
+			if err := l.Do(t.Context(), "exports", 1, func(context.Context, *limit.Slot) error {
+				done.Add(1)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.untilWaiting(16)
+	w.release(first)
+	for done.Load() < 100 {
+		if n := w.number("SELECT count(*) FROM :schema.ticket"); n > 16 {
+			t.Fatalf("%d callers of one process ask", n)
+		}
+	}
+	all.Wait()
+}
+
+func TestTryAcquireDoesNotWait(t *testing.T) {
+	w := open(t)
+	a, b := w.process(), w.process()
+	first := w.acquire(a, 1)
+	if _, err := b.TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
+		t.Errorf("%v, want ErrFull", err)
+	}
+	if n := w.number("SELECT count(*) FROM :schema.ticket"); n != 0 {
+		t.Errorf("%d places in the line are left", n)
+	}
+	w.release(first)
+	second, err := b.TryAcquire(t.Context(), "exports", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Epoch() <= first.Epoch() {
+		t.Errorf("the epoch is %d after %d", second.Epoch(), first.Epoch())
+	}
+	w.release(second)
+	w.release(second) // a second call is none
+}
+
+// What the program says counts until an operator has said something else.
+func TestNumberOfTheProgramAndOfTheOperator(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	first, second := w.acquire(l, 2), w.acquire(l, 2)
+	if _, err := l.TryAcquire(t.Context(), "exports", 2); !errors.Is(err, limit.ErrFull) {
+		t.Errorf("a third of 2: %v", err)
+	}
+	third := w.acquire(l, 3) // a new version of the program
+	o, err := operate.New(w.pool, operate.Options{Schema: w.schema.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Limits().Set(t.Context(), "named/exports", 1); err != nil {
+		t.Fatal(err)
+	}
+	w.release(first)
+	w.release(second)
+	if _, err := w.process().TryAcquire(t.Context(), "exports", 3); !errors.Is(err, limit.ErrFull) {
+		t.Errorf("another of the operator's 1: %v", err)
+	}
+	info, err := o.Limits().Get(t.Context(), "named/exports")
+	if err != nil || info.Limit != 1 || info.Declared != 3 || !info.Operated || info.Held != 1 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	w.release(third)
+}
+
+// The slot is held for several leases, and nobody else gets it meanwhile.
+func TestSlotIsRenewed(t *testing.T) {
+	w := open(t)
+	l := w.process(lasting(2 * time.Second))
+	s := w.acquire(l, 1)
+	end := w.number("SELECT (extract(epoch FROM expires) * 1000)::bigint FROM :schema.slot")
+	w.until("it is renewed for two more leases", func() bool {
+		if _, err := w.process().TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
+			t.Fatalf("another got it: %v", err)
+		}
+		return w.number("SELECT (extract(epoch FROM expires) * 1000)::bigint FROM :schema.slot") > end+4000
+	})
+	select {
+	case <-s.Lost():
+		t.Error("it is lost")
+	default:
+	}
+	w.release(s)
+}
+
+// A process that cannot renew its slot learns that it is lost before another gets it.
+func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
+	w := open(t)
+	proxy, pool := w.faulty()
+	l := w.processOn(pool, lasting(2*time.Second))
+	proxy.Set(faultproxy.Fault{Statement: "renew"})
+	began, lost, followed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- l.Do(t.Context(), "exports", 1, func(ctx context.Context, s *limit.Slot) error {
+			close(began)
+			<-ctx.Done()
+			close(lost)
+			<-s.Lost()
+			<-followed
+			return context.Cause(ctx)
+		})
+	}()
+	<-began
+	second := w.acquire(w.process(), 1)
+	select {
+	case <-lost:
+	default:
+		t.Error("another has the slot, and its holder was not told")
+	}
+	close(followed)
+	if err := <-ended; !errors.Is(err, limit.ErrLost) || !strings.Contains(err.Error(), "release named/exports") {
+		t.Errorf("%v, want ErrLost from the work and from the release", err)
+	}
+	w.release(second)
+}
+
+// A row that says another holder ends the work under the slot.
+func TestSlotThatAnotherHasIsLost(t *testing.T) {
+	w := open(t)
+	s := w.acquire(w.process(lasting(4*time.Second)), 1)
+	w.exec("UPDATE :schema.slot SET epoch = epoch + 1, expires = expires + interval '1 hour'")
+	<-s.Lost()
+	if err := s.Release(); !errors.Is(err, limit.ErrLost) {
+		t.Errorf("%v, want ErrLost", err)
+	}
+}
+
+func TestGuardProtectsAWrite(t *testing.T) {
+	w := open(t)
+	a, b := w.process(), w.process(lasting(time.Second))
+	s := w.acquire(a, 1)
+	tx, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	if err := s.Guard(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	over := w.schema.Render("UPDATE :schema.slot SET expires = clock_timestamp()")
+	if _, err := tx.Exec(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
+		t.Errorf("another got the slot while a write is open: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := w.acquire(b, 1)
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		return s.Guard(t.Context(), tx)
+	}); !errors.Is(err, limit.ErrLost) {
+		t.Errorf("%v, want ErrLost", err)
+	}
+	w.release(second)
+	if err := s.Release(); !errors.Is(err, limit.ErrLost) {
+		t.Errorf("%v, want ErrLost", err)
+	}
+}
+
+// The answer to a release may be lost: the slot is free, and its holder is not told that it had lost it.
+func TestReleaseOfUnknownOutcome(t *testing.T) {
+	w := open(t)
+	proxy, pool := w.faulty()
+	s := w.acquire(w.processOn(pool), 1)
+	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
+	w.release(s)
+	w.release(w.acquire(w.process(), 1))
+}
+
+func TestPanicGivesTheSlotBack(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	func() {
+		defer func() {
+			if recover() != "oops" {
+				t.Error("it did not panic")
+			}
+		}()
+		_ = l.Do(t.Context(), "exports", 1, func(context.Context, *limit.Slot) error { panic("oops") })
+	}()
+	s, err := l.TryAcquire(t.Context(), "exports", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.release(s)
+}
+
+func TestErrorsNameWhatIsWrong(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	for want, call := range map[string]func() error{
+		"want 1 to 10000": func() error { _, err := l.Acquire(t.Context(), "exports", 0); return err },
+		"n is 10001":      func() error { _, err := l.TryAcquire(t.Context(), "exports", 10001); return err },
+		"beginning with a letter": func() error {
+			_, err := l.Acquire(t.Context(), "Exports", 1)
+			return err
+		},
+		"the pool is nil": func() error { _, err := limit.New(nil, limit.Options{}); return err },
+		"Lease is 1ms": func() error {
+			_, err := limit.New(w.pool, limit.Options{Lease: time.Millisecond})
+			return err
+		},
+		"control characters": func() error { _, err := limit.New(w.pool, limit.Options{Holder: "\n"}); return err },
+		"edda migrate up": func() error {
+			other, err := limit.New(w.pool, limit.Options{Schema: "nowhere"})
+			if err == nil {
+				_, err = other.Acquire(t.Context(), "exports", 1)
+			}
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it to say %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package limit_test
+
+import (
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if hold() {
+		return
+	}
+	pgtest.Main(m)
+}

@@ -1,0 +1,196 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	slots "github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrLost says that a slot was not renewed in time, or that another has it.
+var ErrLost = errors.New("the slot of the limit is lost")
+
+// Slot is a caller's place among those that a limit admits. Its methods are safe for concurrent use.
+type Slot struct {
+	of   *Limiter
+	slot slots.Slot
+
+	life  context.Context // ends when the slot is lost, or released
+	end   context.CancelFunc
+	alarm *time.Timer // ends life when the slot can be trusted no longer
+	leave func()      // the loop that renews
+
+	once     sync.Once
+	released error // of the release
+}
+
+// margin is how long before the database the process takes a slot for lost.
+func (l *Limiter) margin() time.Duration { return min(l.options.Lease/10, time.Second) }
+
+// hold keeps a slot that was asked for at a time of this process.
+func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time) *Slot {
+	s := &Slot{of: l, slot: granted}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.alarm = time.AfterFunc(time.Until(asked.Add(l.options.Lease-l.margin())), s.end)
+	l.mu.Lock()
+	l.held[s] = struct{}{}
+	l.mu.Unlock()
+	s.leave = l.keeping.Start(ctx)
+	return s
+}
+
+// Epoch is the number of this time with the slot. It grows with each grant of a slot, and for a limit of 1 with each
+// grant of the limit: give it to a system outside of this database, and let that refuse smaller ones.
+func (s *Slot) Epoch() int64 { return s.slot.Epoch }
+
+// Lost is closed when the slot is lost, before another can have it unless this process was frozen, and when it is
+// released.
+func (s *Slot) Lost() <-chan struct{} { return s.life.Done() }
+
+// Guard makes tx a part of the time with the slot: until tx ends, no other gets the slot. It returns ErrLost if the
+// slot is lost, and then nothing may be committed. The slot is not renewed while tx is open: if that is longer than
+// half a lease, the slot is lost when tx ends. Call Guard before tx locks what others wait for. In REPEATABLE READ and
+// SERIALIZABLE call it first: a renewal after the transaction's snapshot is the error 40001.
+func (s *Slot) Guard(ctx context.Context, tx pgx.Tx) error {
+	held, err := s.of.store.Held(ctx, tx, []slots.Slot{s.slot})
+	switch {
+	case err != nil:
+		return fmt.Errorf("guard by %s: %w", s.slot.Name, pgerr.Explain(err))
+	case !held[0]:
+		return fmt.Errorf("guard by %s, epoch %d: %w", s.slot.Name, s.slot.Epoch, ErrLost)
+	}
+	return nil
+}
+
+const (
+	releaseTries   = 3
+	releaseTimeout = 3 * time.Second
+)
+
+// Release gives the slot back. It returns ErrLost if the slot had been lost, so that another may have had it before
+// Release was called; and an error of the database, after which the slot is free when its lease is over. A later call
+// returns what the first one did.
+func (s *Slot) Release() error {
+	s.once.Do(func() {
+		s.alarm.Stop()
+		s.of.mu.Lock()
+		delete(s.of.held, s)
+		s.of.mu.Unlock()
+		s.end()
+		s.leave()
+		s.released = s.release(context.WithoutCancel(s.life))
+	})
+	return s.released
+}
+
+func (s *Slot) release(ctx context.Context) (err error) {
+	for try := range releaseTries {
+		var freed *slots.Released
+		if freed, err = s.tryRelease(ctx); err != nil {
+			continue
+		}
+		s.of.queues.wake(s.slot.Name)
+		s.of.call(ctx, freed.Waiting)
+		if freed.Slots == 0 && try == 0 { // a try whose answer was lost may have released it
+			return fmt.Errorf("release %s, epoch %d: %w", s.slot.Name, s.slot.Epoch, ErrLost)
+		}
+		return nil
+	}
+	return fmt.Errorf("release %s, which is free in %v at the latest: %w", s.slot.Name, s.of.options.Lease,
+		pgerr.Explain(err))
+}
+
+func (s *Slot) tryRelease(ctx context.Context) (*slots.Released, error) {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	b := &pgx.Batch{}
+	freed := s.of.store.QueueRelease(b, []slots.Slot{s.slot})
+	return freed, s.of.pool.SendBatch(ctx, b).Close()
+}
+
+// call notifies the callers of other processes that wait.
+func (l *Limiter) call(ctx context.Context, waiting []string) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	if err := l.store.Call(ctx, l.pool, waiting...); err != nil {
+		l.options.Logger.Debug("edda: notify failed", "error", err) // they ask again by themselves
+	}
+}
+
+// keep renews what is held until ctx ends.
+func (l *Limiter) keep(ctx context.Context) error {
+	defer l.line.Close(context.WithoutCancel(ctx))
+	pause := l.options.Lease / 4
+	for run.Sleep(ctx, run.Jitter(pause)) == nil {
+		pause = l.options.Lease / 4
+		if err := l.renew(ctx); err != nil {
+			pause = l.options.Lease / 20
+			l.options.Logger.Debug("edda: slots were not renewed", "error", err, "again_in", pause)
+		}
+	}
+	return nil
+}
+
+func (l *Limiter) renew(ctx context.Context) error {
+	ours := map[slots.Slot]*Slot{}
+	l.mu.Lock()
+	for s := range l.held {
+		ours[s.slot] = s
+	}
+	l.mu.Unlock()
+	if len(ours) == 0 {
+		return nil
+	}
+	all := make([]slots.Slot, 0, len(ours))
+	for slot := range ours {
+		all = append(all, slot)
+	}
+	began := time.Now()
+	attempt, cancel := context.WithTimeout(ctx, l.options.Lease/4)
+	defer cancel()
+	var lost, busy []slots.Slot
+	err := l.line.Do(attempt, func(conn pg.Conn) (err error) {
+		lost, busy, err = l.store.Renew(attempt, conn, all, l.options.Lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, slot := range lost {
+		l.lose(ours[slot])
+		delete(ours, slot)
+	}
+	for _, slot := range busy { // a transaction has it locked
+		delete(ours, slot)
+	}
+	for _, s := range ours {
+		s.trust(began.Add(l.options.Lease - l.margin()))
+	}
+	return nil
+}
+
+// lose ends what was done under a slot, unless it was released meanwhile.
+func (l *Limiter) lose(s *Slot) {
+	l.mu.Lock()
+	_, held := l.held[s]
+	l.mu.Unlock()
+	if held {
+		l.options.Logger.Warn("edda: the slot of a limit was lost", "limit", s.slot.Name, "holder", s.slot.Holder,
+			"epoch", s.slot.Epoch)
+		s.end()
+	}
+}
+
+// trust puts the alarm off. One that has gone off cannot be called back.
+func (s *Slot) trust(until time.Time) {
+	if s.alarm.Stop() {
+		s.alarm.Reset(time.Until(until))
+	}
+}
