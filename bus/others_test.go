@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/saga"
@@ -34,16 +35,8 @@ func (w *world) process(dsn string, o bus.Options) *bus.Bus {
 // proxied is a process whose connections pass through a proxy that can break or pause them.
 func (w *world) proxied() (*bus.Bus, *faultproxy.Proxy) {
 	w.t.Helper()
-	backend, err := faultproxy.Backend(pgdev.DSN(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(w.t.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = proxy.Close() })
-	return w.process(proxy.DSN(pgdev.DSN(w.t)), bus.Options{}), proxy
+	proxy, dsn := pgtest.Proxy(w.t)
+	return w.process(dsn, bus.Options{}), proxy
 }
 
 // startOn makes an endpoint on another bus than that of w, and runs it.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/limit"
 	"github.com/edda-go/edda/operate"
@@ -213,7 +214,7 @@ func TestSlotIsRenewed(t *testing.T) {
 // A process that cannot renew its slot learns that it is lost before another gets it.
 func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
 	w := open(t)
-	proxy, pool := w.faulty()
+	proxy, pool := pgtest.Proxied(t, w.pool)
 	l := w.processOn(pool, lasting(2*time.Second))
 	proxy.Set(faultproxy.Fault{Statement: "renew"})
 	began, lost, followed := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -290,7 +291,7 @@ func TestGuardProtectsAWrite(t *testing.T) {
 // The answer to a release may be lost: the slot is free, and its holder is not told that it had lost it.
 func TestReleaseOfUnknownOutcome(t *testing.T) {
 	w := open(t)
-	proxy, pool := w.faulty()
+	proxy, pool := pgtest.Proxied(t, w.pool)
 	s := w.acquire(w.processOn(pool), 1)
 	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
 	w.release(s)

@@ -9,7 +9,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/limit"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -95,29 +94,4 @@ func (w *world) until(what string, done func() bool) {
 func (w *world) untilWaiting(n int64) {
 	w.Helper()
 	w.until("callers wait", func() bool { return w.number("SELECT count(*) FROM :schema.ticket") == n })
-}
-
-// faulty is a pool whose connections pass a proxy.
-func (w *world) faulty() (*faultproxy.Proxy, *pgxpool.Pool) {
-	w.Helper()
-	backend, err := faultproxy.Backend(pgdev.DSN(w.T))
-	if err != nil {
-		w.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(w.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = proxy.Close() })
-	config, err := pgxpool.ParseConfig(proxy.DSN(pgdev.DSN(w.T)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	pgtest.Become(config, w.pool.Config().ConnConfig.RuntimeParams["role"])
-	pool, err := pgxpool.NewWithConfig(w.Context(), config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(pool.Close)
-	return proxy, pool
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -58,7 +59,7 @@ func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := singleOpen(t)
-			proxy, pool := w.faulty()
+			proxy, pool := pgtest.Proxied(w.t, w.pool)
 			w.start(w.replica(pool, "a", w.holder("a", nil), brief))
 			first := w.find("a", "begins", 1)
 			proxy.Set(hung(action)...)
@@ -159,7 +160,7 @@ func TestOldHolderWritesNothingAfterTheClockJumpsForward(t *testing.T) {
 // Row X5.
 func TestDeadHolderIsFollowedThoughTheClockJumpsBack(t *testing.T) {
 	w := singleOpen(t)
-	proxy, pool := w.faulty()
+	proxy, pool := pgtest.Proxied(w.t, w.pool)
 	w.start(w.replica(pool, "a", w.holder("a", nil), brief))
 	first := w.find("a", "begins", 1)
 	proxy.Set(hung(faultproxy.Swallow)...)
@@ -177,7 +178,7 @@ func TestDeadHolderIsFollowedThoughTheClockJumpsBack(t *testing.T) {
 // Row X5.
 func TestReleaseWaitsForARenewalOnItsWay(t *testing.T) {
 	w := singleOpen(t)
-	proxy, pool := w.faulty()
+	proxy, pool := pgtest.Proxied(w.t, w.pool)
 	onItsWay, goOn := make(chan struct{}), make(chan struct{})
 	proxy.Set(faultproxy.Fault{Statement: "renew", N: 1, Do: faultproxy.Pause(func() { close(onItsWay); <-goOn })})
 	stop := w.start(w.replica(pool, "a", w.holder("a", nil)))

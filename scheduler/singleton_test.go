@@ -165,31 +165,6 @@ func (w *singleWorld) holder(who string, terms chan<- scheduler.Term) func(sched
 	}
 }
 
-// faulty is a pool whose connections pass a proxy.
-func (w *singleWorld) faulty() (*faultproxy.Proxy, *pgxpool.Pool) {
-	w.t.Helper()
-	backend, err := faultproxy.Backend(pgdev.DSN(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(w.t.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = proxy.Close() })
-	config, err := pgxpool.ParseConfig(proxy.DSN(pgdev.DSN(w.t)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	pgtest.Become(config, w.pool.Config().ConnConfig.RuntimeParams["role"])
-	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(pool.Close)
-	return proxy, pool
-}
-
 // hung makes everything that a lease needs go nowhere.
 func hung(action faultproxy.Action) []faultproxy.Fault {
 	return []faultproxy.Fault{{Statement: "renew", Do: action}, {Statement: "release"}, {Statement: "acquire"}}
@@ -218,7 +193,7 @@ func (w *singleWorld) lease() scheduler.LeaseInfo {
 // leader begins the brief term of a, whose connections go through a proxy.
 func (w *singleWorld) leader() (proxy *faultproxy.Proxy, terms chan scheduler.Term, term scheduler.Term) {
 	w.t.Helper()
-	proxy, pool := w.faulty()
+	proxy, pool := pgtest.Proxied(w.t, w.pool)
 	terms = make(chan scheduler.Term, 9)
 	w.start(w.replica(pool, "a", w.holder("a", terms), brief))
 	return proxy, terms, <-terms

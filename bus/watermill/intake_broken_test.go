@@ -11,7 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -154,16 +154,8 @@ func TestIntakeWhileConnectionsBreak(t *testing.T) {
 // breakable is the same world with a bus whose connections go through a proxy.
 func (w *world) breakable() (*world, *faultproxy.Proxy) {
 	w.Helper()
-	backend, err := faultproxy.Backend(pgdev.DSN(w))
-	if err != nil {
-		w.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(w.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = proxy.Close() })
-	return &world{T: w.T, pool: w.pool, schema: w.schema, bus: w.busOn(proxy.DSN(pgdev.DSN(w)))}, proxy
+	proxy, dsn := pgtest.Proxy(w)
+	return &world{T: w.T, pool: w.pool, schema: w.schema, bus: w.busOn(dsn)}, proxy
 }
 
 // busOn is a bus of another program, with connections of its own.

@@ -100,31 +100,6 @@ func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration
 	return k, stop
 }
 
-// faulty is a pool whose connections pass a proxy.
-func (w *world) faulty() (*faultproxy.Proxy, *pgxpool.Pool) {
-	w.t.Helper()
-	backend, err := faultproxy.Backend(pgdev.DSN(w.t))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(context.WithoutCancel(w.t.Context()), backend, faultproxy.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = proxy.Close() })
-	config, err := pgxpool.ParseConfig(proxy.DSN(pgdev.DSN(w.t)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	pgtest.Become(config, w.pool.Config().ConnConfig.RuntimeParams["role"])
-	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(pool.Close)
-	return proxy, pool
-}
-
 // A holder whose renewals go nowhere has ended its work before anybody else begins.
 func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{
@@ -134,7 +109,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := open(t), newDiary()
-			proxy, pool := w.faulty()
+			proxy, pool := pgtest.Proxied(w.t, w.pool.Pool)
 			_, stopA := w.keep(pool, d, "a", briefly)
 			first := d.find(t, "a", "begins")
 			proxy.Set(faultproxy.Fault{Statement: "renew", Do: action},

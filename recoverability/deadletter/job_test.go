@@ -13,7 +13,6 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -188,17 +187,9 @@ func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 // The program is killed before and after each of its statements, and another goes on: each letter is sent again once.
 func TestJobSurvivesEveryCut(t *testing.T) {
 	t.Parallel()
-	backend, err := faultproxy.Backend(pgdev.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := faultproxy.Listen(t.Context(), backend, faultproxy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer proxy.Close()
+	proxy, dsn := pgtest.Proxy(t)
 	attempt := func(o *office, number int64) error {
-		conn, err := pgx.Connect(t.Context(), proxy.DSN(pgdev.DSN(t)))
+		conn, err := pgx.Connect(t.Context(), dsn)
 		if err != nil {
 			return err
 		}
