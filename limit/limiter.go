@@ -128,13 +128,9 @@ func (l *Limiter) Acquire(ctx context.Context, name string, n int) (*Slot, error
 	if err != nil {
 		return nil, err
 	}
-	c := l.queues.join(full, l.nextHolder())
+	c := l.queues.join(full, l.nextHolder)
 	defer l.queues.leave(c)
-	s, err := l.ask(ctx, c, patience)
-	if s == nil && err == nil {
-		defer l.hearing.Start(ctx)()
-		s, err = l.wait(ctx, c)
-	}
+	s, err := l.wait(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("acquire a slot of limit %s: %w", name, pgerr.Explain(err))
 	}

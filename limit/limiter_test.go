@@ -3,6 +3,7 @@ package limit_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -87,6 +88,31 @@ func TestWhoComesFirstIsServedFirst(t *testing.T) {
 	if !slices.Equal(order, want) {
 		t.Errorf("they came as %v, and were served as %v", want, order)
 	}
+}
+
+// Callers that come at the same moment stand in the line of the database as they stand in their process, so that it is
+// enough to wake the first.
+func TestLineOfAProcessIsInOrder(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	first := w.acquire(l, 1)
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			nothing := func(context.Context, *limit.Slot) error { return nil }
+			if err := l.Do(t.Context(), "exports", 1, nothing); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.untilWaiting(12)
+	if n := w.number(`SELECT count(*) FROM (SELECT split_part(holder, '/', -1)::int AS call,
+		lag(split_part(holder, '/', -1)::int) OVER (ORDER BY number) AS before FROM :schema.ticket) t
+		WHERE call < before`); n != 0 {
+		t.Errorf("%d callers overtook others of their process", n)
+	}
+	w.release(first)
+	all.Wait()
 }
 
 // A caller that stops waiting leaves the line at once, and does not hold up the others.
@@ -243,12 +269,31 @@ func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
 	w.release(second)
 }
 
+// told has the lines that are logged.
+type told chan string
+
+func (t told) Write(line []byte) (int, error) {
+	t <- string(line)
+	return len(line), nil
+}
+
 // A row that says another holder ends the work under the slot.
 func TestSlotThatAnotherHasIsLost(t *testing.T) {
 	w := open(t)
-	s := w.acquire(w.process(lasting(4*time.Second)), 1)
+	told := make(told, 1)
+	log := slog.New(slog.NewTextHandler(told, nil))
+	l := w.process(lasting(4*time.Second), func(o *limit.Options) { o.Logger = log })
+	s := w.acquire(l, 1)
 	w.exec("UPDATE :schema.slot SET epoch = epoch + 1, expires = expires + interval '1 hour'")
 	<-s.Lost()
+	select { // the row has told it, and not the clock
+	case line := <-told:
+		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "limit=named/exports") {
+			t.Error(line)
+		}
+	default:
+		t.Error("nothing was logged")
+	}
 	if err := s.Release(); !errors.Is(err, limit.ErrLost) {
 		t.Errorf("%v, want ErrLost", err)
 	}
@@ -293,7 +338,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 	w := open(t)
 	proxy, pool := pgtest.Proxied(t, w.pool)
 	s := w.acquire(w.processOn(pool), 1)
-	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
+	proxy.Set(faultproxy.Fault{Statement: "commit_alone", N: 1, Do: faultproxy.DropReply})
 	w.release(s)
 	w.release(w.acquire(w.process(), 1))
 }

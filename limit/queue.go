@@ -27,11 +27,21 @@ const (
 // caller is a call that waits for a slot.
 type caller struct {
 	limit, holder string
-	mayBeFree     run.Nudge // there may be a slot for it
+	mayBeFree     run.Nudge // there may be a slot for it, or it may stand in the line
+	stands        bool      // in the line of the database
 }
 
-// queue is the callers of this process that wait for one limit, in the order in which they came.
+// queue is the callers of this process that wait for one limit, in the order in which they came. They enter the line of
+// the database one after another, so that their order is the same there: it is enough to wake the first.
 type queue []*caller
+
+// enters is the caller that may enter the line now, or nil.
+func (q queue) enters() *caller {
+	if at := slices.IndexFunc(q, func(c *caller) bool { return !c.stands }); at >= 0 && at < mostAsking {
+		return q[at]
+	}
+	return nil
+}
 
 // queues are those of all limits for which callers wait. Safe for concurrent use.
 type queues struct {
@@ -39,10 +49,11 @@ type queues struct {
 	of map[string]*queue
 }
 
-func (q *queues) join(limit, holder string) *caller {
-	c := &caller{limit: limit, holder: holder, mayBeFree: run.NewNudge()}
+// join puts a caller behind the others, whose name is in the same order.
+func (q *queues) join(limit string, name func() string) *caller {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	c := &caller{limit: limit, holder: name(), mayBeFree: run.NewNudge()}
 	waiting := q.of[limit]
 	if waiting == nil {
 		waiting = &queue{}
@@ -52,7 +63,7 @@ func (q *queues) join(limit, holder string) *caller {
 	return c
 }
 
-// leave lets the next one ask, because there may be another slot, and the one that comes among the first.
+// leave lets the next one ask, because there may be another slot, and another one enter the line.
 func (q *queues) leave(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,17 +74,26 @@ func (q *queues) leave(c *caller) {
 		return
 	}
 	(*waiting)[0].mayBeFree.Send()
-	if len(*waiting) >= mostAsking {
-		(*waiting)[mostAsking-1].mayBeFree.Send()
+	if next := waiting.enters(); next != nil {
+		next.mayBeFree.Send()
 	}
 }
 
-// mayAsk reports whether the caller is one of the first.
+// mayAsk reports whether the caller stands in the line, or may enter it.
 func (q *queues) mayAsk(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting := *q.of[c.limit]
-	return slices.Contains(waiting[:min(len(waiting), mostAsking)], c)
+	return c.stands || q.of[c.limit].enters() == c
+}
+
+// stand notes that the caller stands in the line now, and lets another one enter.
+func (q *queues) stand(c *caller) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.stands = true
+	if next := q.of[c.limit].enters(); next != nil {
+		next.mayBeFree.Send()
+	}
 }
 
 // wake lets the first caller ask. The others follow when it has got a slot: they came later, and get none before it.
@@ -102,21 +122,29 @@ func (q *queues) hear(payload string) {
 
 // wait asks until there is a slot, or ctx ends.
 func (l *Limiter) wait(ctx context.Context, c *caller) (*Slot, error) {
-	for run.Wait(ctx, run.Jitter(askAgain), c.mayBeFree) != run.Ended {
-		if s, err := l.ask(ctx, c, patience); s != nil || err != nil {
-			return s, err
+	for {
+		if l.queues.mayAsk(c) {
+			s, err := l.ask(ctx, c, patience)
+			if s != nil || err != nil {
+				return s, err
+			}
+			if !c.stands {
+				defer l.hearing.Start(ctx)()
+				l.queues.stand(c)
+			}
+		}
+		if run.Wait(ctx, run.Jitter(askAgain), c.mayBeFree) == run.Ended {
+			if c.stands {
+				l.withdraw(ctx, c)
+			}
+			return nil, context.Cause(ctx)
 		}
 	}
-	l.withdraw(ctx, c)
-	return nil, context.Cause(ctx)
 }
 
 // ask asks once. It returns nil if there is no slot for the caller. A request that is on its way is not broken off when
 // ctx ends: its slot would be held by nobody.
 func (l *Limiter) ask(ctx context.Context, c *caller, patience time.Duration) (*Slot, error) {
-	if c.mayBeFree != nil && !l.queues.mayAsk(c) {
-		return nil, nil //nolint:nilnil // there is no slot for it yet
-	}
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
