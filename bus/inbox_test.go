@@ -126,7 +126,9 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 		if rapid.Bool().Draw(r, "begins") {
 			info.ConversationID, info.CorrelationID, info.RelatedTo = info.ID, info.ID, saga.ID{}
 		}
-		info = info.WithHeaders(rapid.MapOfN(text, text, 0, 4).Draw(r, "headers"))
+		for name, value := range rapid.MapOfN(text, text, 0, 4).Draw(r, "headers") {
+			info.AddHeader(name, value)
+		}
 		crossing := info
 		crossing.Fire = &saga.Fire{Manifest: "m", Run: info.ID, Attempt: 1}
 		if got := states(w.arrive("notes", bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind,

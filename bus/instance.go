@@ -26,13 +26,14 @@ type Life uint8
 const (
 	Absent   Life = iota // there is no instance: it has not started, or it was over when the watch began
 	Living               // there is an instance
-	Complete             // the instance that the watch followed is over
+	Complete             // the instance that the watch followed is over, or one that is remembered
 )
 
 func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
 
 // Seen is what a watch yields. If Life is Complete, Instance is what the watch saw last. The state after the last step
-// is deleted with the instance: write what must outlive it to a table or an event.
+// is deleted with the instance, unless saga.Options.Remember keeps it: write what must outlive it to a table or an
+// event.
 type Seen struct {
 	Life     Life
 	Instance saga.Instance
@@ -117,7 +118,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 				yield(Seen{}, fmt.Errorf("watch saga %s/%s: %w", d.Name(), key, err))
 				return
 			}
-			if !yield(seenOf(view, d), nil) || view.Complete {
+			if seen := seenOf(view, d); !yield(seen, nil) || seen.Life == Complete {
 				return
 			}
 		}
@@ -127,7 +128,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 func seenOf(v watch.View, d *saga.Definition) Seen {
 	seen := Seen{Life: Living, Instance: v.Instance, def: d}
 	switch {
-	case v.Complete:
+	case v.Complete || !v.Instance.RememberedUntil().IsZero():
 		seen.Life = Complete
 	case v.Instance.ID.IsZero():
 		seen.Life = Absent
@@ -174,8 +175,8 @@ func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 }
 
 // Instance reads the live instance of d with this key, and decodes its state into into, a pointer to the state type of
-// d; nil reads no state. ok is false if there is no instance. It is for pages and tools: it neither locks nor waits,
-// and the answer may be out of date when it arrives. A state of an older version is upgraded first.
+// d; nil reads no state. ok is false if there is none, or one that has completed. It neither locks nor waits, and the
+// answer may be out of date when it arrives. A state of an older version is upgraded first.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
 func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,
@@ -185,6 +186,9 @@ func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into
 			d.StateType(), into)
 	}
 	i, ok, err = b.tables.sagas.Read(ctx, b.pool, d.Name(), key)
+	if ok && !i.RememberedUntil().IsZero() {
+		return saga.Instance{}, false, err
+	}
 	if err != nil || !ok || into == nil {
 		return i, ok, err
 	}

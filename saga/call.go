@@ -29,10 +29,14 @@ func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := &Call{h: h, def: d, codec: c, msg: h.newMsg(), body: in.Body}
+	call := &Call{h: h, def: d, codec: c, body: in.Body}
 	if in.Info.Intent != Event { // an event has no instance, whatever its sender wrote
 		call.instance = in.Info.Instance
 	}
+	if h.newMsg == nil {
+		return call, nil // forgetter
+	}
+	call.msg = h.newMsg()
 	if err := decode(c, in.Body, call.msg); err != nil {
 		return nil, permanentf("decode %s for saga %s: %w", h.kind, d.name, err)
 	}

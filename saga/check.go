@@ -19,6 +19,9 @@ func (d *Definition) check() {
 	if d.opts.LockWait < 0 {
 		d.fault("LockWait %v is negative", d.opts.LockWait)
 	}
+	if d.opts.Remember < 0 || d.opts.Remember > tenYears {
+		d.fault("Remember %v: want 0 to 10 years", d.opts.Remember)
+	}
 	if err := checkMissing(d.opts.Missing); err != nil {
 		d.fault("Options: %w", err)
 	}

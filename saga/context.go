@@ -64,9 +64,8 @@ func (c *Context) IsNew() bool { c.alive("IsNew"); return c.isNew }
 // Now is the database's time when the message was taken.
 func (c *Context) Now() time.Time { c.alive("Now"); return c.rt.Now }
 
-// Complete ends the instance when the step succeeds, and removes its pending timeouts. The key is not remembered: a
-// later message that may start an instance starts a new one, with an empty state. If such a message can come late, keep
-// the instance alive and complete it by a timeout.
+// Complete ends the instance when the step succeeds, and removes its pending timeouts. Unless Options.Remember says so
+// the key is not remembered: a later message that may start an instance starts a new one, with an empty state.
 func (c *Context) Complete() {
 	c.alive("Complete")
 	if c.needInstance("Complete") {

@@ -35,6 +35,12 @@ type Options struct {
 	// ms means 50 ms.
 	LockWait time.Duration
 	Missing  Missing // for handlers without an IfMissing; zero is MissingDiscard
+
+	// Remember is for how long the row of a completed instance stays, so that a message which comes late is recognised:
+	// one that would start an instance does not start another, and is what IfMissing says, as others are that find no
+	// instance. 0 is not at all; at most 10 years. While it lasts, the key cannot start again. A program that gives it
+	// up keeps it at a microsecond until the rows are gone.
+	Remember time.Duration
 }
 
 // Definition is a saga: its name, its options and its handlers by kind. It does not change after Define and is safe for
@@ -81,6 +87,9 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 			continue
 		}
 		p.part(nil, d)
+	}
+	if o.Remember > 0 {
+		d.register(forgetter(), false)
 	}
 	d.plain = isPlain(d.stateType)
 	d.check()

@@ -45,7 +45,9 @@ func TestIntentText(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	i := saga.Info{}.WithHeaders(map[string]string{"b": "2", "a": "1"})
+	var i saga.Info
+	i.AddHeader("a", "1")
+	i.AddHeader("b", "2")
 	var order string
 	for name := range i.Headers() {
 		order += name

@@ -2,8 +2,6 @@ package saga
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -84,15 +82,6 @@ func (i Info) Headers() iter.Seq2[string, string] {
 
 // HeaderCount is the number of headers.
 func (i Info) HeaderCount() int { return len(i.headers) }
-
-// WithHeaders returns a copy of i with these headers, sorted by name, instead of its own.
-func (i Info) WithHeaders(h map[string]string) Info {
-	i.headers, i.places = nil, nil
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		i.headers = append(i.headers, header{name, h[name]})
-	}
-	return i
-}
 
 // AddHeader sets one header. It is for runtimes that read a message, and must not be called on a copy of an Info that
 // is in use.

@@ -87,6 +87,7 @@ type Outcome struct {
 	Cancelled []Cancelled
 	Err       error  // the step failed; errors.As finds *PermanentError and *RetryAfterError
 	Discard   string // the message is consumed, and the runtime records this reason
+	Completed bool   // the step has completed the instance
 }
 
 // Outgoing is one message that a step decided to send.

@@ -3,6 +3,8 @@ package saga
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -147,8 +149,8 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	}
 	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire
 	out.MustRoute = s.MustRoute
-	if len(s.Header) > 0 {
-		out.Info = out.Info.WithHeaders(s.Header)
+	for _, name := range slices.Sorted(maps.Keys(s.Header)) {
+		out.Info.AddHeader(name, s.Header[name])
 	}
 	var wait time.Duration
 	switch {

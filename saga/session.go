@@ -17,7 +17,8 @@ type Session struct {
 	state     any // *S, decoded, and not changed by a failed step; nil: decode last.State first
 	reused    int // good steps since state was decoded
 	live      bool
-	completed bool
+	completed bool // the row is to be deleted
+	over      bool // it has completed, and is remembered
 }
 
 // Open prepares an instance for steps. The first good step starts Instance{New: true, ID: fresh, Key: key}. The state
@@ -37,6 +38,9 @@ func (d *Definition) Open(i Instance) (*Session, error) {
 	if i.New {
 		s.last.State, s.last.StateVersion = nil, d.opts.StateVersion
 		return s, nil
+	}
+	if s.over = !i.RememberedUntil().IsZero(); s.over {
+		return s, nil // nothing reads its state any more
 	}
 	if err := s.upcast(); err != nil {
 		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
@@ -104,7 +108,8 @@ func (s *Session) Instance() (Instance, error) {
 // the instance has completed, because its row may have to be inserted and deleted.
 func (s *Session) Live() bool { return s.live }
 
-// Completed reports whether the last good step completed the instance.
+// Completed reports whether the instance is over and its row is to be deleted. One that Options.Remember keeps is not
+// Completed until it is forgotten; see Outcome.Completed.
 func (s *Session) Completed() bool { return s.completed }
 
 // Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened.

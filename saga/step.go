@@ -28,6 +28,9 @@ func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 	if !ok {
 		return Outcome{Discard: "timeout was cancelled or replaced"}
 	}
+	if s.over {
+		return s.stepRemembered(ctx, rt, call)
+	}
 	if s.state == nil {
 		if err := s.decode(); err != nil {
 			return Outcome{Err: err}
@@ -109,14 +112,22 @@ func (s *Session) accept(c *Context) Outcome {
 			c.drop(p)
 		}
 		c.pending = c.pending[:0]
+		if s.def.opts.Remember > 0 {
+			if err := s.remember(c); err != nil {
+				s.state = nil
+				return Outcome{Err: err}
+			}
+		}
 	}
 	if len(c.pending) == 0 {
 		c.pending = nil // one form of "none" in the database
 	}
 	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
-	s.live, s.completed = true, c.complete
+	s.live = true
+	s.over = c.complete && s.def.opts.Remember > 0
+	s.completed = c.complete && !s.over
 	if s.reused++; !s.def.plain && (len(state) <= smallText || s.reused >= decodeEvery) {
 		s.state = nil
 	}
-	return Outcome{Out: c.out, Cancelled: c.cancelled}
+	return Outcome{Out: c.out, Cancelled: c.cancelled, Completed: c.complete}
 }

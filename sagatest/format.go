@@ -38,7 +38,11 @@ func (r script) formatInstance(out *strings.Builder, h happened) {
 		Complete:         "complete",
 		StartAndComplete: "new and complete",
 	}
-	fmt.Fprintf(out, "%s/%s: %s\n", i.Saga, i.Key, what[h.op])
+	text := what[h.op]
+	if until := i.RememberedUntil(); !until.IsZero() && h.out.Completed {
+		text += fmt.Sprintf(", complete, remembered for %v", until.Sub(r.now))
+	}
+	fmt.Fprintf(out, "%s/%s: %s\n", i.Saga, i.Key, text)
 	if h.op != Check && !bytes.Equal(i.State, h.before.State) {
 		fmt.Fprintf(out, "  state %s\n", i.State)
 	}

@@ -173,7 +173,8 @@ func (r *Run) Discarded() []string {
 	return out
 }
 
-// Instance returns the stored instance with this key; ok is false if there is none.
+// Instance returns the stored instance with this key, also one that has completed and is remembered; ok is false if
+// there is none.
 func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 	r.t.Helper()
 	i, ok, err := r.store.Load(Ref{Saga: r.def.Name(), Key: key})
@@ -187,14 +188,17 @@ func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 func (r *Run) Pending(key string) []saga.Pending {
 	r.t.Helper()
 	i, _ := r.Instance(key)
+	if !i.RememberedUntil().IsZero() {
+		return nil
+	}
 	return i.Pending
 }
 
-// Live reports whether there is an instance with this key.
+// Live reports whether an instance with this key lives.
 func (r *Run) Live(key string) bool {
 	r.t.Helper()
-	_, ok := r.Instance(key)
-	return ok
+	i, ok := r.Instance(key)
+	return ok && i.RememberedUntil().IsZero()
 }
 
 // State returns the instance's state as the database would return it. It fails the test if there is no instance.

@@ -164,17 +164,17 @@ func TestSagas(t *testing.T) {
 		(gen_random_uuid(), 'order', E'8 \u202e\r\n', 1, 1, '{}', NULL, NULL, now()),
 		(gen_random_uuid(), 'parcel', '7', 1, 1, '{}', NULL, '[1]', now())`)
 	w.prints(w.want(exitDone, "saga", "list").out, `
-		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
-		| order 7 3 TIME TIME 2 TIME
-		| order 8 \u202e\r\n 1 TIME TIME 0 -
-		| parcel 7 1 TIME TIME 0 -`)
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT REMEMBERED UNTIL
+		| order 7 3 TIME TIME 2 TIME -
+		| order 8 \u202e\r\n 1 TIME TIME 0 - -
+		| parcel 7 1 TIME TIME 0 - -`)
 	w.prints(w.want(exitDone, "saga", "list", "order", "--prefix", "7", "--limit", "1").out, `
-		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
-		| order 7 3 TIME TIME 2 TIME
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT REMEMBERED UNTIL
+		| order 7 3 TIME TIME 2 TIME -
 		| There may be more: --after order/7`)
 	w.prints(w.want(exitDone, "saga", "list", "--after", "order/7", "--limit", "1").out, `
-		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT
-		| order 8 \u202e\r\n 1 TIME TIME 0 -
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT REMEMBERED UNTIL
+		| order 8 \u202e\r\n 1 TIME TIME 0 - -
 		| There may be more: --after 'order/8 \u202e\r\n'`)
 	w.prints(w.want(exitDone, "saga", "show", "order", "7").out, `
 		| saga order
@@ -208,6 +208,24 @@ func TestSagas(t *testing.T) {
 	says(t, w.want(exitDone, "saga", "show", "parcel", "7").out, "cannot be read wholly: column originator")
 	says(t, w.want(exitNotFound, "saga", "show", "order", "9").err, "show saga order/9: no instance of this "+
 		"key is alive")
+}
+
+// A completed instance that is remembered is shown as such.
+func TestRememberedSaga(t *testing.T) {
+	w := migrated(t)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts, started) VALUES
+		(gen_random_uuid(), 'order', '7', 3, 1, '{}', ('[{"kind":"edd' || 'a.forget","due":"2026-02-03T00:00:00Z",
+		    "id":"00000000-0000-0000-0000-000000000007"}]')::json, now())`)
+	w.prints(w.want(exitDone, "saga", "list").out, `
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT REMEMBERED UNTIL
+		| order 7 3 TIME TIME 1 TIME TIME`)
+	says(t, w.want(exitDone, "saga", "show", "order", "7").out,
+		"It has completed, and is remembered until 2026-02-03 00:00:00.000Z.")
+	var shown instanceJSON
+	w.decode(&shown, "saga", "show", "order", "7", "--json")
+	if until := shown.RememberedUntil; until == nil || until.Day() != 3 {
+		t.Errorf("%+v", shown)
+	}
 }
 
 // bury writes dead letters, the first with the number 1.

@@ -57,17 +57,18 @@ type foundJSON struct {
 }
 
 type instanceJSON struct {
-	Saga         string          `json:"saga"`
-	Key          string          `json:"key"`
-	ID           saga.ID         `json:"id"`
-	Version      int64           `json:"version"`
-	StateVersion int             `json:"state_version"`
-	Started      time.Time       `json:"started"`
-	Changed      time.Time       `json:"changed"`
-	Timeouts     []timeoutJSON   `json:"timeouts"`
-	Originator   *originatorJSON `json:"originator"`
-	RowError     string          `json:"row_error,omitempty"`
-	State        json.RawMessage `json:"state,omitempty"`
+	Saga            string          `json:"saga"`
+	Key             string          `json:"key"`
+	ID              saga.ID         `json:"id"`
+	Version         int64           `json:"version"`
+	StateVersion    int             `json:"state_version"`
+	Started         time.Time       `json:"started"`
+	Changed         time.Time       `json:"changed"`
+	RememberedUntil *time.Time      `json:"remembered_until"`
+	Timeouts        []timeoutJSON   `json:"timeouts"`
+	Originator      *originatorJSON `json:"originator"`
+	RowError        string          `json:"row_error,omitempty"`
+	State           json.RawMessage `json:"state,omitempty"`
 }
 
 type timeoutJSON struct {

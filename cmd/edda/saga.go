@@ -38,7 +38,8 @@ func instanceOf(l persistence.Listed) object {
 		originator = object{"endpoint", i.Originator.Endpoint, "message", i.Originator.MessageID}
 	}
 	o := object{"saga", i.Saga, "key", i.Key, "id", i.ID, "version", i.Version, "state_version", i.StateVersion,
-		"started", l.Started, "changed", l.Changed, "timeouts", timeouts, "originator", originator}
+		"started", l.Started, "changed", l.Changed, "remembered_until", jsonTime(i.RememberedUntil()), "timeouts",
+		timeouts, "originator", originator}
 	if l.Faulty != nil {
 		o = append(o, "row_error", l.Faulty.Error())
 	}
@@ -54,7 +55,8 @@ func (t sagas) list() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list [SAGA]", Short: "Show living instances in the order of saga and key",
 		Long: `Show living instances in the order of saga and key, of one saga or of all, a page at a time. TIMEOUTS is
-how many an instance waits for, NEXT the earliest of them. Completed instances are gone, and not shown.`,
+how many an instance waits for, NEXT the earliest of them. A completed instance is gone, and not shown, unless its
+saga remembers it: then REMEMBERED UNTIL says when it is forgotten.`,
 		Example: `  edda saga list
   edda saga list order --prefix 2026- --limit 200
   edda saga list order --after order/2026-0007`,
@@ -95,10 +97,12 @@ how many an instance waits for, NEXT the earliest of them. Completed instances a
 
 func instances(all []persistence.Listed, next string) result {
 	return listing{name: "instances", none: "No such instance lives.", next: &next}.of(
-		"SAGA|KEY|VERSION|STARTED|CHANGED|TIMEOUTS|NEXT", rows(all, func(l persistence.Listed) (object, []string) {
+		"SAGA|KEY|VERSION|STARTED|CHANGED|TIMEOUTS|NEXT|REMEMBERED UNTIL",
+		rows(all, func(l persistence.Listed) (object, []string) {
 			i := l.Instance
 			return instanceOf(l), []string{i.Saga, i.Key, strconv.FormatInt(i.Version, 10), moment(l.Started),
-				moment(l.Changed), strconv.Itoa(len(i.Pending)), moment(firstDue(i.Pending))}
+				moment(l.Changed), strconv.Itoa(len(i.Pending)), moment(firstDue(i.Pending)),
+				moment(i.RememberedUntil())}
 		}))
 }
 
@@ -122,8 +126,8 @@ func firstDue(pending []saga.Pending) (first time.Time) {
 func (t sagas) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show SAGA KEY", Short: "Show one instance with its state",
-		Long: `Show one living instance with its state as it is stored, its pending timeouts and who started it. Exit
-code 3: no instance of this key is alive; it may have completed, or never started.`,
+		Long: `Show one instance with its state as it is stored, its pending timeouts and who started it. Exit code 3:
+there is no instance of this key; it may have completed, or never started.`,
 		Example: `  edda saga show order 2026-0007
   edda saga show order 2026-0007 --json | jq '.state'`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -152,6 +156,9 @@ func showInstance(p *page, l persistence.Listed) {
 		idText(i.Originator.MessageID))
 	if l.Faulty != nil {
 		p.line("The row cannot be read wholly: %v", l.Faulty)
+	}
+	if until := i.RememberedUntil(); !until.IsZero() {
+		p.line("It has completed, and is remembered until %s.", moment(until))
 	}
 	if len(i.Pending) > 0 {
 		p.line("timeouts:")

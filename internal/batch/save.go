@@ -71,7 +71,7 @@ func (s *saver) collectWrites() []persistence.Write {
 			continue // a start that failed: there is nothing that anybody could have changed
 		}
 		i.Write = len(writes)
-		if !in.Originator.Run.IsZero() && i.Session.Completed() {
+		if !in.Originator.Run.IsZero() && i.Ended {
 			s.effects.Ending = append(s.effects.Ending, i)
 		}
 		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row})

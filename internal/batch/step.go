@@ -135,6 +135,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 	default:
 		out = s.stepSaga(step, m, i)
 		i.Stepped = true
+		i.Ended = i.Ended || out.Completed
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))

@@ -129,6 +129,7 @@ type Instance struct {
 	Row     persistence.Row
 
 	Stepped bool // a message was decided on it
+	Ended   bool // it has completed
 	Write   int  // its place in the save, -1: none
 	Won     bool
 }

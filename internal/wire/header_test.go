@@ -54,7 +54,10 @@ func infos() *rapid.Generator[saga.Info] {
 		}
 		text := rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
 		usable := func(s string) bool { return s != "" && !strings.HasPrefix(strings.ToLower(s), "edda-") }
-		return i.WithHeaders(rapid.MapOfN(text.Filter(usable), text, 0, 5).Draw(t, "headers"))
+		for name, value := range rapid.MapOfN(text.Filter(usable), text, 0, 5).Draw(t, "headers") {
+			i.AddHeader(name, value)
+		}
+		return i
 	})
 }
 
