@@ -1,5 +1,5 @@
-// Package persistence stores saga instances in Postgres. It owns the table saga; no other package names that table in
-// SQL.
+// Package persistence stores saga instances in Postgres, and records of a program's own. It owns the table saga; no
+// other package names that table in SQL.
 //
 // # Promise
 //
@@ -26,4 +26,9 @@
 // of messages before.
 //
 // A Store is safe for concurrent use; a Save belongs to one goroutine.
+//
+// # Records
+//
+// Records are values of a program's own, each with a version, in the table record, which no other package names either.
+// They share with sagas the comparison of versions, and nothing else.
 package persistence

@@ -31,6 +31,7 @@ func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	pgtest.Statements(t, pool, schema, "statements.sql")
+	pgtest.Statements(t, pool, schema, "records.sql")
 }
 
 // database is a migrated schema with its store, for tests that write SQL of their own.

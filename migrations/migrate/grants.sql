@@ -13,8 +13,8 @@ LOCK TABLE :schema.queue IN SHARE ROW EXCLUSIVE MODE;
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
-GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.discarded, :schema.sent_id, :schema.lane, :schema.slot,
-    :schema.ticket,
+GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.record, :schema.discarded, :schema.sent_id, :schema.lane,
+    :schema.slot, :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
 GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter TO :role;
@@ -72,8 +72,8 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: tables
 :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
-    :schema.saga, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit, :schema.discarded,
-        :schema.sent_id,
+    :schema.saga, :schema.record, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit,
+    :schema.discarded, :schema.sent_id,
     :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
         :schema.saga_counter,
     :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,

@@ -1,0 +1,220 @@
+package persistence
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed records.sql
+var recordStatements string
+
+var (
+	// ErrNoRecord says that there is no record of the key.
+	ErrNoRecord = errors.New("there is no such record")
+	// ErrChanged says that another write came first: the record is there already, has another version, or is gone.
+	ErrChanged = errors.New("another write came first")
+)
+
+// Record is a value of a program's own, under a key.
+type Record[T any] struct {
+	Key     string
+	Version int64     // of its last write; it grows, and no two writes of a schema have the same one
+	Changed time.Time // when the transaction of its last write began
+	Value   T
+}
+
+// Records are the records of one collection, which a program reads and writes beside its sagas: in their transactions,
+// in those of its web handlers, or by themselves. Values are stored as JSON. Safe for concurrent use.
+//
+// Each method is one statement, which commits by itself if db is a pool or a connection. In a transaction a write waits
+// for another one of the same record, and two transactions that write several records in different orders may deadlock,
+// as with any table. At REPEATABLE READ and SERIALIZABLE a write that came second is the error 40001 of Postgres.
+type Records[T any] struct {
+	sql        pg.Statements
+	collection string
+}
+
+// DB is a pool, a connection or a transaction of pgx.
+type DB interface {
+	Queryer
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// NewRecords returns the records of a collection, in a schema; "" is "edda". The name of the collection is 1 to 63 of
+// a-z, 0-9, dot, dash and underscore, beginning with a letter. It does no I/O.
+func NewRecords[T any](schema, collection string) (*Records[T], error) {
+	parsed, err := pg.ParseSchema(schema)
+	if err == nil {
+		err = saga.CheckName(collection)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("records of %.80q: %w", collection, err)
+	}
+	return &Records[T]{sql: pg.Load(recordStatements, parsed), collection: collection}, nil
+}
+
+// Get reads a record. It returns ErrNoRecord if there is none. It neither locks nor waits.
+func (r *Records[T]) Get(ctx context.Context, db DB, key string) (Record[T], error) {
+	return r.one(ctx, db, recordCall{verb: "get", sql: r.sql.Get("record_get"), key: key, none: ErrNoRecord})
+}
+
+// Create writes a record if there is none of its key, and returns ErrChanged if there is one.
+func (r *Records[T]) Create(ctx context.Context, db DB, key string, value T) (Record[T], error) {
+	return r.write(ctx, db, recordCall{verb: "create", sql: r.sql.Get("record_create"), key: key}, value)
+}
+
+// Update writes the value of a record if it still has the version that was read, and returns ErrChanged if it has not.
+func (r *Records[T]) Update(ctx context.Context, db DB, read Record[T]) (Record[T], error) {
+	c := recordCall{verb: "update", sql: r.sql.Get("record_update"), key: read.Key, args: []any{read.Version}}
+	return r.write(ctx, db, c, read.Value)
+}
+
+// Put writes a record, whatever there is.
+func (r *Records[T]) Put(ctx context.Context, db DB, key string, value T) (Record[T], error) {
+	return r.write(ctx, db, recordCall{verb: "put", sql: r.sql.Get("record_put"), key: key}, value)
+}
+
+// Delete deletes a record if it still has the version that was read, and returns ErrChanged if it has not.
+func (r *Records[T]) Delete(ctx context.Context, db DB, read Record[T]) error {
+	c := recordCall{verb: "delete", sql: r.sql.Get("record_delete"), key: read.Key, args: []any{read.Version}}
+	c.none = ErrChanged
+	_, err := r.one(ctx, db, c)
+	return err
+}
+
+// Change reads a record, or begins with the zero value if there is none, calls change, and writes what it made of it.
+// If another write came first it begins again, until ctx ends: change may be called several times. What change returns
+// ends Change, and nothing is written.
+func (r *Records[T]) Change(ctx context.Context, db DB, key string, change func(*T) error) (Record[T], error) {
+	for {
+		found, err := r.Get(ctx, db, key)
+		absent := errors.Is(err, ErrNoRecord)
+		if err != nil && !absent {
+			return Record[T]{}, err
+		}
+		if err := change(&found.Value); err != nil {
+			return Record[T]{}, err
+		}
+		if absent {
+			found, err = r.Create(ctx, db, key, found.Value)
+		} else {
+			found, err = r.Update(ctx, db, found)
+		}
+		if !errors.Is(err, ErrChanged) {
+			return found, err
+		}
+		if ctx.Err() != nil {
+			return Record[T]{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}
+
+// List reads records in the byte order of their keys, those after a key: "" is from the first. limit is 1 to 200; 0 is
+// 50.
+func (r *Records[T]) List(ctx context.Context, db DB, after string, limit int) ([]Record[T], error) {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	rows, err := db.Query(ctx, r.sql.Get("record_list"), r.collection, after, min(limit, MaxLimit))
+	if err != nil {
+		return nil, r.failed("list", "", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Record[T], error) { return r.scan(row) })
+	if err != nil {
+		return nil, r.failed("list", "", err)
+	}
+	return list, nil
+}
+
+// recordCall is a call of a statement that returns a record, or none.
+type recordCall struct {
+	verb, sql, key string
+	args           []any // behind the collection and the key
+	none           error // if it returns none
+}
+
+// write calls a statement that takes a value before its other arguments.
+func (r *Records[T]) write(ctx context.Context, db DB, c recordCall, value T) (Record[T], error) {
+	text, err := encodeRecord(value)
+	if err != nil {
+		return Record[T]{}, r.failed(c.verb, c.key, err)
+	}
+	c.args, c.none = append([]any{text}, c.args...), ErrChanged
+	return r.one(ctx, db, c)
+}
+
+func (r *Records[T]) one(ctx context.Context, db DB, c recordCall) (Record[T], error) {
+	if c.key == "" || len(c.key) > MaxKey || !utf8.ValidString(c.key) || strings.ContainsRune(c.key, 0) {
+		err := fmt.Errorf("a key of %d bytes: want 1 to %d, in UTF-8 and without NUL", len(c.key), MaxKey)
+		return Record[T]{}, r.failed(c.verb, c.key, err)
+	}
+	ask := db.QueryRow
+	if pool, ok := db.(*pgxpool.Pool); ok {
+		ask = pg.Committed(pool).Row // READ COMMITTED, whatever its default is
+	}
+	found, err := r.scan(ask(ctx, c.sql, append([]any{r.collection, c.key}, c.args...)...))
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = c.none
+	}
+	if err != nil {
+		return Record[T]{}, r.failed(c.verb, c.key, err)
+	}
+	return found, nil
+}
+
+func (r *Records[T]) failed(verb, key string, err error) error {
+	return fmt.Errorf("%s record %s/%s: %w", verb, r.collection, printable(key[:min(len(key), 80)]), pgerr.Explain(err))
+}
+
+func (r *Records[T]) scan(row pgx.Row) (found Record[T], err error) {
+	var text []byte
+	if err := row.Scan(&found.Key, &found.Version, &found.Changed, &text); err != nil {
+		return Record[T]{}, err
+	}
+	return found, decodeRecord(text, &found.Value)
+}
+
+// held is a value as a message, for the codec of the sagas' states: it reports what encoding/json would lose.
+type held[T any] struct {
+	V T `json:"v"`
+}
+
+// Kind is not used.
+func (held[T]) Kind() string { return "record" }
+
+const (
+	heldBefore = `{"v":`
+	heldAfter  = `}`
+)
+
+func encodeRecord[T any](value T) ([]byte, error) {
+	text, err := saga.JSON.Encode(held[T]{value})
+	if err != nil {
+		return nil, fmt.Errorf("encode its value: %w", err)
+	}
+	text = text[len(heldBefore) : len(text)-len(heldAfter)]
+	if len(text) > MaxState {
+		return nil, fmt.Errorf("its value has %d bytes, limit %d: %w", len(text), MaxState, saga.ErrTooLarge)
+	}
+	return text, nil
+}
+
+func decodeRecord[T any](text []byte, into *T) error {
+	var read held[T]
+	if err := saga.JSON.Decode([]byte(heldBefore+string(text)+heldAfter), &read); err != nil {
+		return fmt.Errorf("decode its value: %w", err)
+	}
+	*into = read.V
+	return nil
+}
