@@ -180,6 +180,37 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 			t.Fatalf("round %d: the winner's release was refused", round)
 		}
 	}
+	w.wantBidLostBesideAnother()
+}
+
+// wantBidLostBesideAnother bids for a free lease while the bid of another is not committed.
+func (w *world) wantBidLostBesideAnother() {
+	w.t.Helper()
+	tx, err := w.pool.Begin(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(w.t.Context()))
+	if _, ok, err := w.store.Acquire(w.t.Context(), tx, lease.Bid{Name: "sweep", Holder: "first",
+		Lease: time.Hour}); !ok || err != nil {
+		w.t.Fatalf("the first bid: %t, %v", ok, err)
+	}
+	lost := make(chan struct{})
+	go func() {
+		defer close(lost)
+		if _, ok, err := w.store.Acquire(w.t.Context(), w.pool.Writing(), lease.Bid{Name: "sweep", Holder: "second",
+			Lease: time.Hour}); ok || err != nil {
+			w.t.Errorf("the second bid won: %t, %v", ok, err)
+		}
+	}()
+	select {
+	case <-lost:
+	case <-time.After(pgdev.Patience(2 * time.Second)): // it waits for the first one, and must lose all the same
+	}
+	if err := tx.Commit(w.t.Context()); err != nil {
+		w.t.Error(err)
+	}
+	<-lost
 }
 
 // In a lease that is deleted by its release the epochs begin anew, and the first holder, when it wakes, finds its own.
