@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
 	{"bus", "limit", "operate", "scheduler"},
-	{"bus/watermill"},
+	{"bus/watermill", "scheduler/remote"},
 	{""},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"dashboard"},

@@ -79,7 +79,7 @@ func openTables(schema pg.Schema) tables {
 type Options struct {
 	Schema string       // "" is "edda"
 	Routes []Routing    // only where a kind has no single consumer in this database
-	Codec  Codec        // of message bodies; nil is JSON
+	Codec  saga.Codec   // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
 	// called after the commit that makes the event true; must not block. A panic is logged, and the process continues
 	Events func(Event)
@@ -94,9 +94,6 @@ type Options struct {
 	// NotifyInTx a worker in another process learns of such a message 1 to 100 ms after the call, or at its next poll.
 	NotifyInTx bool
 }
-
-// Codec turns messages into bodies. It is saga.Codec.
-type Codec = saga.Codec
 
 // Wakeup says how workers of other processes learn of new messages before their next poll.
 type Wakeup uint8

@@ -54,6 +54,12 @@ func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.sent.Emit(saga.Answer, m, o)
 }
 
+// LeaveRun leaves the run of the message open when the handler succeeds, because its work goes on elsewhere. Whoever
+// does it ends the attempt by scheduler.Reports.End, and gives signs of life by scheduler.Reports.Beat: after
+// scheduler.Options.LostAfter without one the attempt is lost, and the run is sent again while its manifest has
+// retries. It has no effect on a message that no manifest emitted.
+func (c *Context) LeaveRun() { c.sent.LeaveRun() }
+
 // Slot returns the slot of the endpoint's limit that the handler holds, and the slot's epoch. The epoch grows with each
 // grant: give it to an outside system that can refuse smaller ones. Both are 0 if the endpoint has no limit, or is not
 // leased.

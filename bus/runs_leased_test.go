@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 const jobLease = 4 * time.Second // a machine that stands still for that long loses claims
@@ -308,4 +309,36 @@ func newBlocked(t *testing.T) (w *world, handled func() int, release func()) {
 	close(gate)
 	w.untilWaiting("finish")
 	return w, handled, func() { w.commit(tx) }
+}
+
+// A handler that leaves its run ends the message, and somebody else ends the run: until then it is active, and its next
+// sign of life is due.
+func TestRunThatIsLeftStaysOpen(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]bus.Part{
+		"batch":  bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m job) error { ctx.LeaveRun(); return failing(m) }),
+		"leased": bus.Handle(func(ctx *bus.Context, m job) error { ctx.LeaveRun(); return failing(m) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("workers", bus.EndpointOptions{Policy: giveUp}, part)
+			f := w.fire(job{})
+			w.untilEmpty("workers")
+			w.wantRun(f, "active/open")
+			w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NOT NULL`)
+			w.want(0, `SELECT count(*) FROM edda.discarded`)
+			failed := w.fire(job{N: -1}) // a handler that fails leaves nothing
+			w.untilRun(failed, "waiting/failed")
+			w.send(job{}) // no manifest emitted it
+			w.untilEmpty("workers")
+		})
+	}
+}
+
+// failing is the error of a job below 0.
+func failing(m job) error {
+	if m.N < 0 {
+		return errNo
+	}
+	return nil
 }

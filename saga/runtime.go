@@ -88,6 +88,7 @@ type Outcome struct {
 	Err       error  // the step failed; errors.As finds *PermanentError and *RetryAfterError
 	Discard   string // the message is consumed, and the runtime records this reason
 	Completed bool   // the step has completed the instance
+	RunOpen   bool   // the run of the message stays open: its work goes on elsewhere
 }
 
 // Outgoing is one message that a step decided to send.

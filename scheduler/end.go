@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // RunState is the state of a run.
@@ -248,4 +251,80 @@ func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 		return err
 	}
 	return t.wake(ctx, tx, toDispatch)
+}
+
+// Reports take what became of runs whose work goes on elsewhere, after a handler has called bus.Context.LeaveRun. Safe
+// for concurrent use.
+type Reports struct{ tables }
+
+// NewReports makes Reports for a schema; "" is "edda". It does not use the pool yet.
+func NewReports(pool *pgxpool.Pool, schema string) (*Reports, error) {
+	s, err := NewStore(pool, StoreOptions{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	return &Reports{s.tables}, nil
+}
+
+// Beat is a sign of life: give one at least every third of Options.LostAfter. ErrNotCurrent if the attempt is over: the
+// work may stop, and its end will not count.
+func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
+	current := 0
+	err := r.pool.Row(ctx, r.sql.Get("beat_attempt"), run, attempt).Scan(&current)
+	if err == nil && current == 0 {
+		err = ErrNotCurrent
+	}
+	if err != nil {
+		return fmt.Errorf("beat of run %s, attempt %d: %w", run, attempt, pgerr.Explain(err))
+	}
+	return nil
+}
+
+// End ends an attempt whose work went on elsewhere. A nil failure is success. Another one is tried again while the
+// manifest has retries, unless it is permanent (saga.Permanent). What it reports is committed when it returns nil. The
+// caller may ask again if it got no answer: an attempt that has ended in the same way is no error. ErrNoRun if there is
+// no such run; ErrNotCurrent if it was cancelled, timed out, or lost and sent again: nothing has changed then.
+func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure error) error {
+	outcome, text := runs.Succeeded, ""
+	if failure != nil {
+		outcome, text = runs.Failed, deadletter.Storable(deadletter.ErrorText(failure))
+		if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
+			outcome = runs.Dead
+		}
+	}
+	err := r.change(ctx, func(tx pgx.Tx) error {
+		var answers []int32
+		if err := tx.QueryRow(ctx, r.sql.Get("check_attempt"), run, attempt).Scan(&answers); err != nil {
+			return err
+		}
+		switch answers[0] {
+		case runs.Missing:
+			return ErrNoRun
+		case runs.Over:
+			return r.endedSo(ctx, tx, run, attempt, outcome)
+		}
+		if _, err := tx.Exec(ctx, r.sql.Get("end_attempt"), run, attempt, outcome, text); err != nil {
+			return err
+		}
+		return r.wake(ctx, tx, toEvaluate)
+	})
+	if err != nil {
+		return fmt.Errorf("end run %s, attempt %d: %w", run, attempt, pgerr.Explain(err))
+	}
+	return nil
+}
+
+// endedSo returns ErrNotCurrent unless the attempt has ended in that way.
+func (r *Reports) endedSo(ctx context.Context, tx pgx.Tx, run saga.ID, attempt int, outcome string) error {
+	ended := ""
+	if err := tx.QueryRow(ctx, r.sql.Get("outcome_of_attempt"), run, attempt).Scan(&ended); err != nil {
+		return err
+	}
+	if outcome == runs.Dead {
+		outcome = runs.Failed // as run_end writes it down
+	}
+	if ended != outcome {
+		return ErrNotCurrent
+	}
+	return nil
 }

@@ -275,6 +275,18 @@ ORDER BY r.id DESC LIMIT $9;
 SELECT a.attempt, a.message_id, a.sent, a.began, coalesce(a.worker, ''), a.ended, coalesce(a.outcome, ''), a.error
 FROM :schema.run_attempt a WHERE a.run = $1 ORDER BY a.attempt DESC LIMIT $2;
 
+-- name: check_attempt
+SELECT :schema.run_check(ARRAY[$1::uuid], ARRAY[$2::int]);
+
+-- name: beat_attempt
+SELECT cardinality(:schema.run_beat(ARRAY[$1::uuid], ARRAY[$2::int]));
+
+-- name: end_attempt
+SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY[$3::text], ARRAY[$4::text]);
+
+-- name: outcome_of_attempt
+SELECT coalesce((SELECT a.outcome FROM :schema.run_attempt a WHERE a.run = $1 AND a.attempt = $2), '');
+
 -- name: list_groups
 SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.paused_at, g.reason,
        (SELECT count(*) FROM (SELECT FROM :schema.manifest m WHERE m.group_id = g.id LIMIT $2) x),

@@ -87,6 +87,7 @@ func (t *Tally) Decide(m *Message, out saga.Outcome) {
 		m.Drop(out.Discard)
 	default:
 		m.Fate, m.Step.Out, m.Step.gone = FateDone, out.Out, out.Cancelled
+		m.Firing.open = out.RunOpen
 	}
 }
 

@@ -76,6 +76,7 @@ type firing struct {
 	Emitted   bool       // a manifest emitted it
 	Run       *saga.Fire // its run, which this transaction holds
 	cancelled bool       // with dropped: by Operator.Cancel
+	open      bool       // with done: the run stays open
 }
 
 // undo takes back what the step of m did.

@@ -105,17 +105,25 @@ func (i *Instance) firing() *saga.Fire {
 	return &saga.Fire{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
 }
 
-// queueRunEnds reports the runs that end in this transaction. It waits for their manifests, so nothing that waits
-// stands behind it.
+// queueRunEnds reports the runs that end in this transaction, and gives a sign of life for those that go on elsewhere:
+// the next one is due from there. It waits for their manifests, so nothing that waits stands behind it.
 func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	if !e.In.Fired && len(e.Ending) == 0 {
 		return
 	}
 	ends := &runs.Ends{Held: []int32{}}
+	var open runs.Attempts
 	for _, m := range e.In.Messages {
-		if m.Firing.Run != nil {
+		switch {
+		case m.Firing.Run == nil:
+		case m.Fate == FateDone && m.Firing.open:
+			open.Add(m.Firing.Run)
+		default:
 			m.reportRun(ends)
 		}
+	}
+	if open.Len() > 0 {
+		e.In.To.Runs.QueueBeat(pipeline, open)
 	}
 	for _, i := range e.Ending {
 		f := i.firing()

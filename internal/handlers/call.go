@@ -35,6 +35,7 @@ type Sends struct {
 	out      []saga.Outgoing
 	outBytes int // of the bodies
 	faults   []error
+	runOpen  bool
 	closed   atomic.Bool
 }
 
@@ -48,6 +49,9 @@ const (
 	mostOut      = 10_000   // messages of one step
 	mostOutBytes = 64 << 20 // and their bodies together
 )
+
+// LeaveRun leaves the run of the message open if the handler succeeds.
+func (s *Sends) LeaveRun() { s.runOpen = true }
 
 // Emit encodes a message that the handler sends, and returns its id. A fault is remembered: see Outcome. It panics when
 // the handler has returned.
@@ -76,7 +80,7 @@ func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) sa
 // Outcome returns what the step came to, when the handler returned err.
 func (s *Sends) Outcome(err error) saga.Outcome {
 	if err == nil && len(s.faults) == 0 { // first, because errors.As below makes garbage
-		return saga.Outcome{Out: s.out}
+		return saga.Outcome{Out: s.out, RunOpen: s.runOpen}
 	}
 	var panicked *saga.PanicError
 	var discard *saga.DiscardError
@@ -90,7 +94,7 @@ func (s *Sends) Outcome(err error) saga.Outcome {
 		}
 		return saga.Outcome{Err: &saga.PermanentError{Err: fault}}
 	case saga.Succeeded(err):
-		return saga.Outcome{Out: s.out}
+		return saga.Outcome{Out: s.out, RunOpen: s.runOpen}
 	case errors.As(err, &discard):
 		return saga.Outcome{Discard: discard.Reason}
 	}

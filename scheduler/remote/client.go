@@ -1,0 +1,133 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.
+// What is done for it does not count any more.
+var ErrOver = errors.New("the run is over, or another attempt has it")
+
+// Client reports to a handler of NewHandler. It is safe for concurrent use if its HTTP client is.
+type Client struct {
+	URL    string       // where the handler is mounted, without the last slash
+	HTTP   *http.Client // nil is one with a timeout of 30 s
+	Header http.Header  // sent with every request, such as Authorization
+}
+
+// Beat is a sign of life: give one at least every third of scheduler.Options.LostAfter. It makes one request. ErrOver
+// says that the work may stop.
+func (c *Client) Beat(ctx context.Context, r Run) error {
+	err := c.post(ctx, r, "beat", nil)
+	if final := (*backoff.PermanentError)(nil); errors.As(err, &final) {
+		return final.Err
+	}
+	return err
+}
+
+// End reports how the attempt ended. A nil failure is success; another one is tried again while the manifest has
+// retries, unless it is saga.Permanent. End asks again, with pauses of 0.1 s to 30 s, until the report is written, or
+// ctx ends. ErrOver says that the attempt was over before.
+func (c *Client) End(ctx context.Context, r Run, failure error) error {
+	said := report{Outcome: outcomeSucceeded}
+	if failure != nil {
+		said = report{Outcome: outcomeFailed, Error: failure.Error()}
+		if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
+			said.Outcome = outcomeDead
+		}
+		said.Error = said.Error[:min(len(said.Error), mostReport/4)] // as JSON it may be longer
+	}
+	body, err := json.Marshal(said)
+	if err != nil {
+		return fmt.Errorf("end of run %s: %w", r.ID, err)
+	}
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))
+	return backoff.Retry(func() error { return c.post(ctx, r, "end", body) }, backoff.WithContext(pauses, ctx))
+}
+
+// Work calls work, gives a sign of life every so often meanwhile, and then reports how it ended. The context of work
+// ends with ctx, and with the cause ErrOver when the attempt is over. Work returns nil when the end is reported,
+// whatever it was: what failed is the scheduler's to try again. If ctx ends, the report is given up, and the run is
+// lost in time.
+func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func(ctx context.Context) error) error {
+	if every <= 0 {
+		return fmt.Errorf("work for run %s: a sign of life every %v: want more than 0", r.ID, every)
+	}
+	life, end := context.WithCancelCause(ctx)
+	group := run.NewGroup(life)
+	group.Go(func(ctx context.Context) error {
+		for run.Sleep(ctx, every) == nil {
+			if err := c.Beat(ctx, r); errors.Is(err, ErrOver) {
+				end(ErrOver)
+			}
+		}
+		return nil
+	})
+	failure := called(life, work)
+	end(nil)
+	_ = group.Wait() // its member returns nil
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("work for run %s: %w", r.ID, cause)
+	}
+	return c.End(ctx, r, failure)
+}
+
+// called returns a panic as an error, so that the run is told.
+func called(ctx context.Context, work func(ctx context.Context) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return work(ctx)
+}
+
+// post makes one request. An error that another try cannot cure is permanent for package backoff.
+func (c *Client) post(ctx context.Context, r Run, what string, body []byte) error {
+	address := fmt.Sprintf("%s/runs/%s/%d/%s", strings.TrimSuffix(c.URL, "/"), r.ID, r.Attempt, what)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return backoff.Permanent(fmt.Errorf("%s of run %s: %w", what, r.ID, err))
+	}
+	for name, values := range c.Header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Content-Type", "application/json")
+	client := c.HTTP
+	if client == nil {
+		client = standardClient
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s of run %s: %w", what, r.ID, err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRead)) // what could be read is enough for the error
+	switch code := answer.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusConflict, code == http.StatusGone:
+		return backoff.Permanent(fmt.Errorf("%s of run %s: %w", what, r.ID, ErrOver))
+	default:
+		err := fmt.Errorf("%s of run %s: answer %s: %s", what, r.ID, answer.Status, strings.TrimSpace(string(text)))
+		if code < 500 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests {
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+}
+
+var standardClient = &http.Client{Timeout: submitTimeout}

@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+)
+
+// HandlerOptions of a handler. Every zero is a default.
+type HandlerOptions struct {
+	Logger *slog.Logger // nil is slog.Default(). A report that could not be written is logged at Warn
+}
+
+// mostReport is how many bytes a report may have.
+const mostReport = 64 << 10
+
+// report is the body of an end.
+type report struct {
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// The outcomes of a report.
+const (
+	outcomeSucceeded = "succeeded"
+	outcomeFailed    = "failed" // tried again while the manifest has retries
+	outcomeDead      = "dead"   // never tried again
+)
+
+// NewHandler takes what became of runs that Submit has submitted, and writes it into the tables of reports:
+//
+//	POST /runs/{run}/{attempt}/beat
+//	POST /runs/{run}/{attempt}/end   {"outcome": "succeeded"}, or "failed" or "dead" with an "error"
+//
+// It answers 204 when that is committed; 400 for a request that is not understood, and 413 for one of more than 64 KiB;
+// 409 if the attempt is over, and 410 if there is no such run; 503 if the database is away, after which the request may
+// be made again. Whoever can reach it may report.
+func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	h := handler{reports, o.Logger}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /runs/{run}/{attempt}/beat", h.beat)
+	mux.HandleFunc("POST /runs/{run}/{attempt}/end", h.end)
+	return mux
+}
+
+type handler struct {
+	reports *scheduler.Reports
+	log     *slog.Logger
+}
+
+func (h handler) beat(w http.ResponseWriter, r *http.Request) {
+	h.answer(w, r, h.reports.Beat)
+}
+
+func (h handler) end(w http.ResponseWriter, r *http.Request) {
+	code, failure := readReport(w, r)
+	if code != 0 {
+		http.Error(w, "want {\"outcome\": \"succeeded\"}, or \"failed\" or \"dead\" with an \"error\"", code)
+		return
+	}
+	h.answer(w, r, func(ctx context.Context, run saga.ID, attempt int) error {
+		return h.reports.End(ctx, run, attempt, failure)
+	})
+}
+
+// readReport returns how the attempt failed, nil if it succeeded. code is the answer to a report that is none, else 0.
+func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error) {
+	var body report
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostReport))
+	d.DisallowUnknownFields()
+	err := d.Decode(&body)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("more than one value")
+		}
+	}
+	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+		return http.StatusRequestEntityTooLarge, nil
+	}
+	switch {
+	case err != nil:
+	case body.Outcome == outcomeSucceeded && body.Error == "":
+		return 0, nil
+	case body.Outcome == outcomeFailed:
+		return 0, errors.New(body.Error)
+	case body.Outcome == outcomeDead:
+		return 0, saga.Permanent(errors.New(body.Error))
+	}
+	return http.StatusBadRequest, nil
+}
+
+func (h handler) answer(w http.ResponseWriter, r *http.Request,
+	do func(ctx context.Context, run saga.ID, attempt int) error) {
+	run, err := saga.ParseID(r.PathValue("run"))
+	attempt, wrong := strconv.Atoi(r.PathValue("attempt"))
+	if err != nil || wrong != nil || attempt < 1 || attempt > 1<<31-1 {
+		http.Error(w, "want /runs/{run}/{attempt}/…: a UUID and a number from 1", http.StatusBadRequest)
+		return
+	}
+	err = do(r.Context(), run, attempt)
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, scheduler.ErrNoRun):
+		http.Error(w, scheduler.ErrNoRun.Error(), http.StatusGone) // a 404 is that of another address
+	case errors.Is(err, scheduler.ErrNotCurrent):
+		http.Error(w, scheduler.ErrNotCurrent.Error(), http.StatusConflict)
+	default:
+		h.log.Warn("edda: a report on a run was not written", "run", run, "attempt", attempt, "error", err)
+		http.Error(w, "the report was not written: try again", http.StatusServiceUnavailable)
+	}
+}

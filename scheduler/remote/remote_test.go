@@ -1,0 +1,252 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/edda-go/edda/scheduler/remote"
+)
+
+// A run that another program has taken is active until that says how it ended, however often it says so.
+func TestRunEndsWhenTheOtherSideSaysSo(t *testing.T) {
+	w := open(t, time.Hour)
+	id := w.trigger()
+	s := w.next()
+	if s.ID != id || s.Attempt != 1 || s.key != id.String() || s.body != `{"Month":"may"}` || s.Manifest != "reports" ||
+		s.Due.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	w.until("the message is done", func() bool {
+		var left int
+		err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
+		return err == nil && left == 0
+	})
+	if got := w.state(id); got != scheduler.RunActive {
+		t.Errorf("the run is %s before its end", got)
+	}
+	if err := w.client.Beat(t.Context(), s.Run); err != nil {
+		t.Error(err)
+	}
+	for range 2 { // the first answer may be lost
+		if err := w.client.End(t.Context(), s.Run, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	w.untilState(id, scheduler.RunSucceeded)
+	if err := w.client.Beat(t.Context(), s.Run); !errors.Is(err, remote.ErrOver) {
+		t.Errorf("a beat after the end: %v", err)
+	}
+	if err := w.client.End(t.Context(), s.Run, errors.New("no")); !errors.Is(err, remote.ErrOver) {
+		t.Errorf("another end: %v", err)
+	}
+}
+
+// A failure is tried again by the rules of the manifest, under the same key; one that is permanent is not.
+func TestFailureOfTheOtherSideIsTriedAgain(t *testing.T) {
+	w := open(t, time.Hour)
+	id := w.trigger()
+	first := w.next()
+	w.untilBeating(id)
+	if err := w.client.End(t.Context(), first.Run, errors.New("the printer is on fire")); err != nil {
+		t.Error(err)
+	}
+	second := w.next()
+	if second.ID != id || second.Attempt != 2 || second.key != first.key {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	w.untilBeating(id)
+	if err := w.client.End(t.Context(), second.Run, saga.Permanent(errors.New("no such month"))); err != nil {
+		t.Error(err)
+	}
+	w.untilState(id, scheduler.RunDead)
+	if r, err := w.store.RunOf(t.Context(), id); err != nil || !strings.Contains(r.Error, "no such month") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// untilBeating waits until the submission is committed: before that the other side's end would wait for it.
+func (w *world) untilBeating(run saga.ID) {
+	w.Helper()
+	w.until("it is submitted", func() bool {
+		var beating bool
+		err := w.pool.QueryRow(w.Context(), w.schema.Render(`SELECT r.beat IS NOT NULL AND NOT EXISTS (SELECT FROM
+			:schema.queue_1) FROM :schema.run r WHERE r.id = $1`), run).Scan(&beating)
+		return err == nil && beating
+	})
+}
+
+// The answer to the submission decides.
+func TestAnswerDecides(t *testing.T) {
+	w := open(t, time.Hour)
+	for code, want := range map[int]scheduler.RunState{
+		http.StatusOK: scheduler.RunSucceeded, http.StatusNoContent: scheduler.RunSucceeded,
+		http.StatusUnprocessableEntity: scheduler.RunDead,
+	} {
+		w.answer(func(w http.ResponseWriter, _ submission) { w.WriteHeader(code) })
+		id := w.trigger()
+		w.next()
+		w.untilState(id, want)
+	}
+	var tries atomic.Int64
+	w.answer(func(w http.ResponseWriter, _ submission) {
+		switch tries.Add(1) {
+		case 1:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			w.WriteHeader(http.StatusBadGateway)
+		case 3: // no answer
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	})
+	id := w.trigger()
+	for range 4 {
+		if s := w.next(); s.ID != id || s.Attempt != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+	w.untilState(id, scheduler.RunSucceeded)
+}
+
+// A run of which nothing is heard is submitted again, and the side that had it before learns that it is over.
+func TestSilentRunIsSubmittedAgain(t *testing.T) {
+	w := open(t, time.Second)
+	id := w.trigger()
+	first := w.next()
+	second := w.next()
+	if second.ID != id || second.Attempt != 2 {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	if err := w.client.End(t.Context(), first.Run, nil); !errors.Is(err, remote.ErrOver) {
+		t.Errorf("the end of a lost attempt: %v", err)
+	}
+	if got := w.state(id); got != scheduler.RunActive && got != scheduler.RunWaiting && got != scheduler.RunQueued {
+		t.Errorf("the run is %s", got)
+	}
+}
+
+// Work gives signs of life for as long as it works, and tells how it ended, also if it panicked.
+func TestWorkKeepsTheRun(t *testing.T) {
+	w := open(t, 2*time.Second)
+	id := w.trigger()
+	s := w.next()
+	began := time.Now()
+	if err := w.client.Work(t.Context(), s.Run, 50*time.Millisecond, func(ctx context.Context) error {
+		<-time.After(5 * time.Second) // more than twice what silence may last
+		return ctx.Err()
+	}); err != nil {
+		t.Error(err)
+	}
+	w.untilState(id, scheduler.RunSucceeded)
+	if r, err := w.store.RunOf(t.Context(), id); err != nil || r.Attempt != 1 {
+		t.Errorf("%+v after %v, %v", r, time.Since(began), err)
+	}
+
+	w.trigger()
+	s = w.next()
+	oops := func(context.Context) error { panic("oops") }
+	if err := w.client.Work(t.Context(), s.Run, time.Minute, oops); err != nil {
+		t.Error(err)
+	}
+	if again := w.next(); again.ID != s.ID || again.Attempt != 2 {
+		t.Errorf("%+v after a panic of %+v", again, s)
+	}
+}
+
+// Work ends when its run is over.
+func TestWorkForARunThatWasCancelledEnds(t *testing.T) {
+	w := open(t, time.Hour)
+	id := w.trigger()
+	s := w.next()
+	w.untilBeating(id)
+	err := w.client.Work(t.Context(), s.Run, 20*time.Millisecond, func(ctx context.Context) error {
+		if err := w.store.Cancel(t.Context(), id, "not needed"); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, remote.ErrOver) {
+		t.Errorf("%v, want ErrOver", err)
+	}
+	if got := w.state(id); got != scheduler.RunCancelled {
+		t.Errorf("the run is %s", got)
+	}
+}
+
+func TestReportsThatAreNone(t *testing.T) {
+	w := open(t, time.Hour)
+	w.trigger()
+	s := w.next()
+	post := func(path, body string) int {
+		address := strings.TrimSuffix(w.client.URL, "/") + path
+		answer, err := http.Post(address, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	run := "/runs/" + s.ID.String()
+	for name, c := range map[string]struct {
+		path, body string
+		want       int
+	}{
+		"no JSON":       {run + "/1/end", "done", http.StatusBadRequest},
+		"another field": {run + "/1/end", `{"outcome":"succeeded","at":1}`, http.StatusBadRequest},
+		"another word":  {run + "/1/end", `{"outcome":"won"}`, http.StatusBadRequest},
+		"two values":    {run + "/1/end", `{"outcome":"failed"}{}`, http.StatusBadRequest},
+		"a contradiction": {run + "/1/end", `{"outcome":"succeeded","error":"no"}`,
+			http.StatusBadRequest},
+		"too long":     {run + "/1/end", `{"outcome":"failed","error":"` + strings.Repeat("x", 65<<10) + `"}`, 413},
+		"no id":        {"/runs/seven/1/beat", "", http.StatusBadRequest},
+		"attempt 0":    {run + "/0/beat", "", http.StatusBadRequest},
+		"a huge one":   {run + "/99999999999/beat", "", http.StatusBadRequest},
+		"another one":  {run + "/2/end", `{"outcome":"succeeded"}`, http.StatusConflict},
+		"no such run":  {"/runs/" + saga.ID{7}.String() + "/1/end", `{"outcome":"succeeded"}`, http.StatusGone},
+		"another path": {run + "/1/stop", "", http.StatusNotFound},
+	} {
+		if got := post(c.path, c.body); got != c.want {
+			t.Errorf("%s: answer %d, want %d", name, got, c.want)
+		}
+	}
+	if err := w.client.End(t.Context(), s.Run, errors.New(strings.Repeat("ä\x00", 50_000))); err != nil {
+		t.Error(err)
+	}
+	wrong := remote.Client{URL: w.client.URL + "elsewhere"}
+	if err := wrong.End(t.Context(), s.Run, nil); err == nil || errors.Is(err, remote.ErrOver) ||
+		!strings.Contains(err.Error(), "404") {
+		t.Errorf("%v, want an error about the address", err)
+	}
+}
+
+func TestSubmitWantsAnAddress(t *testing.T) {
+	t.Parallel()
+	b, err := bus.New(pgtest.Pool(t), bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"", "worker", "ftp://worker/x", "http://", "http://[::1"} {
+		_, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{},
+			remote.Submit("report.make", address, remote.SubmitOptions{}))
+		if err == nil || !strings.Contains(err.Error(), "submit report.make") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if _, err := remote.RunOf(&http.Request{Header: http.Header{}}); err == nil ||
+		!strings.Contains(err.Error(), "Edda-Run") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+)
+
+// SubmitOptions of a Submit. Every zero is a default.
+type SubmitOptions struct {
+	// Client makes the requests; nil is one with a timeout of 30 s. The timeout of a step of the endpoint bounds them
+	// too.
+	Client *http.Client
+	Header http.Header // sent with every request, such as Authorization
+}
+
+const (
+	submitTimeout = 30 * time.Second
+	mostRead      = 1 << 10 // of an answer that is no success, for the error
+)
+
+// Submit makes a part of an endpoint that submits the messages of a kind with POST requests to an address: the body as
+// it is, and the run in headers. The endpoint is leased: Concurrency is how many are on their way at a time. A message
+// that no manifest emitted is submitted too, with its id as the Idempotency-Key, and is done when the answer is a
+// success.
+//
+// An answer of 202 leaves the run open for Handler, and another 2xx ends it. 408, 425, 429, 5xx and no answer are
+// failed attempts of the message, after which the policy of the endpoint decides; a Retry-After of seconds is obeyed.
+// Another answer is a permanent failure.
+func Submit(kind, address string, o SubmitOptions) bus.Part {
+	u, err := url.Parse(address)
+	if err == nil && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		err = fmt.Errorf("want a URL with http or https, and a host")
+	}
+	if err != nil {
+		return bus.Fault(fmt.Errorf("submit %s to %.200q: %w", kind, address, err))
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{Timeout: submitTimeout}
+	}
+	s := submitter{address: address, options: o}
+	return bus.Handle(s.submit, bus.OfKind(kind))
+}
+
+type submitter struct {
+	address string
+	options SubmitOptions
+}
+
+func (s submitter) submit(ctx *bus.Context, m saga.Raw) error {
+	info := ctx.Info()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address, bytes.NewReader(m.Body))
+	if err != nil {
+		return saga.Permanent(err)
+	}
+	for name, values := range s.options.Header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if info.Fire != nil {
+		write(request.Header, info.Fire)
+	} else {
+		request.Header.Set(headerKey, info.ID.String())
+	}
+	answer, err := s.options.Client.Do(request)
+	if err != nil {
+		return fmt.Errorf("submit %s: %w", info.Kind, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusAccepted {
+		ctx.LeaveRun()
+	}
+	return judge(answer)
+}
+
+// judge returns the failure that an answer is, nil for a success.
+func judge(answer *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRead)) // what could be read is enough for the error
+	code := answer.StatusCode
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	err := fmt.Errorf("%s answered %s: %s", answer.Request.URL.Host, answer.Status, strings.TrimSpace(string(text)))
+	switch {
+	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly,
+		code == http.StatusTooManyRequests:
+		if seconds, wrong := strconv.Atoi(answer.Header.Get("Retry-After")); wrong == nil && seconds >= 0 {
+			return saga.RetryAfter(time.Duration(seconds)*time.Second, err)
+		}
+		return err
+	}
+	return saga.Permanent(err)
+}
