@@ -118,7 +118,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 				yield(Seen{}, fmt.Errorf("watch saga %s/%s: %w", d.Name(), key, err))
 				return
 			}
-			if seen := seenOf(view, d); !yield(seen, nil) || seen.Life == Complete {
+			if !yield(seenOf(view, d), nil) || view.Complete {
 				return
 			}
 		}
@@ -128,7 +128,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 func seenOf(v watch.View, d *saga.Definition) Seen {
 	seen := Seen{Life: Living, Instance: v.Instance, def: d}
 	switch {
-	case v.Complete || !v.Instance.RememberedUntil().IsZero():
+	case v.Complete:
 		seen.Life = Complete
 	case v.Instance.ID.IsZero():
 		seen.Life = Absent
@@ -200,6 +200,7 @@ func readState(d *saga.Definition, i saga.Instance, into any) error {
 	if reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
 		return fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(), d.StateType(), into)
 	}
+	i.Pending = nil // else one that is remembered is not decoded
 	session, err := d.Open(i)
 	if err != nil {
 		return err

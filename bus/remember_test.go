@@ -97,21 +97,28 @@ func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 		}))
 	w.start("long", bus.EndpointOptions{}, bus.Saga(d))
 	w.send(job{Key: "a"})
+	var mark bus.Mark
 	for seen, err := range w.bus.Watch(t.Context(), d, "ka", bus.Mark{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen.Life == bus.Living {
+		if mark = seen.Mark(); seen.Life == bus.Living {
 			w.send(job{Key: "a", N: 7})
 		}
 	}
-	for seen, err := range w.bus.Watch(t.Context(), d, "ka", bus.Mark{}) {
-		var last job
-		if err == nil {
-			err = seen.Into(&last)
-		}
-		if err != nil || seen.Life != bus.Complete || last.N != 7 {
-			t.Errorf("%v, state %+v, %v", seen.Life, last, err)
+	next := saga.Define("long", saga.Options{StateVersion: 2}, // of the next version of the program
+		saga.StartedBy(func(m job) string { return "k" + m.Key },
+			func(*struct{ Number int }, *saga.Context, job) error { return nil }),
+		saga.Upcast(1, func(m job) (struct{ Number int }, error) { return struct{ Number int }{m.N}, nil }))
+	for _, after := range []bus.Mark{{}, mark} {
+		for seen, err := range w.bus.Watch(t.Context(), next, "ka", after) {
+			var last struct{ Number int }
+			if err == nil {
+				err = seen.Into(&last)
+			}
+			if err != nil || seen.Life != bus.Complete || last.Number != 7 {
+				t.Errorf("%v, state %+v, %v", seen.Life, last, err)
+			}
 		}
 	}
 }

@@ -10,9 +10,9 @@
 // # Promise
 //
 // A limit of n never has more than n holders, measured by the database's clock. Holders that were at work when it was
-// lowered may finish. Callers are served in the order in which they came, also those of different processes. A slot
-// whose process dies is free when its lease is over, and a caller that dies while it waits holds up the others for at
-// most 3 s.
+// lowered may finish. Callers are served in the order in which they came, also those of different processes; of one
+// process 16 callers stand in line at a time, and its others behind them. A slot whose process dies is free when its
+// lease is over, and a caller that dies while it waits holds up the others for at most 3 s.
 //
 // # What is not promised
 //
@@ -28,7 +28,7 @@
 //
 // # Limits
 //
-// The number is declared by the program, with each call, and takes effect unless an operator has set another one:
+// The number is the program's, and takes effect when a process says it first, unless an operator has set another one:
 //
 //	edda limit set named/exports 5
 //	edda limit reset named/exports

@@ -56,6 +56,7 @@ type Limiter struct {
 	options Options
 	holder  string
 	calls   atomic.Int64 // numbers the callers: each has a place in the line
+	pruned  atomic.Int64 // when places in lines were deleted last, in seconds
 	queues  queues
 
 	hearing *run.Shared // the loop that listens, while callers wait
@@ -116,10 +117,10 @@ func (l *Limiter) Do(ctx context.Context, name string, n int, work func(ctx cont
 	return work(ctx, s)
 }
 
-// Acquire waits until one of the n slots of the limit is free and all callers that came before have had their turn. The
-// name is 1 to 63 of a-z, 0-9 and _ . -, beginning with a letter, and n 1 to 10,000. If n is another number than the
-// last call had, in whatever process, it is the limit from now on, unless an operator has set one. Lowering a limit
-// waits for transactions with a Guard by slots above n.
+// Acquire waits until one of the n slots of the limit is free and the callers that came before have had their turn. The
+// name is 1 to 63 of a-z, 0-9 and _ . -, beginning with a letter, and n 1 to 10,000. A process declares a number once,
+// and again when it says another one: the number that was declared last, by whatever process, is the limit, unless an
+// operator has set one. Lowering a limit waits for transactions with a Guard by slots above n.
 //
 // The slot is the caller's until Release. It outlives ctx, which bounds the wait alone. Acquire returns the cause of
 // ctx when that ends first, an error that names the argument which is out of bounds, or one of the database.
@@ -131,10 +132,20 @@ func (l *Limiter) Acquire(ctx context.Context, name string, n int) (*Slot, error
 	c := l.queues.join(full, l.nextHolder)
 	defer l.queues.leave(c)
 	s, err := l.wait(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("acquire a slot of limit %s: %w", name, pgerr.Explain(err))
+	return s, l.failed(ctx, name, err)
+}
+
+// failed is err with what was asked for, or the cause of the end of ctx, of which err then comes.
+func (l *Limiter) failed(ctx context.Context, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	default:
+		err = pgerr.Explain(err)
 	}
-	return s, nil
+	return fmt.Errorf("acquire a slot of limit %s: %w", name, err)
 }
 
 // TryAcquire is Acquire that does not wait: it returns ErrFull when no slot is free, or others wait for one.
@@ -149,10 +160,7 @@ func (l *Limiter) TryAcquire(ctx context.Context, name string, n int) (*Slot, er
 		l.withdraw(ctx, c)
 		err = ErrFull
 	}
-	if err != nil {
-		return nil, fmt.Errorf("acquire a slot of limit %s: %w", name, pgerr.Explain(err))
-	}
-	return s, nil
+	return s, l.failed(ctx, name, err)
 }
 
 // nextHolder is a name that no other caller has.
@@ -180,8 +188,9 @@ func (l *Limiter) declare(ctx context.Context, name string, n int) (full string,
 		return full, nil
 	}
 	if _, err := l.store.Declare(ctx, l.pool.Writing(), full, n); err != nil {
-		return "", fmt.Errorf("declare limit %s: %w", name, pgerr.Explain(err))
+		return "", l.failed(ctx, name, fmt.Errorf("declare it: %w", err))
 	}
+	l.prune(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.declared) >= mostDeclared {
@@ -189,6 +198,22 @@ func (l *Limiter) declare(ctx context.Context, name string, n int) (full string,
 	}
 	l.declared[full] = n
 	return full, nil
+}
+
+const (
+	pruneEvery = time.Hour // at most, by a process that declares limits
+	mostPruned = 1000
+)
+
+// prune deletes places in lines whose callers have died. A program may have no bus, which does that too.
+func (l *Limiter) prune(ctx context.Context) {
+	last := l.pruned.Load()
+	if now := time.Now().Unix(); now-last < int64(pruneEvery/time.Second) || !l.pruned.CompareAndSwap(last, now) {
+		return
+	}
+	if _, err := l.store.Prune(ctx, l.pool, pruneEvery, mostPruned); err != nil {
+		l.options.Logger.Debug("edda: tickets of the dead were not deleted", "error", err) // the next time
+	}
 }
 
 // forget makes the next call declare the limit again: somebody has made the schema anew.

@@ -132,6 +132,9 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	if err := <-ended; !errors.Is(err, cause) {
 		t.Errorf("%v, want the cause of the context", err)
 	}
+	if _, err := b.Acquire(ctx, "exports", 1); !errors.Is(err, cause) {
+		t.Errorf("%v, want the cause of the context that ended before", err)
+	}
 	if n := w.number("SELECT count(*) FROM :schema.ticket"); n != 0 {
 		t.Errorf("%d places in the line are left", n)
 	}
@@ -217,17 +220,17 @@ func TestNumberOfTheProgramAndOfTheOperator(t *testing.T) {
 	w.release(third)
 }
 
-// The slot is held for several leases, and nobody else gets it meanwhile.
+// The slot is held for longer, and nobody else gets it meanwhile.
 func TestSlotIsRenewed(t *testing.T) {
 	w := open(t)
-	l := w.process(lasting(2 * time.Second))
+	l := w.process(lasting(8 * time.Second))
 	s := w.acquire(l, 1)
 	end := w.number("SELECT (extract(epoch FROM expires) * 1000)::bigint FROM :schema.slot")
-	w.until("it is renewed for two more leases", func() bool {
+	w.until("it is renewed", func() bool {
 		if _, err := w.process().TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
 			t.Fatalf("another got it: %v", err)
 		}
-		return w.number("SELECT (extract(epoch FROM expires) * 1000)::bigint FROM :schema.slot") > end+4000
+		return w.number("SELECT (extract(epoch FROM expires) * 1000)::bigint FROM :schema.slot") > end+3000
 	})
 	select {
 	case <-s.Lost():
@@ -301,7 +304,7 @@ func TestSlotThatAnotherHasIsLost(t *testing.T) {
 
 func TestGuardProtectsAWrite(t *testing.T) {
 	w := open(t)
-	a, b := w.process(), w.process(lasting(time.Second))
+	a, b := w.process(lasting(3*time.Second)), w.process()
 	s := w.acquire(a, 1)
 	tx, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -311,10 +314,9 @@ func TestGuardProtectsAWrite(t *testing.T) {
 	if err := s.Guard(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
-	over := w.schema.Render("UPDATE :schema.slot SET expires = clock_timestamp()")
-	if _, err := tx.Exec(t.Context(), over); err != nil {
-		t.Fatal(err)
-	}
+	w.until("the lease is over", func() bool { // nothing renews it while it is locked
+		return w.number("SELECT count(*) FROM :schema.slot WHERE expires < clock_timestamp()") == 1
+	})
 	if _, err := b.TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
 		t.Errorf("another got the slot while a write is open: %v", err)
 	}
@@ -341,6 +343,45 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 	proxy.Set(faultproxy.Fault{Statement: "commit_alone", N: 1, Do: faultproxy.DropReply})
 	w.release(s)
 	w.release(w.acquire(w.process(), 1))
+}
+
+// A release that has to ask twice knows all the same that the slot was lost.
+func TestReleaseThatAsksTwiceTellsOfALoss(t *testing.T) {
+	w := open(t)
+	proxy, pool := pgtest.Proxied(t, w.pool)
+	s := w.acquire(w.processOn(pool, lasting(2*time.Second)), 1)
+	proxy.Set(faultproxy.Fault{Statement: "renew"}, faultproxy.Fault{Statement: "release", N: 1})
+	<-s.Lost()
+	second := w.acquire(w.process(), 1)
+	if err := s.Release(); !errors.Is(err, limit.ErrLost) {
+		t.Errorf("%v, want ErrLost", err)
+	}
+	w.release(second)
+}
+
+// With a limit of 1 each grant has a larger epoch than every one before, also if the limit was 2 in between, and the
+// slot that was left then is another one.
+func TestEpochOfALimitOfOneGrows(t *testing.T) {
+	w := open(t)
+	l := w.process()
+	last := int64(0)
+	for range 3 {
+		s := w.acquire(l, 1)
+		last = max(last, s.Epoch())
+		w.release(s)
+	}
+	first, second := w.acquire(l, 2), w.acquire(l, 2)
+	last = max(last, first.Epoch(), second.Epoch())
+	w.release(first)
+	if _, err := l.TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) { // lowers it
+		t.Errorf("%v, want ErrFull", err)
+	}
+	w.release(second)
+	s := w.acquire(l, 1)
+	if s.Epoch() <= last {
+		t.Errorf("the epoch is %d after %d", s.Epoch(), last)
+	}
+	w.release(s)
 }
 
 func TestPanicGivesTheSlotBack(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 	mostAsking = 16
 
 	askAgain   = time.Second     // how often a caller asks that hears nothing, ± a quarter
+	askSoon    = askAgain / 20   // after a refusal although a slot was free: another request was not committed yet
 	patience   = 3 * askAgain    // for so long its place counts if it does not ask
 	askTimeout = 5 * time.Second // for the answer of the database
 	leaveTime  = time.Second     // to give a place up that is lost after its patience anyway
@@ -122,9 +123,13 @@ func (q *queues) hear(payload string) {
 
 // wait asks until there is a slot, or ctx ends.
 func (l *Limiter) wait(ctx context.Context, c *caller) (*Slot, error) {
+	pause := askAgain
 	for {
 		if l.queues.mayAsk(c) {
 			s, err := l.ask(ctx, c, patience)
+			if err != nil {
+				l.withdraw(ctx, c) // it may stand in the line although there was no answer
+			}
 			if s != nil || err != nil {
 				return s, err
 			}
@@ -133,7 +138,12 @@ func (l *Limiter) wait(ctx context.Context, c *caller) (*Slot, error) {
 				l.queues.stand(c)
 			}
 		}
-		if run.Wait(ctx, run.Jitter(askAgain), c.mayBeFree) == run.Ended {
+		switch run.Wait(ctx, run.Jitter(pause), c.mayBeFree) {
+		case run.Nudged:
+			pause = askSoon
+		case run.TimedOut:
+			pause = askAgain
+		case run.Ended:
 			if c.stands {
 				l.withdraw(ctx, c)
 			}

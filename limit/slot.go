@@ -38,16 +38,17 @@ func (l *Limiter) margin() time.Duration { return min(l.options.Lease/10, time.S
 func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time) *Slot {
 	s := &Slot{of: l, slot: granted}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.alarm = time.AfterFunc(time.Until(asked.Add(l.options.Lease-l.margin())), s.end)
 	l.mu.Lock()
 	l.held[s] = struct{}{}
 	l.mu.Unlock()
+	s.alarm = time.AfterFunc(time.Until(asked.Add(l.options.Lease-l.margin())), func() { l.lose(s) })
 	s.leave = l.keeping.Start(ctx)
 	return s
 }
 
-// Epoch is the number of this time with the slot. It grows with each grant of a slot, and for a limit of 1 with each
-// grant of the limit: give it to a system outside of this database, and let that refuse smaller ones.
+// Epoch is the number of this time with the slot. It is larger than that of every earlier grant of the slot, and with a
+// limit of 1 than that of every earlier grant of the limit: give it to a system outside of this database, and let that
+// refuse smaller ones.
 func (s *Slot) Epoch() int64 { return s.slot.Epoch }
 
 // Lost is closed when the slot is lost, before another can have it unless this process was frozen, and when it is
@@ -56,8 +57,8 @@ func (s *Slot) Lost() <-chan struct{} { return s.life.Done() }
 
 // Guard makes tx a part of the time with the slot: until tx ends, no other gets the slot. It returns ErrLost if the
 // slot is lost, and then nothing may be committed. The slot is not renewed while tx is open: if that is longer than
-// half a lease, the slot is lost when tx ends. Call Guard before tx locks what others wait for. In REPEATABLE READ and
-// SERIALIZABLE call it first: a renewal after the transaction's snapshot is the error 40001.
+// half a lease, the slot is lost when tx ends. Call Guard before tx locks what others wait for. At REPEATABLE READ and
+// SERIALIZABLE call it first, and run the transaction again after the error 40001: a renewal has come in between.
 func (s *Slot) Guard(ctx context.Context, tx pgx.Tx) error {
 	held, err := s.of.store.Held(ctx, tx, []slots.Slot{s.slot})
 	switch {
@@ -70,35 +71,37 @@ func (s *Slot) Guard(ctx context.Context, tx pgx.Tx) error {
 }
 
 const (
-	releaseTries   = 3
+	releaseTries   = 5
 	releaseTimeout = 3 * time.Second
+	releasePause   = 100 * time.Millisecond // after the first try, and twice as long after each of the next
 )
 
 // Release gives the slot back. It returns ErrLost if the slot had been lost, so that another may have had it before
-// Release was called; and an error of the database, after which the slot is free when its lease is over. A later call
-// returns what the first one did.
+// Release was called; and an error of the database, after which the slot is free when its lease is over. It waits for
+// a transaction with a Guard by the slot, and tries five times, for 3 s each. A later call returns what the first one
+// did.
 func (s *Slot) Release() error {
 	s.once.Do(func() {
 		s.alarm.Stop()
-		s.of.mu.Lock()
-		delete(s.of.held, s)
-		s.of.mu.Unlock()
+		lost := !s.of.drop(s)
 		s.end()
 		s.leave()
-		s.released = s.release(context.WithoutCancel(s.life))
+		s.released = s.release(context.WithoutCancel(s.life), lost)
 	})
 	return s.released
 }
 
-func (s *Slot) release(ctx context.Context) (err error) {
+// release gives the slot back. lost says that this process has taken it for lost.
+func (s *Slot) release(ctx context.Context, lost bool) (err error) {
 	for try := range releaseTries {
 		var freed *slots.Released
 		if freed, err = s.tryRelease(ctx); err != nil {
+			_ = run.Sleep(ctx, run.Jitter(releasePause<<try)) // ctx does not end
 			continue
 		}
 		s.of.queues.wake(s.slot.Name)
 		s.of.call(ctx, freed.Waiting)
-		if freed.Slots == 0 && try == 0 { // a try whose answer was lost may have released it
+		if freed.Slots == 0 && (lost || try == 0) { // else a try whose answer was lost may have released it
 			return fmt.Errorf("release %s, epoch %d: %w", s.slot.Name, s.slot.Epoch, ErrLost)
 		}
 		return nil
@@ -138,6 +141,8 @@ func (l *Limiter) keep(ctx context.Context) error {
 	return nil
 }
 
+var errBusy = errors.New("a transaction has slots locked")
+
 func (l *Limiter) renew(ctx context.Context) error {
 	ours := map[slots.Slot]*Slot{}
 	l.mu.Lock()
@@ -167,25 +172,34 @@ func (l *Limiter) renew(ctx context.Context) error {
 		l.lose(ours[slot])
 		delete(ours, slot)
 	}
-	for _, slot := range busy { // a transaction has it locked
+	for _, slot := range busy {
 		delete(ours, slot)
 	}
 	for _, s := range ours {
 		s.trust(began.Add(l.options.Lease - l.margin()))
+	}
+	if len(busy) > 0 {
+		return errBusy
 	}
 	return nil
 }
 
 // lose ends what was done under a slot, unless it was released meanwhile.
 func (l *Limiter) lose(s *Slot) {
-	l.mu.Lock()
-	_, held := l.held[s]
-	l.mu.Unlock()
-	if held {
+	if l.drop(s) {
 		l.options.Logger.Warn("edda: the slot of a limit was lost", "limit", s.slot.Name, "holder", s.slot.Holder,
 			"epoch", s.slot.Epoch)
 		s.end()
 	}
+}
+
+// drop ends the renewals of a slot, and reports whether it was renewed until then.
+func (l *Limiter) drop(s *Slot) (held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, held = l.held[s]
+	delete(l.held, s)
+	return held
 }
 
 // trust puts the alarm off. One that has gone off cannot be called back.

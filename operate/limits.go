@@ -115,7 +115,7 @@ func (l Limits) reset(ctx context.Context, name string) error {
 		return err
 	}
 	if info.Declared == 0 {
-		return fmt.Errorf("%w: no program has declared one by EndpointOptions.ClusterConcurrency, and it stays at %d",
+		return fmt.Errorf("%w: no program has declared one by EndpointOptions.ClusterConcurrency, so it stays at %d",
 			ErrNoLimit, info.Limit)
 	}
 	return pgerr.Explain(l.o.limits.Reset(ctx, l.o.pool.Writing(), name))

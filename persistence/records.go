@@ -37,9 +37,10 @@ type Record[T any] struct {
 // Records are the records of one collection, which a program reads and writes beside its sagas: in their transactions,
 // in those of its web handlers, or by themselves. Values are stored as JSON. Safe for concurrent use.
 //
-// Each method is one statement, which commits by itself if db is a pool or a connection. In a transaction a write waits
-// for another one of the same record, and two transactions that write several records in different orders may deadlock,
-// as with any table. At REPEATABLE READ and SERIALIZABLE a write that came second is the error 40001 of Postgres.
+// Each method but Change is one statement, which commits by itself if db is a pool or a connection. In a transaction a
+// write waits for another one of the same record, and two transactions that write several records in different orders
+// may deadlock, as with any table. At REPEATABLE READ and SERIALIZABLE a write that came second is the error 40001 of
+// Postgres, also in Change; a pool is always READ COMMITTED here.
 type Records[T any] struct {
 	sql        pg.Statements
 	collection string
@@ -114,9 +115,6 @@ func (r *Records[T]) Change(ctx context.Context, db DB, key string, change func(
 		if !errors.Is(err, ErrChanged) {
 			return found, err
 		}
-		if ctx.Err() != nil {
-			return Record[T]{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
 	}
 }
 
@@ -130,7 +128,13 @@ func (r *Records[T]) List(ctx context.Context, db DB, after string, limit int) (
 	if err != nil {
 		return nil, r.failed("list", "", err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Record[T], error) { return r.scan(row) })
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Record[T], error) {
+		found, err := r.scan(row)
+		if err != nil {
+			err = fmt.Errorf("record %s: %w", printable(found.Key), err)
+		}
+		return found, err
+	})
 	if err != nil {
 		return nil, r.failed("list", "", err)
 	}
@@ -180,7 +184,7 @@ func (r *Records[T]) failed(verb, key string, err error) error {
 func (r *Records[T]) scan(row pgx.Row) (found Record[T], err error) {
 	var text []byte
 	if err := row.Scan(&found.Key, &found.Version, &found.Changed, &text); err != nil {
-		return Record[T]{}, err
+		return found, err
 	}
 	return found, decodeRecord(text, &found.Value)
 }
@@ -198,16 +202,17 @@ const (
 	heldAfter  = `}`
 )
 
-func encodeRecord[T any](value T) ([]byte, error) {
+// encodeRecord returns text and no bytes: pgx's simple protocol would send them as bytea.
+func encodeRecord[T any](value T) (string, error) {
 	text, err := saga.JSON.Encode(held[T]{value})
 	if err != nil {
-		return nil, fmt.Errorf("encode its value: %w", err)
+		return "", fmt.Errorf("encode its value: %w", err)
 	}
 	text = text[len(heldBefore) : len(text)-len(heldAfter)]
 	if len(text) > MaxState {
-		return nil, fmt.Errorf("its value has %d bytes, limit %d: %w", len(text), MaxState, saga.ErrTooLarge)
+		return "", fmt.Errorf("its value has %d bytes, limit %d: %w", len(text), MaxState, saga.ErrTooLarge)
 	}
-	return text, nil
+	return string(text), nil
 }
 
 func decodeRecord[T any](text []byte, into *T) error {

@@ -124,6 +124,23 @@ func TestChangeLosesNoUpdate(t *testing.T) {
 	}
 }
 
+// pgx's simple protocol sends every parameter as text.
+func TestRecordsInTheSimpleProtocol(t *testing.T) {
+	s := newShelf(t)
+	config := s.pool.Config()
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s.is(s.accounts.Put(t.Context(), pool, "7", account{"ada", 1}))
+	changed := s.is(s.accounts.Change(t.Context(), pool, "7", func(a *account) error { a.Cents++; return nil }))
+	if err := s.accounts.Delete(t.Context(), pool, changed); err != nil || changed.Value.Cents != 2 {
+		t.Errorf("%+v, %v", changed, err)
+	}
+}
+
 // Change ends with its context, however often it loses.
 func TestChangeThatAlwaysLosesEndsWithItsContext(t *testing.T) {
 	s := newShelf(t)
@@ -217,12 +234,19 @@ func TestRecordsRefuseWhatCannotBeStored(t *testing.T) {
 	if back, err := texts.Get(t.Context(), s.pool, "a"); err != nil || back.Value != `"}{ \u0000 `+"\u2028" {
 		t.Errorf("%q, %v", back.Value, err)
 	}
+	if _, err := texts.Put(t.Context(), s.pool, "b", "x"); err != nil {
+		t.Fatal(err)
+	}
 	numbers, err := persistence.NewRecords[int](s.schema.Name(), "text")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = numbers.Get(t.Context(), s.pool, "a")
 	if err == nil || !strings.Contains(err.Error(), "decode its value") {
+		t.Errorf("%v", err)
+	}
+	_, err = numbers.List(t.Context(), s.pool, "a", 0)
+	if err == nil || !strings.Contains(err.Error(), "record b: decode its value") {
 		t.Errorf("%v", err)
 	}
 }

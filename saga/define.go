@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,10 +37,9 @@ type Options struct {
 	LockWait time.Duration
 	Missing  Missing // for handlers without an IfMissing; zero is MissingDiscard
 
-	// Remember is for how long the row of a completed instance stays, so that a message which comes late is recognised:
-	// one that would start an instance does not start another, and is what IfMissing says, as others are that find no
-	// instance. 0 is not at all; at most 10 years. While it lasts, the key cannot start again. A program that gives it
-	// up keeps it at a microsecond until the rows are gone.
+	// Remember is for how long the row of a completed instance stays, so that a message which comes late is recognised.
+	// A message that would start an instance of the key starts none until then. What becomes of it, IfMissing says, as
+	// for every message without an instance. 0 is not at all; at most 10 years.
 	Remember time.Duration
 }
 
@@ -88,9 +88,7 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 		}
 		p.part(nil, d)
 	}
-	if o.Remember > 0 {
-		d.register(forgetter(), false)
-	}
+	d.register(forgetter(), false)
 	d.plain = isPlain(d.stateType)
 	d.check()
 	return d
@@ -143,7 +141,8 @@ type KindInfo struct {
 	Asks    bool    // it has an IfMissingDo
 }
 
-// Kinds lists the handlers in the order they were declared.
+// Kinds lists the handlers in the order they were declared, and behind them that of the timeout which forgets a
+// completed instance.
 func (d *Definition) Kinds() []KindInfo {
 	out := make([]KindInfo, 0, len(d.order))
 	for _, h := range d.order {
@@ -155,8 +154,7 @@ func (d *Definition) Kinds() []KindInfo {
 
 // timerKinds returns the kinds that OnTimeout handles, sorted, for errors.
 func (d *Definition) timerKinds() string {
-	if len(d.timer) == 0 {
-		return "none"
-	}
-	return strings.Join(slices.Sorted(maps.Keys(d.timer)), ", ")
+	kinds := slices.Sorted(maps.Keys(d.timer))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == forgetKind })
+	return cmp.Or(strings.Join(kinds, ", "), "none")
 }

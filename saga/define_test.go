@@ -210,6 +210,7 @@ func TestDefinitionTellsRuntimesItsKinds(t *testing.T) {
 	want := []string{
 		"StartedBy order.place saga_test.place", "Handles card.charged saga_test.charged",
 		"OnReply stock.left saga_test.stocked", "OnTimeout order.overdue saga_test.overdue",
+		"OnTimeout edda.forget saga.Raw",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

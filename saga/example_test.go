@@ -55,6 +55,7 @@ func ExampleDefine() {
 	// StartedBy ticket.open
 	// Handles ticket.close
 	// OnTimeout ticket.stale
+	// OnTimeout edda.forget
 }
 
 type Careless struct {

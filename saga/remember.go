@@ -1,9 +1,6 @@
 package saga
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -12,10 +9,9 @@ import (
 // A completed instance that Options.Remember keeps stays in its row, with its last state and one pending timeout: the
 // one that forgets it. So a message that comes late finds it, by the same lock or version as any other.
 
-// forgetKind is the kind of the timeout that forgets a completed instance. It comes to the endpoint of the saga alone.
+// forgetKind is the kind of the timeout that forgets a completed instance. Every saga has a handler for it: the
+// instance may have been kept by another version of the program.
 const forgetKind = "edda.forget"
-
-var errRemembered = errors.New("the saga instance has completed")
 
 // forgetter is the handler of that timeout. Its message has no body.
 func forgetter() *handler {
@@ -46,21 +42,11 @@ func (s *Session) remember(c *Context) error {
 
 // stepRemembered decides about a message for an instance that has completed: the timeout forgets it, and for any other
 // message there is no instance, and none may start.
-func (s *Session) stepRemembered(ctx context.Context, rt *Runtime, call *Call) Outcome {
-	if call.Role() == RoleTimeout {
-		s.last.Pending, s.completed = nil, true
-		s.last.Originator = Originator{} // its run ended with the instance
-		return Outcome{}
+func (s *Session) stepRemembered(call *Call) Outcome {
+	if call.Role() != RoleTimeout {
+		return Outcome{Missing: true}
 	}
-	if out, ok := call.StepMissing(ctx, rt); ok {
-		return out
-	}
-	err := fmt.Errorf("%s for saga %s: %w", call.Kind(), nameOf(s.def.name, s.last.Key), errRemembered)
-	switch call.Missing() {
-	case MissingRetry:
-		return Outcome{Err: err}
-	case MissingDeadLetter:
-		return Outcome{Err: &PermanentError{Err: err}}
-	}
-	return Outcome{Discard: "instance has completed"}
+	s.last.Pending, s.completed = nil, true
+	s.last.Originator = Originator{} // its run ended with the instance
+	return Outcome{}
 }

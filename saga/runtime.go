@@ -80,13 +80,14 @@ func (rt *Runtime) codec() Codec {
 	return rt.Codec
 }
 
-// Outcome is the result of one step, as data. At most one of Err and Discard is set; then Out and Cancelled are empty,
-// and the instance is as it was before the step.
+// Outcome is the result of one step, as data. At most one of Err, Discard and Missing is set; then Out and Cancelled
+// are empty, and the instance is as it was before the step.
 type Outcome struct {
 	Out       []Outgoing
 	Cancelled []Cancelled
 	Err       error  // the step failed; errors.As finds *PermanentError and *RetryAfterError
 	Discard   string // the message is consumed, and the runtime records this reason
+	Missing   bool   // the instance has completed and is remembered: do what Call.StepMissing and Call.Missing say
 	Completed bool   // the step has completed the instance
 	RunOpen   bool   // the run of the message stays open: its work goes on elsewhere
 }

@@ -29,7 +29,7 @@ func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 		return Outcome{Discard: "timeout was cancelled or replaced"}
 	}
 	if s.over {
-		return s.stepRemembered(ctx, rt, call)
+		return s.stepRemembered(call)
 	}
 	if s.state == nil {
 		if err := s.decode(); err != nil {

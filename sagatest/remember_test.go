@@ -52,13 +52,10 @@ func TestCompletedInstanceIsRemembered(t *testing.T) {
 	if got := run.Discarded(); !slices.Equal(got, want) {
 		t.Errorf("discarded %q", got)
 	}
-	permanent := (*saga.PermanentError)(nil)
-	if err := run.Deliver(delivered{Parcel: "7"}); !errors.As(err, &permanent) ||
-		!strings.Contains(err.Error(), "has completed") {
-		t.Errorf("MissingDeadLetter: %v", err)
-	}
-	if err := run.Deliver(returned{Parcel: "7"}); err == nil || errors.As(err, &permanent) {
-		t.Errorf("MissingRetry: %v", err)
+	for _, m := range []saga.Message{delivered{Parcel: "7"}, returned{Parcel: "7"}} {
+		if err := run.Deliver(m); !errors.Is(err, sagatest.ErrMissing) {
+			t.Errorf("%s: %v", m.Kind(), err)
+		}
 	}
 	run.Sent()
 	must(t, run.Deliver(scanned{Parcel: "7"}))
@@ -103,5 +100,25 @@ func TestRememberIsChecked(t *testing.T) {
 			!strings.Contains(err.Error(), "want 0 to 10 years") {
 			t.Errorf("%v: %v", d, err)
 		}
+	}
+}
+
+// What another version of the program kept is forgotten by every saga.
+func TestEverySagaForgets(t *testing.T) {
+	t.Parallel()
+	d := parcels()
+	s, err := d.Open(saga.Instance{ID: saga.ID{7}, Saga: d.Name(), Key: "7", StateVersion: 9, State: []byte(`[]`),
+		Pending: []saga.Pending{{Kind: "edda.forget", ID: saga.ID{8}, Due: time.Now()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := saga.Delivery{Info: saga.Info{ID: saga.ID{8}, Kind: "edda.forget", Intent: saga.Timer, Instance: saga.ID{7}}}
+	call, err := d.Prepare(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := s.Step(t.Context(), &saga.Runtime{In: in}, call)
+	if out.Err != nil || out.Discard != "" || !s.Completed() {
+		t.Errorf("%+v, completed %t", out, s.Completed())
 	}
 }

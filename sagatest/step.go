@@ -46,20 +46,25 @@ func (r *Run) step(in saga.Delivery) (h happened) {
 	case call.MayStart():
 		i = saga.Instance{ID: r.ids.next(), New: true, Saga: r.def.Name(), Key: call.Key()}
 	default:
-		return r.missing(h, call)
+		return r.missing(h, call, "no instance")
 	}
 	session, err := r.def.Open(i)
 	if err != nil {
 		h.out.Err = err
 		return h
 	}
-	if h.out = session.Step(r.t.Context(), r.runtime(in), call); h.out.Err == nil && h.out.Discard == "" {
+	h.out = session.Step(r.t.Context(), r.runtime(in), call)
+	if h.out.Missing {
+		return r.missing(h, call, "instance has completed")
+	}
+	if h.out.Err == nil && h.out.Discard == "" {
 		r.save(&h, session)
 	}
 	return h
 }
 
-func (r *Run) missing(h happened, call *saga.Call) happened {
+// missing decides about a message for which there is no instance, for a reason.
+func (r *Run) missing(h happened, call *saga.Call, reason string) happened {
 	h.none, h.policy = true, call.Missing()
 	out, ok := call.StepMissing(r.t.Context(), r.runtime(h.in))
 	switch {
@@ -69,7 +74,7 @@ func (r *Run) missing(h happened, call *saga.Call) happened {
 	case h.in.Info.Intent == saga.Timer:
 		h.out.Discard = "instance is gone"
 	case h.policy == saga.MissingDiscard:
-		h.out.Discard = "no instance"
+		h.out.Discard = reason
 	}
 	return h
 }

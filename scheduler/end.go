@@ -282,7 +282,8 @@ func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
 
 // End ends an attempt whose work went on elsewhere. A nil failure is success. Another one is tried again while the
 // manifest has retries, unless it is permanent (saga.Permanent). What it reports is committed when it returns nil. The
-// caller may ask again if it got no answer: an attempt that has ended in the same way is no error. ErrNoRun if there is
+// caller may ask again if it got no answer: an attempt that has ended in the same way is no error, whether its failure
+// was permanent or not. ErrNoRun if there is
 // no such run; ErrNotCurrent if it was cancelled, timed out, or lost and sent again: nothing has changed then.
 func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure error) error {
 	outcome, text := runs.Succeeded, ""

@@ -134,7 +134,10 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		return nil
 	default:
 		out = s.stepSaga(step, m, i)
-		i.Stepped = true
+		if i.Stepped = true; out.Missing {
+			s.settleMissing(step, m, "instance has completed")
+			return nil
+		}
 		i.Ended = i.Ended || out.Completed
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
@@ -203,19 +206,24 @@ func (s *stepper) missing(ctx context.Context, m *delivery.Message) {
 		m.PutBack(absentWait, ErrMissing)
 		return
 	}
+	s.settleMissing(ctx, m, "no instance")
+}
+
+// settleMissing decides about a message for which there is no instance any more.
+func (s *stepper) settleMissing(ctx context.Context, m *delivery.Message, reason string) {
 	if out, ok := m.Call.StepMissing(ctx, s.in.RuntimeOf(m)); ok {
 		s.in.Decide(m, out)
 		return
 	}
 	name, key := m.Instance.Name()
-	err := fmt.Errorf("saga %s, key %q: %w", name, key, ErrMissing)
+	err := fmt.Errorf("saga %s, key %q: %s: %w", name, key, reason, ErrMissing)
 	switch m.Call.Missing() {
 	case saga.MissingRetry:
 		s.in.Fail(m, err)
 	case saga.MissingDeadLetter:
-		m.Die("no instance", err)
+		m.Die(reason, err)
 	default:
-		m.Drop("no instance")
+		m.Drop(reason)
 	}
 }
 

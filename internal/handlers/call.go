@@ -50,8 +50,13 @@ const (
 	mostOutBytes = 64 << 20 // and their bodies together
 )
 
-// LeaveRun leaves the run of the message open if the handler succeeds.
-func (s *Sends) LeaveRun() { s.runOpen = true }
+// LeaveRun leaves the run of the message open if the handler succeeds. It panics when the handler has returned.
+func (s *Sends) LeaveRun() {
+	if s.closed.Load() {
+		panic("bus: LeaveRun was called after the handler returned")
+	}
+	s.runOpen = true
+}
 
 // Emit encodes a message that the handler sends, and returns its id. A fault is remembered: see Outcome. It panics when
 // the handler has returned.

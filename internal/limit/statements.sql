@@ -8,8 +8,10 @@
 -- limit that was lowered counts as taken. The counts come from a snapshot, and decide who may ask; the lock of a row
 -- decides who gets the slot. While some slots drain, as many free slots have to stay free: a request locks them as
 -- well, and takes only what it has beyond them. So of two requests at the same moment at most one gets the last slot.
+-- The epoch is above those of all slots of the limit: with a limit of 1 it grows with each grant, also when the limit
+-- was another one in between and another slot of it was left.
 WITH lim AS MATERIALIZED (
-    SELECT l.name FROM :schema.concurrency_limit l WHERE l.name = $1
+    SELECT l.name, l.epoch FROM :schema.concurrency_limit l WHERE l.name = $1
 ), line AS MATERIALIZED (
     SELECT count(*) AS others,
            count(*) FILTER (WHERE t.number < coalesce((SELECT m.number FROM :schema.ticket m WHERE m.name = $1
@@ -17,8 +19,9 @@ WITH lim AS MATERIALIZED (
     FROM lim JOIN :schema.ticket t ON t.name = lim.name
     WHERE t.holder <> $2 AND t.expires > clock_timestamp()
 ), room AS MATERIALIZED (
-    SELECT c.free - c.draining AS free, c.draining FROM (
-        SELECT count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
+    SELECT c.free - c.draining AS free, c.draining, c.newest FROM (
+        SELECT greatest(max(s.epoch), max(lim.epoch)) AS newest,
+               count(*) FILTER (WHERE s.enabled AND (s.holder IS NULL OR s.expires <= clock_timestamp())
             AND NOT :schema.in_hand(s.xmax)) AS free,
                count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp()
                    OR :schema.in_hand(s.xmax))) AS draining
@@ -36,9 +39,9 @@ WITH lim AS MATERIALIZED (
     LIMIT (SELECT greatest(0, count(*) - (SELECT room.draining FROM room)) FROM locked)
 ), taken AS (
     UPDATE :schema.slot s
-    SET holder = $2, epoch = s.epoch + 1, granted = clock_timestamp(),
+    SET holder = $2, epoch = greatest(s.epoch, room.newest) + 1, granted = clock_timestamp(),
         expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
-    FROM chosen c WHERE s.name = c.name AND s.no = c.no
+    FROM chosen c CROSS JOIN room WHERE s.name = c.name AND s.no = c.no
     RETURNING s.no, s.epoch
 ), got AS MATERIALIZED (
     SELECT count(*) AS slots FROM taken
@@ -121,9 +124,11 @@ WHERE NOT EXISTS (SELECT FROM renewed r WHERE r.n = u.n);
 DELETE FROM :schema.ticket t WHERE t.name = $1 AND t.holder = $2;
 
 -- name: release_all
--- The limits are few, and their slots are read by name: an index of holders would have to change with every grant.
+-- The holder is an endpoint's. The limits of endpoints are few, and their slots are read by name: an index of holders
+-- would have to change with every grant.
 WITH ours AS MATERIALIZED (
-    SELECT found.* FROM (SELECT l.name FROM :schema.concurrency_limit l ORDER BY l.name) l
+    SELECT found.* FROM (SELECT l.name FROM :schema.concurrency_limit l WHERE l.name NOT LIKE 'named/%'
+        ORDER BY l.name) l
     CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s WHERE s.name = l.name AND s.holder = $1 ORDER BY s.no FOR UPDATE) found
 ), freed AS (

@@ -33,7 +33,8 @@ func ExplainPooler(err error) error {
 	switch {
 	case ClassOf(err) == Mispooled:
 		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
-			"default_query_exec_mode=cache_describe to the connection string, and set Wakeup to PollOnly)", err)
+			"default_query_exec_mode=cache_describe to the connection string, and set PollOnly, or in bus.Options "+
+			"Wakeup to bus.PollOnly)", err)
 	case refusedToStart(err):
 		return fmt.Errorf("%w (a pooler such as PgBouncer refuses settings it does not know: set Wakeup to "+
 			"PollOnly, and give the role the settings that the connection string has)", err)

@@ -9,7 +9,7 @@ import (
 // View is what a viewer sees: the instance as of its last look. Without an ID there is none.
 type View struct {
 	Instance saga.Instance
-	Complete bool // the instance that the viewer followed is over; Instance is what it saw last
+	Complete bool // the instance that the viewer followed is over, or one that is remembered; Instance is what is known
 }
 
 // Viewer follows one instance. It belongs to its caller's goroutine.
@@ -59,6 +59,9 @@ func (v *Viewer) news() (changed <-chan struct{}, news bool, err error) {
 		return nil, false, v.err
 	case !known.ID.IsZero() && known.ID != now.ID:
 		v.seen.Complete = true
+		return nil, true, nil
+	case !now.RememberedUntil().IsZero():
+		v.seen = View{Instance: now, Complete: true}
 		return nil, true, nil
 	case now.ID.IsZero() && !v.absent:
 		v.absent = true

@@ -2,11 +2,12 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -22,9 +23,10 @@ var ErrOver = errors.New("the run is over, or another attempt has it")
 
 // Client reports to a handler of NewHandler. It is safe for concurrent use if its HTTP client is.
 type Client struct {
-	URL    string       // where the handler is mounted, without the last slash
-	HTTP   *http.Client // nil is one with a timeout of 30 s
+	URL    string       // where the handler is mounted
+	HTTP   *http.Client // follows no redirect; nil is one with a timeout of 30 s
 	Header http.Header  // sent with every request, such as Authorization
+	Logger *slog.Logger // nil is slog.Default(). An end that was not taken is logged at Warn, before it is tried again
 }
 
 // Beat is a sign of life: give one at least every third of scheduler.Options.LostAfter. It makes one request. ErrOver
@@ -38,8 +40,8 @@ func (c *Client) Beat(ctx context.Context, r Run) error {
 }
 
 // End reports how the attempt ended. A nil failure is success; another one is tried again while the manifest has
-// retries, unless it is saga.Permanent. End asks again, with pauses of 0.1 s to 30 s, until the report is written, or
-// ctx ends. ErrOver says that the attempt was over before.
+// retries, unless it is saga.Permanent. End asks again, with pauses that grow to about half a minute, until the report
+// is taken, or ctx ends. ErrOver says that the attempt was over before.
 func (c *Client) End(ctx context.Context, r Run, failure error) error {
 	said := report{Outcome: outcomeSucceeded}
 	if failure != nil {
@@ -47,7 +49,7 @@ func (c *Client) End(ctx context.Context, r Run, failure error) error {
 		if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
 			said.Outcome = outcomeDead
 		}
-		said.Error = said.Error[:min(len(said.Error), mostReport/4)] // as JSON it may be longer
+		said.Error = said.Error[:min(len(said.Error), mostReport/8)] // as JSON a byte may be six
 	}
 	body, err := json.Marshal(said)
 	if err != nil {
@@ -55,7 +57,18 @@ func (c *Client) End(ctx context.Context, r Run, failure error) error {
 	}
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))
-	return backoff.Retry(func() error { return c.post(ctx, r, "end", body) }, backoff.WithContext(pauses, ctx))
+	log, last := cmp.Or(c.Logger, slog.Default()), error(nil)
+	again := func(err error, pause time.Duration) {
+		last = err
+		log.Warn("edda: the end of a run was not taken", "run", r.ID, "attempt", r.Attempt, "error", err,
+			"again_in", pause)
+	}
+	once := func() error { return c.post(ctx, r, "end", body) }
+	err = backoff.RetryNotify(once, backoff.WithContext(pauses, ctx), again)
+	if err != nil && ctx.Err() != nil && last != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+	}
+	return err
 }
 
 // Work calls work, gives a sign of life every so often meanwhile, and then reports how it ended. The context of work
@@ -76,9 +89,11 @@ func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func
 		}
 		return nil
 	})
+	defer func() {
+		end(nil)
+		_ = group.Wait() // its member returns nil
+	}()
 	failure := called(life, work)
-	end(nil)
-	_ = group.Wait() // its member returns nil
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("work for run %s: %w", r.ID, cause)
 	}
@@ -103,31 +118,31 @@ func (c *Client) post(ctx context.Context, r Run, what string, body []byte) erro
 		return backoff.Permanent(fmt.Errorf("%s of run %s: %w", what, r.ID, err))
 	}
 	for name, values := range c.Header {
-		request.Header[name] = values
+		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	request.Header.Set("Content-Type", "application/json")
-	client := c.HTTP
-	if client == nil {
-		client = standardClient
+	client := standardClient
+	if c.HTTP != nil {
+		client = clientOf(c.HTTP)
 	}
 	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("%s of run %s: %w", what, r.ID, err)
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRead)) // what could be read is enough for the error
+	text := textOf(answer)
 	switch code := answer.StatusCode; {
-	case code >= 200 && code < 300:
+	case code == http.StatusNoContent:
 		return nil
 	case code == http.StatusConflict, code == http.StatusGone:
 		return backoff.Permanent(fmt.Errorf("%s of run %s: %w", what, r.ID, ErrOver))
 	default:
-		err := fmt.Errorf("%s of run %s: answer %s: %s", what, r.ID, answer.Status, strings.TrimSpace(string(text)))
-		if code < 500 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests {
+		err := fmt.Errorf("%s of run %s: %s answered %s: %s", what, r.ID, request.URL.Redacted(), answer.Status, text)
+		if code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge {
 			return backoff.Permanent(err)
 		}
-		return err
+		return err // also a 404 of a proxy, during a deploy
 	}
 }
 
-var standardClient = &http.Client{Timeout: submitTimeout}
+var standardClient = clientOf(nil)

@@ -9,7 +9,7 @@
 // There, in a program that needs no database:
 //
 //	run, err := remote.RunOf(request)
-//	go client.Work(ctx, run, time.Minute, func(ctx context.Context) error { return make(ctx, body) })
+//	go client.Work(ctx, run, time.Minute, func(ctx context.Context) error { return makeReport(ctx, body) })
 //	w.WriteHeader(http.StatusAccepted)
 //
 // # Promise

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -84,14 +85,40 @@ func (w *world) untilBeating(run saga.ID) {
 	})
 }
 
+// The other side may be done before its answer is committed here, or before it has answered at all.
+func TestEndBeforeTheAnswer(t *testing.T) {
+	w := open(t, time.Hour)
+	w.answer(func(answer http.ResponseWriter, s submission) {
+		if err := w.client.End(w.Context(), s.Run, nil); err != nil {
+			w.Error(err)
+		}
+		answer.WriteHeader(http.StatusAccepted)
+	})
+	id := w.trigger()
+	w.next()
+	w.untilState(id, scheduler.RunSucceeded)
+	w.until("the message is done", func() bool {
+		var left int
+		err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
+		return err == nil && left == 0
+	})
+	if got := w.state(id); got != scheduler.RunSucceeded {
+		t.Errorf("the run is %s", got)
+	}
+}
+
 // The answer to the submission decides.
 func TestAnswerDecides(t *testing.T) {
 	w := open(t, time.Hour)
 	for code, want := range map[int]scheduler.RunState{
 		http.StatusOK: scheduler.RunSucceeded, http.StatusNoContent: scheduler.RunSucceeded,
 		http.StatusUnprocessableEntity: scheduler.RunDead,
+		http.StatusSeeOther:            scheduler.RunDead, // to a page that would answer 200
 	} {
-		w.answer(func(w http.ResponseWriter, _ submission) { w.WriteHeader(code) })
+		w.answer(func(w http.ResponseWriter, _ submission) {
+			w.Header().Set("Location", "/login")
+			w.WriteHeader(code)
+		})
 		id := w.trigger()
 		w.next()
 		w.untilState(id, want)
@@ -104,7 +131,9 @@ func TestAnswerDecides(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		case 2:
 			w.WriteHeader(http.StatusBadGateway)
-		case 3: // no answer
+		case 3:
+			w.WriteHeader(http.StatusConflict)
+		case 4: // no answer
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				_ = conn.Close()
@@ -112,7 +141,7 @@ func TestAnswerDecides(t *testing.T) {
 		}
 	})
 	id := w.trigger()
-	for range 4 {
+	for range 5 {
 		if s := w.next(); s.ID != id || s.Attempt != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -139,19 +168,27 @@ func TestSilentRunIsSubmittedAgain(t *testing.T) {
 
 // Work gives signs of life for as long as it works, and tells how it ended, also if it panicked.
 func TestWorkKeepsTheRun(t *testing.T) {
-	w := open(t, 2*time.Second)
+	w := open(t, time.Hour)
 	id := w.trigger()
 	s := w.next()
-	began := time.Now()
+	w.untilBeating(id)
 	if err := w.client.Work(t.Context(), s.Run, 50*time.Millisecond, func(ctx context.Context) error {
-		<-time.After(5 * time.Second) // more than twice what silence may last
+		for range 3 {
+			pgtest.Exec(t, w.pool, w.schema.Render("UPDATE :schema.run SET beat = now() - interval '40 minutes'"))
+			w.until("there is another sign of life", func() bool {
+				var young bool
+				err := w.pool.QueryRow(ctx, w.schema.Render(
+					"SELECT beat > now() - interval '20 minutes' FROM :schema.run")).Scan(&young)
+				return err == nil && young
+			})
+		}
 		return ctx.Err()
 	}); err != nil {
 		t.Error(err)
 	}
 	w.untilState(id, scheduler.RunSucceeded)
 	if r, err := w.store.RunOf(t.Context(), id); err != nil || r.Attempt != 1 {
-		t.Errorf("%+v after %v, %v", r, time.Since(began), err)
+		t.Errorf("%+v, %v", r, err)
 	}
 
 	w.trigger()
@@ -222,15 +259,25 @@ func TestReportsThatAreNone(t *testing.T) {
 			t.Errorf("%s: answer %d, want %d", name, got, c.want)
 		}
 	}
-	if err := w.client.End(t.Context(), s.Run, errors.New(strings.Repeat("ä\x00", 50_000))); err != nil {
+	if err := w.client.End(t.Context(), s.Run, errors.New(strings.Repeat("\x00<", 50_000))); err != nil {
 		t.Error(err)
 	}
-	wrong := remote.Client{URL: w.client.URL + "elsewhere"}
-	if err := wrong.End(t.Context(), s.Run, nil); err == nil || errors.Is(err, remote.ErrOver) ||
-		!strings.Contains(err.Error(), "404") {
-		t.Errorf("%v, want an error about the address", err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	wrong := remote.Client{URL: w.client.URL + "elsewhere", Logger: slog.New(ending{cancel})}
+	if err := wrong.End(ctx, s.Run, nil); !errors.Is(err, errTold) || !strings.Contains(err.Error(), "404") {
+		t.Errorf("%v, want the end of the context, and an error about the address", err)
 	}
 }
+
+var errTold = errors.New("told")
+
+// ending is a log whose first line ends a context.
+type ending struct{ end context.CancelCauseFunc }
+
+func (e ending) Enabled(context.Context, slog.Level) bool  { return true }
+func (e ending) Handle(context.Context, slog.Record) error { e.end(errTold); return nil }
+func (e ending) WithAttrs([]slog.Attr) slog.Handler        { return e }
+func (e ending) WithGroup(string) slog.Handler             { return e }
 
 func TestSubmitWantsAnAddress(t *testing.T) {
 	t.Parallel()

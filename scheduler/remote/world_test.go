@@ -52,7 +52,10 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	pool, schema := pgtest.Database(t)
 	w := &world{T: t, pool: pool, schema: schema, came: make(chan submission, 1000)}
 	w.answer(func(w http.ResponseWriter, _ submission) { w.WriteHeader(http.StatusAccepted) })
-	other := httptest.NewServer(http.HandlerFunc(w.receive))
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /reports", w.receive)
+	mux.HandleFunc("GET /login", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	other := httptest.NewServer(mux)
 	t.Cleanup(other.Close)
 
 	quiet := slog.New(slog.DiscardHandler)
@@ -68,7 +71,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	handler := remote.NewHandler(reports, remote.HandlerOptions{Logger: quiet})
 	here := httptest.NewServer(http.StripPrefix("/edda", handler))
 	t.Cleanup(here.Close)
-	w.client = &remote.Client{URL: here.URL + "/edda/"}
+	w.client = &remote.Client{URL: here.URL + "/edda/", Logger: quiet}
 
 	b, err := bus.New(pool, bus.Options{Schema: schema.Name(), AutoInstall: true, Logger: quiet})
 	if err != nil {
@@ -81,7 +84,11 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 		return recoverability.RetryIn(10 * time.Millisecond)
 	}
 	e, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{Poll: 20 * time.Millisecond, Policy: soon},
-		remote.Submit(report{}.Kind(), other.URL+"/reports", remote.SubmitOptions{}))
+		remote.Submit(report{}.Kind(), other.URL+"/reports", remote.SubmitOptions{
+			// a request on a connection of its own is not made again by package net/http
+			Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+			Header: http.Header{"authorization": {"Bearer 7"}, "Content-Type": {"application/x-report"}},
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +98,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	s, err := scheduler.New(pool, b, scheduler.Options{Schema: schema.Name(), Owner: "shop", Logger: quiet,
 		Evaluate: 20 * time.Millisecond, Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 		LostAfter: lostAfter},
-		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 2,
+		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 100,
 			RetryDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +134,9 @@ func (w *world) receive(answer http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		w.Error(err)
+	}
+	if r.Header.Get("Authorization") != "Bearer 7" || r.Header.Get("Content-Type") != "application/x-report" {
+		w.Errorf("headers %v", r.Header)
 	}
 	s := submission{run, r.Header.Get("Idempotency-Key"), string(body)}
 	w.mu.Lock()
