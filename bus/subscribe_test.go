@@ -129,6 +129,8 @@ func TestOldSnapshotDoesNotPublishPastASubscriber(t *testing.T) {
 func TestForgottenRoutesAreReadAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("relay", bus.EndpointOptions{}, relay())
+	w.raw("tally.add", `{"N":1}`, `{}`, "relay")
+	w.untilEmpty("relay")                      // it has begun, which reads the routes
 	w.install("listener", bus.HandleTx(hears)) // by the same bus: it forgets what it knew
 	w.raw("tally.add", `{"N":7}`, `{}`, "relay")
 	w.untilEmpty("relay")

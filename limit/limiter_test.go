@@ -291,7 +291,7 @@ func TestSlotThatAnotherHasIsLost(t *testing.T) {
 	<-s.Lost()
 	select { // the row has told it, and not the clock
 	case line := <-told:
-		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "limit=named/exports") {
+		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "another has it") {
 			t.Error(line)
 		}
 	default:

@@ -41,7 +41,8 @@ func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time)
 	l.mu.Lock()
 	l.held[s] = struct{}{}
 	l.mu.Unlock()
-	s.alarm = time.AfterFunc(time.Until(asked.Add(l.options.Lease-l.margin())), func() { l.lose(s) })
+	trusted := asked.Add(l.options.Lease - l.margin())
+	s.alarm = time.AfterFunc(time.Until(trusted), func() { l.lose(s, "it was not renewed in time") })
 	s.leave = l.keeping.Start(ctx)
 	return s
 }
@@ -169,7 +170,7 @@ func (l *Limiter) renew(ctx context.Context) error {
 		return err
 	}
 	for _, slot := range lost {
-		l.lose(ours[slot])
+		l.lose(ours[slot], "another has it, or its time is over")
 		delete(ours, slot)
 	}
 	for _, slot := range busy {
@@ -185,10 +186,10 @@ func (l *Limiter) renew(ctx context.Context) error {
 }
 
 // lose ends what was done under a slot, unless it was released meanwhile.
-func (l *Limiter) lose(s *Slot) {
+func (l *Limiter) lose(s *Slot, cause string) {
 	if l.drop(s) {
 		l.options.Logger.Warn("edda: the slot of a limit was lost", "limit", s.slot.Name, "holder", s.slot.Holder,
-			"epoch", s.slot.Epoch)
+			"epoch", s.slot.Epoch, "cause", cause)
 		s.end()
 	}
 }
