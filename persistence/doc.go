@@ -1,6 +1,9 @@
 // Package persistence stores saga instances in Postgres, and records of a program's own. It owns the table saga; no
 // other package names that table in SQL.
 //
+// Programs reach instances through a bus, and records with NewRecords. A Store is the bus's own: its Save is a part of
+// the pipeline with which a batch commits.
+//
 // # Promise
 //
 // Of all transactions that change an instance from one version, at most one commits, and a transaction that only
