@@ -129,6 +129,7 @@ func TestRecordsInTheSimpleProtocol(t *testing.T) {
 	s := newShelf(t)
 	config := s.pool.Config()
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	config.ConnConfig.RuntimeParams["standard_conforming_strings"] = "on" // pgx refuses to quote otherwise
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

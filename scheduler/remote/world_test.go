@@ -73,7 +73,14 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	t.Cleanup(here.Close)
 	w.client = &remote.Client{URL: here.URL + "/edda/", Logger: quiet}
 
-	b, err := bus.New(pool, bus.Options{Schema: schema.Name(), AutoInstall: true, Logger: quiet})
+	owner, err := bus.New(pgtest.Pool(t), bus.Options{Schema: schema.Name(), Logger: quiet})
+	if err == nil {
+		err = owner.InstallQueue(t.Context(), "reports", report{}.Kind())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.New(pool, bus.Options{Schema: schema.Name(), Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
