@@ -54,10 +54,10 @@ func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
 	return c.sent.Emit(saga.Answer, m, o)
 }
 
-// LeaveRun leaves the run of the message open when the handler succeeds, because its work goes on elsewhere. Whoever
-// does it ends the attempt by scheduler.Reports.End, and gives signs of life by scheduler.Reports.Beat: after
-// scheduler.Options.LostAfter without one the attempt is lost, and the run is sent again while its manifest has
-// retries. It has no effect on a message that no manifest emitted.
+// LeaveRun leaves the run of the message open when the handler succeeds, for work that continues in another program.
+// That program calls scheduler.Reports.Beat while it works and scheduler.Reports.End when it is done. If no beat comes
+// for scheduler.Options.LostAfter, the attempt is lost, and the run is sent again while its manifest has retries.
+// LeaveRun has no effect on a message that no manifest emitted. It panics after the handler has returned.
 func (c *Context) LeaveRun() { c.sent.LeaveRun() }
 
 // Slot returns the slot of the endpoint's limit that the handler holds, and the slot's epoch. The epoch grows with each

@@ -19,7 +19,7 @@ const (
 	mostAsking = 16
 
 	askAgain   = time.Second     // how often a caller asks that hears nothing, ± a quarter
-	askSoon    = askAgain / 20   // after a refusal although a slot was free: another request was not committed yet
+	askSoon    = askAgain / 20   // once after it was woken and refused: another request may have been open then
 	patience   = 3 * askAgain    // for so long its place counts if it does not ask
 	askTimeout = 5 * time.Second // for the answer of the database
 	leaveTime  = time.Second     // to give a place up that is lost after its patience anyway
@@ -50,7 +50,7 @@ type queues struct {
 	of map[string]*queue
 }
 
-// join puts a caller behind the others, whose name is in the same order.
+// join puts a caller behind the others, and names it in the same order.
 func (q *queues) join(limit string, name func() string) *caller {
 	q.mu.Lock()
 	defer q.mu.Unlock()

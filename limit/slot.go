@@ -38,11 +38,11 @@ func (l *Limiter) margin() time.Duration { return min(l.options.Lease/10, time.S
 func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time) *Slot {
 	s := &Slot{of: l, slot: granted}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	l.mu.Lock()
+	trusted := asked.Add(l.options.Lease - l.margin())
+	l.mu.Lock() // the loop that renews sees the slot with its alarm, and the alarm finds the slot
+	s.alarm = time.AfterFunc(time.Until(trusted), func() { l.lose(s, "it was not renewed in time") })
 	l.held[s] = struct{}{}
 	l.mu.Unlock()
-	trusted := asked.Add(l.options.Lease - l.margin())
-	s.alarm = time.AfterFunc(time.Until(trusted), func() { l.lose(s, "it was not renewed in time") })
 	s.leave = l.keeping.Start(ctx)
 	return s
 }

@@ -20,7 +20,7 @@
 //	                           └─┘ handled message, answer, timeout
 //
 // After Complete a key can start again, with a new instance id, so answers and timeouts of the earlier instance never
-// reach the new one.
+// reach the new one. With Options.Remember it can start again when that time is over.
 //
 // # Failures
 //
@@ -35,6 +35,7 @@
 //	if none and !call.MayStart() { call.StepMissing(ctx, rt) or call.Missing() }
 //	session, err := def.Open(instance)                  // Instance{New: true, ID: fresh} starts one
 //	out := session.Step(ctx, rt, call)                // once per message, in order
+//	if out.Missing { call.StepMissing(ctx, rt) or call.Missing() }
 //	… write out.Out, save session.Instance() when session.Changed() or Completed(), commit …
 //
 // A Definition may be used by several goroutines at a time; a Session, a Call and a Context belong to one.

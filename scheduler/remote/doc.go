@@ -33,8 +33,8 @@
 // The id of a run is the same for all its attempts. A side that has done a run's work answers 200 to another
 // submission. One that is at work with an older attempt learns from its next beat that this is over (ErrOver).
 //
-// # Who may report
+// # Access
 //
-// NewHandler asks nobody who he is: put it behind what guards your other routes. The id of a run is a random UUID, but
-// it is no secret.
+// NewHandler checks no identity: put it behind what guards your other routes. The id of a run is a random UUID, but it
+// is no secret.
 package remote

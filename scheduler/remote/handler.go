@@ -34,14 +34,14 @@ const (
 	outcomeDead      = "dead"   // never tried again
 )
 
-// NewHandler takes what became of runs that Submit has submitted, and writes it into the tables of reports:
+// NewHandler makes a handler of the reports on runs that Submit has submitted. It writes them with reports:
 //
 //	POST /runs/{run}/{attempt}/beat
 //	POST /runs/{run}/{attempt}/end   {"outcome": "succeeded"}, or "failed" or "dead" with an "error"
 //
 // It answers 204 when that is committed; 400 for a request that is not understood, and 413 for one of more than 64 KiB;
 // 409 if the attempt is over, and 410 if there is no such run; 503 if the database is away, after which the request may
-// be made again. Whoever can reach it may report.
+// be made again. It checks no identity: put it behind what guards your other routes.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -26,11 +26,7 @@ func TestRunEndsWhenTheOtherSideSaysSo(t *testing.T) {
 		s.Due.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	w.until("the message is done", func() bool {
-		var left int
-		err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
-		return err == nil && left == 0
-	})
+	w.untilDone()
 	if got := w.state(id); got != scheduler.RunActive {
 		t.Errorf("the run is %s before its end", got)
 	}
@@ -74,6 +70,16 @@ func TestFailureOfTheOtherSideIsTriedAgain(t *testing.T) {
 	}
 }
 
+// untilDone waits until no message is in the queue.
+func (w *world) untilDone() {
+	w.Helper()
+	w.until("the message is done", func() bool {
+		var left int
+		err := w.pool.QueryRow(w.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
+		return err == nil && left == 0
+	})
+}
+
 // untilBeating waits until the submission is committed: before that the other side's end would wait for it.
 func (w *world) untilBeating(run saga.ID) {
 	w.Helper()
@@ -97,11 +103,7 @@ func TestEndBeforeTheAnswer(t *testing.T) {
 	id := w.trigger()
 	w.next()
 	w.untilState(id, scheduler.RunSucceeded)
-	w.until("the message is done", func() bool {
-		var left int
-		err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
-		return err == nil && left == 0
-	})
+	w.untilDone()
 	if got := w.state(id); got != scheduler.RunSucceeded {
 		t.Errorf("the run is %s", got)
 	}

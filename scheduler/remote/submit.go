@@ -115,7 +115,7 @@ func judge(answer *http.Response) error {
 	switch {
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusConflict, code == http.StatusTooEarly,
 		code == http.StatusTooManyRequests:
-		if seconds, wrong := strconv.Atoi(answer.Header.Get("Retry-After")); wrong == nil && seconds >= 0 {
+		if seconds, wrong := strconv.Atoi(answer.Header.Get("Retry-After")); wrong == nil && seconds > 0 {
 			return saga.RetryAfter(time.Duration(min(seconds, int(mostWait/time.Second)))*time.Second, err)
 		}
 		return err

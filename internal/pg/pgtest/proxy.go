@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Proxy stands between the server and whoever connects with dsn. It is closed when the test ends.
+// Proxy starts a proxy in front of the server. Connect with dsn to pass it. It is closed when the test ends.
 func Proxy(t testing.TB) (proxy *faultproxy.Proxy, dsn string) {
 	t.Helper()
 	backend, err := faultproxy.Backend(pgdev.DSN(t))
