@@ -26,14 +26,15 @@ var layers = [][]string{
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},
 	{"migrations/migrate"},
-	{"internal/handlers", "internal/memory", "internal/presence", "internal/runs", "internal/trouble"},
+	{"internal/handlers", "internal/recall", "internal/presence", "internal/runs", "internal/trouble"},
 	{"internal/delivery"},
+	{"internal/step", "internal/aftercommit"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
 	{"bus", "limit", "operate", "scheduler"},
-	{"bus/watermill", "scheduler/remote"},
+	{"bus/watermill", "scheduler/remote", "internal/timetable"},
 	{""},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
-		"dashboard"},
+		"memory", "dashboard"},
 	{"cmd", "examples"},
 }
 

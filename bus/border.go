@@ -8,9 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/outbox"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -42,13 +40,6 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 	}
 	return outbox.NewRelay(b.border, name, o, forward, kinds...)
 }
-
-// Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
-// knows as much as this side: the user's headers, the sending endpoint, the conversation and the saga instance.
-// Bus.Ingest reads it.
-//
-// The run of a manifest stays behind: a run ends in the database that started it.
-func Envelope(info *saga.Info) map[string]string { return wire.Envelope(info) }
 
 // Ingest writes messages into the queues of this database, in one transaction. An id of a source is taken once for as
 // long as the inbox keeps it: seven days, or what "edda inbox keep" has set. Messages for one queue are due in the

@@ -105,12 +105,12 @@ const (
 )
 
 // Routing sends commands of one kind to one endpoint. See Route.
-type Routing struct{ kind, endpoint string }
+type Routing struct{ Kind, Endpoint string }
 
 // Route sends commands of kind M to endpoint, even if other endpoints consume them too.
 func Route[M saga.Message](endpoint string) Routing {
 	var zero M
-	return Routing{kind: zero.Kind(), endpoint: endpoint}
+	return Routing{Kind: zero.Kind(), Endpoint: endpoint}
 }
 
 // New makes a Bus over pool. It does no I/O. It fails if the schema or a route has an invalid name, or if the pool uses
@@ -156,13 +156,13 @@ func (b *Bus) prepare(routing []Routing) error {
 	b.sql, b.tables = pg.Load(statements, b.schema), openTables(b.schema)
 	overrides := map[string]string{}
 	for _, r := range routing {
-		if err := saga.CheckName(r.kind); err != nil {
+		if err := saga.CheckName(r.Kind); err != nil {
 			return fmt.Errorf("route: kind: %w", err)
 		}
-		if err := saga.CheckName(r.endpoint); err != nil {
-			return fmt.Errorf("route of %s: endpoint: %w", r.kind, err)
+		if err := saga.CheckName(r.Endpoint); err != nil {
+			return fmt.Errorf("route of %s: endpoint: %w", r.Kind, err)
 		}
-		overrides[r.kind] = r.endpoint
+		overrides[r.Kind] = r.Endpoint
 	}
 	b.routes = queue.NewRouter(b.pool, b.schema, overrides)
 	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: consumes(b.routes)})

@@ -14,11 +14,11 @@ import (
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wake"
@@ -109,7 +109,7 @@ type Endpoint struct {
 	permits  permits // of the limit
 	settings *workerSettings
 	breaker  *trouble.Breaker
-	memory   *memory.Memory
+	memory   *recall.Memory
 	counts   *batch.Counts
 
 	recipient *delivery.Recipient // of Run
@@ -121,23 +121,35 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %q: the bus is nil", name)
 	}
-	h, err := collect(parts, o.Ordered)
-	if nameErr := saga.CheckName(name); nameErr != nil {
-		err = errors.Join(nameErr, err)
-	}
-	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
-	if err = errors.Join(err, checkUnpartitioned(h), optionErr); err != nil {
-		return nil, fmt.Errorf("endpoint %.80q: %w", name, err)
-	}
-	if o.DirectOnly {
-		h = h.Unsubscribed()
+	h, o, err := ResolveEndpoint(name, o, int(b.pool.Config().MaxConns), parts...)
+	if err != nil {
+		return nil, err
 	}
 	return b.newEndpoint(name, o, h), nil
 }
 
+// ResolveEndpoint makes the checks of NewEndpoint. It returns the handlers, and the options with their defaults.
+// connections bounds Concurrency. It is for packages of Edda that run endpoints elsewhere, such as package memory.
+func ResolveEndpoint(
+	name string, o EndpointOptions, connections int, parts ...Part,
+) (*handlers.Table, EndpointOptions, error) {
+	h, err := collect(parts, o.Ordered)
+	if nameErr := saga.CheckName(name); nameErr != nil {
+		err = errors.Join(nameErr, err)
+	}
+	o, optionErr := o.withDefaults(h, connections)
+	if err = errors.Join(err, checkUnpartitioned(h), optionErr); err != nil {
+		return nil, o, fmt.Errorf("endpoint %.80q: %w", name, err)
+	}
+	if o.DirectOnly {
+		h = h.Unsubscribed()
+	}
+	return h, o, nil
+}
+
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
 	return &Endpoint{
-		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: memory.New(),
+		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: recall.New(),
 		counts:  batch.NewCounts(),
 		permits: permits{changed: run.NewNudge()},
 	}

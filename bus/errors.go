@@ -3,11 +3,11 @@ package bus
 import (
 	"errors"
 
-	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/outbox"
 )
 
@@ -36,7 +36,7 @@ var (
 	// ErrConflict is the error of a message that lost more saves than EndpointOptions.MaxConflicts.
 	ErrConflict = delivery.ErrConflict
 	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
-	ErrMissing = batch.ErrMissing
+	ErrMissing = step.ErrMissing
 	// ErrUnknownKind is the error of a message if no program knew its kind for UnknownKindTimeout.
 	ErrUnknownKind = delivery.ErrUnknownKind
 	// ErrProcessDied is the error of a message with which MaxCrashes processes crashed.

@@ -10,10 +10,10 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/trouble"
-	"github.com/edda-go/edda/internal/wire"
 )
 
 // Event is something that has happened, see package event.
@@ -99,7 +99,7 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 		haltAfterPause(ctx, e, done)
 	}
 	e.memory.Forget(done.In.Gone)
-	done.LogEnds(ctx)
+	aftercommit.Log(ctx, done)
 	if e.bus.events != nil {
 		emitEnds(e.bus, done)
 	}
@@ -133,40 +133,8 @@ func (e *Endpoint) pace(r batch.Report) {
 
 // emitEnds emits the fates of the messages of a transaction.
 func emitEnds(b *Bus, e *delivery.Effects) {
-	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
-			b.emit(Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
-		}
-	}
-	handled := 0
-	for _, m := range e.In.Messages {
-		name, key := m.Instance.Name()
-		info := wire.ShownInfo(m.Delivery.Info)
-		switch m.Fate {
-		case delivery.FateDone:
-			handled++
-			from := m.Due
-			if m.Sent.After(from) {
-				from = m.Sent
-			}
-			b.emit(Handled{Endpoint: e.In.To.Name, Info: info, Saga: name, Key: key, Step: m.Step.Took,
-				Critical: e.In.Clock().Sub(from)})
-		case delivery.FateAgain:
-			b.emit(Retried{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Delay: m.Delay})
-		case delivery.FateDead:
-			if m.Firing.Run != nil {
-				b.emit(RunFailed{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Reason: m.Reason,
-					Final: m.Hopeless()})
-				continue
-			}
-			b.emit(DeadLettered{Endpoint: e.In.To.Name, Info: info, Err: m.Err, Reason: m.Reason})
-		case delivery.FateDropped:
-			b.emit(Discarded{Endpoint: e.In.To.Name, Info: info, Reason: m.Reason})
-		}
-		if m.Conflicted {
-			b.emit(Conflicted{Endpoint: e.In.To.Name, Info: info, Saga: name, Key: key})
-		}
-	}
-	b.emit(BatchDone{Endpoint: e.In.To.Name, Taken: len(e.In.Messages), Handled: handled,
-		Left: len(e.In.Messages) - batch.ReportOf(e, nil).Handled, Took: time.Since(e.In.Begun)})
+	aftercommit.Emit(e, b.emit)
+	r := batch.ReportOf(e, nil)
+	b.emit(BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed, Left: r.Taken - r.Handled,
+		Took: time.Since(e.In.Begun)})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -132,7 +133,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 		crossing := info
 		crossing.Fire = &saga.Fire{Manifest: "m", Run: info.ID, Attempt: 1}
 		if got := states(w.arrive("notes", bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind,
-			Header: bus.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
+			Header: outbox.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
 		}
 		messages, err := w.operator().Messages().Peek(t.Context(), "notes", operate.PeekOptions{Limit: 1})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -64,7 +65,7 @@ func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 		errs := make([]error, len(messages))
 		arrivals := make([]bus.IngestMessage, len(messages))
 		for n, d := range messages {
-			arrivals[n] = bus.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: bus.Envelope(&d.Info),
+			arrivals[n] = bus.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: outbox.Envelope(&d.Info),
 				Body: d.Body}
 		}
 		if _, err := to.Ingest(ctx, bus.IngestOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {

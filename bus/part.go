@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -169,7 +169,7 @@ func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 // ErrLeave, returned by a raw handler, ends the batch before this message. The message and everything behind it stay in
 // the queue, and no attempt is counted. What came before it in the batch commits. A worker takes the message again
 // soon.
-var ErrLeave = batch.ErrLeave
+var ErrLeave = step.ErrLeave
 
 // HandleRaw makes the endpoint handle with f, as bytes, every message that none of its other parts handles: for
 // bridges, relays and programs that do not have the Go types. Such an endpoint has no unknown kinds. HandleRaw

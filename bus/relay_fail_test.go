@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -397,7 +398,7 @@ func TestRelayEndsRuns(t *testing.T) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for name := range bus.Envelope(&a.infos[0]) {
+	for name := range outbox.Envelope(&a.infos[0]) {
 		if strings.HasPrefix(name, "edda-run") || strings.HasPrefix(name, "edda-fire") || name == "edda-manifest" {
 			t.Errorf("the header %s crossed the border", name)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -103,7 +104,8 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	for _, info := range a.infos {
 		left[info.ID] = info
 		_, err := other.bus.Ingest(t.Context(), bus.IngestOptions{From: "w", Endpoint: "border"},
-			bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind, Header: bus.Envelope(&info), Body: []byte("{}")})
+			bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind, Header: outbox.Envelope(&info),
+				Body: []byte("{}")})
 		if err != nil {
 			t.Fatal(err)
 		}

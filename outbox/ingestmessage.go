@@ -107,3 +107,10 @@ func legible(text string) string {
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]
 }
+
+// Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
+// knows as much as this side: the user's headers, the sending endpoint, the conversation and the saga instance. Ingest
+// reads it.
+//
+// The run of a manifest stays behind: a run ends in the database that started it.
+func Envelope(info *saga.Info) map[string]string { return wire.Envelope(info) }

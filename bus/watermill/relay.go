@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -30,8 +31,8 @@ const mostParallel = 1000
 
 // NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least
 // once: see bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every
-// repetition has; the metadata are bus.Envelope and, under KindKey, the kind. Each message is one call of Publish, so
-// that what an error says is said of one message, unless publisher is a BatchPublisher.
+// repetition has; the metadata are outbox.Envelope and, under KindKey, the kind. Each message is one call of Publish,
+// so that what an error says is said of one message, unless publisher is a BatchPublisher.
 //
 // Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see
 // docs/guide/brokers.md.
@@ -167,7 +168,7 @@ func (w *border) publish(ctx context.Context, deliveries ...*saga.Delivery) (err
 	all := make([]*message.Message, len(deliveries))
 	for n, d := range deliveries {
 		m := message.NewMessage(d.Info.ID.String(), d.Body)
-		for name, value := range bus.Envelope(&d.Info) {
+		for name, value := range outbox.Envelope(&d.Info) {
 			m.Metadata[name] = value
 		}
 		m.Metadata[KindKey] = d.Info.Kind

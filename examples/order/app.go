@@ -21,22 +21,33 @@ import (
 )
 
 //go:embed tables.sql
-var tables string
+var tablesSQL string
 
-// open runs the shop on a database of its own.
+// open runs the shop, in memory or on a database of its own.
 func open(ctx context.Context, s settings, out io.Writer) error {
-	return demo.WithDatabase(ctx, "shop", tables, func(d *demo.Database) error {
+	begin := func() {
 		_, _ = fmt.Fprintf(out,
 			"%d orders, %d a second; an order waits %v for its money. It takes about half a minute at the defaults.\n",
 			s.orders, s.rate, s.payWithin)
+	}
+	if s.memory {
+		begin()
+		return tradeInMemory(ctx, s, out)
+	}
+	return demo.WithDatabase(ctx, "shop", tablesSQL, func(d *demo.Database) error {
+		begin()
 		return trade(ctx, s, d.Pool, d.Edda, out)
 	})
 }
 
+// deadline bounds a run of the program.
+func (s settings) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.within, fmt.Errorf("the orders did not end within %v (-within)", s.within))
+}
+
 // trade runs the app while orders are placed, until the last one has ended.
 func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, out io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.within,
-		fmt.Errorf("the orders did not end within %v (-within)", s.within))
+	ctx, cancel := s.deadline(ctx)
 	defer cancel()
 	counts := newTally()
 	o, err := operate.New(pool, operate.Options{Schema: schema})
@@ -50,9 +61,11 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	err = placeAndWatch(ctx, s, b, func(ctx context.Context, placed <-chan struct{}) error {
-		return watch(ctx, o, counts, placed, out)
-	})
+	err = placeAndWatch(ctx, s,
+		func(ctx context.Context, first, last int) error { return placeSome(ctx, b, first, last) },
+		func(ctx context.Context, placed <-chan struct{}) error {
+			return watch(ctx, func(ctx context.Context) (int64, error) { return depth(ctx, o) }, counts, placed, out)
+		})
 	stopping, end := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
 	defer end()
 	if err = errors.Join(err, app.Stop(stopping)); err != nil {
@@ -69,31 +82,37 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 
 // wire is the whole program, as a user of fx writes it.
 func wire(s settings, pool *pgxpool.Pool, o bus.Options, more ...fx.Option) *fx.App {
+	for _, spec := range cast(s, onPostgres{}) {
+		more = append(more, eddafx.Endpoint(spec.Name, spec.Options, spec.Parts...))
+	}
 	return fx.New(append(more,
 		fx.NopLogger,
 		fx.Supply(pool),
 		fx.Provide(func() *bank { return &bank{payWithin: s.payWithin} }),
 		eddafx.Module(o),
-		eddafx.Endpoint("orders", bus.EndpointOptions{}, bus.Saga(orders(rules{payWithin: s.payWithin}))),
-		eddafx.EndpointFrom(func(b *bank) eddafx.Spec {
-			return eddafx.Spec{Name: "payment", Options: bus.EndpointOptions{Policy: b.patience},
-				Parts: []bus.Part{bus.HandleTx(b.charge), bus.HandleTx(b.refund)}}
-		}),
-		eddafx.Endpoint("shipping", bus.EndpointOptions{}, bus.HandleTx(reserve), bus.HandleTx(release),
-			bus.HandleTx(ship)),
-		eddafx.Endpoint("accounts", bus.EndpointOptions{Concurrency: 1}, bus.HandleTx(book)),
+		eddafx.EndpointFrom(func(b *bank) eddafx.Spec { return b.endpoint(onPostgres{}) }),
 	)...)
+}
+
+// cast are the endpoints that need nothing but the books.
+func cast(s settings, k keeper) []eddafx.Spec {
+	return []eddafx.Spec{
+		{Name: "orders", Parts: []bus.Part{bus.Saga(orders(rules{payWithin: s.payWithin}))}},
+		{Name: "shipping", Parts: []bus.Part{handle(k, reserve), handle(k, release), handle(k, ship)}},
+		{Name: "accounts", Options: bus.EndpointOptions{Concurrency: 1}, Parts: []bus.Part{handle(k, book)}},
+	}
 }
 
 // placeAndWatch places the orders while watch runs, and waits for both.
 func placeAndWatch(
-	ctx context.Context, s settings, b *bus.Bus, watch func(ctx context.Context, placed <-chan struct{}) error,
+	ctx context.Context, s settings, some func(ctx context.Context, first, last int) error,
+	watch func(ctx context.Context, placed <-chan struct{}) error,
 ) error {
 	group := run.NewGroup(ctx)
 	placed := make(chan struct{})
 	group.Go(func(ctx context.Context) error {
 		defer close(placed)
-		return place(ctx, b, s.orders, s.rate)
+		return place(ctx, some, s.orders, s.rate)
 	})
 	group.Go(func(ctx context.Context) error { return watch(ctx, placed) })
 	if err := group.Wait(); err != nil {
@@ -103,11 +122,14 @@ func placeAndWatch(
 }
 
 // watch prints once a second how the orders are doing, until all are placed and every queue is empty.
-func watch(ctx context.Context, o *operate.Operator, counts *tally, placed <-chan struct{}, out io.Writer) error {
+func watch(
+	ctx context.Context, depth func(context.Context) (int64, error), counts *tally, placed <-chan struct{},
+	out io.Writer,
+) error {
 	begun := time.Now()
 	for {
 		all := isClosed(placed) // asked before the queues are read: what is placed in between is seen next time
-		waiting, err := depth(ctx, o)
+		waiting, err := depth(ctx)
 		if err != nil {
 			return err
 		}
@@ -148,8 +170,12 @@ func showDead(ctx context.Context, pool *pgxpool.Pool, o *operate.Operator, out 
 		return err
 	}
 	for _, l := range letters {
-		_, _ = fmt.Fprintf(out, "the first dead letter: %s in %s after %d attempt(s): %s\n", l.Kind, l.Endpoint,
-			l.Attempts, l.Error)
+		showLetter(l, out)
 	}
 	return nil
+}
+
+func showLetter(l deadletter.Letter, out io.Writer) {
+	_, _ = fmt.Fprintf(out, "the first dead letter: %s in %s after %d attempt(s): %s\n", l.Kind, l.Endpoint, l.Attempts,
+		l.Error)
 }

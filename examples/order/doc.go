@@ -2,6 +2,7 @@
 // an accounts endpoint beside it, wired with fx.
 //
 //	go run ./examples/order            # as "make demo" does
+//	go run ./examples/order -memory    # the same endpoints without a database
 //	go run ./examples/order -h
 //
 // # What it shows
@@ -20,7 +21,9 @@
 // At the end it counts, by SQL over the shop's own tables, that every order has each effect exactly once: one end;
 // charge, reservation and shipment when it was shipped; and as many refunds as charges, and releases as reservations,
 // when it was cancelled. None of these tables has a unique constraint that would hide a second row. The exit code is 1
-// when one order is wrong, and the first ones are listed.
+// when one order is wrong, and the first ones are listed. With -memory the effects are counted in memory, and the check
+// is the same.
 //
-// Reading order: order.go (the saga), shop.go (the handlers), main.go (the wiring), place.go, tally.go, check.sql.
+// Reading order: order.go (the saga), shop.go (the handlers), app.go (the wiring), books.go, place.go, tally.go,
+// check.sql; inmemory.go is the program without a database.
 package main

@@ -17,7 +17,8 @@ exactly once.
 
   go run ./examples/order [flags]
 
-The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries.
+With -memory there is no database. Otherwise it is the one that DATABASE_URL names, or else a throw-away server made
+from installed binaries.
 The exit code is 0 when all orders are right, 1 otherwise, and 2 for wrong flags.
 
 Flags:
@@ -28,6 +29,7 @@ type settings struct {
 	orders, rate int
 	payWithin    time.Duration
 	within       time.Duration
+	memory       bool
 }
 
 func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -41,6 +43,7 @@ func start(args []string, out, complaints io.Writer) int {
 			f.IntVar(&s.orders, "orders", 8000, "how `many` orders are placed")
 			f.IntVar(&s.rate, "rate", 400, "how many orders are placed a `second`, at least 20")
 			f.DurationVar(&s.payWithin, "pay-within", 3*time.Second, "how long an order waits for its money")
+			f.BoolVar(&s.memory, "memory", false, "run in memory, without a database")
 			f.DurationVar(&s.within, "within", 2*time.Minute, "how long all orders may take to end")
 		},
 		Check: func() error { return s.check() },

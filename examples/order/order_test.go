@@ -52,8 +52,20 @@ func TestOrderShipsWhenPaidAndReserved(t *testing.T) {
 // The whole program, shorter: 1,100 orders have each of the things that go wrong.
 func TestProgram(t *testing.T) {
 	t.Parallel()
+	runs(t)
+}
+
+// The same endpoints, with the same outcome.
+func TestProgramInMemory(t *testing.T) {
+	t.Parallel()
+	runs(t, "-memory")
+}
+
+func runs(t *testing.T, flags ...string) {
+	t.Helper()
 	var out, complaints bytes.Buffer
-	if code := start([]string{"-orders", "1100", "-rate", "1100", "-pay-within", "1s"}, &out, &complaints); code != 0 {
+	flags = append(flags, "-orders", "1100", "-rate", "1100", "-pay-within", "1s")
+	if code := start(flags, &out, &complaints); code != 0 {
 		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
 	}
 	for _, want := range []string{"orders=1100 wrong=0", " shipped\n", cardRefused, notPaid,
@@ -74,7 +86,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	}
 	pool := d.Pool
 	defer pool.Close()
-	if err := d.Create(ctx, tables); err != nil {
+	if err := d.Create(ctx, tablesSQL); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -96,6 +108,25 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := check(ctx, pool, 6, &out); err == nil {
+		t.Error("the check found nothing wrong")
+	}
+	for _, want := range []string{"order 2 is shipped", "order 5 is cancelled", "order 6 is open", "order 7 is shipped",
+		"orders=7 wrong=4"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the check did not print %q:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestLedgerSeesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	l := &ledger{orders: map[int]*effects{
+		1: {1, 1, 0, 1, 0, 1, 1, shipped}, 2: {1, 2, 0, 1, 0, 1, 1, shipped}, 3: {1, 1, 1, 1, 1, 0, 1, notPaid},
+		4: {1, 0, 0, 1, 1, 0, 1, notPaid}, 5: {1, 1, 0, 1, 1, 0, 1, notPaid}, 6: {placed: 1},
+		7: {outcomes: 1, outcome: shipped},
+	}}
+	var out bytes.Buffer
+	if err := judge(l.verdicts(), 6, &out); err == nil {
 		t.Error("the check found nothing wrong")
 	}
 	for _, want := range []string{"order 2 is shipped", "order 5 is cancelled", "order 6 is open", "order 7 is shipped",

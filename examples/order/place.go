@@ -14,12 +14,12 @@ const (
 	cents = 1999
 )
 
-// place places n orders, so many a second. The row of an order and the event that starts its saga commit together.
-func place(ctx context.Context, b *bus.Bus, n, perSecond int) error {
+// place places n orders by calls of some, so many a second.
+func place(ctx context.Context, some func(ctx context.Context, first, last int) error, n, perSecond int) error {
 	begun := time.Now()
 	for placed, tick := 0, 1; placed < n; tick++ {
 		until := min(n, tick*perSecond/ticks)
-		if err := b.InTx(ctx, func(tx pgx.Tx) error { return placeSome(ctx, b, tx, placed, until) }); err != nil {
+		if err := some(ctx, placed, until); err != nil {
 			return err
 		}
 		placed = until
@@ -30,15 +30,21 @@ func place(ctx context.Context, b *bus.Bus, n, perSecond int) error {
 	return nil
 }
 
-// placeSome places the orders from the first to the one before the last in the shop's own transaction.
-func placeSome(ctx context.Context, b *bus.Bus, tx pgx.Tx, first, last int) error {
-	for order := first; order < last; order++ {
-		if _, err := tx.Exec(ctx, `INSERT INTO placed (order_id, cents) VALUES ($1, $2)`, order, cents); err != nil {
-			return err
+// placeSome places the orders from the first to the one before the last in the shop's own transaction. The row of an
+// order and the event that starts its saga commit together.
+func placeSome(ctx context.Context, b *bus.Bus, first, last int) error {
+	return b.InTx(ctx, func(tx pgx.Tx) error {
+		for order := first; order < last; order++ {
+			_, err := tx.Exec(ctx, `INSERT INTO placed (order_id, cents) VALUES ($1, $2)`, order, cents)
+			if err != nil {
+				return err
+			}
+			if _, err := b.PublishTx(ctx, tx, placedNow(order)); err != nil {
+				return err
+			}
 		}
-		if _, err := b.PublishTx(ctx, tx, OrderPlaced{Order: order, Cents: cents, Goods: "a hat"}); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
+
+func placedNow(order int) OrderPlaced { return OrderPlaced{Order: order, Cents: cents, Goods: "a hat"} }

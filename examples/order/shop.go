@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddafx"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5"
 )
 
 // What goes wrong, by the number of the order.
@@ -29,12 +29,17 @@ var (
 	errUnreadable = errors.New("the number of the card cannot be read")
 )
 
-// bank charges cards, in a table of its own. It is a value of the fx graph, as the clients of other systems would be.
+// bank charges cards. It is a value of the fx graph, as the clients of other systems would be.
 type bank struct{ payWithin time.Duration }
 
-// charge writes exactly one row for a message that is handled, however often it was tried: the row commits with the
-// message and the answer.
-func (b *bank) charge(ctx *bus.Context, tx pgx.Tx, m ChargeCard) error {
+// endpoint is where charges are handled.
+func (b *bank) endpoint(k keeper) eddafx.Spec {
+	return eddafx.Spec{Name: "payment", Options: bus.EndpointOptions{Policy: b.patience},
+		Parts: []bus.Part{handle(k, b.charge), handle(k, b.refund)}}
+}
+
+// charge writes exactly one row for a message that is handled, however often it was tried.
+func (b *bank) charge(ctx *bus.Context, to books, m ChargeCard) error {
 	switch attempt := ctx.Info().Attempt; {
 	case isUnreadable(m.Order):
 		return saga.Permanent(errUnreadable)
@@ -44,16 +49,15 @@ func (b *bank) charge(ctx *bus.Context, tx pgx.Tx, m ChargeCard) error {
 		ctx.Reply(CardRefused{Order: m.Order})
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO charge (order_id, cents) VALUES ($1, $2)`, m.Order, m.Cents); err != nil {
+	if err := to.charge(ctx, m.Order, m.Cents); err != nil {
 		return err
 	}
 	ctx.Reply(CardCharged{Order: m.Order})
 	return nil
 }
 
-func (b *bank) refund(ctx *bus.Context, tx pgx.Tx, m RefundCard) error {
-	_, err := tx.Exec(ctx, `INSERT INTO refund (order_id) VALUES ($1)`, m.Order)
-	return err
+func (b *bank) refund(ctx *bus.Context, to books, m RefundCard) error {
+	return to.refund(ctx, m.Order)
 }
 
 // patience is the policy of the payment endpoint: twice at once, then at distances that make awayAttempts of them
@@ -75,22 +79,20 @@ func oneInTen(order, attempt int) bool {
 	return h.Sum32()%10 == 0
 }
 
-func reserve(ctx *bus.Context, tx pgx.Tx, m ReserveStock) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO reservation (order_id, goods) VALUES ($1, $2)`, m.Order,
-		m.Goods); err != nil {
+func reserve(ctx *bus.Context, b books, m ReserveStock) error {
+	if err := b.reserve(ctx, m.Order, m.Goods); err != nil {
 		return err
 	}
 	ctx.Reply(StockReserved{Order: m.Order})
 	return nil
 }
 
-func release(ctx *bus.Context, tx pgx.Tx, m ReleaseStock) error {
-	_, err := tx.Exec(ctx, `INSERT INTO release (order_id) VALUES ($1)`, m.Order)
-	return err
+func release(ctx *bus.Context, b books, m ReleaseStock) error {
+	return b.release(ctx, m.Order)
 }
 
-func ship(ctx *bus.Context, tx pgx.Tx, m ShipOrder) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO shipment (order_id) VALUES ($1)`, m.Order); err != nil {
+func ship(ctx *bus.Context, b books, m ShipOrder) error {
+	if err := b.ship(ctx, m.Order); err != nil {
 		return err
 	}
 	ctx.Reply(OrderShipped(m))
@@ -98,7 +100,6 @@ func ship(ctx *bus.Context, tx pgx.Tx, m ShipOrder) error {
 }
 
 // book writes down how an order has ended.
-func book(ctx *bus.Context, tx pgx.Tx, m OrderClosed) error {
-	_, err := tx.Exec(ctx, `INSERT INTO outcome (order_id, outcome) VALUES ($1, $2)`, m.Order, m.Outcome)
-	return err
+func book(ctx *bus.Context, b books, m OrderClosed) error {
+	return b.close(ctx, m.Order, m.Outcome)
 }

@@ -23,7 +23,7 @@ type figures struct {
 	handled, retries, conflicts, dead, discarded int
 
 	critical    []time.Duration
-	first, last time.Time // commits
+	first, last time.Time // of what was handled
 }
 
 func newTally() *tally { return &tally{endpoints: map[string]*figures{}} }
@@ -37,6 +37,9 @@ func (t *tally) observe(e bus.Event) {
 		f := t.of(e.Endpoint)
 		f.handled++
 		f.critical = append(f.critical, e.Critical)
+		if f.last = time.Now(); f.first.IsZero() {
+			f.first = f.last.Add(-e.Critical)
+		}
 	case bus.Retried:
 		t.of(e.Endpoint).retries++
 	case bus.Conflicted:
@@ -45,11 +48,6 @@ func (t *tally) observe(e bus.Event) {
 		t.of(e.Endpoint).dead++
 	case bus.Discarded:
 		t.of(e.Endpoint).discarded++
-	case bus.BatchDone:
-		f := t.of(e.Endpoint)
-		if f.last = time.Now(); f.first.IsZero() {
-			f.first = f.last.Add(-e.Took)
-		}
 	}
 }
 

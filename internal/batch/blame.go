@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
 )
@@ -91,13 +91,13 @@ func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.O
 
 // charge counts trouble against m, and reports whether the free ones are used up.
 func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
-	if b.engine.To.Memory.Charge(m.ID) <= memory.FreeTroubles {
+	if b.engine.To.Memory.Charge(m.ID) <= recall.FreeTroubles {
 		return false
 	}
 	if err == nil {
 		err = errors.New("trouble of the connection")
 	}
-	b.engine.To.Memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", memory.FreeTroubles+1, err))
+	b.engine.To.Memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", recall.FreeTroubles+1, err))
 	b.poisoned = true
 	return true
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -19,9 +19,9 @@ type loader struct {
 	engine    *Engine
 	in        *delivery.Decoder
 	instances []*delivery.Instance
-	holds     memory.Holding
+	holds     recall.Holding
 
-	find  map[memory.Handle]*delivery.Instance
+	find  map[recall.Handle]*delivery.Instance
 	asked []*delivery.Instance
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
@@ -47,12 +47,12 @@ func (l *loader) load(ctx context.Context) error {
 		if m.Fate != delivery.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
 			continue
 		}
-		h := memory.Handle{ID: m.Delivery.Info.Instance}
+		h := recall.Handle{ID: m.Delivery.Info.Instance}
 		if m.Call != nil {
 			h.ID = m.Call.Instance()
 		}
 		if h.ID.IsZero() {
-			h = memory.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
+			h = recall.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
 		} else {
 			l.byID = true
 		}
@@ -148,8 +148,8 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 		l.open(i, f)
 		return
 	}
-	byKey, byID := memory.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, memory.Handle{ID: f.Instance.ID}
-	for _, h := range [2]memory.Handle{byKey, byID} {
+	byKey, byID := recall.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, recall.Handle{ID: f.Instance.ID}
+	for _, h := range [2]recall.Handle{byKey, byID} {
 		other := l.find[h]
 		switch {
 		case other == nil:
@@ -261,7 +261,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	if first == nil {
 		return nil
 	}
-	done, ok := l.engine.To.Memory.WaitFor(memory.Handle{ID: first.ID})
+	done, ok := l.engine.To.Memory.WaitFor(recall.Handle{ID: first.ID})
 	if !ok {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/jackc/pgx/v5"
 )
@@ -42,7 +42,7 @@ func (b *batch) connect(e *Engine) {
 	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
 	b.blame.shared = &b.shared
-	b.loader.find = map[memory.Handle]*delivery.Instance{}
+	b.loader.find = map[recall.Handle]*delivery.Instance{}
 }
 
 // begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.

@@ -6,6 +6,7 @@ import "github.com/edda-go/edda/internal/delivery"
 type Report struct {
 	Taken    int   // messages
 	Handled  int   // of them, that met their fate
+	Consumed int   // of these, that were handled
 	Done     int   // of these, that were handled or are not wanted
 	Busy     int   // that were left, since others have their instances
 	Failures int   // attempts that failed, except conflicts
@@ -20,6 +21,9 @@ func ReportOf(e *delivery.Effects, err error) Report {
 		case err != nil:
 		case m.Fate != delivery.FateLeft:
 			r.Handled++
+			if m.Fate == delivery.FateDone {
+				r.Consumed++
+			}
 			if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
 				r.Done++
 			}

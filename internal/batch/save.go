@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -103,7 +103,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		if i.Won = save.Won(i.Write); !i.Won {
-			s.engine.To.Memory.LoseInstance(i.Asked, memory.Handle{ID: i.ID})
+			s.engine.To.Memory.LoseInstance(i.Asked, recall.Handle{ID: i.ID})
 		}
 	}
 	for _, m := range s.in.Messages {
@@ -114,7 +114,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
 		m.Leave()
 		losses := s.engine.To.Memory.LoseMessage(m.ID)
-		if losses < memory.LockAfter {
+		if losses < recall.LockAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)

@@ -1,19 +1,15 @@
 package batch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/saga"
 )
-
-// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
-var ErrMissing = errors.New("the message found no saga instance")
 
 // stepper hands the messages of a batch to their handlers.
 type stepper struct {
@@ -39,7 +35,7 @@ func (s *stepper) step(ctx context.Context) error {
 	deadline := time.Now().Add(s.engine.To.Options.BatchTime)
 	queue := s.in.Messages
 	var again []*delivery.Message
-	written := 0
+	total := 0
 	for len(queue) > 0 {
 		m := queue[0]
 		queue = queue[1:]
@@ -54,7 +50,7 @@ func (s *stepper) step(ctx context.Context) error {
 		if err := s.handle(ctx, m, now); err != nil {
 			return err
 		}
-		if written += m.Written(fresh); written > mostWritten {
+		if total += written(m, fresh); total > mostWritten {
 			s.in.Late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
 		}
 		if m.RetryNow() && !s.slow {
@@ -69,6 +65,20 @@ func (s *stepper) step(ctx context.Context) error {
 
 // mostWritten is how many bytes the steps of a batch send and change before it is written, about.
 const mostWritten = 16 << 20
+
+// written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
+// is the first of that.
+func written(m *delivery.Message, fresh bool) (bytes int) {
+	for n := range m.Step.Out {
+		bytes += len(m.Step.Out[n].Body)
+	}
+	if fresh && m.Instance.Session != nil {
+		if in, err := m.Instance.Session.Instance(); err == nil {
+			bytes += len(in.State)
+		}
+	}
+	return bytes
+}
 
 // ready reports whether m is to be handled now, and decides the fate of those that need no handler.
 func (s *stepper) ready(m *delivery.Message) bool {
@@ -90,7 +100,7 @@ func (s *stepper) ready(m *delivery.Message) bool {
 		return false
 	case delivery.Absent:
 		if !m.Call.MayStart() {
-			return true // missing decides
+			return true // Missing decides
 		}
 		return s.loader.begin(i, m)
 	}
@@ -107,11 +117,11 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		m.Delivery.Info.Attempt = m.Attempt + 1
 		m.Leave()
 	}
-	step := s.stepContext(ctx, begun)
+	within := s.stepContext(ctx, begun)
 	var out saga.Outcome
 	switch i := m.Instance; {
 	case m.Consumer.Tx != nil:
-		decided, err := s.handleTx(step, m)
+		decided, err := s.handleTx(within, m)
 		if err == nil && decided == nil && retried {
 			m.PutBack(0, m.Err) // the attempts that it made in this batch are not forgotten
 		}
@@ -120,7 +130,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		}
 		out = *decided
 	case m.Consumer.Raw != nil:
-		decided := s.handleRaw(step, m)
+		decided := s.handleRaw(within, m)
 		if decided == nil {
 			if retried {
 				m.PutBack(0, m.Err)
@@ -130,12 +140,12 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		out = *decided
 	case i.Status == delivery.Absent || !i.Session.Live() &&
 		!m.Call.MayStart(): // also when the start of this batch failed
-		s.missing(step, m)
+		step.Missing(within, s.in, m)
 		return nil
 	default:
-		out = s.stepSaga(step, m, i)
+		out = step.Saga(within, s.in, m)
 		if i.Stepped = true; out.Missing {
-			s.settleMissing(step, m, "instance has completed")
+			step.SettleMissing(within, s.in, m, "instance has completed")
 			return nil
 		}
 		i.Ended = i.Ended || out.Completed
@@ -144,7 +154,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
 	}
 	m.Step.Took = time.Since(begun)
-	if out.Err != nil && errors.Is(step.Err(), context.DeadlineExceeded) {
+	if out.Err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
 		// failure is counted when the message is taken again.
 		s.engine.To.Memory.FailNext(m.ID, out.Err)
@@ -168,62 +178,6 @@ func (s *stepper) endStepContext() {
 	if s.ctx != nil {
 		s.end()
 		s.ctx = nil
-	}
-}
-
-func (s *stepper) stepSaga(ctx context.Context, m *delivery.Message, i *delivery.Instance) saga.Outcome {
-	rt := s.in.RuntimeOf(m)
-	rt.Around = timed
-	if len(s.engine.To.Handlers.Middleware) > 0 {
-		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
-			call := func(ctx context.Context, d *saga.Delivery) error {
-				if !bytes.Equal(d.Body, rt.In.Body) {
-					rt.In.Body = d.Body
-				}
-				return handler(ctx)
-			}
-			return handlers.InTime(ctx, s.engine.To.Handlers.Around(ctx, &m.Delivery, call))
-		}
-	}
-	return i.Session.Step(ctx, rt, m.Call)
-}
-
-func timed(ctx context.Context, handler func(context.Context) error) error {
-	return handlers.InTime(ctx, handler(ctx))
-}
-
-const (
-	absentWait  = time.Second
-	absentTries = 3
-)
-
-// missing decides about a message that found no instance and may not start one. When it was looked for by key, an
-// instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
-// for by its id has existed, so it is gone for good.
-func (s *stepper) missing(ctx context.Context, m *delivery.Message) {
-	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
-		m.Conflict++
-		m.PutBack(absentWait, ErrMissing)
-		return
-	}
-	s.settleMissing(ctx, m, "no instance")
-}
-
-// settleMissing decides about a message for which there is no instance any more.
-func (s *stepper) settleMissing(ctx context.Context, m *delivery.Message, reason string) {
-	if out, ok := m.Call.StepMissing(ctx, s.in.RuntimeOf(m)); ok {
-		s.in.Decide(m, out)
-		return
-	}
-	name, key := m.Instance.Name()
-	err := fmt.Errorf("saga %s, key %q: %s: %w", name, key, reason, ErrMissing)
-	switch m.Call.Missing() {
-	case saga.MissingRetry:
-		s.in.Fail(m, err)
-	case saga.MissingDeadLetter:
-		m.Die(reason, err)
-	default:
-		m.Drop(reason)
 	}
 }
 

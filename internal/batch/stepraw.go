@@ -7,24 +7,18 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/saga"
 )
-
-// errLeave, returned by a raw handler, ends the batch before its message.
-var ErrLeave = errors.New("leave the message in the queue")
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
 func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outcome {
 	own := m.Delivery
 	own.Body = s.copyOf(own.Body)
-	sent, err := m.Consumer.Raw(ctx, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own, Handlers: s.in.To.Handlers})
-	if errors.Is(err, ErrLeave) {
+	out, err := step.Call(ctx, s.in, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
+	if errors.Is(err, step.ErrLeave) {
 		s.in.Late = true
 		return nil
-	}
-	out := sent.Outcome(err)
-	if out.Err == nil {
-		out.Err = s.in.Route(ctx, out.Out)
 	}
 	return &out
 }

@@ -184,7 +184,7 @@ func (e *Effects) QueuesFor(known *queue.Routes, out *saga.Outgoing, event bool)
 func (e *Effects) cancelledTimeouts() map[saga.ID]bool {
 	var gone map[saga.ID]bool
 	for _, m := range e.In.Messages {
-		for _, c := range m.Step.gone {
+		for _, c := range m.Step.Gone {
 			if gone == nil {
 				gone = map[saga.ID]bool{}
 			}
@@ -208,35 +208,35 @@ func (e *Effects) queueAgain(pipeline *pgx.Batch) {
 			e.NoteWake(e.In.To.Queue, time.Time{})
 		}
 	}
-	if rows.Len() > 0 {
-		pipeline.Queue(e.In.To.Queue.SQL("insert_again"), rows.Args()...)
-	}
+	rows.Queue(pipeline, e.In.To.Queue, "insert_again", nil, nil)
 }
 
-// queueRecords queues the dead letters and the discarded.
+// queueRecords queues the dead letters and the records of discarded messages.
 func (e *Effects) queueRecords(pipeline *pgx.Batch) {
-	var letters []deadletter.Letter
-	var discarded []deadletter.Discarded
+	letters, discarded := e.Records()
+	e.In.To.Letters.QueueLetters(pipeline, letters)
+	e.In.To.Letters.QueueDiscarded(pipeline, discarded)
+}
+
+// Records returns the dead letters, and the records of discarded messages. The run of a message has the error instead
+// of a dead letter.
+func (e *Effects) Records() (letters []deadletter.Letter, discarded []deadletter.Discarded) {
 	for _, m := range e.In.Messages {
-		switch m.Fate {
-		case FateDead:
-			if m.Firing.Run != nil {
-				continue // its run has the error, see runs.go
-			}
+		switch {
+		case m.Fate == FateDead && m.Firing.Run == nil:
 			letters = append(letters, deadletter.Letter{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
 				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.Reason, Error: deadletter.ErrorText(m.Err),
 				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
-		case FateDropped:
+		case m.Fate == FateDropped:
 			name, key := m.Instance.Name()
 			discarded = append(discarded, deadletter.Discarded{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Saga: name, Key: key, Reason: m.Reason,
 			})
 		}
 	}
-	e.In.To.Letters.QueueLetters(pipeline, letters)
-	e.In.To.Letters.QueueDiscarded(pipeline, discarded)
+	return letters, discarded
 }
 
 // queueRemoval queues the deletion of the messages, and, after it, that of cancelled timeouts.
@@ -251,7 +251,7 @@ func (e *Effects) queueRemoval(pipeline *pgx.Batch) {
 			continue
 		}
 		tids.TID(m.TID)
-		for _, c := range m.Step.gone {
+		for _, c := range m.Step.Gone {
 			due.Time(c.Due)
 			id.UUID(c.ID)
 		}

@@ -21,12 +21,18 @@ const pauseWait = time.Second
 
 // DBTime reads the database's clock between two of its answers.
 type DBTime struct {
-	Begun time.Time // this process's clock, just before the transaction began
+	// this process's clock, just before the transaction began; zero if time stands still while a message is handled
+	Begun time.Time
 	Now   time.Time // the database's clock when it had begun
 }
 
 // Clock is an upper bound of the database's clock: what counts from it is never early.
-func (t *DBTime) Clock() time.Time { return t.Now.Add(time.Since(t.Begun)) }
+func (t *DBTime) Clock() time.Time {
+	if t.Begun.IsZero() {
+		return t.Now
+	}
+	return t.Now.Add(time.Since(t.Begun))
+}
 
 // Tally decides what becomes of a message whose attempt ended, and counts the failures. The policy goes in; a fate
 // comes out.
@@ -86,7 +92,7 @@ func (t *Tally) Decide(m *Message, out saga.Outcome) {
 	case out.Discard != "":
 		m.Drop(out.Discard)
 	default:
-		m.Fate, m.Step.Out, m.Step.gone = FateDone, out.Out, out.Cancelled
+		m.Fate, m.Step.Out, m.Step.Gone = FateDone, out.Out, out.Cancelled
 		m.Firing.open = out.RunOpen
 	}
 }

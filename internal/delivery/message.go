@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
@@ -60,7 +60,7 @@ type Message struct {
 // stepped is what the step of a message did. It sends nothing unless the message is done.
 type stepped struct {
 	Out  []saga.Outgoing
-	gone []saga.Cancelled
+	Gone []saga.Cancelled
 	Took time.Duration
 }
 
@@ -80,7 +80,7 @@ type firing struct {
 }
 
 // undo takes back what the step of m did.
-func (m *Message) undo() { m.Step.Out, m.Step.gone = nil, nil }
+func (m *Message) undo() { m.Step.Out, m.Step.Gone = nil, nil }
 
 // Leave makes m stay in the queue, with nothing of it.
 func (m *Message) Leave() {
@@ -121,7 +121,7 @@ type FailedAttempt struct {
 // Instance is one saga instance of a batch, with the messages that are for it.
 type Instance struct {
 	Def     *saga.Definition
-	Asked   memory.Handle // how the first message named it
+	Asked   recall.Handle // how the first message named it
 	Status  instanceStatus
 	Session *saga.Session
 	Fault   error // why its messages fail, or wait for a newer program
@@ -174,20 +174,6 @@ func (m *Message) Since() time.Time {
 		return m.Sent
 	}
 	return m.Due
-}
-
-// Written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
-// is the first of that.
-func (m *Message) Written(fresh bool) (bytes int) {
-	for n := range m.Step.Out {
-		bytes += len(m.Step.Out[n].Body)
-	}
-	if fresh && m.Instance.Session != nil {
-		if in, err := m.Instance.Session.Instance(); err == nil {
-			bytes += len(in.State)
-		}
-	}
-	return bytes
 }
 
 const mostKey = 512 // bytes

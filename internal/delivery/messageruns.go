@@ -119,7 +119,9 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 		case m.Fate == FateDone && m.Firing.open:
 			open.Add(m.Firing.Run)
 		default:
-			m.reportRun(ends)
+			if outcome, text := m.runEnd(); outcome != "" {
+				ends.AddHeld(m.Firing.Run, outcome, text)
+			}
 		}
 	}
 	if open.Len() > 0 {
@@ -138,28 +140,43 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	e.In.To.Runs.QueueEnd(pipeline, ends)
 }
 
-// reportRun adds how m's run ended. A message that is written back or left ends nothing, and one that started an
-// instance leaves the run open for as long as that lives.
-func (m *Message) reportRun(ends *runs.Ends) {
+// RunEnds calls end for each run that ends with the fate of m: the message's own, and that of its instance, if m has
+// completed it.
+func (m *Message) RunEnds(end func(f *saga.Fire, outcome, text string)) {
+	if m.Firing.Run != nil {
+		if outcome, text := m.runEnd(); outcome != "" {
+			end(m.Firing.Run, outcome, text)
+		}
+	}
+	if m.Fate == FateDone && m.Instance != nil && m.Instance.Ended {
+		if f := m.Instance.firing(); f != nil {
+			end(f, runs.Succeeded, "")
+		}
+	}
+}
+
+// runEnd returns how the fate of m ends its run, and the error. The outcome is "" if the run stays open: the message is
+// written back or left, its handler has left the run, or it has started an instance, with which the run ends.
+func (m *Message) runEnd() (outcome, text string) {
 	switch m.Fate {
 	case FateDone:
-		if f := m.Instance.firing(); f != nil && f.Run == m.Firing.Run.Run && f.Attempt == m.Firing.Run.Attempt {
-			return
+		f := m.Instance.firing()
+		if m.Firing.open || f != nil && f.Run == m.Firing.Run.Run && f.Attempt == m.Firing.Run.Attempt {
+			return "", ""
 		}
-		ends.AddHeld(m.Firing.Run, runs.Succeeded, "")
+		return runs.Succeeded, ""
 	case FateDead:
-		outcome := runs.Failed
 		if m.Hopeless() {
-			outcome = runs.Dead
+			return runs.Dead, deadletter.ErrorText(m.Err)
 		}
-		ends.AddHeld(m.Firing.Run, outcome, deadletter.ErrorText(m.Err))
+		return runs.Failed, deadletter.ErrorText(m.Err)
 	case FateDropped:
-		outcome := runs.Discarded
 		if m.Firing.cancelled {
-			outcome = runs.Cancelled
+			return runs.Cancelled, m.Reason
 		}
-		ends.AddHeld(m.Firing.Run, outcome, m.Reason)
+		return runs.Discarded, m.Reason
 	}
+	return "", ""
 }
 
 // Hopeless tells of a message that was given up whether another attempt would be as useless.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -27,7 +27,7 @@ type Recipient struct {
 	Queue    *queue.Queue
 	Handlers *handlers.Table
 	Options  Options
-	Memory   *memory.Memory
+	Memory   *recall.Memory
 	Handled  *atomic.Int64 // messages, since Run began
 
 	Pool     *pg.Pool // for handlers that have no connection

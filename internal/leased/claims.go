@@ -9,8 +9,8 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/saga"
@@ -368,7 +368,7 @@ type finishTrouble struct {
 
 // rehearses reports whether the failure that trouble made is written and taken back, see errRehearsed.
 func (t *finishTrouble) rehearses() bool {
-	return t.success != nil && t.count == memory.FreeTroubles+1
+	return t.success != nil && t.count == recall.FreeTroubles+1
 }
 
 // counts reports whether a failed finish of one message alone counts against the message. A finish may take only a part

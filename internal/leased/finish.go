@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/memory"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
 )
@@ -136,7 +136,7 @@ func (m *claimed) blame(class pgerr.Class, err error) {
 		m.decoder.Fail(&m.msg, err)
 	case m.msg.Fate == delivery.FateDone && trouble.Doubtful(class, err) && class != pgerr.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
-		if t.count++; t.count > memory.FreeTroubles {
+		if t.count++; t.count > recall.FreeTroubles {
 			success := m.msg
 			m.decoder.Fail(&m.msg, err)
 			t.success = &success

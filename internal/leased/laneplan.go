@@ -136,10 +136,7 @@ func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 		key.Text(m.key)
 		t.effects.NoteWake(t.To.Queue, t.effects.In.Clock().Add(m.msg.Delay))
 	}
-	if rows.Len() > 0 {
-		args := append([]any{t.To.Queue.ID}, rows.Args()...)
-		pipeline.Queue(t.To.Queue.SQL("wait_in_lanes"), append(args, due, key)...)
-	}
+	rows.Queue(pipeline, t.To.Queue, "wait_in_lanes", []any{t.To.Queue.ID}, []any{due, key})
 }
 
 // concludeLanes goes on in the lanes that are still ours, after the COMMIT.

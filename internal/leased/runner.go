@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -131,13 +132,8 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 
 // call runs the handler. Others of the same claim run at the same time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
-	in := m.decoder
-	sent, err := m.msg.Consumer.Leased(ctx, handlers.Call{Runtime: &in.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot,
-		Handlers: in.To.Handlers})
-	out := sent.Outcome(err)
-	if out.Err == nil {
-		out.Err = in.Route(ctx, out.Out)
-	}
+	of := handlers.Call{Runtime: &m.decoder.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot}
+	out, _ := step.Call(ctx, m.decoder, m.msg.Consumer.Leased, of) // the error is in the outcome
 	return out
 }
 

@@ -78,12 +78,14 @@ func errorText(err error) string {
 	return pg.Storable(fmt.Sprint(err), mostError)
 }
 
-// Len is the number of messages.
-func (b *Returns) Len() int { return b.id.Len() }
-
-// Args are the parameters of insert_again, and those of wait_in_lanes between its first and its last.
-func (b *Returns) Args() []any {
-	return []any{b.delay, b.id, b.sent, b.first, b.attempt, b.conflict, b.kind, b.header, b.body, b.lastError}
+// Queue queues a statement of q, insert_again or wait_in_lanes, unless there are no messages. before and after are its
+// parameters before and behind those of the messages.
+func (b *Returns) Queue(pipeline *pgx.Batch, q *Queue, statement string, before, after []any) {
+	if b.id.Len() == 0 {
+		return
+	}
+	of := []any{b.delay, b.id, b.sent, b.first, b.attempt, b.conflict, b.kind, b.header, b.body, b.lastError}
+	pipeline.Queue(q.SQL(statement), slices.Concat(before, of, after)...)
 }
 
 // InOrder writes messages to one queue, due now in the order in which they are added. Its parameters are of types that

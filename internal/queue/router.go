@@ -18,7 +18,7 @@ import (
 //go:embed routes.sql
 var routesSQL string
 
-// Router holds the newest routes that this process has seen. Safe for concurrent use.
+// Router holds the newest routes that this process has seen. Safe for concurrent use. See Set for the zero Router.
 type Router struct {
 	pool      *pg.Pool
 	schema    pg.Schema
@@ -39,6 +39,9 @@ func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) *Ro
 		pool: pool, schema: schema, sql: pg.Load(routesSQL, schema), templates: pg.Parse(text), overrides: overrides,
 	}
 }
+
+// Set makes routes the current ones. A zero Router has no database: only Set changes its routes.
+func (r *Router) Set(routes *Routes) { r.current.Store(routes) }
 
 // Pipeliner is met by pgx's transactions and by a connection that is in one.
 type Pipeliner interface {
@@ -196,8 +199,12 @@ func (r *Router) Aside(ctx context.Context) (*Routes, error) {
 	return nil, r.failure
 }
 
-// Reload reads the routes for the whole process. q sees what is committed, and nothing else.
+// Reload reads the routes for the whole process. q sees what is committed, and nothing else. A zero
+// Router has nothing to read.
 func (r *Router) Reload(ctx context.Context, q pg.Queryer) (*Routes, error) {
+	if r.pool == nil {
+		return r.Current(), nil
+	}
 	fresh, err := r.read(ctx, q)
 	if err == nil {
 		r.current.Store(fresh)

@@ -25,5 +25,5 @@
 // [New] fails the test when a manifest has a fault, and so does a name that is not known. The methods that end a run
 // tell whether it was current: of one that has ended otherwise they change nothing, as a late handler changes nothing.
 //
-// Read schedule.go, then evaluate.go for the loops and end.go for the ends of runs.
+// The decisions are those of internal/timetable.
 package schedulertest

@@ -1,27 +1,21 @@
 package schedulertest
 
 import (
-	"cmp"
-	"encoding/binary"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/internal/timetable"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
 
 // Schedule holds manifests, their runs and a clock. It belongs to one goroutine.
 type Schedule struct {
-	t   testing.TB
-	now time.Time
-
-	manifests []*manifest // in the order in which they were declared
-	runs      []*run      // that wait, are queued or active
-	known     map[saga.ID]*run
-	handlers  map[string]func(Firing) error
-	fired     []Firing // in the Advance that goes on
+	t        testing.TB
+	table    *timetable.Table
+	handlers map[string]func(Firing) error
+	fired    []Firing // in the Advance that goes on
 }
 
 // Firing is one message that a manifest emitted: an attempt of a run.
@@ -31,66 +25,38 @@ type Firing struct {
 	Message saga.Message
 }
 
-type manifest struct {
-	scheduler.Manifest
-	numbers
-	plan   *plan.Plan
-	due    time.Time // zero is none
-	run    *run      // the scheduled one that it waits for
-	held   *run      // the dead one that holds it
-	paused bool      // by Pause
-}
-
-func (m *manifest) live() bool { return !m.paused && !m.Paused }
-
-// idle manifests are evaluated when their due has come.
-func (m *manifest) idle() bool { return m.live() && m.run == nil && m.held == nil && !m.due.IsZero() }
-
-type run struct {
-	id         saga.ID
-	manifest   *manifest
-	origin     origin
-	state      scheduler.RunState
-	due, ready time.Time
-	deadline   time.Time // of an active one; zero is none
-	attempt    int
-	message    saga.Message
-}
-
-type origin uint8
-
-const (
-	scheduled origin = iota
-	manual
-	activation
-)
-
 // New declares the manifests at start. It fails t when one of them has a fault, or two have one name.
 func New(t testing.TB, start time.Time, manifests ...scheduler.Manifest) *Schedule {
 	t.Helper()
-	s := &Schedule{
-		t: t, now: start.Truncate(time.Microsecond), known: map[saga.ID]*run{},
-		handlers: map[string]func(Firing) error{},
-	}
-	all, err := read(manifests)
+	table, err := timetable.New(start, manifests...)
 	if err != nil {
 		t.Fatalf("schedulertest: %v", err)
 	}
-	s.manifests = all
-	for _, m := range all {
-		m.due = m.plan.First(s.now)
+	s := &Schedule{t: t, table: table, handlers: map[string]func(Firing) error{}}
+	table.Send = func(f timetable.Firing) error {
+		s.send(Firing(f))
+		return nil
 	}
 	return s
 }
 
+// must fails the test if there is an error.
+func must[V any](s *Schedule, v V, err error) V {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("schedulertest: %v", err)
+	}
+	return v
+}
+
 // Now is the clock.
-func (s *Schedule) Now() time.Time { return s.now }
+func (s *Schedule) Now() time.Time { return s.table.Now }
 
 // Handle ends each firing of a manifest when it is sent: nil as succeeded, a saga.Permanent error as dead, another one
 // as failed.
 func (s *Schedule) Handle(manifest string, handler func(Firing) error) {
 	s.t.Helper()
-	s.must(manifest)
+	s.Due(manifest)
 	s.handlers[manifest] = handler
 }
 
@@ -98,103 +64,82 @@ func (s *Schedule) Handle(manifest string, handler func(Firing) error) {
 // for Resume.
 func (s *Schedule) Due(manifest string) time.Time {
 	s.t.Helper()
-	return s.must(manifest).due
+	due, err := s.table.Due(manifest)
+	return must(s, due, err)
 }
 
 // Held reports whether a dead run keeps the manifest from firing.
 func (s *Schedule) Held(manifest string) bool {
 	s.t.Helper()
-	return s.must(manifest).held != nil
+	held, err := s.table.Held(manifest)
+	return must(s, held, err)
 }
 
 // State returns the state of the run of a firing.
 func (s *Schedule) State(f Firing) scheduler.RunState {
 	s.t.Helper()
-	return s.runOf(f).state
+	info, err := s.table.Run(f.Run)
+	return must(s, info, err).State
 }
 
 // Pause lets the manifest fire no more until Resume. Then its misfire policy judges what fell due.
 func (s *Schedule) Pause(manifest string) {
 	s.t.Helper()
-	s.must(manifest).paused = true
+	must(s, 0, s.table.SetPaused(manifest, true))
 }
 
 // Resume ends a Pause. What fires is in the next Advance.
 func (s *Schedule) Resume(manifest string) {
 	s.t.Helper()
-	s.must(manifest).paused = false
+	must(s, 0, s.table.SetPaused(manifest, false))
 }
 
 // Trigger queues a run, whatever the schedule says. It fires in the next Advance, with input or, if that is nil, with
 // the message of the manifest.
 func (s *Schedule) Trigger(manifest string, input saga.Message) {
 	s.t.Helper()
-	m := s.must(manifest)
-	s.queue(&run{manifest: m, origin: manual, due: s.now, ready: s.now, message: s.input(m, input)})
+	id, err := s.table.Trigger(manifest, input, 0)
+	must(s, id, err)
 }
 
 // Activate queues a run of a Dormant manifest on behalf of a firing of its parent. It reports whether that is new:
 // while one is open it changes nothing.
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
-	m, parent := s.must(manifest), s.runOf(by)
-	if m.plan.Rule.Kind != plan.Dormant || m.plan.Rule.Parent != by.Manifest || parent.state != scheduler.RunActive ||
-		parent.attempt != by.Attempt {
-		s.t.Fatalf("schedulertest: activate %s: want an active run of its parent %q, and %s is %s", manifest,
-			m.plan.Rule.Parent, by.Manifest, parent.state)
-	}
-	for _, r := range s.known {
-		if r.manifest == m && r.origin == activation && !r.state.Ended() {
-			return false
-		}
-	}
-	s.queue(&run{manifest: m, origin: activation, due: parent.due, ready: s.now, message: s.input(m, input)})
-	return true
+	_, fresh, err := s.table.Activate(by.Fire, manifest, input)
+	return must(s, fresh, err)
 }
 
-func (s *Schedule) input(m *manifest, input saga.Message) saga.Message {
+// Succeed ends the run of a firing well: its manifest may fire again, and those that follow it are due. It reports
+// whether the firing was current; if not, nothing changes.
+func (s *Schedule) Succeed(f Firing) (current bool) { return s.close(f, runs.Succeeded) }
+
+// Fail ends an attempt. Its run waits for the next one, or is dead when the manifest has no retries left.
+func (s *Schedule) Fail(f Firing) (current bool) { return s.close(f, runs.Failed) }
+
+// Kill ends an attempt as a failure that no other attempt cures: the run is dead.
+func (s *Schedule) Kill(f Firing) (current bool) { return s.close(f, runs.Dead) }
+
+// Discard ends a run as the handler does that wants nothing of it: it is cancelled.
+func (s *Schedule) Discard(f Firing) (current bool) { return s.close(f, runs.Discarded) }
+
+func (s *Schedule) close(f Firing, outcome string) (current bool) {
 	s.t.Helper()
-	if input == nil {
-		return m.Message
-	}
-	if input.Kind() != m.Message.Kind() {
-		s.t.Fatalf("schedulertest: manifest %s sends %s: there is no run of it with %s", m.Name, m.Message.Kind(),
-			input.Kind())
-	}
-	return input
+	s.State(f) // of a run that is known
+	return s.table.End(&f.Fire, outcome, "")
 }
 
-func (s *Schedule) must(name string) *manifest {
+// Cancel is an operator's: it ends a run that is open or dead, and reports whether there was one.
+func (s *Schedule) Cancel(f Firing) (open bool) {
 	s.t.Helper()
-	at := slices.IndexFunc(s.manifests, func(m *manifest) bool { return m.Name == name })
-	if at < 0 {
-		s.t.Fatalf("schedulertest: there is no manifest %q", name)
-		return nil
-	}
-	return s.manifests[at]
+	open, err := s.table.Cancel(f.Run)
+	return must(s, open, err)
 }
 
-func (s *Schedule) runOf(f Firing) *run {
+// Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It
+// reports whether it does.
+func (s *Schedule) Retry(f Firing) (again bool) {
 	s.t.Helper()
-	r := s.known[f.Run]
-	if r == nil {
-		s.t.Fatalf("schedulertest: there is no run %v of manifest %q here", f.Run, f.Manifest)
-	}
-	return r
-}
-
-func (s *Schedule) queue(r *run) {
-	binary.BigEndian.PutUint64(r.id[8:], uint64(len(s.known)+1))
-	r.state = scheduler.RunQueued
-	if r.ready.After(s.now) {
-		r.state = scheduler.RunWaiting
-	}
-	s.known[r.id] = r
-	s.runs = append(s.runs, r)
-}
-
-// inOrder is the order of dispatch.
-func inOrder(a, b *run) int {
-	return cmp.Or(cmp.Compare(b.manifest.Priority, a.manifest.Priority), a.ready.Compare(b.ready),
-		slices.Compare(a.id[:], b.id[:]))
+	again, err := s.table.Retry(f.Run)
+	return must(s, again, err)
 }

@@ -142,15 +142,17 @@ func TestMisuseFailsTheTest(t *testing.T) {
 		"Retries": func(t testing.TB) {
 			schedulertest.New(t, start, scheduler.Manifest{Name: "m", When: good.When, Message: settle{}, Retries: 101})
 		},
-		"declared twice":      func(t testing.TB) { schedulertest.New(t, start, good, good) },
-		`no manifest "other"`: func(t testing.TB) { schedulertest.New(t, start, good).Pause("other") },
-		"time does not go":    func(t testing.TB) { schedulertest.New(t, start, good).Advance(-1) },
-		"down for":            func(t testing.TB) { schedulertest.New(t, start, good).Down(-1) },
+		"declared twice":                     func(t testing.TB) { schedulertest.New(t, start, good, good) },
+		`"other": there is no such manifest`: func(t testing.TB) { schedulertest.New(t, start, good).Pause("other") },
+		"time does not go":                   func(t testing.TB) { schedulertest.New(t, start, good).Advance(-1) },
+		"down for":                           func(t testing.TB) { schedulertest.New(t, start, good).Down(-1) },
 		"no run of it with": func(t testing.TB) {
 			schedulertest.New(t, start, good).Trigger("settle",
 				saga.Raw{Name: "other"})
 		},
-		"there is no run": func(t testing.TB) { schedulertest.New(t, start, good).Succeed(schedulertest.Firing{}) },
+		"there is no such run": func(t testing.TB) {
+			schedulertest.New(t, start, good).Succeed(schedulertest.Firing{})
+		},
 		"an active run of": func(t testing.TB) {
 			s := schedulertest.New(t, start, good)
 			s.Activate(s.Advance(0)[0],

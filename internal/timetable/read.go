@@ -1,4 +1,4 @@
-package schedulertest
+package timetable
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ type numbers struct {
 // read checks manifests as a deploy does, by the file that "edda manifest diff" reads: it holds the definition that a
 // server evaluates.
 func read(declared []scheduler.Manifest) ([]*manifest, error) {
-	all := scheduler.Declaration{Owner: "schedulertest", Manifests: declared}
+	all := scheduler.Declaration{Owner: "memory", Manifests: declared}
 	text, err := scheduler.MarshalDeclaration(all, noCodec{})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package memory is what the workers of one endpoint in one process remember from one transaction to the next: which
+// Package recall is what the workers of one endpoint in one process remember from one transaction to the next: which
 // instances they hold, which lose saves, and which messages are to fail because of what they did to a transaction that
 // rolled back. All of it is advice. A process that forgets it is slower, and no less right.
-package memory
+package recall

@@ -1,0 +1,91 @@
+package step
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/saga"
+)
+
+var (
+	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+	ErrMissing = errors.New("the message found no saga instance")
+	// ErrLeave, returned by a raw handler, leaves its message and what is behind it in the queue.
+	ErrLeave = errors.New("leave the message in the queue")
+)
+
+// Call runs a handler that is no saga. It returns the outcome of the step, and what the handler returned.
+func Call(
+	ctx context.Context, d *delivery.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
+	of handlers.Call,
+) (saga.Outcome, error) {
+	of.Handlers = d.To.Handlers
+	sent, err := handler(ctx, of)
+	out := sent.Outcome(err)
+	if out.Err == nil {
+		out.Err = d.Route(ctx, out.Out)
+	}
+	return out, err
+}
+
+// Saga steps m on its instance, with the middleware of the endpoint around the handler.
+func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Outcome {
+	rt := d.RuntimeOf(m)
+	rt.Around = timed
+	if len(d.To.Handlers.Middleware) > 0 {
+		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
+			call := func(ctx context.Context, d *saga.Delivery) error {
+				if !bytes.Equal(d.Body, rt.In.Body) {
+					rt.In.Body = d.Body
+				}
+				return handler(ctx)
+			}
+			return handlers.InTime(ctx, d.To.Handlers.Around(ctx, &m.Delivery, call))
+		}
+	}
+	return m.Instance.Session.Step(ctx, rt, m.Call)
+}
+
+func timed(ctx context.Context, handler func(context.Context) error) error {
+	return handlers.InTime(ctx, handler(ctx))
+}
+
+const (
+	absentWait  = time.Second
+	absentTries = 3
+)
+
+// Missing decides about a message that found no instance and may not start one. When it was looked for by key, an
+// instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
+// for by its id has existed, so it is gone for good.
+func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
+	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
+		m.Conflict++
+		m.PutBack(absentWait, ErrMissing)
+		return
+	}
+	SettleMissing(ctx, d, m, "no instance")
+}
+
+// SettleMissing decides about a message for which there is no instance any more.
+func SettleMissing(ctx context.Context, d *delivery.Decoder, m *delivery.Message, reason string) {
+	if out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m)); ok {
+		d.Decide(m, out)
+		return
+	}
+	name, key := m.Instance.Name()
+	err := fmt.Errorf("saga %s, key %q: %s: %w", name, key, reason, ErrMissing)
+	switch m.Call.Missing() {
+	case saga.MissingRetry:
+		d.Fail(m, err)
+	case saga.MissingDeadLetter:
+		m.Die(reason, err)
+	default:
+		m.Drop(reason)
+	}
+}

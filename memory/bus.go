@@ -1,0 +1,207 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
+)
+
+// Options of a Bus. Every zero is a default.
+type Options struct {
+	Routes []bus.Routing // only where a kind has no single consumer
+	Codec  saga.Codec    // of message bodies; nil is JSON
+	Logger *slog.Logger  // nil is slog.Default()
+	// called after what it tells of has become visible; must not block. A panic is logged, and the process continues
+	Events func(bus.Event)
+
+	// Start gives the bus a clock of its own, which begins then and moves by Advance alone. Zero is the real time.
+	Start time.Time
+}
+
+// Bus has the queues, the saga instances and the clock. Its senders have the signatures of *bus.Bus. It is safe for
+// concurrent use.
+type Bus struct {
+	world
+	codec  saga.Codec
+	log    *slog.Logger
+	events func(bus.Event)
+}
+
+// New makes a Bus that is empty. It fails if a route has an invalid name.
+func New(o Options) (*Bus, error) {
+	b := &Bus{codec: o.Codec, log: o.Logger, events: o.Events}
+	if b.codec == nil {
+		b.codec = saga.JSON
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	routes := map[string]string{}
+	for _, r := range o.Routes {
+		if err := errors.Join(saga.CheckName(r.Kind), saga.CheckName(r.Endpoint)); err != nil {
+			return nil, fmt.Errorf("new memory bus: route of %.80q to %.80q: %w", r.Kind, r.Endpoint, err)
+		}
+		routes[r.Kind] = r.Endpoint
+	}
+	b.world.begin(o.Start, routes)
+	return b, nil
+}
+
+// SingleReplica reports whether the bus is for one process alone, so that nothing takes a lease: always true.
+func (b *Bus) SingleReplica() bool { return true }
+
+// Send puts a command into the queue of the one endpoint that handles its kind. Errors are those of bus.Bus.Send;
+// neither the connection nor the outcome of a commit can fail.
+func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return b.send(ctx, saga.Command, m, o)
+}
+
+// Publish puts a copy into the queue of every endpoint that handles the kind, and returns their number. It is no error
+// if there is none. Other errors are those of Send.
+func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return b.send(ctx, saga.Event, m, o)
+}
+
+func (b *Bus) send(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Sent, error) {
+	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec}
+	out, err := rt.Compose(intent, m, o...)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return saga.Sent{}, fmt.Errorf("send %s: %w", out.Info.Kind, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.put(out)
+}
+
+// Instance reads the live instance of d with this key, as bus.Bus.Instance does.
+func (b *Bus) Instance(
+	ctx context.Context, d *saga.Definition, key string, into any,
+) (i saga.Instance, ok bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return saga.Instance{}, false, err
+	}
+	if into != nil && reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
+		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(),
+			d.StateType(), into)
+	}
+	b.mu.Lock()
+	i, ok = b.sagas.byKey(d.Name(), key)
+	b.mu.Unlock()
+	if !ok || !i.RememberedUntil().IsZero() {
+		return saga.Instance{}, false, nil
+	}
+	if into == nil {
+		return i, true, nil
+	}
+	return i, true, readState(d, i, into)
+}
+
+// readState decodes the state of i, upgraded to the current version.
+func readState(d *saga.Definition, i saga.Instance, into any) error {
+	session, err := d.Open(i)
+	if err != nil {
+		return err
+	}
+	now, err := session.Instance()
+	if err == nil {
+		err = saga.JSON.Decode(now.State, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read saga %s/%s: %w", d.Name(), i.Key, err)
+	}
+	return nil
+}
+
+// Queue is what waits for an endpoint.
+type Queue struct {
+	Endpoint string
+	Ready    int // due, and in nobody's hands
+	Delayed  int // due later: timeouts, delays and retries
+	InHand   int // being handled, or behind a message of the same key that is
+	Paused   string
+}
+
+// Queues returns the queues of all endpoints, by name.
+func (b *Bus) Queues() []Queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.look()
+}
+
+// DeadLetters returns the messages that are not retried any more, the oldest first.
+func (b *Bus) DeadLetters() []deadletter.Letter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.letters.all()
+}
+
+// Discarded returns the messages that were consumed without effect, the oldest first.
+func (b *Bus) Discarded() []deadletter.Discarded {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.discarded.all()
+}
+
+// Retry puts a dead letter back into the queue where it failed, with no attempts counted. It returns
+// deadletter.ErrNotFound if there is none with this number.
+func (b *Bus) Retry(number int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	letter, ok := b.letters.take(func(l deadletter.Letter) bool { return l.Number == number })
+	if !ok {
+		return fmt.Errorf("retry dead letter %d: %w", number, deadletter.ErrNotFound)
+	}
+	b.putBack(letter)
+	return nil
+}
+
+// Pause keeps an endpoint from taking messages until Resume. bus.ErrNotInstalled if there is no such endpoint.
+func (b *Bus) Pause(endpoint, reason string) error { return b.setPaused(endpoint, reason, true) }
+
+// Resume ends a Pause, or one that a policy asked for.
+func (b *Bus) Resume(endpoint string) error { return b.setPaused(endpoint, "", false) }
+
+func (b *Bus) setPaused(endpoint, reason string, paused bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[endpoint]
+	if q == nil {
+		return fmt.Errorf("endpoint %.80q: %w", endpoint, bus.ErrNotInstalled)
+	}
+	q.paused, q.reason = paused, reason
+	b.change()
+	return nil
+}
+
+// emit calls Options.Events, and recovers its panics.
+func (b *Bus) emit(e bus.Event) {
+	if b.events == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			b.log.Warn("edda: Options.Events panicked", "event", fmt.Sprintf("%T", e), "panics", 1, "panic", v)
+		}
+	}()
+	b.events(e)
+}
+
+// newID makes a UUIDv7.
+func newID() saga.ID {
+	id, err := uuid.NewV7()
+	if err != nil { // the system has no random numbers left: nothing can go on
+		panic("memory: " + err.Error())
+	}
+	return saga.ID(id)
+}

@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+)
+
+// forEver is for waits that only a change ends.
+const forEver time.Duration = math.MaxInt64
+
+var errReal = errors.New("the time of this bus is real: give it an Options.Start")
+
+// Advance moves the clock of the bus by d, and stops at each moment at which something is due until all that follows
+// from it has been handled: timeouts, delays, retries and manifests. Advance(ctx, 0) waits for what is due now. It is
+// an error if the time of the bus is real, if d is negative, or if ctx ends before.
+//
+// Nothing waits for endpoints that do not run or are paused; their messages stay.
+func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
+	if b.real {
+		return fmt.Errorf("advance: %w", errReal)
+	}
+	if d < 0 {
+		return fmt.Errorf("advance by %v: time does not go back", d)
+	}
+	end := b.Now().Add(d.Truncate(time.Microsecond))
+	for {
+		if err := b.Idle(ctx); err != nil {
+			return err
+		}
+		if done := b.moveTo(end); done {
+			return b.Idle(ctx)
+		}
+	}
+}
+
+// moveTo moves the clock to the next moment at which something is due, at most to end.
+func (b *Bus) moveTo(end time.Time) (done bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := b.upcoming()
+	if done = next.IsZero() || next.After(end); done {
+		next = end
+	}
+	b.clock = next.UTC()
+	b.change()
+	return done
+}
+
+// upcoming is the first moment after now at which a message or a manifest is due, zero if there is none.
+func (w *world) upcoming() (first time.Time) {
+	now := w.now()
+	sooner := func(at time.Time) {
+		if at.After(now) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	for _, q := range w.queues {
+		if !q.running || q.paused || len(q.rows) == 0 {
+			continue
+		}
+		at := q.rows[0].Due
+		if q.notBefore.After(at) {
+			at = q.notBefore
+		}
+		sooner(at)
+	}
+	for _, s := range w.schedules {
+		sooner(s.table.Upcoming())
+	}
+	return first
+}
+
+// Idle waits until no endpoint that runs has a message that is due, and no message is in hand. Timeouts and retries
+// that are due later may wait. It returns the cause if ctx ends before.
+func (b *Bus) Idle(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		idle, changed, wait := b.idle(), b.changed, forEver
+		if at := b.upcoming(); b.real && !at.IsZero() {
+			wait = time.Until(at)
+		}
+		b.mu.Unlock()
+		if idle {
+			return nil
+		}
+		if run.Wait(ctx, wait, changed) == run.Ended {
+			return fmt.Errorf("wait for an idle bus: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (w *world) idle() bool {
+	now := w.now()
+	for _, q := range w.queues {
+		if q.inHand > 0 {
+			return false
+		}
+		due := len(q.rows) > 0 && !q.rows[0].Due.After(now) && !q.notBefore.After(now)
+		if q.running && !q.paused && due {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,187 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/run"
+)
+
+// Endpoint is a named queue and the handlers that consume it.
+type Endpoint struct {
+	bus      *Bus
+	name     string
+	options  bus.EndpointOptions
+	handlers *handlers.Table
+
+	running   sync.Mutex // held by Run
+	taking    chan struct{}
+	handled   atomic.Int64
+	recipient *delivery.Recipient
+	box       *box // set by Check
+}
+
+// NewEndpoint makes an endpoint of b from the options and parts of bus.NewEndpoint. It makes the same checks, and
+// refuses HandleTx and a name that is taken. The endpoint is subscribed to its kinds by Check, or by Run.
+func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) (*Endpoint, error) {
+	if b == nil {
+		return nil, fmt.Errorf("endpoint %.80q: the bus is nil", name)
+	}
+	table, o, err := bus.ResolveEndpoint(name, o, math.MaxInt, parts...)
+	if err != nil {
+		return nil, err
+	}
+	if table.HasTx {
+		return nil, fmt.Errorf("endpoint %s: HandleTx needs a transaction of Postgres, and this bus is in memory: "+
+			"use Handle, or a *bus.Bus", name)
+	}
+	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
+	e.recipient = &delivery.Recipient{
+		Name: name, Handlers: table, Memory: recall.New(), Handled: &e.handled, Codec: b.codec, NewID: newID,
+		Log: b.log, Calm: b.log, Routes: b.router,
+		Options: delivery.Options{
+			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: min(mostDecoding, o.StepTimeout),
+			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy, ConflictPolicy: o.ConflictPolicy,
+		},
+	}
+	return e, b.add(e, name)
+}
+
+const mostDecoding = 5 * time.Second
+
+var errTaken = errors.New("there is an endpoint of this name on the bus")
+
+func (b *Bus) add(r runner, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, other := range b.runners {
+		if e, ok := other.(*Endpoint); ok && e.name == name {
+			return fmt.Errorf("endpoint %s: %w", name, errTaken)
+		}
+	}
+	b.runners = append(b.runners, r)
+	return nil
+}
+
+// Name is the endpoint's name.
+func (e *Endpoint) Name() string { return e.name }
+
+// Check makes the endpoint's queue and subscribes it to its kinds. From then on messages may be sent to it.
+func (e *Endpoint) Check(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("check endpoint %s: %w", e.name, err)
+	}
+	q := e.bus.subscribe(e.name, e.handlers.Subscribed)
+	e.bus.mu.Lock()
+	defer e.bus.mu.Unlock()
+	if e.box == nil { // workers read it
+		e.box, e.recipient.Queue = q, q.queue
+	}
+	return nil
+}
+
+// Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
+// those that have not ended. It returns nil after a clean drain, bus.ErrDrain if it had to cancel, and bus.ErrRunning
+// during another Run. Run may be called again after it has returned.
+func (e *Endpoint) Run(ctx context.Context) error {
+	if !e.running.TryLock() {
+		return fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrRunning)
+	}
+	defer e.running.Unlock()
+	if err := e.Check(ctx); err != nil {
+		return run.UnlessOver(ctx, err)
+	}
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	e.setRunning(true)
+	defer e.setRunning(false)
+	drain := run.NewGroup(ctx)
+	drain.Go(func(ctx context.Context) error { run.Drain(ctx, work, e.options.Drain, cancel); return nil })
+	workers := run.NewGroup(context.WithoutCancel(ctx))
+	for range e.workers() {
+		workers.Go(func(context.Context) error { e.consume(ctx, work); return nil })
+	}
+	err := workers.Wait()
+	if errors.Is(context.Cause(work), bus.ErrDrain) {
+		err = fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrDrain)
+	}
+	cancel(nil)
+	return errors.Join(err, drain.Wait())
+}
+
+// workers is how many handlers run at a time.
+func (e *Endpoint) workers() int {
+	if most := e.options.ClusterConcurrency; most > 0 {
+		return min(most, e.options.Concurrency)
+	}
+	return e.options.Concurrency
+}
+
+func (e *Endpoint) begun() bool { return e.box != nil && e.box.running }
+
+func (e *Endpoint) setRunning(running bool) {
+	e.bus.mu.Lock()
+	defer e.bus.mu.Unlock()
+	e.box.running = running
+	e.bus.change()
+}
+
+// consume handles one message after another until ctx ends.
+func (e *Endpoint) consume(ctx, work context.Context) {
+	for {
+		w := e.take(ctx, work)
+		if w == nil {
+			return
+		}
+		if !run.Call(func() { w.step(work) }) && w.m.Fate == delivery.FateLeft {
+			w.d.Fail(&w.m, handlers.ErrExited)
+		}
+		w.end()
+	}
+}
+
+// take waits for a message that may be handled now. It returns nil when ctx has ended. One worker takes at a time, so
+// the messages of an instance, or of a key, are handled in the order of the queue.
+func (e *Endpoint) take(ctx, work context.Context) *work {
+	select {
+	case e.taking <- struct{}{}:
+		defer func() { <-e.taking }()
+	case <-ctx.Done():
+		return nil
+	}
+	for ctx.Err() == nil {
+		r, at, changed := e.next()
+		if r == nil {
+			wait := forEver
+			if e.bus.real && !at.IsZero() {
+				wait = time.Until(at)
+			}
+			run.Wait(ctx, wait, changed)
+			continue
+		}
+		if w := e.prepare(work, r); w != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// next takes the first row, or returns when to look again and what is closed when something changes before.
+func (e *Endpoint) next() (r *row, at time.Time, changed <-chan struct{}) {
+	e.bus.mu.Lock()
+	defer e.bus.mu.Unlock()
+	r, at = e.box.next(e.bus.now())
+	if r != nil {
+		e.box.inHand++
+	}
+	return r, at, e.bus.changed
+}

@@ -1,0 +1,569 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/memory"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// newBus makes a bus with a clock of its own.
+func newBus(t *testing.T, hear func(bus.Event)) *memory.Bus {
+	t.Helper()
+	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: hear})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func on(t *testing.T, b *memory.Bus, name string, o bus.EndpointOptions, parts ...bus.Part) {
+	t.Helper()
+	if _, err := memory.NewEndpoint(b, name, o, parts...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the bus until the end of the test.
+func start(t *testing.T, b *memory.Bus) {
+	t.Helper()
+	stop, err := b.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func advance(t *testing.T, b *memory.Bus, d time.Duration) {
+	t.Helper()
+	if err := b.Advance(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send(t *testing.T, b *memory.Bus, m saga.Message, o ...saga.SendOption) {
+	t.Helper()
+	if _, err := b.Send(t.Context(), m, o...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A timeout of a day takes no time, is never early, and what follows from it is done when Advance returns.
+func TestClockOfItsOwn(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	on(t, b, "orders", bus.EndpointOptions{}, bus.Saga(shop(24*time.Hour, saga.Options{})))
+	on(t, b, "payment", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m charge) error {
+		told.say("charge at %v", ctx.Now().Sub(noon))
+		return nil
+	}))
+	on(t, b, "accounts", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m closed) error {
+		told.say("%s at %v", m.How, ctx.Now().Sub(noon))
+		return nil
+	}))
+	start(t, b)
+	send(t, b, place7{"7"}, saga.Delay(time.Hour))
+	advance(t, b, time.Hour-time.Microsecond)
+	if got := told.sorted(); got != "" {
+		t.Errorf("before its time: %s", got)
+	}
+	advance(t, b, time.Microsecond)
+	if !told.has("charge at 1h0m0s") || told.has("no money at 25h0m0s") {
+		t.Errorf("at its time: %s", told.sorted())
+	}
+	advance(t, b, 100*time.Hour)
+	if !told.has("no money at 25h0m0s") || !told.has("accounts: handled closed") {
+		t.Errorf("a day later: %s", told.sorted())
+	}
+	if got := b.Now(); !got.Equal(noon.Add(101 * time.Hour)) {
+		t.Errorf("it is %v", got)
+	}
+}
+
+// With a clock of its own a program does the same in every run: here a retry of an hour, while others go on.
+func TestRetriesTakeNoTime(t *testing.T) {
+	t.Parallel()
+	var at []time.Duration
+	b := newBus(t, nil)
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1}, bus.Handle(func(ctx *bus.Context, m note) error {
+		at = append(at, ctx.Now().Sub(noon))
+		if ctx.Info().Attempt < 3 {
+			return saga.RetryAfter(time.Hour, errors.New("not now"))
+		}
+		return nil
+	}))
+	start(t, b)
+	send(t, b, note{})
+	advance(t, b, 24*time.Hour)
+	if want := []time.Duration{0, time.Hour, 2 * time.Hour}; !slices.Equal(at, want) {
+		t.Errorf("attempts at %v, want %v", at, want)
+	}
+}
+
+// Steps of one instance never run at the same time, those of others do, and each message has its effect.
+func TestManyWorkersOnFewInstances(t *testing.T) {
+	t.Parallel()
+	const messages, instances = 3000, 5
+	var inside [instances]atomic.Int32
+	counts := saga.Define("count", saga.Options{}, saga.StartedBy(
+		func(m note) string { return m.Order }, func(s *struct{ N int }, _ *saga.Context, m note) error {
+			n := int(m.Order[0] - '0')
+			if inside[n].Add(1) > 1 {
+				t.Errorf("two steps of instance %d at the same time", n)
+			}
+			runtime.Gosched()
+			inside[n].Add(-1)
+			s.N++
+			return nil
+		}))
+	b := newBus(t, nil)
+	on(t, b, "counts", bus.EndpointOptions{Concurrency: 16}, bus.Saga(counts))
+	start(t, b)
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for n := g; n < messages; n += 4 {
+				send(t, b, note{Order: fmt.Sprint(n % instances)})
+			}
+		})
+	}
+	all.Wait()
+	advance(t, b, 0)
+	for n := range instances {
+		var s struct{ N int }
+		i, ok, err := b.Instance(t.Context(), counts, fmt.Sprint(n), &s)
+		if err != nil || !ok || s.N != messages/instances || i.Version != messages/instances {
+			t.Errorf("instance %d counted %d at version %d, want %d (%v)", n, s.N, i.Version, messages/instances, err)
+		}
+	}
+}
+
+func TestEndpointIsRefusedWithASentence(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	on(t, b, "taken", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
+	for want, make := range map[string]func() error{
+		"HandleTx needs a transaction of Postgres": func() error {
+			_, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{}, bus.HandleTx(
+				func(*bus.Context, pgx.Tx, note) error { return nil }))
+			return err
+		},
+		"there is an endpoint of this name": func() error {
+			_, err := memory.NewEndpoint(b, "taken", bus.EndpointOptions{}, bus.Handle(
+				func(*bus.Context, note) error { return nil }))
+			return err
+		},
+		"it handles nothing": func() error {
+			_, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{})
+			return err
+		},
+		"StepTimeout is -1ns": func() error {
+			_, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{StepTimeout: -1},
+				bus.Handle(func(*bus.Context, note) error { return nil }))
+			return err
+		},
+		"the bus is nil": func() error {
+			_, err := memory.NewEndpoint(nil, "notes", bus.EndpointOptions{})
+			return err
+		},
+		"no such manifest": func() error {
+			s, err := memory.NewScheduler(b)
+			if err != nil {
+				return err
+			}
+			return s.Pause(t.Context(), "lost", "")
+		},
+		"the time of this bus is real": func() error {
+			own, err := memory.New(memory.Options{})
+			if err != nil {
+				return err
+			}
+			return own.Advance(t.Context(), 0)
+		},
+		"route of": func() error {
+			_, err := memory.New(memory.Options{Routes: []bus.Routing{{Kind: "a b", Endpoint: "c"}}})
+			return err
+		},
+	} {
+		if err := make(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// Run drains, and cancels what does not end. A message that it cancelled stays, with its attempts.
+func TestDrainCancelsInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	begun := make(chan struct{})
+	e, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{Drain: 10 * time.Millisecond}, bus.Handle(
+		func(ctx *bus.Context, _ note) error {
+			close(begun)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}))
+	if err == nil {
+		err = e.Check(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	send(t, b, note{})
+	<-begun
+	if err := e.Run(ctx); !errors.Is(err, bus.ErrRunning) {
+		t.Errorf("a second Run returned %v", err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, bus.ErrDrain) {
+		t.Errorf("Run returned %v, want ErrDrain", err)
+	}
+	want := []memory.Queue{{Endpoint: "notes", Ready: 1}}
+	if diff := cmp.Diff(want, b.Queues()); diff != "" {
+		t.Errorf("after the drain (-want +got):\n%s", diff)
+	}
+}
+
+// A handler that ends its goroutine has failed, and its worker goes on.
+func TestHandlerThatExitsInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1, Policy: twice}, bus.Handle(
+		func(_ *bus.Context, m note) error {
+			if m.Text == "exits" {
+				runtime.Goexit()
+			}
+			return nil
+		}))
+	start(t, b)
+	send(t, b, note{"1", "exits"})
+	send(t, b, note{"2", "stays"})
+	advance(t, b, time.Minute)
+	letters := b.DeadLetters()
+	if len(letters) != 1 || !strings.Contains(letters[0].Error, "ended its goroutine") || letters[0].Attempts != 3 {
+		t.Fatalf("dead letters: %+v", letters)
+	}
+	if err := b.Retry(letters[0].Number); err != nil {
+		t.Error(err)
+	}
+	if err := b.Retry(letters[0].Number); !errors.Is(err, deadletter.ErrNotFound) {
+		t.Errorf("a second retry returned %v", err)
+	}
+	advance(t, b, time.Minute)
+	if again := b.DeadLetters(); len(again) != 1 || again[0].Number == letters[0].Number || again[0].Attempts != 3 {
+		t.Errorf("after its retry: %+v", again)
+	}
+}
+
+// An endpoint that is paused, by anybody, takes nothing, and the clock does not wait for it.
+func TestPausedInMemory(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
+	start(t, b)
+	if err := b.Pause("notes", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, b, note{})
+	advance(t, b, time.Hour)
+	if q := b.Queues()[0]; q.Ready != 1 || q.Paused != "a test" {
+		t.Errorf("paused: %+v", q)
+	}
+	if err := b.Resume("notes"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, 0)
+	if !told.has("notes: handled note") {
+		t.Error("resumed, and nothing was handled")
+	}
+	if err := b.Resume("nothing"); !errors.Is(err, bus.ErrNotInstalled) {
+		t.Errorf("an endpoint that is not there: %v", err)
+	}
+}
+
+// A week of a manifest, in no time. Its follower comes after each run, and a run that takes too long is timed out.
+func TestScheduleInMemory(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, nil)
+	s, err := memory.NewScheduler(b,
+		scheduler.Manifest{Name: "night", When: scheduler.Cron("0 3 * * *", "UTC"), Message: note{"", "night"}},
+		scheduler.Manifest{Name: "report", When: scheduler.After("night"), Message: note{"", "report"}},
+		scheduler.Manifest{Name: "away", When: scheduler.OnDemand(), Message: note{"", "away"}, Retries: -1,
+			Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m note) error {
+		told.say("%s %v %s", m.Text, ctx.Now().Format("02 15:04"), ctx.Info().Fire.Due.Format("15:04"))
+		if m.Text == "away" {
+			ctx.LeaveRun()
+		}
+		return nil
+	}))
+	start(t, b)
+	advance(t, b, 48*time.Hour)
+	want := "night 02 03:00 03:00\nnight 03 03:00 03:00\nreport 02 03:00 03:00\nreport 03 03:00 03:00"
+	if diff := cmp.Diff(want, told.sorted()); diff != "" {
+		t.Errorf("two nights (-want +got):\n%s", diff)
+	}
+	away := func() saga.ID {
+		id, err := s.Trigger(t.Context(), "away", nil, scheduler.TriggerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		advance(t, b, time.Second)
+		if run, err := s.RunOf(t.Context(), id); err != nil || run.State != scheduler.RunActive {
+			t.Fatalf("a run that its handler left is %s (%v)", run.State, err)
+		}
+		return id
+	}
+	state := func(id saga.ID) scheduler.RunState {
+		run, err := s.RunOf(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.State
+	}
+	first := away()
+	if err := s.End(t.Context(), first, 1, nil); err != nil || state(first) != scheduler.RunSucceeded {
+		t.Errorf("a run that has ended elsewhere is %s (%v)", state(first), err)
+	}
+	if err := s.End(t.Context(), first, 1, nil); !errors.Is(err, scheduler.ErrNotCurrent) {
+		t.Errorf("its end again: %v", err)
+	}
+	second := away()
+	if advance(t, b, time.Minute); state(second) != scheduler.RunTimedOut {
+		t.Errorf("a run of which nothing was heard is %s", state(second))
+	}
+	if all, err := s.Runs(t.Context(), "away"); err != nil || len(all) != 2 || all[0].ID != first {
+		t.Errorf("runs: %+v (%v)", all, err)
+	}
+}
+
+// Rows S3-56 and S3-69: the bus says that there is one replica. Its loops begin at once, and nothing takes a lease.
+func TestSingleReplicaTakesNoLease(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	terms := make(chan int64, 2)
+	for range 2 { // with a lease the second would wait for the first
+		_, err := memory.NewSingleton(b, "loop", func(term scheduler.Term) error {
+			terms <- term.Epoch()
+			if err := term.Guard(term, nil); err == nil {
+				t.Error("a term guards a transaction of no database")
+			}
+			<-term.Done()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, b)
+	if first, second := <-terms, <-terms; first != 1 || second != 1 {
+		t.Errorf("terms %d and %d", first, second)
+	}
+	if !b.SingleReplica() {
+		t.Error("the bus does not say that it is for one replica")
+	}
+}
+
+// Row S0-32: the run is there before its handler begins, and when Trigger and Advance have returned, the handler has.
+func TestRunIsThereBeforeItsHandler(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	var s *memory.Scheduler
+	seen := scheduler.RunInfo{}
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) (err error) {
+		seen, err = s.RunOf(ctx, ctx.Info().Fire.Run)
+		return err
+	}))
+	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, b)
+	id, err := s.Trigger(t.Context(), "m", note{Text: "now"}, scheduler.TriggerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, 0)
+	if seen.ID != id || seen.State != scheduler.RunActive || seen.Attempt != 1 {
+		t.Errorf("the handler saw %+v", seen)
+	}
+	if run, err := s.RunOf(t.Context(), id); err != nil || run.State != scheduler.RunSucceeded {
+		t.Errorf("after Advance the run is %s (%v)", run.State, err)
+	}
+}
+
+// What a policy or a handler calls on the bus does not stop it.
+func TestUsersFunctionsMayCallTheBus(t *testing.T) {
+	t.Parallel()
+	var b *memory.Bus
+	b = newBus(t, func(bus.Event) { b.Queues() })
+	on(t, b, "notes", bus.EndpointOptions{Policy: nil}, bus.Handle(func(ctx *bus.Context, m note) error {
+		if _, err := b.Send(ctx, question{m.Text}); err != nil {
+			return err
+		}
+		ctx.Send(question{"taken"}, saga.WithID(saga.ID{15: 1}))
+		return nil
+	}))
+	on(t, b, "questions", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { b.Now(); return nil }))
+	start(t, b)
+	send(t, b, question{"first"}, saga.WithID(saga.ID{15: 1}))
+	send(t, b, note{})
+	advance(t, b, time.Hour)
+	if letters := b.DeadLetters(); len(letters) != 1 || letters[0].Reason != "permanent" {
+		t.Errorf("dead letters: %+v", letters)
+	}
+}
+
+// A message whose key is being read does not go before one that has waited for the key.
+func TestKeyThatIsBeingReadDoesNotOvertake(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, nil)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	reading, read := make(chan struct{}), make(chan struct{})
+	var got []string // guarded by told.mu
+	on(t, b, "notes", bus.EndpointOptions{Ordered: bus.Overtaking}, bus.Handle(
+		func(_ *bus.Context, m note) error {
+			told.mu.Lock()
+			got = append(got, m.Text)
+			told.mu.Unlock()
+			if m.Text == "0" {
+				close(begun)
+				<-finish
+			}
+			return nil
+		}, bus.KeyedBy(func(m note) string {
+			if m.Text == "2" {
+				select {
+				case reading <- struct{}{}:
+					<-read
+				case <-read: // it is read again after it has waited
+				}
+			}
+			return "7"
+		})))
+	start(t, b)
+	send(t, b, note{"7", "0"})
+	<-begun
+	send(t, b, note{"7", "1"})
+	send(t, b, note{"7", "2"})
+	<-reading // one message is read at a time, so 1 waits
+	close(finish)
+	for b.Queues()[0].InHand != 1 { // 0 has ended; 1 is ready, and 2 is being read
+		runtime.Gosched()
+	}
+	close(read)
+	advance(t, b, 0)
+	if want := []string{"0", "1", "2"}; !slices.Equal(got, want) {
+		t.Errorf("handled %v, want %v", got, want)
+	}
+}
+
+// A timeout that was cancelled, or whose saga has completed, leaves its queue.
+func TestCancelledTimeoutLeavesItsQueueInMemory(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	s := &scene{T: t, teller: told}
+	on(t, b, "orders", bus.EndpointOptions{}, bus.Saga(shop(time.Hour, saga.Options{})))
+	on(t, b, "payment", bus.EndpointOptions{}, payment(s))
+	start(t, b)
+	send(t, b, place7{"7"})
+	advance(t, b, 0)
+	if got := b.Queues()[0]; got != (memory.Queue{Endpoint: "orders"}) {
+		t.Errorf("after the end: %+v", got)
+	}
+}
+
+// The id that a step gave to a message which was not sent after all is free.
+func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
+		ctx.Send(question{"free"}, saga.WithID(saga.ID{15: 1}))
+		ctx.Send(question{"taken"}, saga.WithID(saga.ID{15: 2}))
+		return nil
+	}))
+	on(t, b, "questions", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	start(t, b)
+	send(t, b, question{"first"}, saga.WithID(saga.ID{15: 2}))
+	send(t, b, note{})
+	advance(t, b, 0)
+	if letters := b.DeadLetters(); len(letters) != 1 {
+		t.Fatalf("dead letters: %+v", letters)
+	}
+	send(t, b, question{"another"}, saga.WithID(saga.ID{15: 1}))
+}
+
+// The message of a run that was cancelled is not handled. What a handler sent whose run ended meanwhile is not sent.
+func TestRunThatIsOverInMemory(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m note) error {
+		told.say("handled %s", m.Text)
+		ctx.Send(question{m.Text})
+		return s.Cancel(ctx, ctx.Info().Fire.Run, "")
+	}))
+	on(t, b, "questions", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	start(t, b)
+	trigger := func(text string) saga.ID {
+		id, err := s.Trigger(t.Context(), "m", note{Text: text}, scheduler.TriggerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	if err := b.Pause("notes", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Cancel(t.Context(), trigger("before"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Resume("notes"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, 0)
+	during := trigger("during")
+	advance(t, b, 0)
+	want := "handled during\nnotes: discarded note: its run is over\nnotes: discarded note: its run is over"
+	if diff := cmp.Diff(want, told.sorted()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := s.Cancel(t.Context(), during, ""); !errors.Is(err, scheduler.ErrEnded) {
+		t.Errorf("cancelled twice: %v", err)
+	}
+}

@@ -1,0 +1,277 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/internal/timetable"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+)
+
+// Scheduler emits the messages of manifests into its bus. Nothing takes a lease, and there is no poll: what is due
+// fires at that moment. Groups bound nothing. Its methods have the signatures of *scheduler.Scheduler.
+type Scheduler struct {
+	bus     *Bus
+	running sync.Mutex       // held by Run
+	table   *timetable.Table // guarded by the bus's mutex
+}
+
+// NewScheduler makes a scheduler of manifests, which are declared from now on. It reports every fault of theirs.
+func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
+	if b == nil {
+		return nil, errors.New("new scheduler: the bus is nil")
+	}
+	stored := slices.Clone(manifests)
+	var faults []error
+	for n, m := range stored {
+		var err error
+		if stored[n].Message, err = b.encode(m.Message); err != nil {
+			faults = append(faults, fmt.Errorf("manifest %.140q: %w", m.Name, err))
+		}
+	}
+	table, err := timetable.New(b.Now(), stored...)
+	if err = errors.Join(append(faults, err)...); err != nil {
+		return nil, fmt.Errorf("new scheduler: %w", err)
+	}
+	s := &Scheduler{bus: b, table: table}
+	table.NewID, table.Send = newID, s.send
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.runners = append(b.runners, s)
+	return s, nil
+}
+
+// encode makes bytes of a message, as a stored manifest has them.
+func (b *Bus) encode(m saga.Message) (saga.Message, error) {
+	if m == nil {
+		return nil, nil
+	}
+	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec}
+	out, err := rt.Compose(saga.Command, m)
+	if err != nil {
+		return m, err
+	}
+	return saga.Raw{Name: out.Info.Kind, Body: out.Body}, nil
+}
+
+// send puts the message of an attempt into its queue. The caller holds the bus's mutex.
+func (s *Scheduler) send(f timetable.Firing) error {
+	rt := saga.Runtime{Now: s.bus.now(), NewID: newID}
+	out, err := rt.Compose(saga.Command, f.Message, saga.WithFire(f.Fire))
+	if err != nil {
+		return err
+	}
+	to, err := s.bus.targets(&out, nil)
+	if err != nil {
+		s.bus.log.Warn("edda: the message of a run could not be sent", "manifest", f.Manifest, "run", f.Run, "error",
+			err)
+		return err
+	}
+	s.bus.deliver(&out, to)
+	return nil
+}
+
+// mostCycles bounds what one change of the bus may set off.
+const mostCycles = 10_000
+
+// cycle does what is due. The caller holds the bus's mutex.
+func (s *Scheduler) cycle() {
+	s.table.Now = s.bus.now()
+	for range mostCycles {
+		if !s.table.Cycle() {
+			return
+		}
+	}
+}
+
+func (s *Scheduler) begun() bool { return slices.Contains(s.bus.schedules, s) }
+
+// Name is "scheduler".
+func (s *Scheduler) Name() string { return "scheduler" }
+
+// Run emits what is due until ctx ends, and returns nil then. scheduler.ErrRunning during another Run.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if !s.running.TryLock() {
+		return fmt.Errorf("run the scheduler: %w", scheduler.ErrRunning)
+	}
+	defer s.running.Unlock()
+	b := s.bus
+	b.locked(func() { b.schedules = append(b.schedules, s); b.change() })
+	defer b.locked(func() {
+		b.schedules = slices.DeleteFunc(b.schedules, func(other *Scheduler) bool { return other == s })
+	})
+	for ctx.Err() == nil {
+		wait, changed := forEver, (<-chan struct{})(nil)
+		b.locked(func() {
+			s.cycle()
+			if at := s.table.Upcoming(); b.real && !at.IsZero() {
+				wait = time.Until(at)
+			}
+			changed = b.changed
+		})
+		if run.Wait(ctx, wait, changed) == run.TimedOut {
+			b.locked(b.change)
+		}
+	}
+	return nil
+}
+
+func (w *world) locked(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// change calls f with the table, and wakes those who wait for what follows.
+func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable.Table) error) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		s.bus.locked(func() {
+			s.table.Now = s.bus.now()
+			if err = f(s.table); err == nil {
+				s.bus.change()
+			}
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// Trigger queues a run of a manifest outside of its schedule, as scheduler.Store.Trigger does.
+func (s *Scheduler) Trigger(
+	ctx context.Context, manifest string, input saga.Message, o scheduler.TriggerOptions,
+) (id saga.ID, err error) {
+	if o.Delay < 0 {
+		return saga.ID{}, fmt.Errorf("trigger: Delay is %v, want 0 or more", o.Delay)
+	}
+	if input, err = s.bus.encode(input); err != nil {
+		return saga.ID{}, fmt.Errorf("trigger: %w", err)
+	}
+	err = s.change(ctx, "trigger", func(t *timetable.Table) (err error) {
+		id, err = t.Trigger(manifest, input, o.Delay)
+		return err
+	})
+	return id, err
+}
+
+// Activate queues a run of a Dormant manifest on behalf of a run of its parent, as scheduler.Store.Activate does.
+func (s *Scheduler) Activate(
+	ctx context.Context, fire saga.Fire, manifest string, input saga.Message,
+) (id saga.ID, fresh bool, err error) {
+	if input, err = s.bus.encode(input); err != nil {
+		return saga.ID{}, false, fmt.Errorf("activate: %w", err)
+	}
+	err = s.change(ctx, "activate", func(t *timetable.Table) (err error) {
+		id, fresh, err = t.Activate(fire, manifest, input)
+		return err
+	})
+	return id, fresh, err
+}
+
+// Pause lets a manifest fire no more until Resume.
+func (s *Scheduler) Pause(ctx context.Context, manifest, _ string) error {
+	return s.change(ctx, "pause", func(t *timetable.Table) error { return t.SetPaused(manifest, true) })
+}
+
+// Resume ends a Pause. The manifest's misfire policy decides about what fell due.
+func (s *Scheduler) Resume(ctx context.Context, manifest string) error {
+	return s.change(ctx, "resume", func(t *timetable.Table) error { return t.SetPaused(manifest, false) })
+}
+
+// Cancel ends a run that is open or dead. scheduler.ErrEnded if it has ended.
+func (s *Scheduler) Cancel(ctx context.Context, id saga.ID, _ string) error {
+	return s.change(ctx, "cancel run "+id.String(), func(t *timetable.Table) error {
+		open, err := t.Cancel(id)
+		if err == nil && !open {
+			err = scheduler.ErrEnded
+		}
+		return err
+	})
+}
+
+// Retry queues a run again that is dead, timed out or cancelled. scheduler.ErrEnded if it is active or has succeeded.
+func (s *Scheduler) Retry(ctx context.Context, id saga.ID, _ string) error {
+	return s.change(ctx, "retry run "+id.String(), func(t *timetable.Table) error {
+		again, err := t.Retry(id)
+		if err == nil && !again {
+			err = scheduler.ErrEnded
+		}
+		return err
+	})
+}
+
+// RunOf returns a run. scheduler.ErrNoRun if there is none.
+func (s *Scheduler) RunOf(ctx context.Context, id saga.ID) (info scheduler.RunInfo, err error) {
+	err = context.Cause(ctx)
+	if err == nil {
+		s.bus.locked(func() { info, err = s.table.Run(id) })
+	}
+	return info, err
+}
+
+// Runs returns the runs of a manifest, the oldest first.
+func (s *Scheduler) Runs(ctx context.Context, manifest string) (all []scheduler.RunInfo, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	s.bus.locked(func() { all, err = s.table.Runs(manifest) })
+	return all, err
+}
+
+// End ends an attempt whose work went on elsewhere, as scheduler.Reports.End does. Of such a run nothing is heard until
+// then: only its Timeout bounds it.
+func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure error) error {
+	outcome, text := runs.Succeeded, ""
+	if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
+		outcome, text = runs.Dead, deadletter.ErrorText(failure)
+	} else if failure != nil {
+		outcome, text = runs.Failed, deadletter.ErrorText(failure)
+	}
+	return s.change(ctx, fmt.Sprintf("end run %s, attempt %d", id, attempt), func(t *timetable.Table) error {
+		if _, err := t.Run(id); err != nil {
+			return err
+		}
+		if !t.End(&saga.Fire{Run: id, Attempt: attempt}, outcome, text) {
+			return scheduler.ErrNotCurrent
+		}
+		return nil
+	})
+}
+
+// checkRun answers whether an attempt is current.
+func (b *Bus) checkRun(f *saga.Fire) int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answerOf(f)
+}
+
+func (b *Bus) answerOf(f *saga.Fire) int32 {
+	for _, r := range b.runners {
+		if s, ok := r.(*Scheduler); ok {
+			if answer := s.table.Check(f); answer != runs.Missing {
+				return answer
+			}
+		}
+	}
+	return runs.Missing
+}
+
+// endRun reports the outcome of an attempt.
+func (b *Bus) endRun(f *saga.Fire, outcome, text string) {
+	for _, r := range b.runners {
+		if s, ok := r.(*Scheduler); ok {
+			s.table.Now = b.now()
+			s.table.End(f, outcome, text)
+		}
+	}
+}

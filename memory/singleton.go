@@ -1,0 +1,76 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5"
+)
+
+// Singleton is a loop that runs on one replica at a time, of which there is one: it takes no lease, and its term begins
+// at once.
+type Singleton struct {
+	bus  *Bus
+	name string
+	run  func(scheduler.Term) error
+}
+
+// NewSingleton makes a Singleton of the function of a scheduler.NewSingleton. After the function has returned, or has
+// panicked, it is called again after a second, until the context of Run ends.
+func NewSingleton(b *Bus, name string, f func(scheduler.Term) error) (*Singleton, error) {
+	if b == nil || f == nil {
+		return nil, fmt.Errorf("new singleton %.60q: the bus or the function is nil", name)
+	}
+	s := &Singleton{bus: b, name: name, run: f}
+	return s, b.add(s, "")
+}
+
+// Name is the name of the singleton.
+func (s *Singleton) Name() string { return s.name }
+
+func (s *Singleton) begun() bool { return true }
+
+const nextTerm = time.Second
+
+// Run calls the function until ctx ends.
+func (s *Singleton) Run(ctx context.Context) error {
+	for epoch := int64(1); ctx.Err() == nil; epoch++ {
+		if err := s.call(term{ctx, epoch}); err != nil && ctx.Err() == nil {
+			s.bus.log.Warn("edda: a singleton in memory failed", "singleton", s.name, "error", err)
+		}
+		_ = run.Sleep(ctx, nextTerm) // the loop ends with ctx
+	}
+	return nil
+}
+
+func (s *Singleton) call(t term) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return s.run(t)
+}
+
+// term is the time of the one replica.
+type term struct {
+	context.Context
+	epoch int64
+}
+
+var errNoDatabase = errors.New("the bus is in memory, and has no database")
+
+// Epoch is the number of the term.
+func (t term) Epoch() int64 { return t.epoch }
+
+// Guard returns an error: there is no transaction that it could guard.
+func (t term) Guard(context.Context, pgx.Tx) error { return errNoDatabase }
+
+// InTx returns an error: there is no database.
+func (t term) InTx(context.Context, func(pgx.Tx) error) error { return errNoDatabase }

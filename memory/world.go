@@ -1,0 +1,231 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+)
+
+// world is all that a database would hold. What is below mu is guarded by it.
+type world struct {
+	router *queue.Router
+	real   bool // time passes by itself
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed, and replaced, when anything changes
+	clock     time.Time     // unless time is real
+	queues    map[string]*box
+	sagas     instances
+	held      map[recall.Handle]*hold // instances with a message in hand
+	given     map[saga.ID][]byte      // sums of the messages whose ids callers gave
+	letters   kept[deadletter.Letter]
+	discarded kept[deadletter.Discarded]
+	runners   []runner
+	schedules []*Scheduler // that run
+}
+
+// hold is the right to handle messages of an instance, or of a key.
+type hold struct {
+	waiting []*row // for the end of the message that has it
+}
+
+func (w *world) begin(start time.Time, routes map[string]string) {
+	w.clock, w.real = start.Truncate(time.Microsecond).UTC(), start.IsZero()
+	w.router = &queue.Router{}
+	w.router.Set(&queue.Routes{Overrides: routes})
+	w.changed = make(chan struct{})
+	w.queues, w.held, w.given = map[string]*box{}, map[recall.Handle]*hold{}, map[saga.ID][]byte{}
+	w.sagas.begin()
+}
+
+// Now returns the time of the bus.
+func (w *world) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now()
+}
+
+func (w *world) now() time.Time {
+	if w.real {
+		return time.Now().UTC().Truncate(time.Microsecond)
+	}
+	return w.clock
+}
+
+// change wakes everybody who waits for a change, after the schedules have done what follows from it.
+func (w *world) change() {
+	for _, s := range w.schedules {
+		s.cycle()
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// subscribe makes the queue of an endpoint, and lets it receive kinds.
+func (w *world) subscribe(endpoint string, kinds []string) *box {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if q := w.queues[endpoint]; q != nil {
+		return q
+	}
+	old := w.router.Current()
+	q := &box{queue: &queue.Queue{ID: len(w.queues) + 1, Endpoint: endpoint}, timers: map[saga.ID]*row{},
+		lanes: map[string]*hold{}}
+	fresh := &queue.Routes{
+		Generation: old.Generation + 1, Endpoints: map[string]*queue.Queue{endpoint: q.queue},
+		Kinds: map[string][]*queue.Queue{}, Overrides: old.Overrides,
+	}
+	for name, known := range w.queues {
+		fresh.Endpoints[name] = known.queue
+	}
+	for kind, all := range old.Kinds {
+		fresh.Kinds[kind] = all
+	}
+	for _, kind := range kinds {
+		fresh.Kinds[kind] = append(slices.Clip(fresh.Kinds[kind]), q.queue)
+	}
+	w.queues[endpoint] = q
+	w.router.Set(fresh)
+	return q
+}
+
+// put puts a message from outside of handlers into its queues.
+func (w *world) put(out saga.Outgoing) (saga.Sent, error) {
+	to, err := w.targets(&out, nil)
+	if err != nil {
+		return saga.Sent{}, err
+	}
+	sent := saga.Sent{ID: out.Info.ID, Copies: len(to)}
+	if out.GivenID {
+		switch w.claim(&out) {
+		case dedup.Duplicate:
+			return saga.Sent{ID: out.Info.ID, Duplicate: true}, nil
+		case dedup.Conflict:
+			return saga.Sent{}, fmt.Errorf("send %s: message %s: %w", out.Info.Kind, out.Info.ID, bus.ErrIDConflict)
+		}
+	}
+	w.deliver(&out, to)
+	w.change()
+	return sent, nil
+}
+
+// targets are the queues of a message. own is that of the sender.
+func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
+	known := w.router.Current()
+	switch {
+	case out.Info.Intent == saga.Event && out.To == "":
+		all := known.Kinds[out.Info.Kind]
+		if out.MustRoute && len(all) == 0 {
+			return nil, delivery.NoSubscriber(out.Info.Kind)
+		}
+		return all, nil
+	case out.Info.Intent == saga.Timer && out.To == "":
+		return []*queue.Queue{own.queue}, nil
+	}
+	q, err := known.Command(out.Info.Kind, out.To)
+	return []*queue.Queue{q}, err
+}
+
+// claim records an id that a caller gave, and reports whether it is new.
+func (w *world) claim(out *saga.Outgoing) dedup.Outcome {
+	sum := dedup.Sum(out.Info.Kind, out.To, out.Body)
+	switch old := w.given[out.Info.ID]; {
+	case old == nil:
+		w.given[out.Info.ID] = sum
+		return dedup.Fresh
+	case bytes.Equal(old, sum):
+		return dedup.Duplicate
+	}
+	return dedup.Conflict
+}
+
+// deliver puts a message into queues.
+func (w *world) deliver(out *saga.Outgoing, to []*queue.Queue) {
+	now := w.now()
+	due := out.Info.Due
+	if due.IsZero() {
+		due = now.Add(out.Delay)
+	}
+	header := wire.AppendHeader(nil, &out.Info)
+	for _, q := range to {
+		r := &row{Row: queue.Row{
+			Due: due, ID: out.Info.ID, Sent: now, Kind: out.Info.Kind, Header: header, Body: bytes.Clone(out.Body),
+		}}
+		if out.Info.Intent == saga.Timer {
+			w.queues[q.Endpoint].timers[r.ID] = r
+		}
+		w.queues[q.Endpoint].push(r)
+	}
+}
+
+// putBack puts a dead letter into its queue.
+func (w *world) putBack(l deadletter.Letter) {
+	w.queues[l.Endpoint].push(&row{Row: queue.Row{
+		Due: w.now(), ID: l.MessageID, Sent: l.Sent, Kind: l.Kind, Header: l.Header, Body: l.Body,
+	}})
+	w.change()
+}
+
+// look returns the queues by name.
+func (w *world) look() []Queue {
+	all := make([]Queue, 0, len(w.queues))
+	now := w.now()
+	for name, q := range w.queues {
+		one := Queue{Endpoint: name, InHand: q.inHand + q.waiting}
+		if q.paused {
+			one.Paused = cmp.Or(q.reason, "by an operator")
+		}
+		for _, r := range q.rows {
+			if r.Due.After(now) {
+				one.Delayed++
+			} else {
+				one.Ready++
+			}
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Queue) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
+	return all
+}
+
+// mostKept bounds what is kept for a look.
+const mostKept = 10_000
+
+// kept has the newest of some records.
+type kept[R any] struct {
+	number  int64 // of the last
+	records []R
+}
+
+// add adds the record that number makes.
+func (k *kept[R]) add(numbered func(number int64) R) {
+	k.number++
+	if k.records = append(k.records, numbered(k.number)); len(k.records) > 2*mostKept {
+		k.records = slices.Clone(k.records[len(k.records)-mostKept:])
+	}
+}
+
+func (k *kept[R]) all() []R { return slices.Clone(k.records[max(0, len(k.records)-mostKept):]) }
+
+// take removes the first record that is wanted.
+func (k *kept[R]) take(wanted func(R) bool) (r R, ok bool) {
+	at := slices.IndexFunc(k.records, wanted)
+	if at < 0 {
+		return r, false
+	}
+	r = k.records[at]
+	k.records = slices.Delete(k.records, at, at+1)
+	return r, true
+}
