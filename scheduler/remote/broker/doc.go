@@ -5,13 +5,13 @@
 //
 //	e, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{Concurrency: 20},
 //		broker.Submit("report.make", publisher, broker.SubmitOptions{}))
-//	router.AddNoPublisherHandler("runs", "run-reports", subscriber,
+//	router.AddConsumerHandler("runs", "run-reports", subscriber,
 //		broker.NewHandler(reports, broker.HandlerOptions{}))
 //
 // There, in a program that needs no database:
 //
 //	client := &broker.Client{Publisher: publisher, Topic: "run-reports"}
-//	router.AddNoPublisherHandler("worker", "report.make", subscriber, func(m *message.Message) error {
+//	router.AddConsumerHandler("worker", "report.make", subscriber, func(m *message.Message) error {
 //		run, err := broker.RunOf(m)
 //		…
 //		return client.Work(m.Context(), run, time.Minute,

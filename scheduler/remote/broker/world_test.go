@@ -82,7 +82,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.AddNoPublisherHandler("runs", reports, channel,
+	router.AddConsumerHandler("runs", reports, channel,
 		broker.NewHandler(taken, broker.HandlerOptions{Logger: quiet}))
 	w.run(router.Run)
 	<-router.Running()
