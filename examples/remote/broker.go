@@ -61,7 +61,7 @@ func connect(url string) (l link, err error) {
 	}
 	l.subscriber, err = wmnats.NewSubscriberWithNatsConn(conn, wmnats.SubscriberSubscriptionConfig{
 		SubscribersCount: inHand, AckWaitTimeout: ackWait,
-		CloseTimeout: time.Second, // less than the Router's: what comes during a Close of watermill-nats waits for its end
+		CloseTimeout: time.Second, // less than the Router's: what comes during a Close waits for its end
 		SubjectCalculator: func(_, topic string) *wmnats.SubjectDetail {
 			return &wmnats.SubjectDetail{Primary: topic, QueueGroup: consumer(topic)}
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote"
@@ -178,6 +179,67 @@ func TestWorkOverABrokerKeepsTheRun(t *testing.T) {
 		t.Error(err)
 	}
 	w.untilState(id, scheduler.RunSucceeded)
+}
+
+// Another program with Edda takes submissions in by an intake, whose inbox drops no attempt, and reports; reports come
+// back by an intake, too.
+func TestRunsCrossByIntakes(t *testing.T) {
+	w := open(t, time.Hour)
+	const back = "reports-back"
+	taken, err := scheduler.NewReports(w.pool, w.schema.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan remote.Run, 10)
+	w.endpoint("there", submissions, watermill.Consume("report.make", func(m *message.Message) error {
+		r, err := broker.RunOf(m)
+		if m.Metadata[broker.IdempotencyKey] != r.ID.String() {
+			t.Errorf("%v", m.Metadata)
+		}
+		came <- r
+		return err
+	}))
+	w.endpoint("back", back, watermill.Consume(back, broker.NewHandler(taken, broker.HandlerOptions{})))
+	client := &broker.Client{Publisher: w.client.Publisher, Topic: back, Logger: w.client.Logger}
+	id := w.trigger()
+	for n, failure := range []error{errors.New("the printer is on fire"), nil} {
+		var r remote.Run
+		select {
+		case r = <-came:
+		case <-time.After(pgdev.Patience(20 * time.Second)):
+			t.Fatalf("attempt %d did not come", n+1)
+		}
+		if r.ID != id || r.Attempt != n+1 || r.Manifest != "reports" {
+			t.Errorf("%+v, want attempt %d of run %s", r, n+1, id)
+		}
+		if err := client.End(t.Context(), r, failure); err != nil {
+			t.Error(err)
+		}
+	}
+	w.untilState(id, scheduler.RunSucceeded)
+}
+
+// endpoint runs an endpoint that gets a topic by an intake.
+func (w *world) endpoint(name, topic string, part bus.Part) {
+	w.Helper()
+	err := w.owner.InstallQueue(w.Context(), name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	e, err := bus.NewEndpoint(w.bus, name, bus.EndpointOptions{DirectOnly: true, Poll: 20 * time.Millisecond}, part)
+	if err == nil {
+		err = e.Install(w.Context())
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	intake, err := watermill.NewIntake(w.bus, topic, w.broker, watermill.IntakeOptions{Endpoint: name,
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.run(e.Run)
+	w.run(intake.Run)
 }
 
 // End publishes until the broker takes the report, or says that it never will.

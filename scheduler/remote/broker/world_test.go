@@ -39,13 +39,15 @@ type world struct {
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	bus    *bus.Bus
+	owner  *bus.Bus // may create queues
 	store  *scheduler.Store
 	client *broker.Client // of the other side
 
-	came <-chan *message.Message
-	mu   sync.Mutex // guards what follows
-	away error      // what Publish returns
-	left int        // for so many calls
+	broker *gochannel.GoChannel
+	came   <-chan *message.Message
+	mu     sync.Mutex // guards what follows
+	away   error      // what Publish returns
+	left   int        // for so many calls
 }
 
 // open runs both sides. The broker drops what has a UUID that it knows.
@@ -54,16 +56,16 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	w := &world{T: t, pool: pool, schema: schema}
+	w.broker = gochannel.NewGoChannel(gochannel.Config{Persistent: true}, stock.NopLogger{})
+	t.Cleanup(func() { _ = w.broker.Close() })
 	quiet := slog.New(slog.DiscardHandler)
-	channel := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, stock.NopLogger{})
-	t.Cleanup(func() { _ = channel.Close() })
 	once := middleware.Deduplicator{
 		KeyFactory: func(m *message.Message) (string, error) { return m.UUID, nil },
 		Repository: &seen{ids: map[string]bool{}},
 	}
-	publisher, err := once.PublisherDecorator()(channel)
+	publisher, err := once.PublisherDecorator()(w.broker)
 	if err == nil {
-		w.came, err = channel.Subscribe(context.WithoutCancel(t.Context()), submissions)
+		w.came, err = w.broker.Subscribe(context.WithoutCancel(t.Context()), submissions)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -82,14 +84,14 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.AddConsumerHandler("runs", reports, channel,
+	router.AddConsumerHandler("runs", reports, w.broker,
 		broker.NewHandler(taken, broker.HandlerOptions{Logger: quiet}))
 	w.run(router.Run)
 	<-router.Running()
 
-	owner, err := bus.New(pgtest.Pool(t), bus.Options{Schema: schema.Name(), Logger: quiet})
+	w.owner, err = bus.New(pgtest.Pool(t), bus.Options{Schema: schema.Name(), Logger: quiet})
 	if err == nil {
-		err = owner.InstallQueue(t.Context(), "reports", report{}.Kind())
+		err = w.owner.InstallQueue(t.Context(), "reports", report{}.Kind())
 	}
 	if err != nil {
 		t.Fatal(err)
