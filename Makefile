@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./limit ./scheduler ./scheduler/remote ./memory
+SQL := ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./limit ./scheduler ./scheduler/remote/... ./memory
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m
@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits border bouncer versions web mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border bouncer versions web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -64,6 +64,10 @@ schedule: ## run a thousand manifests a second on servers that die, under a cloc
 permits: ## replay a log in processes that are killed with a transaction open, and compare with the log
 	$(GO) run ./internal/chaos -scenario permits
 
+remote: ## 10,000 runs over HTTP and 10,000 over JetStream, done by programs without the database, both sides killed, and count
+	$(GO) run ./internal/chaos -scenario remote $(ARGS)
+	cd internal/chaos/border && $(GO) run . -scenario remote $(ARGS)
+
 border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
 	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...
 	cd internal/chaos/border && $(GO) test -timeout 5m ./... && $(GO) run .
@@ -90,6 +94,7 @@ lint: ## run the linters, pinned in .ci/tools
 	cd bus/watermill/jetstream && $(LINT_BELOW) run ./...
 	cd internal/chaos/border && $(LINT_BELOW) run ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
+	cd examples/remote && $(LINT_BELOW) run ./...
 
 fmt: ## format the Go files
 	gofmt -w .

@@ -21,7 +21,7 @@ const module = "github.com/edda-go/edda"
 var layers = [][]string{
 	{"internal/option"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
-	{"event", "internal/pg", "internal/run", "internal/wire", "internal/wake"},
+	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "internal/dedup", "internal/lease", "internal/limit", "internal/queue",
 		"internal/settings", "internal/counters", "internal/pin",
 		"migrations"},
@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"bus/watermill", "scheduler/remote", "internal/timetable"},
 	{""},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
-		"memory", "dashboard"},
+		"scheduler/remote/broker", "memory", "dashboard"},
 	{"cmd", "examples"},
 }
 

@@ -216,7 +216,8 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 // Run drains, and cancels what does not end. A message that it cancelled stays, with its attempts.
 func TestDrainCancelsInMemory(t *testing.T) {
 	t.Parallel()
-	b := newBus(t, nil)
+	told := &teller{}
+	b := newBus(t, told.hear)
 	begun := make(chan struct{})
 	e, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{Drain: 10 * time.Millisecond}, bus.Handle(
 		func(ctx *bus.Context, _ note) error {
@@ -245,6 +246,9 @@ func TestDrainCancelsInMemory(t *testing.T) {
 	want := []memory.Queue{{Endpoint: "notes", Ready: 1}}
 	if diff := cmp.Diff(want, b.Queues()); diff != "" {
 		t.Errorf("after the drain (-want +got):\n%s", diff)
+	}
+	if got := told.sorted(); got != "" {
+		t.Errorf("after the drain it told: %s", got)
 	}
 }
 
@@ -285,12 +289,16 @@ func TestPausedInMemory(t *testing.T) {
 	told := &teller{}
 	b := newBus(t, told.hear)
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
+	on(t, b, "questions", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
 	start(t, b)
 	if err := b.Pause("notes", "a test"); err != nil {
 		t.Fatal(err)
 	}
 	send(t, b, note{})
-	advance(t, b, time.Hour)
+	for range 100 { // the workers of both are woken each time
+		send(t, b, question{})
+		advance(t, b, time.Hour)
+	}
 	if q := b.Queues()[0]; q.Ready != 1 || q.Paused != "a test" {
 		t.Errorf("paused: %+v", q)
 	}

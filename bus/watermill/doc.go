@@ -31,7 +31,7 @@
 // Across the border, NewRelay gives the messages of a queue to any Watermill Publisher, and NewIntake brings those of
 // any Watermill Subscriber in, each id once. See docs/guide/outbox.md and docs/guide/inbox.md. A BatchPublisher is
 // given many messages at a time, and a Subscriber that marks its messages InOrder may have many in hand; the module
-// bus/watermill/jetstream has both.
+// bus/watermill/jetstream has both. Package scheduler/remote/broker submits the runs of manifests to a Publisher.
 //
 // # Promise
 //

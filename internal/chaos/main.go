@@ -6,9 +6,11 @@ import (
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/chaos/limits"
 	"github.com/edda-go/edda/internal/chaos/permits"
+	"github.com/edda-go/edda/internal/chaos/remote"
 	"github.com/edda-go/edda/internal/chaos/schedule"
 )
 
 func main() {
-	lab.Main(crash.Scenario, limits.Limits, limits.Order, schedule.Scenario, hostile.Scenario, permits.Scenario)
+	lab.Main(crash.Scenario, limits.Limits, limits.Order, schedule.Scenario, hostile.Scenario, permits.Scenario,
+		remote.Scenario)
 }

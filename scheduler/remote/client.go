@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 )
 
 // ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.
@@ -43,32 +43,12 @@ func (c *Client) Beat(ctx context.Context, r Run) error {
 // retries, unless it is saga.Permanent. End asks again, with pauses that grow to about half a minute, until the report
 // is taken, or ctx ends. ErrOver says that the attempt was over before.
 func (c *Client) End(ctx context.Context, r Run, failure error) error {
-	said := report{Outcome: outcomeSucceeded}
-	if failure != nil {
-		said = report{Outcome: outcomeFailed, Error: failure.Error()}
-		if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
-			said.Outcome = outcomeDead
-		}
-		said.Error = said.Error[:min(len(said.Error), mostReport/8)] // as JSON a byte may be six
-	}
-	body, err := json.Marshal(said)
+	body, err := json.Marshal(report.Of(failure))
 	if err != nil {
 		return fmt.Errorf("end of run %s: %w", r.ID, err)
 	}
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))
-	log, last := cmp.Or(c.Logger, slog.Default()), error(nil)
-	again := func(err error, pause time.Duration) {
-		last = err
-		log.Warn("edda: the end of a run was not taken", "run", r.ID, "attempt", r.Attempt, "error", err,
-			"again_in", pause)
-	}
-	once := func() error { return c.post(ctx, r, "end", body) }
-	err = backoff.RetryNotify(once, backoff.WithContext(pauses, ctx), again)
-	if err != nil && ctx.Err() != nil && last != nil {
-		return fmt.Errorf("%w: %w", context.Cause(ctx), last)
-	}
-	return err
+	return report.Insist(ctx, cmp.Or(c.Logger, slog.Default()), r.ID, r.Attempt,
+		func() error { return c.post(ctx, r, "end", body) })
 }
 
 // Work calls work, gives a sign of life every so often meanwhile, and then reports how it ended. The context of work
@@ -76,6 +56,17 @@ func (c *Client) End(ctx context.Context, r Run, failure error) error {
 // whatever it was: what failed is the scheduler's to try again. If ctx ends, the report is given up, and the run is
 // lost in time.
 func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func(ctx context.Context) error) error {
+	return Work(ctx, c, r, every, work)
+}
+
+// Reporter takes reports on runs. A *Client is one.
+type Reporter interface {
+	Beat(ctx context.Context, r Run) error // ErrOver says that the work may stop
+	End(ctx context.Context, r Run, failure error) error
+}
+
+// Work is Client.Work with any Reporter.
+func Work(ctx context.Context, by Reporter, r Run, every time.Duration, work func(ctx context.Context) error) error {
 	if every <= 0 {
 		return fmt.Errorf("work for run %s: a sign of life every %v: want more than 0", r.ID, every)
 	}
@@ -83,7 +74,7 @@ func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func
 	group := run.NewGroup(life)
 	group.Go(func(ctx context.Context) error {
 		for run.Sleep(ctx, every) == nil {
-			if err := c.Beat(ctx, r); errors.Is(err, ErrOver) {
+			if err := by.Beat(ctx, r); errors.Is(err, ErrOver) {
 				end(ErrOver)
 			}
 		}
@@ -97,7 +88,7 @@ func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("work for run %s: %w", r.ID, cause)
 	}
-	return c.End(ctx, r, failure)
+	return by.End(ctx, r, failure)
 }
 
 // called returns a panic as an error, so that the run is told.

@@ -1,4 +1,5 @@
-// Package remote lets other programs do the work of the runs of manifests, over HTTP.
+// Package remote lets other programs do the work of the runs of manifests, over HTTP. Package broker does the same over
+// publishers and subscribers of Watermill.
 //
 // Here, in the program with the database, an endpoint submits each run, and a handler takes what became of it:
 //

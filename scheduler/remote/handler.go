@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -17,22 +18,6 @@ import (
 type HandlerOptions struct {
 	Logger *slog.Logger // nil is slog.Default(). A report that could not be written is logged at Warn
 }
-
-// mostReport is how many bytes a report may have.
-const mostReport = 64 << 10
-
-// report is the body of an end.
-type report struct {
-	Outcome string `json:"outcome"`
-	Error   string `json:"error,omitempty"`
-}
-
-// The outcomes of a report.
-const (
-	outcomeSucceeded = "succeeded"
-	outcomeFailed    = "failed" // tried again while the manifest has retries
-	outcomeDead      = "dead"   // never tried again
-)
 
 // NewHandler makes a handler of the reports on runs that Submit has submitted. It writes them with reports:
 //
@@ -75,8 +60,8 @@ func (h handler) end(w http.ResponseWriter, r *http.Request) {
 
 // readReport returns how the attempt failed, nil if it succeeded. code is the answer to a report that is none, else 0.
 func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error) {
-	var body report
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostReport))
+	var body report.Report
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, report.Most))
 	d.DisallowUnknownFields()
 	err := d.Decode(&body)
 	if err == nil {
@@ -87,14 +72,9 @@ func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		return http.StatusRequestEntityTooLarge, nil
 	}
-	switch {
-	case err != nil:
-	case body.Outcome == outcomeSucceeded && body.Error == "":
-		return 0, nil
-	case body.Outcome == outcomeFailed:
-		return 0, errors.New(body.Error)
-	case body.Outcome == outcomeDead:
-		return 0, saga.Permanent(errors.New(body.Error))
+	failure, ok := body.Failure()
+	if err == nil && ok {
+		return 0, failure
 	}
 	return http.StatusBadRequest, nil
 }

@@ -10,6 +10,7 @@
 //   - shop: the two services of examples/two-databases, with a Postgres server each, are treated the same way. It finds
 //     orders that were not paid or declined once, with the right sum, told to the buyer once, and shipped once if paid;
 //     and whatever is left in a database or in the broker.
+//   - remote: the scenario of internal/chaos/remote over JetStream, whose node is killed, too.
 //
 // # What it measures
 //

@@ -50,5 +50,5 @@ var flags struct {
 
 func main() {
 	cluster.RunNode() // never returns in a node of the broker
-	lab.Main(speedScenario, lagScenario, borderScenario, shopScenario)
+	lab.Main(speedScenario, lagScenario, borderScenario, shopScenario, remoteScenario)
 }

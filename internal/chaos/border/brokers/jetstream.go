@@ -105,7 +105,7 @@ func NewJetStreamSubscriber(url string, o ConsumerOf, logger watermill.LoggerAda
 		URL:              url,
 		NatsOptions:      connection(),
 		QueueGroupPrefix: o.Name,
-		SubscribersCount: 1, // more would be in hand together, and the order lost
+		SubscribersCount: max(o.InHand, 1),
 		AckWaitTimeout:   o.AckWait,
 		Unmarshaler:      natsID{stream: o.Stream},
 		// A nack means that the database is away: the intake has waited already, this is for other processes.
@@ -138,6 +138,7 @@ type ConsumerOf struct {
 	Stream  string
 	Name    string        // of the application: its consumers are called <name>_<subject>
 	AckWait time.Duration // that of the consumers; 0 is 30 seconds
+	InHand  int           // messages of a subject at a time; 0 is 1. More are in no order
 }
 
 // Consumer is the name of the durable consumer of a subject. A dot may not be in it.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	wmnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/edda-go/edda/bus/watermill/jetstream"
+	"github.com/edda-go/edda/examples/remote/contract"
+	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	ackWait = 5 * time.Second // longer than a report takes; after it a message of a killed process comes again
+	inHand  = 8               // messages of a topic at a time
+)
+
+// consumer is the name of the durable consumer of a topic. A dot may not be in it.
+func consumer(topic string) string { return strings.ReplaceAll(topic, ".", "_") }
+
+// provision makes the stream and its consumers, as a deployment would. docs/guide/brokers.md has the settings.
+func provision(ctx context.Context, c *cluster.Cluster) error {
+	topics := []string{contract.Runs, contract.Reports}
+	if err := c.CreateStream(ctx, contract.Stream, cluster.StreamOptions{Subjects: topics, Queue: true}); err != nil {
+		return err
+	}
+	for _, topic := range topics {
+		o := cluster.ConsumerOptions{Subject: topic, AckWait: ackWait, Push: true}
+		if err := c.CreateConsumer(ctx, contract.Stream, consumer(topic), o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link is what a process has of the broker.
+type link struct {
+	publisher  message.Publisher
+	subscriber message.Subscriber
+	close      func()
+}
+
+// connect makes a publisher, with which the stream drops a UUID that it had within two minutes, and a subscriber that
+// gives out several messages at a time, in no order.
+func connect(url string) (l link, err error) {
+	conn, err := jetstream.Connect(url)
+	if err != nil {
+		return l, err
+	}
+	l.close = conn.Close
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	if l.publisher, err = jetstream.NewPublisher(conn, jetstream.PublisherOptions{}); err != nil {
+		return l, err
+	}
+	l.subscriber, err = wmnats.NewSubscriberWithNatsConn(conn, wmnats.SubscriberSubscriptionConfig{
+		SubscribersCount: inHand, AckWaitTimeout: ackWait,
+		CloseTimeout: time.Second, // less than the Router's: what comes during a Close waits for its end
+		SubjectCalculator: func(_, topic string) *wmnats.SubjectDetail {
+			return &wmnats.SubjectDetail{Primary: topic, QueueGroup: consumer(topic)}
+		},
+		JetStream: wmnats.JetStreamConfig{
+			AckAsync: true, // an ack that is lost costs one more delivery
+			// the consumer is there already, and outlives its subscribers
+			DurableCalculator: func(_, topic string) string { return consumer(topic) },
+			SubscribeOptions:  []nats.SubOpt{nats.BindStream(contract.Stream), nats.ManualAck()},
+		},
+	}, nil)
+	return l, err
+}
