@@ -208,7 +208,7 @@ func (e *Effects) queueAgain(pipeline *pgx.Batch) {
 			e.NoteWake(e.In.To.Queue, time.Time{})
 		}
 	}
-	rows.Queue(pipeline, e.In.To.Queue, "insert_again", nil, nil)
+	rows.Queue(pipeline, e.In.To.Queue.SQL("insert_again"), nil, nil)
 }
 
 // queueRecords queues the dead letters and the records of discarded messages.

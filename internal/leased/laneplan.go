@@ -136,7 +136,7 @@ func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 		key.Text(m.key)
 		t.effects.NoteWake(t.To.Queue, t.effects.In.Clock().Add(m.msg.Delay))
 	}
-	rows.Queue(pipeline, t.To.Queue, "wait_in_lanes", []any{t.To.Queue.ID}, []any{due, key})
+	rows.Queue(pipeline, t.To.Queue.SQL("wait_in_lanes"), []any{t.To.Queue.ID}, []any{due, key})
 }
 
 // concludeLanes goes on in the lanes that are still ours, after the COMMIT.

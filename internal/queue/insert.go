@@ -78,14 +78,14 @@ func errorText(err error) string {
 	return pg.Storable(fmt.Sprint(err), mostError)
 }
 
-// Queue queues a statement of q, insert_again or wait_in_lanes, unless there are no messages. before and after are its
+// Queue queues the statement insert_again or wait_in_lanes, unless there are no messages. before and after are its
 // parameters before and behind those of the messages.
-func (b *Returns) Queue(pipeline *pgx.Batch, q *Queue, statement string, before, after []any) {
+func (b *Returns) Queue(pipeline *pgx.Batch, sql string, before, after []any) {
 	if b.id.Len() == 0 {
 		return
 	}
 	of := []any{b.delay, b.id, b.sent, b.first, b.attempt, b.conflict, b.kind, b.header, b.body, b.lastError}
-	pipeline.Queue(q.SQL(statement), slices.Concat(before, of, after)...)
+	pipeline.Queue(sql, slices.Concat(before, of, after)...)
 }
 
 // InOrder writes messages to one queue, due now in the order in which they are added. Its parameters are of types that
