@@ -34,10 +34,14 @@ var allDesigns = []string{"flat", "tree", "chunks", "sequential", appendDesign}
 // settings are the flags.
 type settings struct {
 	requests, workers, rate int
+	bytes                   int
 	designs, stores         []string
-	quiet, lasts, within    time.Duration
+	long                    lengths
 	full                    bool
 }
+
+// lengths are how long things take.
+type lengths struct{ quiet, lasts, within time.Duration }
 
 func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -49,16 +53,18 @@ func start(args []string, out, complaints io.Writer) int {
 		Name: "scatter", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&s.requests, "requests", 1000, "how `many` requests one scatter sends, at most 100000")
+			f.IntVar(&s.bytes, "bytes", 0, "how many `bytes` of text each reply has, which are kept: by the saga, or, "+
+				"in the append design, in rows")
 			f.IntVar(&s.workers, "workers", 2, "how many `servers` host the sagas, at most 8")
 			f.StringVar(&design, "design", "all", "`flat`, tree, chunks, sequential, append, several of them with "+
 				"commas, or all")
 			f.StringVar(&store, "store", "both", "`optimistic`, pessimistic or both")
 			f.IntVar(&s.rate, "unrelated", 100, "how many unrelated messages are sent a `second`")
-			f.DurationVar(&s.quiet, "quiet", 5*time.Second,
+			f.DurationVar(&s.long.quiet, "quiet", 5*time.Second,
 				"how long unrelated messages are measured in quiet, alternating with the load")
-			f.DurationVar(&s.lasts, "for", 5*time.Second,
+			f.DurationVar(&s.long.lasts, "for", 5*time.Second,
 				"how long scatters are measured, alternating with the quiet; the last one is finished")
-			f.DurationVar(&s.within, "within", 2*time.Minute, "how long one scatter may take")
+			f.DurationVar(&s.long.within, "within", 2*time.Minute, "how long one scatter may take")
 			f.BoolVar(&s.full, "full", false, "hold the replies back until all of them wait, and measure how fast "+
 				"they are gathered then, without unrelated messages; for flat")
 		},
@@ -80,11 +86,13 @@ func (s settings) check() error {
 	switch {
 	case s.requests < 1 || s.requests > 100_000:
 		return fmt.Errorf("-requests %d: want 1 to 100000", s.requests)
+	case s.bytes < 0 || s.bytes > 900_000/s.requests:
+		return fmt.Errorf("-bytes %d: want 0 to %d: the state of a saga has at most 1 MiB", s.bytes, 900_000/s.requests)
 	case s.workers < 1 || s.workers > 8:
 		return fmt.Errorf("-workers %d: want 1 to 8", s.workers)
 	case s.rate < 1 || s.rate > 1000:
 		return fmt.Errorf("-unrelated %d: want 1 to 1000", s.rate)
-	case s.quiet <= 0 || s.lasts < 0 || s.within <= 0:
+	case s.long.quiet <= 0 || s.long.lasts < 0 || s.long.within <= 0:
 		return errors.New("-quiet and -within want more than 0, and -for 0 or more")
 	}
 	for _, store := range s.stores {
@@ -94,6 +102,8 @@ func (s settings) check() error {
 	}
 	for _, d := range s.designs {
 		switch {
+		case s.bytes > 0 && d != "flat" && d != appendDesign:
+			return fmt.Errorf("-bytes with -design %s: want flat or append", d)
 		case !slices.Contains(allDesigns, d):
 			return fmt.Errorf("-design %q: want some of %s, or all", d, strings.Join(allDesigns, ", "))
 		case s.full && d != "flat":

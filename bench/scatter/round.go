@@ -81,6 +81,9 @@ func (r *round) build(ctx context.Context) (err error) {
 		return err
 	}
 	parts := []bus.Part{bus.Saga(gather.Saga(r.store)), bus.Saga(errands(r.store, "errand"))}
+	if r.bytes > 0 {
+		parts[0] = bus.Saga(gather.KeepSaga(r.store))
+	}
 	if r.design == appendDesign {
 		parts = []bus.Part{bus.Saga(gather.CollectSaga(r.store)), bus.Saga(errands(r.store, "errand"))}
 		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(gather.KeepItem),
@@ -153,15 +156,16 @@ const turns = 5
 // measure sends errands in quiet, and while one scatter after another is gathered.
 func (r *round) measure(ctx context.Context) error {
 	return during(ctx, append(r.servers, r.others...), func(ctx context.Context) error {
-		if _, err := r.errandsDuring(ctx, rest(r.quiet/turns)); err != nil { // connections, plans and first instances
+		// connections, plans and first instances
+		if _, err := r.errandsDuring(ctx, rest(r.long.quiet/turns)); err != nil {
 			return err
 		}
 		for turn := range turns {
-			quiet, err := r.errandsDuring(ctx, rest(r.quiet/turns))
+			quiet, err := r.errandsDuring(ctx, rest(r.long.quiet/turns))
 			if err != nil {
 				return err
 			}
-			if turn > 0 && r.line.took >= r.lasts { // one scatter was enough
+			if turn > 0 && r.line.took >= r.long.lasts { // one scatter was enough
 				break
 			}
 			busy, err := r.errandsDuring(ctx, r.scatters)
@@ -178,7 +182,7 @@ func (r *round) measure(ctx context.Context) error {
 // scatters is one turn of them.
 func (r *round) scatters(ctx context.Context) error {
 	for begun := time.Now(); ; {
-		if err := r.scatter(ctx); err != nil || time.Since(begun) >= r.lasts/turns {
+		if err := r.scatter(ctx); err != nil || time.Since(begun) >= r.long.lasts/turns {
 			return err
 		}
 	}
@@ -203,9 +207,10 @@ func (r *round) errandsDuring(ctx context.Context, f func(ctx context.Context) e
 	if err := group.Wait(); err != nil {
 		return lap{}, err
 	}
-	for deadline := time.Now().Add(r.within); r.errands.count() < sent; {
+	for deadline := time.Now().Add(r.long.within); r.errands.count() < sent; {
 		if time.Now().After(deadline) {
-			return lap{}, fmt.Errorf("%d of %d errands were run within %v (-within)", r.errands.count(), sent, r.within)
+			return lap{}, fmt.Errorf("%d of %d errands were run within %v (-within)", r.errands.count(), sent,
+				r.long.within)
 		}
 		if err := run.Sleep(ctx, time.Millisecond); err != nil {
 			return lap{}, err
@@ -231,22 +236,22 @@ func (r *round) scatter(ctx context.Context) error {
 func (r *round) begin(ctx context.Context) error {
 	name := fmt.Sprintf("%s-%s-%d", r.line.design, r.line.store, len(r.runs))
 	r.runs = append(r.runs, name)
-	var m saga.Message = gather.Gather{Run: name, Design: r.design, Last: r.requests}
+	var m saga.Message = gather.Gather{Run: name, Design: r.design, Last: r.requests, Bytes: r.bytes}
 	if r.design == appendDesign {
-		m = gather.Collect{Run: name, Requests: r.requests}
+		m = gather.Collect{Run: name, Requests: r.requests, Bytes: r.bytes}
 	}
 	_, err := r.street.Send(ctx, m)
 	return err
 }
 
 func (r *round) untilEnded(ctx context.Context) error {
-	timer := time.NewTimer(r.within)
+	timer := time.NewTimer(r.long.within)
 	defer timer.Stop()
 	select {
 	case <-r.ended:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("a scatter did not end within %v (-within)", r.within)
+		return fmt.Errorf("a scatter did not end within %v (-within)", r.long.within)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -275,7 +280,7 @@ func (r *round) measureFull(ctx context.Context) error {
 
 // untilWaiting waits until the messages of all requests are in a queue.
 func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
-	for deadline := time.Now().Add(r.within); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(r.long.within); time.Now().Before(deadline); {
 		operator, err := r.operator()
 		if err != nil {
 			return err
@@ -293,7 +298,7 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("not all messages waited for endpoint %s within %v (-within)", endpoint, r.within)
+	return fmt.Errorf("not all messages waited for endpoint %s within %v (-within)", endpoint, r.long.within)
 }
 
 // settle reads what the engine counted. The endpoints have ended, so their counters are written.
@@ -307,7 +312,7 @@ func (r *round) settle(ctx context.Context) error {
 		return err
 	}
 	for _, c := range all {
-		if c.Endpoint == "desk" && (c.Saga == "gather" || c.Saga == "collect") {
+		if c.Endpoint == "desk" && c.Saga != "errand" {
 			r.line.saga = c
 		}
 	}

@@ -39,10 +39,23 @@ func TestProgramWithAFullQueue(t *testing.T) {
 	}
 }
 
+// Replies that are kept are as many, by the saga and in rows.
+func TestProgramKeepsReplies(t *testing.T) {
+	t.Parallel()
+	var out, complaints bytes.Buffer
+	if code := start([]string{"-requests", "300", "-design", "flat,append", "-bytes", "500", "-quiet", "50ms", "-for",
+		"1ms"}, &out, &complaints); code != 0 {
+		t.Fatalf("the program ended with %d: %s\n%s", code, complaints.String(), out.String())
+	}
+	if !strings.Contains(out.String(), "wrong=0") {
+		t.Errorf("it printed:\n%s", out.String())
+	}
+}
+
 func TestWrongFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"-requests", "0"}, {"-workers", "9"}, {"-design", "round"}, {"-store", "adaptive"},
-		{"-design", "tree", "-full"},
+		{"-design", "tree", "-full"}, {"-bytes", "1000"}, {"-design", "tree", "-bytes", "1"},
 		{"-unrelated", "0"}, {"-quiet", "0s"}, {"now"}, {"-what"}} {
 		var out, complaints bytes.Buffer
 		if code := start(args, &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "-h for help") {

@@ -30,7 +30,7 @@ func (c *Collecting) begin(ctx *saga.Context, m Collect) error {
 func (c *Collecting) scatter(ctx *saga.Context, _ More) error {
 	n := c.Asked.Requests
 	for until := min(n, c.Sent+stepMost); c.Sent < until; c.Sent++ {
-		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Sent, To: "items"})
+		ctx.Send(Ask{Run: c.Asked.Run, Number: c.Sent, To: "items", Bytes: c.Asked.Bytes})
 	}
 	if c.Sent < n {
 		ctx.Timeout(0, More{})
@@ -58,7 +58,8 @@ func CollectSaga(store saga.Store) *saga.Definition {
 
 // KeepItem handles an answer: one row more, and nothing that another row could be in the way of.
 func KeepItem(ctx *bus.Context, tx pgx.Tx, m Answer) error {
-	_, err := tx.Exec(ctx, `INSERT INTO item (run, number, value) VALUES ($1, $2, $3)`, m.Run, m.Number, m.Value)
+	_, err := tx.Exec(ctx, `INSERT INTO item (run, number, value, text) VALUES ($1, $2, $3, $4)`, m.Run, m.Number,
+		m.Value, m.Text)
 	return err
 }
 

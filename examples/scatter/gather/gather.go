@@ -3,6 +3,7 @@ package gather
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
@@ -60,7 +61,7 @@ func (g *Gathering) scatter(ctx *saga.Context) {
 		part.Depth++
 		part.First, part.Last = g.Asked.First+g.Sent*n/parts, g.Asked.First+(g.Sent+1)*n/parts
 		if part.Last-part.First == 1 {
-			ctx.Send(Ask{Run: part.Run, Number: part.First})
+			ctx.Send(Ask{Run: part.Run, Number: part.First, Bytes: part.Bytes})
 		} else {
 			ctx.Send(part)
 		}
@@ -109,9 +110,32 @@ func Saga(store saga.Store) *saga.Definition {
 	)
 }
 
+// Keeping is the state of a saga that keeps the texts of the replies.
+type Keeping struct {
+	Gathering
+	Kept []string
+}
+
+func (k *Keeping) begin(ctx *saga.Context, m Gather) error { return k.Gathering.begin(ctx, m) }
+func (k *Keeping) more(ctx *saga.Context, m More) error    { return k.Gathering.more(ctx, m) }
+
+func (k *Keeping) answered(ctx *saga.Context, m Answer) error {
+	k.Kept = append(k.Kept, m.Text)
+	return k.Gathering.answered(ctx, m)
+}
+
+// KeepSaga is the saga of the flat design that keeps the texts of the replies in its state.
+func KeepSaga(store saga.Store) *saga.Definition {
+	return saga.Define("keep", saga.Options{Store: store},
+		saga.StartedBy(keyOf, (*Keeping).begin),
+		saga.OnTimeout((*Keeping).more),
+		saga.OnReply((*Keeping).answered, saga.IfMissing(saga.MissingDeadLetter)),
+	)
+}
+
 // DoWork answers a request: a plain handler, which runs beside others on any server.
 func DoWork(ctx *bus.Context, _ pgx.Tx, m Ask) error {
-	reply := Answer{Run: m.Run, Number: m.Number, Value: answerTo(m.Number)}
+	reply := Answer{Run: m.Run, Number: m.Number, Value: answerTo(m.Number), Text: strings.Repeat("x", m.Bytes)}
 	if m.To != "" {
 		ctx.Send(reply, saga.To(m.To))
 	} else {

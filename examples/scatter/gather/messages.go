@@ -7,12 +7,14 @@ type Gather struct {
 	Design      string
 	First, Last int
 	Depth       int
+	Bytes       int // of the text in each reply, which the saga keeps
 }
 
 // Collect asks for the replies to so many requests, in the append design.
 type Collect struct {
 	Run      string
 	Requests int
+	Bytes    int // of the text in each reply, which is kept in the row
 }
 
 // More is a timeout of a saga that has more requests than one step should send.
@@ -23,6 +25,7 @@ type Ask struct {
 	Run    string
 	Number int
 	To     string
+	Bytes  int
 }
 
 // Answer answers Ask.
@@ -30,6 +33,7 @@ type Answer struct {
 	Run    string
 	Number int
 	Value  int64
+	Text   string `json:",omitempty"`
 }
 
 // Part is the answer of a saga that was given a part of the requests.
