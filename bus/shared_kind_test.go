@@ -1,7 +1,9 @@
 package bus_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,5 +122,53 @@ func TestSagasThatCannotShareAKind(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// An instance of the optimistic store is not locked, however it is named and whatever other sagas the endpoint has. A
+// message that may be for a saga of the pessimistic store locks its instance.
+func TestOptimisticSagasBesideOthersAreNotLocked(t *testing.T) {
+	for name, c := range map[string]struct {
+		left, right saga.Store
+		want        string
+	}{
+		"both optimistic": {saga.Optimistic, saga.Optimistic, "shared.reply free, shared.rung free"},
+		"one of each":     {saga.Optimistic, saga.Pessimistic, "shared.reply locked, shared.rung locked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.start("answers", bus.EndpointOptions{}, bus.HandleRaw(func(c *bus.Context, _ *saga.Delivery) error {
+				c.Reply(comfort{Text: "yes"})
+				return nil
+			}, "shared.question"))
+			var seen []string // of one worker
+			look := bus.Use(func(next bus.Handler) bus.Handler {
+				return func(ctx context.Context, d *saga.Delivery) error {
+					if d.Info.Kind == (openLeft{}).Kind() {
+						return next(ctx, d)
+					}
+					tag, err := w.pool.Exec(ctx, w.sql(`SELECT FROM edda.saga FOR UPDATE SKIP LOCKED`))
+					if err != nil {
+						return err
+					}
+					state := "locked"
+					if tag.RowsAffected() == 1 {
+						state = "free"
+					}
+					seen = append(seen, d.Info.Kind+" "+state)
+					return next(ctx, d)
+				}
+			})
+			stop := w.start("shared", bus.EndpointOptions{Concurrency: 1}, append(twoSagas(c.left, c.right), look)...)
+			w.send(openLeft{Key: "a"})
+			w.until("it has heard both", func() bool {
+				return w.count(`SELECT count(*) FROM edda.saga WHERE state ->> 'Rung' = '1' AND state ->> 'Told' = '1'`) == 1
+			})
+			stop()
+			slices.Sort(seen)
+			if got := strings.Join(seen, ", "); got != c.want {
+				t.Errorf("while steps ran: %s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -3,9 +3,11 @@ package batch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
@@ -66,6 +68,7 @@ func (l *loader) load(ctx context.Context) error {
 				i.Status = delivery.BusyHere
 			}
 		}
+		i.Lock = i.Lock || locks(m)
 		m.Instance = i
 	}
 	if len(l.asked) == 0 {
@@ -83,6 +86,13 @@ func (l *loader) load(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// locks reports whether the instance of a message is loaded with its lock: when its saga says so, or when one of the
+// sagas does that the message may be for.
+func locks(m *delivery.Message) bool {
+	pessimistic := func(c *handlers.Consumer) bool { return c.Definition.Options().Store == saga.Pessimistic }
+	return pessimistic(m.Consumer) || m.Undecided() && slices.ContainsFunc(m.Consumer.Others, pessimistic)
 }
 
 // assign gives a message to the saga that has the instance which it names. An instance of a saga that does not handle
@@ -107,9 +117,7 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.Def.Options().Store == saga.Pessimistic || l.engine.To.Memory.MustLock(i.Asked) ||
-			l.engine.To.Handlers.Shared &&
-				!i.Asked.ID.IsZero()
+		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked)
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)

@@ -129,6 +129,7 @@ type Instance struct {
 	Version int64
 	Row     persistence.Row
 
+	Lock    bool // it is loaded with its lock
 	Stepped bool // a message was decided on it
 	Ended   bool // it has completed
 	Write   int  // its place in the save, -1: none

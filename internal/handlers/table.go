@@ -19,7 +19,6 @@ type Table struct {
 	Middleware []func(Next) Next
 	HasTx      bool
 	Leased     bool // it has a Handle
-	Shared     bool // a kind is handled by two sagas, so that a message may be for either
 	Faults     []error
 }
 
@@ -116,7 +115,6 @@ func (h *Table) share(first, second *Consumer) bool {
 			"of its own, which gets its own copy of an event", first.Kind, keyed[0], keyed[1])
 		return false
 	}
-	h.Shared = true
 	if len(keyed) == 1 && keyed[0] == second.What { // it is first, for messages that name no instance
 		second.Others, first.Others = append(first.Others, first), nil
 		h.Consumers[first.Kind] = second
