@@ -13,15 +13,23 @@ import (
 
 // broker is the nodes of one, as a storm strikes them.
 type broker interface {
+	members
+	struck
 	URL() string
+	Unread(ctx context.Context, stream string) (uint64, error)
+	Stop() error
+}
+
+type members interface {
 	Nodes() int
 	Leader(ctx context.Context, stream string) (int, error)
+}
+
+type struck interface {
 	Kill(node int) error
 	Restart(ctx context.Context, node int) error
 	Freeze(node int)
 	Thaw(ctx context.Context, node int) error
-	Unread(ctx context.Context, stream string) (uint64, error)
-	Stop() error
 }
 
 // oneRabbit is a RabbitMQ of one node.

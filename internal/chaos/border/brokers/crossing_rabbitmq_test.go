@@ -80,8 +80,8 @@ func TestRabbitMQThatIsKilled(t *testing.T) {
 	r.judgeRabbits()
 }
 
-// Both ends take a broker that does not answer for one that is away. What it reads when it goes on was sent long before,
-// and is published a second time by then.
+// Both ends take a broker that does not answer for one that is away. What it reads when it goes on was sent long
+// before, and is published a second time by then.
 func TestRabbitMQThatIsFrozenForLongerThanItsHeartbeat(t *testing.T) {
 	t.Parallel()
 	r := crossRabbitMQ(t)

@@ -111,8 +111,8 @@ func rabbitQueue(more amqp.Table) amqp.Table {
 // RabbitMQ nack them. watermill-amqp does not listen to what Mandatory returns.
 func unroutable(exchange string) string { return exchange + ".unroutable" }
 
-// rabbitTopology declares what is missing: the exchanges at the first Publish, and a queue at Subscribe and whenever its
-// consumer is made anew.
+// rabbitTopology declares what is missing: the exchanges at the first Publish, and a queue at Subscribe and whenever
+// its consumer is made anew.
 type rabbitTopology struct{ wmamqp.DefaultTopologyBuilder }
 
 func (b rabbitTopology) ExchangeDeclare(channel *amqp.Channel, exchange string, config wmamqp.Config) error {

@@ -186,7 +186,8 @@ func (b *Broker) Thaw(ctx context.Context) error {
 
 // Connect opens a connection for questions and set-up.
 func (b *Broker) Connect() (*amqp.Connection, error) {
-	conn, err := amqp.DialConfig(b.URL(), amqp.Config{Heartbeat: 2 * time.Second, Dial: amqp.DefaultDial(2 * time.Second)})
+	conn, err := amqp.DialConfig(b.URL(),
+		amqp.Config{Heartbeat: 2 * time.Second, Dial: amqp.DefaultDial(2 * time.Second)})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
