@@ -87,7 +87,7 @@ func TestRabbitMQThatIsFrozenForLongerThanItsHeartbeat(t *testing.T) {
 	r := crossRabbitMQ(t)
 	r.say(func() {
 		r.must(r.broker.Freeze())
-		r.must(run.Sleep(t.Context(), 5*time.Second)) // three heartbeats, and some
+		r.must(run.Sleep(t.Context(), 5*time.Second)) // five heartbeats
 		r.must(r.broker.Thaw(t.Context()))
 	})
 	r.judgeRabbits()

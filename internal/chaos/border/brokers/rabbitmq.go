@@ -16,7 +16,7 @@ type RabbitMQOptions struct {
 	Key        Key           // chooses the part; nil is ByMetadata(ConversationKey)
 	Exchange   string        // that all queues are bound to; "" is "edda"
 	AckWait    time.Duration // for the answer to one message; 0 is 5 seconds. A relay's Drain should be longer
-	Heartbeat  time.Duration // a broker that is silent for three of them is away; 0 is 5 seconds
+	Heartbeat  time.Duration // a broker that is silent for one and a half of them is away; 0 is 5 seconds
 	MaxMessage int           // the max_message_size of the broker; 0 is 16 MiB, the default of RabbitMQ 4
 	Arguments  amqp.Table    // of the queues, beside those of ours
 }
@@ -66,7 +66,7 @@ func rabbitMQ(url string, o RabbitMQOptions, logger watermill.LoggerAdapter) (wm
 	return wmamqp.Config{
 		Connection: wmamqp.ConnectionConfig{
 			AmqpURI: url,
-			// An amqp.Config without Heartbeat takes the server's, one minute.
+			// The defaults are 10 and 30 seconds.
 			AmqpConfig: &amqp.Config{Heartbeat: o.Heartbeat, Locale: "en_US", Dial: amqp.DefaultDial(5 * time.Second)},
 			// the default grows to a minute, in which a broker that is back has no clients
 			Reconnect: &wmamqp.ReconnectConfig{BackoffInitialInterval: 100 * time.Millisecond, BackoffMultiplier: 1.5,
@@ -152,9 +152,8 @@ func (p rabbitParts) Publish(topic string, all ...*message.Message) error {
 		if p.o.Parts > 0 {
 			queue += "." + part(p.o.Key(m), p.o.Parts)
 		}
-		conn := p.Connection()
 		// The end of the connection ends all that waits for it; watermill-amqp then makes another.
-		late := time.AfterFunc(p.o.AckWait, func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) })
+		late := time.AfterFunc(p.o.AckWait, func() { _ = p.Connection().CloseDeadline(time.Now().Add(time.Second)) })
 		err := p.Publisher.Publish(queue, m)
 		if late.Stop(); err != nil {
 			return fmt.Errorf("publish to queue %s: %w", queue, err)

@@ -184,15 +184,16 @@ func rabbitTakesAnyType(t *testing.T, b *rabbit.Broker) {
 }
 
 func rabbitRefusesUnroutable(t *testing.T, b *rabbit.Broker) {
-	publisher := rabbitPublisher(t, b, RabbitMQOptions{})
 	name := "late." + watermill.NewShortUUID()
+	o := RabbitMQOptions{Exchange: name + ".exchange"} // of its own: nothing has been refused before
+	publisher := rabbitPublisher(t, b, o)
 	m := message.NewMessage(watermill.NewUUID(), nil)
 	for range 3 {
 		if err := publisher.Publish(name, m); err == nil || Unfit(err) {
 			t.Errorf("no queue is there: %v, want an error that passes", err)
 		}
 	}
-	messages := subscribe(t, rabbitSubscriber(t, b, RabbitMQOptions{}), name)
+	messages := subscribe(t, rabbitSubscriber(t, b, o), name)
 	if err := publisher.Publish(name, m); err != nil {
 		t.Error(err)
 	}
@@ -323,6 +324,9 @@ func rabbitUnfit(t *testing.T, b *rabbit.Broker) {
 
 // When a consumer is cancelled, watermill-amqp reads empty messages from its closed channel.
 func rabbitGivesNoPhantom(t *testing.T, b *rabbit.Broker) {
+	if m, err := (rabbitMarshaler{}).Unmarshal(amqp.Delivery{}); err == nil {
+		t.Errorf("nothing became message %+v", m)
+	}
 	q := newQueue(t, b, RabbitMQOptions{})
 	for n := range 5 {
 		if _, err := q.channel.QueueDelete(q.name, false, false, false); err != nil {
@@ -330,6 +334,11 @@ func rabbitGivesNoPhantom(t *testing.T, b *rabbit.Broker) {
 		}
 		want := fmt.Sprint(n)
 		for begin := time.Now(); q.publish(want) != nil; { // until the subscriber has declared the queue again
+			select {
+			case m := <-q.in:
+				t.Fatalf("message %q came with id %q, and none was there", m.Payload, m.UUID)
+			default:
+			}
 			if time.Since(begin) > soon {
 				t.Fatal("the subscriber does not come back")
 			}
@@ -372,7 +381,7 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 				if err == nil || Unfit(err) {
 					t.Errorf("%s: %v, want an error that passes", why, err)
 				}
-			case <-time.After(soon):
+			case <-time.After(10 * time.Second): // with amqp091's own heartbeat it takes 15
 				t.Errorf("%s: Publish does not return", why)
 			}
 		}
