@@ -71,7 +71,7 @@ border: ## two databases and a broker between them, all of them killed, and coun
 rabbitmq: ## two databases and a RabbitMQ between them, killed and frozen, and count; and a test for each of its settings
 	cd internal/chaos/border && $(GO) vet -tags rabbitmq ./...
 	cd internal/chaos/border && $(GO) test -tags rabbitmq -run RabbitMQ -count=1 -timeout 5m ./brokers ./rabbit
-	cd internal/chaos/border && $(GO) run . -scenario border -over rabbitmq -quick
+	cd internal/chaos/border && $(GO) run . -scenario border -over rabbitmq -for 10s
 
 bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
 	$(GO) vet -tags bouncer ./internal/bouncer

@@ -408,6 +408,7 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	works()
+	inClassicQueue(t, b, "classic")
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -419,31 +420,23 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	works()
+	if n, err := b.Ready("classic"); err != nil || n != 1 {
+		t.Errorf("%d messages are kept in a classic queue, want 1: %v", n, err)
+	}
 }
 
-// A classic queue keeps what is persistent, when its node comes back; one of quorum keeps everything.
-func TestRabbitMQKeepsAMessageInAClassicQueueOverACrash(t *testing.T) {
-	t.Parallel()
-	b := rabbit.New(t, rabbit.Options{})
-	publisher := rabbitPublisher(t, b, RabbitMQOptions{})
-	_ = publisher.Publish("kept", message.NewMessage("0", nil)) // declares the exchange
-	channel := openChannel(t, b)
-	if _, err := channel.QueueDeclare("kept", true, false, false, false, nil); err != nil {
+// inClassicQueue publishes a message to a classic queue, which keeps what is persistent over a crash of its node; one of
+// quorum keeps everything.
+func inClassicQueue(t *testing.T, b *rabbit.Broker, name string) {
+	t.Helper()
+	publisher, channel := rabbitPublisher(t, b, RabbitMQOptions{}), openChannel(t, b)
+	if _, err := channel.QueueDeclare(name, true, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := channel.QueueBind("kept", "kept", "edda", false, nil); err != nil {
+	if err := channel.QueueBind(name, name, "edda", false, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := publisher.Publish("kept", message.NewMessage("1", nil)); err != nil {
+	if err := publisher.Publish(name, message.NewMessage("1", nil)); err != nil {
 		t.Fatal(err)
-	}
-	if err := b.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := b.Ready("kept"); err != nil || n != 1 {
-		t.Errorf("%d messages are kept, want 1: %v", n, err)
 	}
 }
