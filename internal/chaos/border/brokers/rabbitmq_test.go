@@ -425,8 +425,8 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 	}
 }
 
-// inClassicQueue publishes a message to a classic queue, which keeps what is persistent over a crash of its node; one of
-// quorum keeps everything.
+// inClassicQueue publishes a message to a classic queue, which keeps what is persistent over a crash of its node. One
+// of quorum keeps everything.
 func inClassicQueue(t *testing.T, b *rabbit.Broker, name string) {
 	t.Helper()
 	publisher, channel := rabbitPublisher(t, b, RabbitMQOptions{}), openChannel(t, b)
