@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border bouncer versions web mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border rabbitmq bouncer versions web mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -72,6 +72,11 @@ border: ## two databases and a broker between them, all of them killed, and coun
 	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...
 	cd internal/chaos/border && $(GO) test -timeout 5m ./... && $(GO) run .
 
+rabbitmq: ## two databases and a RabbitMQ between them, killed and frozen, and count; and a test for each of its settings
+	cd internal/chaos/border && $(GO) vet -tags rabbitmq ./...
+	cd internal/chaos/border && $(GO) test -tags rabbitmq -run RabbitMQ -count=1 -timeout 5m ./brokers ./rabbit
+	cd internal/chaos/border && $(GO) run . -scenario border -over rabbitmq -for 10s
+
 bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
 	$(GO) vet -tags bouncer ./internal/bouncer
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
@@ -92,7 +97,7 @@ lint: ## run the linters, pinned in .ci/tools
 	cd bench && $(GO) vet ./...
 	cd examples/web/browser && $(GO) vet ./...
 	cd bus/watermill/jetstream && $(LINT_BELOW) run ./...
-	cd internal/chaos/border && $(LINT_BELOW) run ./...
+	cd internal/chaos/border && $(LINT_BELOW) run --build-tags rabbitmq ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
 	cd examples/remote && $(LINT_BELOW) run ./...
 

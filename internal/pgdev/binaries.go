@@ -159,20 +159,8 @@ func (p places) install(ctx context.Context, log io.Writer, packet string, there
 // pgbouncer returns the path of PgBouncer, installing it when that is the only
 // way left.
 func (p places) pgbouncer(ctx context.Context, log io.Writer) (string, error) {
-	if path, ok := p.findBouncer(); ok {
-		return path, nil
-	}
-	if p.aptGet == "" {
-		return "", errNoBouncer
-	}
-	err := p.install(ctx, log, "pgbouncer", func() bool { _, ok := p.findBouncer(); return ok })
-	if err != nil {
-		return "", errors.Join(err, errNoBouncer)
-	}
-	if path, ok := p.findBouncer(); ok {
-		return path, nil
-	}
-	return "", errors.Join(errors.New("apt-get installed pgbouncer, and it is not where Debian puts it"), errNoBouncer)
+	return p.program(ctx, log, Program{Name: "pgbouncer", Package: "pgbouncer", Dirs: []string{p.sbin},
+		Remedies: errNoBouncer})
 }
 
 var errNoBouncer = errors.New(`there is no PgBouncer to start. Any one of these helps:
@@ -181,11 +169,53 @@ var errNoBouncer = errors.New(`there is no PgBouncer to start. Any one of these 
   - macOS: brew install pgbouncer
   - put the directory that holds pgbouncer in PATH`)
 
-// findBouncer looks in the path first, as find does. A user's path often
-// leaves out the directory where Debian puts it.
-func (p places) findBouncer() (string, bool) {
-	for _, dir := range append(filepath.SplitList(p.path), p.sbin) {
-		path := filepath.Join(dir, "pgbouncer")
+// Program is a server that tests start, and that a machine may lack.
+type Program struct {
+	Name     string   // of the file
+	Package  string   // of Debian
+	Dirs     []string // where the file may be beside $PATH; a pattern of filepath.Glob each
+	First    bool     // Dirs come before $PATH
+	Remedies error    // is returned when there is none
+}
+
+// Find returns the path of the program. As root on Debian it installs the package when there is none, and says so in
+// log.
+func (g Program) Find(ctx context.Context, log io.Writer) (string, error) {
+	return machinePlaces().program(ctx, log, g)
+}
+
+func (p places) program(ctx context.Context, log io.Writer, g Program) (string, error) {
+	if path, ok := p.findProgram(g); ok {
+		return path, nil
+	}
+	if p.aptGet == "" {
+		return "", g.Remedies
+	}
+	err := p.install(ctx, log, g.Package, func() bool { _, ok := p.findProgram(g); return ok })
+	if err != nil {
+		return "", errors.Join(err, g.Remedies)
+	}
+	if path, ok := p.findProgram(g); ok {
+		return path, nil
+	}
+	return "", errors.Join(fmt.Errorf("apt-get installed %s, and %s is not where Debian puts it", g.Package, g.Name),
+		g.Remedies)
+}
+
+// findProgram looks in the path first, as find does, unless the path has a wrapper of the program. A user's path often
+// leaves out the directory where Debian puts servers.
+func (p places) findProgram(g Program) (string, bool) {
+	var more []string
+	for _, pattern := range g.Dirs {
+		found, _ := filepath.Glob(pattern) // the only error is a malformed pattern, and ours are constants
+		more = append(more, found...)
+	}
+	dirs := append(filepath.SplitList(p.path), more...)
+	if g.First {
+		dirs = append(more, filepath.SplitList(p.path)...)
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, g.Name)
 		if info, err := os.Stat(path); dir != "" && err == nil && !info.IsDir() && info.Mode().Perm()&0o111 != 0 {
 			return path, true
 		}

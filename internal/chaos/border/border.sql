@@ -22,6 +22,12 @@ SELECT chaos.watch($1);
 -- name: tell
 INSERT INTO chaos.told (key, n) VALUES ($1, $2);
 
+-- name: told
+SELECT count(*) FROM chaos.told;
+
+-- name: entered
+SELECT count(*) FROM (SELECT DISTINCT key, n FROM chaos.entered) e;
+
 -- name: handle
 INSERT INTO chaos.effect (key, n) VALUES ($1, $2);
 

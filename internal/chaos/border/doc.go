@@ -19,7 +19,8 @@
 //   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database.
 //     A warning follows when that rate was not reached.
 //
-// Border and lag go over package jetstream (batches), and then over watermill-nats; -over leaves one out.
+// Border and lag go over package jetstream (batches), and then over watermill-nats; -over leaves one out. With -over
+// rabbitmq they go over a RabbitMQ of one node, which has to be installed ("make rabbitmq").
 //
 // # How the checker knows
 //

@@ -41,13 +41,27 @@ var sql = lab.SQL(sqlText)
 // ground is what a scenario stands on: a Postgres with the databases here (the lab's) and there, and JetStream.
 type ground struct {
 	*lab.Lab
-	nodes    *cluster.Cluster
+	nodes    *cluster.Cluster // nil: another broker
+	broker   broker           // nodes, or the other
 	there    *side
 	thereDSN string
 }
 
 // newGround starts everything anew, so that no part works with what another left.
-func newGround(ctx context.Context, s lab.Settings, o cluster.Options) (g *ground, err error) {
+func newGround(ctx context.Context, s lab.Settings, o cluster.Options) (*ground, error) {
+	g, err := openGround(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if g.nodes, err = cluster.Start(ctx, o); err != nil {
+		return nil, g.closeAfter(err)
+	}
+	g.broker = g.nodes
+	return g, nil
+}
+
+// openGround is newGround without a broker.
+func openGround(ctx context.Context, s lab.Settings) (g *ground, err error) {
 	l, err := lab.Open(ctx, s, pgdev.Options{Durable: true}, sql)
 	if err != nil {
 		return nil, err
@@ -72,11 +86,16 @@ func newGround(ctx context.Context, s lab.Settings, o cluster.Options) (g *groun
 		return g, err
 	}
 	pool.Close()
-	if g.there, err = newSide(ctx, g.thereDSN, bus.Options{}); err != nil {
-		return g, err
-	}
-	g.nodes, err = cluster.Start(ctx, o)
+	g.there, err = newSide(ctx, g.thereDSN, bus.Options{})
 	return g, err
+}
+
+// closeAfter ends everything if there is an error, and returns it.
+func (g *ground) closeAfter(err error) error {
+	if err != nil {
+		err = errors.Join(err, g.close())
+	}
+	return err
 }
 
 // here is the lab's own database.
@@ -87,8 +106,8 @@ func (g *ground) close() error {
 	if g.there != nil {
 		g.there.pool.Close()
 	}
-	if g.nodes != nil {
-		nodes = g.nodes.Stop()
+	if g.broker != nil {
+		nodes = g.broker.Stop()
 	}
 	return errors.Join(nodes, g.Close())
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -38,7 +37,7 @@ func lag(ctx context.Context, s lab.Settings) error {
 // lagOver sends at a steady rate and measures how long after its commit each message is in the queue of the other
 // database.
 func lagOver(ctx context.Context, s lab.Settings, way way) error {
-	g, err := newGround(ctx, s, cluster.Options{})
+	g, err := newGroundOver(ctx, s, &way, 1)
 	if err != nil {
 		return err
 	}
@@ -53,17 +52,13 @@ func lagOver(ctx context.Context, s lab.Settings, way way) error {
 	}
 	defer here.pool.Close()
 	there := g.there
-	way.URL = g.nodes.URL()
-	if err := way.lay(ctx, g.nodes); err != nil {
-		return err
-	}
 	w := &watch{committed: map[string]time.Time{}}
-	relay, endRelay, err := way.relay(here, bus.RelayOptions{})
+	relay, endRelay, err := way.relay(ctx, here, bus.RelayOptions{})
 	if err != nil {
 		return err
 	}
 	defer endRelay()
-	intake, endIntake, err := way.intake(there, heard,
+	intake, endIntake, err := way.intake(ctx, there, heard,
 		func(s message.Subscriber) message.Subscriber { return watched{s, w} })
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/rabbit"
 	"github.com/edda-go/edda/internal/chaos/lab"
 )
 
@@ -15,7 +16,7 @@ var (
 		Full: lab.Size{For: time.Minute}, Quick: lab.Size{For: 15 * time.Second},
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&flags.over, "over", "",
-				"border, lag: go over batches or watermill-nats; empty is one after the other")
+				"border, lag: go over batches, watermill-nats or rabbitmq; empty is the first two, one after the other")
 		},
 		Run: border, Work: work,
 	}
@@ -49,6 +50,7 @@ var flags struct {
 }
 
 func main() {
-	cluster.RunNode() // never returns in a node of the broker
+	cluster.RunNode() // neither returns in a node of a broker
+	rabbit.RunNode()
 	lab.Main(speedScenario, lagScenario, borderScenario, shopScenario, remoteScenario)
 }

@@ -217,7 +217,7 @@ func takeIn(ctx context.Context, g *ground, n int) error {
 	if err := way.lay(ctx, g.nodes); err != nil {
 		return err
 	}
-	if err := way.fill(n); err != nil {
+	if err := way.fill(ctx, n); err != nil {
 		return err
 	}
 	arrived, done := atomic.Int64{}, make(chan struct{})
@@ -230,7 +230,7 @@ func takeIn(ctx context.Context, g *ground, n int) error {
 		return err
 	}
 	defer there.pool.Close()
-	intake, end, err := way.intake(there, heard, straight)
+	intake, end, err := way.intake(ctx, there, heard, straight)
 	if err != nil {
 		return err
 	}
@@ -249,8 +249,8 @@ func takeIn(ctx context.Context, g *ground, n int) error {
 }
 
 // fill publishes n messages to the stream.
-func (w way) fill(n int) error {
-	publisher, end, err := w.publisher()
+func (w way) fill(ctx context.Context, n int) error {
+	publisher, end, err := w.publisher(ctx)
 	if err != nil {
 		return err
 	}

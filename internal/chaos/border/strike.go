@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/procs"
@@ -13,11 +12,11 @@ import (
 )
 
 // storm strikes workers, nodes of the broker and servers of Postgres, one at a time: two nodes of three have to be
-// there.
+// there, and the only one comes back.
 type storm struct {
 	*lab.Lab
 	workers *procs.Workers
-	nodes   *cluster.Cluster
+	nodes   broker
 	servers []*pgdev.Server
 	lease   time.Duration // a worker that is frozen for longer loses what it holds
 	stream  string        // every other node that is struck is the leader of it

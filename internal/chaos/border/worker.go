@@ -38,7 +38,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 	if w.Here {
 		return w.here(ctx, lw, s)
 	}
-	intake, end, err := w.Way.intake(s, "", straight) // events: they go to every subscriber
+	intake, end, err := w.Way.intake(ctx, s, "", straight) // events: they go to every subscriber
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 
 func (w worker) here(ctx context.Context, lw *lab.Worker, s *side) error {
 	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, RetryMost: time.Second}
-	relay, end, err := w.Way.relay(s, o)
+	relay, end, err := w.Way.relay(ctx, s, o)
 	if err != nil {
 		return err
 	}

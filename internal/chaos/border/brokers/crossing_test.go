@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,15 +78,21 @@ func newCrossing(t *testing.T) *crossing {
 // start runs a relay to the publisher and an intake from the subscriber until the test ends.
 func (x *crossing) start(publisher message.Publisher, subscriber message.Subscriber, topic string) {
 	x.Helper()
-	x.relay(publisher, watermill.RelayOptions{Topic: topic, Parallel: 8,
-		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) }})
+	x.byKey(publisher, topic)
 	x.take(subscriber, topic)
+}
+
+// byKey runs a relay that publishes eight keys at a time.
+func (x *crossing) byKey(publisher message.Publisher, topic string) (stop func()) {
+	x.Helper()
+	return x.relay(publisher, watermill.RelayOptions{Topic: topic, Parallel: 8,
+		Key: func(d *saga.Delivery) string { return d.Info.Header(keyHeader) }})
 }
 
 // relay retries so often that an election of some seconds is ten failures, the default of Stuck. From then on messages
 // behind the one that fails are tried, and one that goes through at the moment the broker comes back has overtaken it:
 // docs/guide/outbox.md. Order is judged here.
-func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) {
+func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) (stop func()) {
 	x.Helper()
 	o.RelayOptions = bus.RelayOptions{
 		Lease: 2 * time.Second, Permanent: Unfit, RetryMost: 200 * time.Millisecond, Stuck: math.MaxInt32, BatchMax: 50,
@@ -97,10 +104,10 @@ func (x *crossing) relay(publisher message.Publisher, o watermill.RelayOptions) 
 	if err := relay.Install(x.Context()); err != nil {
 		x.Fatal(err)
 	}
-	x.run("relay", relay.Run)
+	return x.run("relay", relay.Run)
 }
 
-func (x *crossing) take(subscriber message.Subscriber, topic string) {
+func (x *crossing) take(subscriber message.Subscriber, topic string) (stop func()) {
 	x.Helper()
 	intake, err := watermill.NewIntake(x.there, topic, subscriber,
 		watermill.IntakeOptions{Endpoint: heard, Logger: slog.New(slog.DiscardHandler)})
@@ -110,19 +117,22 @@ func (x *crossing) take(subscriber message.Subscriber, topic string) {
 	if err := intake.Install(x.Context()); err != nil {
 		x.Fatal(err)
 	}
-	x.run("intake", intake.Run)
+	return x.run("intake", intake.Run)
 }
 
-func (x *crossing) run(what string, f func(context.Context) error) {
+// run calls f until the test ends, or stop is called, which returns when f has.
+func (x *crossing) run(what string, f func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- f(ctx) }()
-	x.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			x.Errorf("%s: %v", what, err)
 		}
 	})
+	x.Cleanup(stop)
+	return stop
 }
 
 // forgetful publishes, and forgets at every thirtieth message or batch that it did: the relay gives that one again.

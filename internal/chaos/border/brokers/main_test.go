@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/chaos/border/rabbit"
 	"github.com/edda-go/edda/internal/pgdev"
 )
 
 func TestMain(m *testing.M) {
 	cluster.RunNode()
+	rabbit.RunNode()
 	os.Exit(pgdev.Main(m))
 }

@@ -12,14 +12,17 @@ import (
 const streamTooLarge = 10054
 
 // Unfit tells the errors of Publish that say the message itself is nothing that the broker takes: it is too large, or
-// NATS has no way to write the name of one of its headers. No waiting helps, and a relay makes a dead letter of it.
+// NATS or RabbitMQ has no way to write its headers. No waiting helps, and a relay makes a dead letter of it.
 // Give it as RelayOptions.Permanent.
 //
 // A stream that is full, a subject that no stream has, a node that is away are not among them: these pass.
 func Unfit(err error) bool {
 	var ofStream *nats.APIError
 	var ofSarama sarama.ConfigurationError
+	var ofRabbit unfitForRabbit
 	switch {
+	case errors.As(err, &ofRabbit):
+		return true
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadHeaderMsg),
 		errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		return true
