@@ -162,7 +162,8 @@ func TestOptimisticSagasBesideOthersAreNotLocked(t *testing.T) {
 			stop := w.start("shared", bus.EndpointOptions{Concurrency: 1}, append(twoSagas(c.left, c.right), look)...)
 			w.send(openLeft{Key: "a"})
 			w.until("it has heard both", func() bool {
-				return w.count(`SELECT count(*) FROM edda.saga WHERE state ->> 'Rung' = '1' AND state ->> 'Told' = '1'`) == 1
+				return w.count(`SELECT count(*) FROM edda.saga WHERE state ->> 'Rung' = '1'
+					AND state ->> 'Told' = '1'`) == 1
 			})
 			stop()
 			slices.Sort(seen)

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/chaos/remote"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/scheduler"
-	"github.com/edda-go/edda/scheduler/remote/broker"
+	runbroker "github.com/edda-go/edda/scheduler/remote/broker"
 )
 
 // remoteScenario is internal/chaos/remote over JetStream.
@@ -82,8 +82,8 @@ func submitRuns(kind string, at remote.Place, reports *scheduler.Reports) (bus.P
 	if err != nil {
 		return nil, nil, err
 	}
-	handle := broker.NewHandler(reports, broker.HandlerOptions{})
-	return broker.Submit(kind, publisher, broker.SubmitOptions{Topic: runTopic}), listener{at.Address, reportTopic,
+	handle := runbroker.NewHandler(reports, runbroker.HandlerOptions{})
+	return runbroker.Submit(kind, publisher, runbroker.SubmitOptions{Topic: runTopic}), listener{at.Address, reportTopic,
 		func(_ context.Context, m *message.Message) {
 			if handle(m) != nil {
 				m.Nack()
@@ -98,13 +98,13 @@ func doRuns(ctx context.Context, at remote.Place, do remote.Do) error {
 	if err != nil {
 		return err
 	}
-	client := &broker.Client{Publisher: publisher, Topic: reportTopic, Logger: slog.New(slog.DiscardHandler)}
+	client := &runbroker.Client{Publisher: publisher, Topic: reportTopic, Logger: slog.New(slog.DiscardHandler)}
 	return listener{at.Address, runTopic, func(ctx context.Context, m *message.Message) {
-		r, err := broker.RunOf(m)
+		r, err := runbroker.RunOf(m)
 		if err != nil {
 			panic(err) // nothing else is published
 		}
-		s := remote.Submission{Run: r, Key: m.Metadata.Get(broker.IdempotencyKey), Body: m.Payload}
+		s := remote.Submission{Run: r, Key: m.Metadata.Get(runbroker.IdempotencyKey), Body: m.Payload}
 		if m.UUID[len(m.UUID)-1]%acksFirst == 0 {
 			m.Ack()
 		}
