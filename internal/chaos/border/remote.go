@@ -83,7 +83,8 @@ func submitRuns(kind string, at remote.Place, reports *scheduler.Reports) (bus.P
 		return nil, nil, err
 	}
 	handle := runbroker.NewHandler(reports, runbroker.HandlerOptions{})
-	return runbroker.Submit(kind, publisher, runbroker.SubmitOptions{Topic: runTopic}), listener{at.Address, reportTopic,
+	submit := runbroker.Submit(kind, publisher, runbroker.SubmitOptions{Topic: runTopic})
+	return submit, listener{at.Address, reportTopic,
 		func(_ context.Context, m *message.Message) {
 			if handle(m) != nil {
 				m.Nack()
