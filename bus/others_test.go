@@ -207,12 +207,16 @@ type tally struct{ Sum int }
 
 // tallies is a saga that adds, tells and ends. before, when given, runs in each step before it reads its state.
 func tallies(store saga.Store, before func(m saga.Message)) *saga.Definition {
+	return talliesOf(saga.Options{Store: store}, before)
+}
+
+func talliesOf(o saga.Options, before func(m saga.Message)) *saga.Definition {
 	step := func(m saga.Message) {
 		if before != nil {
 			before(m)
 		}
 	}
-	return saga.Define("tally", saga.Options{Store: store},
+	return saga.Define("tally", o,
 		saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, ctx *saga.Context, m add) error {
 			step(m)
 			s.Sum += m.N

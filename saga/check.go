@@ -19,6 +19,12 @@ func (d *Definition) check() {
 	if d.opts.LockWait < 0 {
 		d.fault("LockWait %v is negative", d.opts.LockWait)
 	}
+	switch after := d.opts.LockAfter; {
+	case after < -1:
+		d.fault("LockAfter %d: want -1, which is never, or more", after)
+	case after != 0 && d.opts.Store != Optimistic:
+		d.fault("LockAfter %d: it is for the Optimistic store; the Pessimistic one always locks", after)
+	}
 	if d.opts.Remember < 0 || d.opts.Remember > tenYears {
 		d.fault("Remember %v: want 0 to 10 years", d.opts.Remember)
 	}

@@ -35,7 +35,11 @@ type Options struct {
 	// Of a Pessimistic saga: how long a worker waits if another process holds all instances of its batch. Less than 50
 	// ms means 50 ms.
 	LockWait time.Duration
-	Missing  Missing // for handlers without an IfMissing; zero is MissingDiscard
+	// Of an Optimistic saga: after how many lost saves an instance is loaded with its lock, for five seconds. 0 is 2;
+	// -1 is never. Then nobody in the process takes the instance for a random time, at first of at most 5 ms, which
+	// doubles up to 50 ms. See docs/guide/hot-sagas.md.
+	LockAfter int
+	Missing   Missing // for handlers without an IfMissing; zero is MissingDiscard
 
 	// Remember is for how long the row of a completed instance stays, so that a message which comes late is recognised.
 	// A message that would start an instance of the key starts none until then. What becomes of it, IfMissing says, as

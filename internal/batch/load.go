@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -88,6 +89,11 @@ func (l *loader) load(ctx context.Context) error {
 	return nil
 }
 
+const standardLockAfter = 2
+
+// lockAfter is after how many lost saves an instance is loaded with its lock; negative is never.
+func lockAfter(d *saga.Definition) int { return cmp.Or(d.Options().LockAfter, standardLockAfter) }
+
 // locks reports whether the instance of a message is loaded with its lock: when its saga says so, or when one of the
 // sagas does that the message may be for.
 func locks(m *delivery.Message) bool {
@@ -117,7 +123,7 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		return nil
 	}
 	for _, i := range asked {
-		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked)
+		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked, lockAfter(i.Def))
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
@@ -238,7 +244,10 @@ func (l *loader) awaitWorker(ctx context.Context) {
 	defer done()
 	begun := time.Now()
 	ready := l.engine.pump.untilEnded(ctx, mostHolderWait,
-		func() bool { return l.engine.To.Memory.Hold(&l.holds, first.Asked) })
+		func() (ready bool, again time.Duration) {
+			ready = l.engine.To.Memory.Hold(&l.holds, first.Asked)
+			return ready, l.engine.To.Memory.WaitOf(first.Asked)
+		})
 	l.turned = holderWait{def: first.Def, took: time.Since(begun), failed: !ready}
 	if !ready {
 		return

@@ -195,17 +195,30 @@ func (p *pump) backedOff() {
 	p.backingOff = false
 }
 
-// untilEnded waits until ready holds, looking whenever a batch of this process ends. It reports whether it did in time.
-func (p *pump) untilEnded(ctx context.Context, most time.Duration, ready func() bool) bool {
+// untilEnded waits until ready holds, looking whenever a batch of this process ends, and at the time that ready says.
+// It reports whether it did in time.
+func (p *pump) untilEnded(
+	ctx context.Context, most time.Duration, ready func() (ready bool, again time.Duration),
+) bool {
 	for until := time.Now().Add(most); ; {
 		p.mu.Lock()
 		ended := p.ended
 		p.mu.Unlock()
-		if ready() {
+		is, again := ready()
+		if is {
 			return true
 		}
-		if run.Wait(ctx, time.Until(until), ended) != run.Nudged {
+		wait := time.Until(until)
+		if again > 0 {
+			wait = min(wait, again)
+		}
+		switch run.Wait(ctx, wait, ended) {
+		case run.Ended:
 			return false
+		case run.TimedOut:
+			if again == 0 || !time.Now().Before(until) {
+				return false
+			}
 		}
 	}
 }

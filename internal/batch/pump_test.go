@@ -229,3 +229,25 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		<-quiet
 	})
 }
+
+// A worker that waits looks again when ready says so, and not only when a batch ends.
+func TestWorkerThatWaitsLooksAgainInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPump(wake.NewAlarm(time.Second), 10)
+		begun, looks := time.Now(), 0
+		ready := p.untilEnded(t.Context(), 50*time.Millisecond, func() (bool, time.Duration) {
+			looks++
+			return looks == 3, 7 * time.Millisecond
+		})
+		if took := time.Since(begun); !ready || looks != 3 || took != 14*time.Millisecond {
+			t.Errorf("ready %v after %d looks and %v", ready, looks, took)
+		}
+		if p.untilEnded(t.Context(), 50*time.Millisecond, func() (bool, time.Duration) { return false, time.Hour }) {
+			t.Error("it is ready, and was not")
+		}
+		if took := time.Since(begun); took != 64*time.Millisecond {
+			t.Errorf("it gave up after %v", took)
+		}
+	})
+}

@@ -103,7 +103,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		if i.Won = save.Won(i.Write); !i.Won {
-			s.engine.To.Memory.LoseInstance(i.Asked, recall.Handle{ID: i.ID})
+			s.engine.To.Memory.LoseInstance(lockAfter(i.Def) < 0, i.Asked, recall.Handle{ID: i.ID})
 		}
 	}
 	for _, m := range s.in.Messages {
@@ -114,7 +114,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
 		m.Leave()
 		losses := s.engine.To.Memory.LoseMessage(m.ID)
-		if losses < recall.LockAfter {
+		if losses < recall.WriteAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"iter"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -29,12 +30,15 @@ type Handle struct {
 type contention struct {
 	losses int
 	at     time.Time
+	until  time.Time // nobody holds the instance before
 }
 
 const (
-	LockAfter    = 2               // lost saves, after which an instance is loaded with its lock
-	lockFor      = 5 * time.Second // and for how long
-	FreeTroubles = 5               // in a row, before trouble during a step counts as that step's failure
+	WriteAfter   = 2               // lost saves, after which a message is written back with their number
+	lockFor      = 5 * time.Second // for which an instance is loaded with its lock
+	firstWait    = 5 * time.Millisecond
+	longestWait  = 50 * time.Millisecond
+	FreeTroubles = 5 // in a row, before trouble during a step counts as that step's failure
 	mostRemember = 100_000
 )
 
@@ -49,12 +53,15 @@ func New() *Memory {
 // Holding is the instances that one batch holds in this process.
 type Holding []Handle
 
-// Hold adds h to what by holds, unless another batch of this process holds it.
+// Hold adds h to what by holds, unless another batch of this process holds it, or h waits after a lost save.
 func (m *Memory) Hold(by *Holding, h Handle) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if holder := m.held[h]; holder != nil {
 		return holder == by
+	}
+	if len(m.contended) > 0 && time.Now().Before(m.contended[h].until) {
+		return false
 	}
 	m.held[h] = by
 	*by = append(*by, h)
@@ -71,8 +78,9 @@ func (m *Memory) Release(by *Holding) {
 	*by = (*by)[:0]
 }
 
-// MustLock reports whether an optimistic instance has lost so often that it is loaded with its lock.
-func (m *Memory) MustLock(h Handle) bool {
+// MustLock reports whether an optimistic instance has lost so often that it is loaded with its lock: after so many lost
+// saves, or never if that is negative.
+func (m *Memory) MustLock(h Handle, after int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, ok := m.contended[h]
@@ -83,16 +91,30 @@ func (m *Memory) MustLock(h Handle) bool {
 		delete(m.contended, h)
 		return false
 	}
-	return c.losses >= LockAfter
+	return after >= 0 && c.losses >= after
 }
 
-// LoseInstance counts a lost save of an instance, under both of its names.
-func (m *Memory) LoseInstance(handles ...Handle) {
+// WaitOf returns how long h is not to be held after a lost save.
+func (m *Memory) WaitOf(h Handle) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, time.Until(m.contended[h].until))
+}
+
+// LoseInstance counts a lost save of an instance, under both of its names. If it waits, nobody holds it for a random
+// time, whose bound doubles with each loss.
+func (m *Memory) LoseInstance(waits bool, handles ...Handle) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	bounded(m.contended)
-	for _, h := range handles {
-		m.contended[h] = contention{losses: m.contended[h].losses + 1, at: time.Now()}
+	now, wait := time.Now(), time.Duration(0)
+	for n, h := range handles {
+		c := contention{losses: m.contended[h].losses + 1, at: now}
+		if waits && n == 0 {
+			wait = rand.N(min(longestWait, firstWait<<min(c.losses-1, 8)))
+		}
+		c.until = now.Add(wait)
+		m.contended[h] = c
 	}
 }
 
