@@ -174,14 +174,28 @@ func (b *Bus) Resume(endpoint string) error { return b.setPaused(endpoint, "", f
 
 func (b *Bus) setPaused(endpoint, reason string, paused bool) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	q := b.queues[endpoint]
 	if q == nil {
+		b.mu.Unlock()
 		return fmt.Errorf("endpoint %.80q: %w", endpoint, bus.ErrNotInstalled)
 	}
+	was := q.paused
 	q.paused, q.reason = paused, reason
 	b.change()
+	b.mu.Unlock()
+	switch {
+	case paused && !was:
+		b.tellPaused(endpoint, reason)
+	case !paused && was:
+		b.log.Info("edda: endpoint resumed", "endpoint", endpoint)
+		b.emit(bus.Resumed{Endpoint: endpoint})
+	}
 	return nil
+}
+
+func (b *Bus) tellPaused(endpoint, reason string) {
+	b.log.Warn("edda: endpoint is paused", "endpoint", endpoint, "reason", reason)
+	b.emit(bus.Paused{Endpoint: endpoint, Reason: reason})
 }
 
 // emit calls Options.Events, and recovers its panics.

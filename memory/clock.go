@@ -32,16 +32,20 @@ func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
 		if err := b.Idle(ctx); err != nil {
 			return err
 		}
-		if done := b.moveTo(end); done {
+		if b.moveTo(end) {
 			return b.Idle(ctx)
 		}
 	}
 }
 
-// moveTo moves the clock to the next moment at which something is due, at most to end.
+// moveTo moves the clock to the next moment at which something is due, at most to end, unless the bus is not idle any
+// more. It reports whether the clock has come to end.
 func (b *Bus) moveTo(end time.Time) (done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.idle() {
+		return false
+	}
 	next := b.upcoming()
 	if done = next.IsZero() || next.After(end); done {
 		next = end

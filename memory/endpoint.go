@@ -27,7 +27,8 @@ type Endpoint struct {
 	taking    chan struct{}
 	handled   atomic.Int64
 	recipient *delivery.Recipient
-	box       *box // set by Check
+	box       *box            // set by Check
+	ctx       context.Context // of Run, for the log
 }
 
 // NewEndpoint makes an endpoint of b from the options and parts of bus.NewEndpoint. It makes the same checks, and
@@ -58,14 +59,14 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 
 const mostDecoding = 5 * time.Second
 
-var errTaken = errors.New("there is an endpoint of this name on the bus")
+var errTaken = errors.New("there is one of this name on the bus")
 
 func (b *Bus) add(r runner, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, other := range b.runners {
-		if e, ok := other.(*Endpoint); ok && e.name == name {
-			return fmt.Errorf("endpoint %s: %w", name, errTaken)
+		if named, ok := other.(interface{ Name() string }); ok && named.Name() == name {
+			return fmt.Errorf("%s: %w", name, errTaken)
 		}
 	}
 	b.runners = append(b.runners, r)
@@ -100,10 +101,13 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	if err := e.Check(ctx); err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	e.ctx = context.WithoutCancel(ctx)
+	e.handled.Store(0)
+	work, cancel := context.WithCancelCause(e.ctx)
 	defer cancel(nil)
 	e.setRunning(true)
 	defer e.setRunning(false)
+	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.workers())
 	drain := run.NewGroup(ctx)
 	drain.Go(func(ctx context.Context) error { run.Drain(ctx, work, e.options.Drain, cancel); return nil })
 	workers := run.NewGroup(context.WithoutCancel(ctx))
@@ -115,6 +119,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 		err = fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrDrain)
 	}
 	cancel(nil)
+	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
 	return errors.Join(err, drain.Wait())
 }
 
@@ -142,8 +147,12 @@ func (e *Endpoint) consume(ctx, work context.Context) {
 		if w == nil {
 			return
 		}
-		if !run.Call(func() { w.step(work) }) && w.m.Fate == delivery.FateLeft {
-			w.d.Fail(&w.m, handlers.ErrExited)
+		switch {
+		case run.Call(func() { w.step(work) }) || w.m.Fate != delivery.FateLeft:
+		case work.Err() != nil:
+			w.released = true
+		default:
+			w.fail(handlers.ErrExited)
 		}
 		w.end()
 	}

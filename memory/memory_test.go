@@ -170,7 +170,7 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 				func(*bus.Context, pgx.Tx, note) error { return nil }))
 			return err
 		},
-		"there is an endpoint of this name": func() error {
+		"there is one of this name": func() error {
 			_, err := memory.NewEndpoint(b, "taken", bus.EndpointOptions{}, bus.Handle(
 				func(*bus.Context, note) error { return nil }))
 			return err
@@ -362,42 +362,43 @@ func TestScheduleInMemory(t *testing.T) {
 	if err := s.End(t.Context(), first, 1, nil); err != nil || state(first) != scheduler.RunSucceeded {
 		t.Errorf("a run that has ended elsewhere is %s (%v)", state(first), err)
 	}
-	if err := s.End(t.Context(), first, 1, nil); !errors.Is(err, scheduler.ErrNotCurrent) {
-		t.Errorf("its end again: %v", err)
-	}
 	second := away()
 	if advance(t, b, time.Minute); state(second) != scheduler.RunTimedOut {
 		t.Errorf("a run of which nothing was heard is %s", state(second))
 	}
-	if all, err := s.Runs(t.Context(), "away"); err != nil || len(all) != 2 || all[0].ID != first {
+	if all, err := s.RunsOf(t.Context(), "away"); err != nil || len(all) != 2 || all[0].ID != first {
 		t.Errorf("runs: %+v (%v)", all, err)
 	}
 }
 
-// Rows S3-56 and S3-69: the bus says that there is one replica. Its loops begin at once, and nothing takes a lease.
+// Rows S3-56 and S3-69: the bus says that there is one replica. Its loop begins at once, though nothing has a lease,
+// and none renews while the clock stands.
 func TestSingleReplicaTakesNoLease(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
-	terms := make(chan int64, 2)
-	for range 2 { // with a lease the second would wait for the first
-		_, err := memory.NewSingleton(b, "loop", func(term scheduler.Term) error {
-			terms <- term.Epoch()
-			if err := term.Guard(term, nil); err == nil {
-				t.Error("a term guards a transaction of no database")
-			}
-			<-term.Done()
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	terms := make(chan scheduler.Term)
+	loop, err := memory.NewSingleton(b, "loop", func(term scheduler.Term) error {
+		terms <- term
+		<-term.Done()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := memory.NewSingleton(b, "loop", func(scheduler.Term) error { return nil }); err == nil {
+		t.Error("there are two of one name")
 	}
 	start(t, b)
-	if first, second := <-terms, <-terms; first != 1 || second != 1 {
-		t.Errorf("terms %d and %d", first, second)
+	term := <-terms
+	if err := term.Guard(term, nil); term.Epoch() != 1 || err == nil {
+		t.Errorf("the term has epoch %d, and guards a transaction of no database: %v", term.Epoch(), err)
 	}
-	if !b.SingleReplica() {
-		t.Error("the bus does not say that it is for one replica")
+	if err := loop.Run(t.Context()); !errors.Is(err, scheduler.ErrRunning) {
+		t.Errorf("a second Run: %v", err)
+	}
+	advance(t, b, 24*time.Hour)
+	if term.Err() != nil || !b.SingleReplica() {
+		t.Errorf("a day later the term is %v; one replica: %v", term.Err(), b.SingleReplica())
 	}
 }
 
@@ -518,6 +519,7 @@ func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 	b := newBus(t, nil)
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
 		ctx.Send(question{"free"}, saga.WithID(saga.ID{15: 1}))
+		ctx.Publish(answer{"unwanted"}, saga.WithID(saga.ID{15: 3}))
 		ctx.Send(question{"taken"}, saga.WithID(saga.ID{15: 2}))
 		return nil
 	}))
@@ -530,6 +532,14 @@ func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 		t.Fatalf("dead letters: %+v", letters)
 	}
 	send(t, b, question{"another"}, saga.WithID(saga.ID{15: 1}))
+	sent, err := b.Publish(t.Context(), answer{"another"}, saga.WithID(saga.ID{15: 3}))
+	if err != nil || sent.Duplicate {
+		t.Errorf("the id of an event that nobody wanted: %+v (%v)", sent, err)
+	}
+	advance(t, b, 8*24*time.Hour)
+	if sent, err := b.Send(t.Context(), question{"later"}, saga.WithID(saga.ID{15: 1})); err != nil || sent.Duplicate {
+		t.Errorf("an id of last week: %+v (%v)", sent, err)
+	}
 }
 
 // The message of a run that was cancelled is not handled. What a handler sent whose run ended meanwhile is not sent.
@@ -555,7 +565,7 @@ func TestRunThatIsOverInMemory(t *testing.T) {
 		}
 		return id
 	}
-	if err := b.Pause("notes", ""); err != nil {
+	if err := b.Pause("notes", "a test"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Cancel(t.Context(), trigger("before"), ""); err != nil {
@@ -567,11 +577,236 @@ func TestRunThatIsOverInMemory(t *testing.T) {
 	advance(t, b, 0)
 	during := trigger("during")
 	advance(t, b, 0)
-	want := "handled during\nnotes: discarded note: its run is over\nnotes: discarded note: its run is over"
+	want := "handled during\nnotes: discarded note: its run is over\nnotes: discarded note: its run is over\n" +
+		"notes: paused: a test"
 	if diff := cmp.Diff(want, told.sorted()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := s.Cancel(t.Context(), during, ""); !errors.Is(err, scheduler.ErrEnded) {
-		t.Errorf("cancelled twice: %v", err)
+	if run, err := s.RunOf(t.Context(), during); err != nil || run.State != scheduler.RunCancelled {
+		t.Errorf("a run that its handler has cancelled is %s (%v)", run.State, err)
+	}
+}
+
+// With the real time, too, a run that falls due while something else happens is handled.
+func TestRunThatFallsDueBesideAChange(t *testing.T) {
+	t.Parallel()
+	b, err := memory.New(memory.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan struct{}, 1)
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1}, bus.Handle(func(*bus.Context, note) error {
+		handled <- struct{}{}
+		return nil
+	}))
+	on(t, b, "other", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, b)
+	for range 200 {
+		id, err := s.Trigger(t.Context(), "m", nil, scheduler.TriggerOptions{Delay: 800 * time.Microsecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := s.RunOf(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for time.Now().Before(run.Ready.Add(-15 * time.Microsecond)) {
+			runtime.Gosched()
+		}
+		if err := b.Pause("other", ""); err != nil { // a change just before the run is due
+			t.Fatal(err)
+		}
+		select {
+		case <-handled:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("it was not handled; the queues are %+v", b.Queues())
+		}
+	}
+}
+
+// Start returns the error of what could not begin.
+func TestStartReturnsWhatFails(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	e, err := memory.NewEndpoint(b, "a", bus.EndpointOptions{}, bus.Handle(
+		func(*bus.Context, note) error { return nil }))
+	if err == nil {
+		err = e.Check(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	on(t, b, "b", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for errors.Is(err, nil) { // until the first Run has begun, another one does
+		again, stop := context.WithCancel(t.Context())
+		stop()
+		if err = e.Run(again); err == nil {
+			runtime.Gosched()
+		}
+	}
+	if _, err := b.Start(t.Context()); !errors.Is(err, bus.ErrRunning) {
+		t.Errorf("Start returned %v, want ErrRunning", err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Errors and loggers of the user's may call the bus: they are not called under its mutex.
+func TestErrorsAndLoggersMayCallTheBus(t *testing.T) {
+	t.Parallel()
+	var b *memory.Bus
+	logger := slog.New(calls{slog.DiscardHandler, func() { b.Now() }})
+	b, err := memory.New(memory.Options{Start: noon, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: question{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error {
+		return saga.Permanent(asking{func() { b.Now() }})
+	}))
+	start(t, b)
+	send(t, b, note{})
+	id, err := s.Trigger(t.Context(), "m", nil, scheduler.TriggerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, time.Hour)
+	if run, err := s.RunOf(t.Context(), id); err != nil || run.State != scheduler.RunDead || run.Refused != 5 {
+		t.Errorf("a run that nobody handles: %+v (%v)", run, err)
+	}
+	if letters := b.DeadLetters(); len(letters) != 1 || letters[0].Error != "it has asked" {
+		t.Errorf("dead letters: %+v", letters)
+	}
+}
+
+type calls struct {
+	slog.Handler
+	call func()
+}
+
+func (c calls) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c calls) Handle(context.Context, slog.Record) error { c.call(); return nil }
+
+type asking struct{ ask func() }
+
+func (a asking) Error() string { a.ask(); return "it has asked" }
+
+// While the clock stands, messages come in the order in which they were sent, and a retry comes behind them.
+func TestOrderWhileTheClockStands(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	var got []string
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1, Policy: twice}, bus.Handle(
+		func(_ *bus.Context, m note) error {
+			got = append(got, m.Text)
+			if m.Text == "A" {
+				return errors.New("no")
+			}
+			return nil
+		}))
+	start(t, b)
+	if err := b.Pause("notes", ""); err != nil {
+		t.Fatal(err)
+	}
+	send(t, b, note{"7", "A"}, saga.WithID(saga.ID{0: 9}))
+	send(t, b, note{"7", "B"}, saga.WithID(saga.ID{0: 8}))
+	send(t, b, note{"7", "C"}, saga.WithID(saga.ID{0: 7}))
+	if err := b.Resume("notes"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, time.Hour)
+	if want := "A B C A A"; strings.Join(got, " ") != want {
+		t.Errorf("handled %v, want %s", got, want)
+	}
+}
+
+// Messages that wait for one instance are not looked at again and again.
+func TestManyWaitForOneInstance(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	b := newBus(t, nil)
+	hold := make(chan struct{})
+	counts := saga.Define("count", saga.Options{}, saga.StartedBy(func(m note) string { return m.Order },
+		func(s *struct{ N int }, _ *saga.Context, _ note) error { <-hold; s.N++; return nil }))
+	on(t, b, "counts", bus.EndpointOptions{Concurrency: 4}, bus.Saga(counts))
+	start(t, b)
+	for range n {
+		send(t, b, note{"7", ""})
+	}
+	for b.Queues()[0].Ready > 0 {
+		runtime.Gosched()
+	}
+	close(hold)
+	advance(t, b, 0)
+	if i, _, err := b.Instance(t.Context(), counts, "7", nil); err != nil || i.Version != n {
+		t.Errorf("the instance is at version %d, want %d (%v)", i.Version, n, err)
+	}
+}
+
+// A dead letter that is retried has been sent anew: it does not expire at once.
+func TestRetriedLetterHasNotExpired(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	failed := false
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1}, bus.Handle(func(*bus.Context, note) error {
+		if !failed {
+			failed = true
+			return saga.Permanent(errors.New("no"))
+		}
+		return nil
+	}))
+	start(t, b)
+	send(t, b, note{}, saga.Expire(time.Hour))
+	advance(t, b, 2*time.Hour)
+	if err := b.Retry(b.DeadLetters()[0].Number); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, b, 0)
+	if !told.has("notes: handled note") {
+		t.Error(told.sorted())
+	}
+}
+
+// A message that was woken for an instance, and has expired, lets the next one come.
+func TestWokenMessageThatExpiresLetsOthersCome(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	on(t, b, "orders", bus.EndpointOptions{Concurrency: 2}, bus.Saga(saga.Define("order", saga.Options{},
+		saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error {
+			close(begun)
+			<-finish
+			return nil
+		}),
+		saga.Handles(func(m note) string { return m.Order }, func(*order, *saga.Context, note) error { return nil }))))
+	on(t, b, "other", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	start(t, b)
+	send(t, b, place7{"7"})
+	<-begun
+	send(t, b, note{"7", "expires"}, saga.Expire(time.Minute))
+	send(t, b, note{"7", "stays"})
+	for b.Queues()[0].Ready > 0 {
+		runtime.Gosched()
+	}
+	b.Jump(time.Hour)
+	close(finish)
+	advance(t, b, 0)
+	if !told.has("orders: discarded note: expired") || !told.has("orders: handled note by order/7") {
+		t.Error(told.sorted())
 	}
 }

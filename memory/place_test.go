@@ -24,14 +24,23 @@ import (
 
 // place is where a story happens: in memory, or on Postgres.
 type place interface {
-	Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
-	Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+	sender
+	operator
 	Instance(ctx context.Context, d *saga.Definition, key string, into any) (saga.Instance, bool, error)
-
 	endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) (edda.Runner, error)
 	scheduler(m ...scheduler.Manifest) (runs, edda.Runner, error)
 	waiting(ctx context.Context) (messages int, err error) // in all queues
 	letters(ctx context.Context) ([]deadletter.Letter, error)
+}
+
+type sender interface {
+	Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+	Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+}
+
+// operator is what an operator does.
+type operator interface {
+	pause(ctx context.Context, endpoint string) error
 	resume(ctx context.Context, endpoint string) error
 }
 
@@ -73,6 +82,8 @@ func (m inMemory) waiting(context.Context) (messages int, err error) {
 }
 
 func (m inMemory) letters(context.Context) ([]deadletter.Letter, error) { return m.DeadLetters(), nil }
+
+func (m inMemory) pause(_ context.Context, endpoint string) error { return m.Pause(endpoint, "a test") }
 
 func (m inMemory) resume(_ context.Context, endpoint string) error { return m.Resume(endpoint) }
 
@@ -134,6 +145,10 @@ func (p *onPostgres) waiting(ctx context.Context) (messages int, err error) {
 func (p *onPostgres) letters(ctx context.Context) ([]deadletter.Letter, error) {
 	pool := pgtest.Pool(p.t)
 	return p.operator.DeadLetters().List(ctx, pool, deadletter.Filter{})
+}
+
+func (p *onPostgres) pause(ctx context.Context, endpoint string) error {
+	return p.operator.Endpoints().Pause(ctx, endpoint, "a test")
 }
 
 func (p *onPostgres) resume(ctx context.Context, endpoint string) error {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/edda-go/edda/internal/run"
@@ -23,10 +24,10 @@ func (b *Bus) Run(ctx context.Context) error {
 }
 
 // Start is Run for tests. It returns when everything runs, so that Advance knows of it; stop ends it, waits for the end
-// and returns the first error.
+// and returns the first error. Start returns the error of what could not begin, after the others have ended.
 func (b *Bus) Start(ctx context.Context) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	group, all, err := b.start(ctx)
+	group, begun, err := b.start(ctx)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -37,34 +38,51 @@ func (b *Bus) Start(ctx context.Context) (stop func() error, err error) {
 	}
 	for {
 		b.mu.Lock()
-		begun, changed := true, b.changed
-		for _, r := range all {
-			begun = begun && r.begun()
-		}
+		all, failed := begun()
+		changed := b.changed
 		b.mu.Unlock()
-		if begun {
+		switch {
+		case failed:
+			return nil, stop()
+		case all:
 			return stop, nil
 		}
 		if run.Wait(ctx, forEver, changed) == run.Ended {
-			return nil, fmt.Errorf("start the memory bus: %w", context.Cause(ctx))
+			return nil, errors.Join(fmt.Errorf("start the memory bus: %w", context.Cause(ctx)), stop())
 		}
 	}
 }
 
-func (b *Bus) start(ctx context.Context) (*run.Group, []runner, error) {
+// start runs everything. begun reports whether all have begun, and whether one has ended with an error; the caller
+// holds the mutex.
+func (b *Bus) start(ctx context.Context) (group *run.Group, begun func() (all, failed bool), err error) {
 	b.mu.Lock()
-	all := b.runners
+	runners := b.runners
 	b.mu.Unlock()
-	for _, r := range all {
+	for _, r := range runners {
 		if e, ok := r.(*Endpoint); ok {
 			if err := e.Check(ctx); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	group := run.NewGroup(ctx)
-	for _, r := range all {
-		group.Go(r.Run)
+	group = run.NewGroup(ctx)
+	failure := false
+	for _, r := range runners {
+		group.Go(func(ctx context.Context) error {
+			err := r.Run(ctx)
+			if err != nil {
+				b.locked(func() { failure = true; b.change() })
+			}
+			return err
+		})
 	}
-	return group, all, nil
+	return group, func() (all, failed bool) {
+		for _, r := range runners {
+			if !r.begun() {
+				return false, failure
+			}
+		}
+		return true, failure
+	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/timetable"
@@ -17,11 +18,25 @@ import (
 )
 
 // Scheduler emits the messages of manifests into its bus. Nothing takes a lease, and there is no poll: what is due
-// fires at that moment. Groups bound nothing. Its methods have the signatures of *scheduler.Scheduler.
+// fires at that moment. Groups bound nothing. Its methods do what those of the same names of *scheduler.Scheduler and
+// *scheduler.Reports do.
 type Scheduler struct {
 	bus     *Bus
-	running sync.Mutex       // held by Run
-	table   *timetable.Table // guarded by the bus's mutex
+	running sync.Mutex // held by Run
+
+	// guarded by the bus's mutex, as is what follows
+	table   *timetable.Table
+	touched bool      // the table was changed since the last cycle
+	next    time.Time // when something is due in it by itself, as of then; zero is never
+	refused []refusal // messages that could not be sent, to be logged
+}
+
+// refusal is a message of a run that could not be sent.
+type refusal struct {
+	of    timetable.Firing
+	times int
+	dead  bool
+	err   error
 }
 
 // NewScheduler makes a scheduler of manifests, which are declared from now on. It reports every fault of theirs.
@@ -41,8 +56,8 @@ func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
 	if err = errors.Join(append(faults, err)...); err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)
 	}
-	s := &Scheduler{bus: b, table: table}
-	table.NewID, table.Send = newID, s.send
+	s := &Scheduler{bus: b, table: table, touched: true}
+	table.NewID, table.Send, table.Refused = newID, s.send, s.refuse
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.runners = append(b.runners, s)
@@ -63,33 +78,40 @@ func (b *Bus) encode(m saga.Message) (saga.Message, error) {
 }
 
 // send puts the message of an attempt into its queue. The caller holds the bus's mutex.
-func (s *Scheduler) send(f timetable.Firing) error {
+func (s *Scheduler) send(f timetable.Firing) (saga.ID, error) {
 	rt := saga.Runtime{Now: s.bus.now(), NewID: newID}
 	out, err := rt.Compose(saga.Command, f.Message, saga.WithFire(f.Fire))
 	if err != nil {
-		return err
+		return saga.ID{}, err
 	}
 	to, err := s.bus.targets(&out, nil)
 	if err != nil {
-		s.bus.log.Warn("edda: the message of a run could not be sent", "manifest", f.Manifest, "run", f.Run, "error",
-			err)
-		return err
+		return saga.ID{}, err
 	}
 	s.bus.deliver(&out, to)
-	return nil
+	return out.Info.ID, nil
+}
+
+func (s *Scheduler) refuse(f timetable.Firing, times int, dead bool, err error) {
+	s.refused = append(s.refused, refusal{f, times, dead, err})
 }
 
 // mostCycles bounds what one change of the bus may set off.
 const mostCycles = 10_000
 
-// cycle does what is due. The caller holds the bus's mutex.
+// cycle does what is due, if anything may be. The caller holds the bus's mutex.
 func (s *Scheduler) cycle() {
-	s.table.Now = s.bus.now()
+	now := s.bus.now()
+	if !s.touched && (s.next.IsZero() || s.next.After(now)) {
+		return
+	}
+	s.table.Now, s.touched = now, false
 	for range mostCycles {
 		if !s.table.Cycle() {
-			return
+			break
 		}
 	}
+	s.next = s.table.Upcoming()
 }
 
 func (s *Scheduler) begun() bool { return slices.Contains(s.bus.schedules, s) }
@@ -109,14 +131,18 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		b.schedules = slices.DeleteFunc(b.schedules, func(other *Scheduler) bool { return other == s })
 	})
 	for ctx.Err() == nil {
-		wait, changed := forEver, (<-chan struct{})(nil)
+		wait, changed, refused := forEver, (<-chan struct{})(nil), []refusal(nil)
 		b.locked(func() {
-			s.cycle()
-			if at := s.table.Upcoming(); b.real && !at.IsZero() {
-				wait = time.Until(at)
+			if b.real && !s.next.IsZero() {
+				wait = time.Until(s.next)
 			}
 			changed = b.changed
+			refused, s.refused = s.refused, nil
 		})
+		for _, r := range refused {
+			b.log.Warn("edda: the message of a run could not be sent", "manifest", r.of.Manifest, "run", r.of.Run,
+				"times", r.times, "dead", r.dead, "error", r.err)
+		}
 		if run.Wait(ctx, wait, changed) == run.TimedOut {
 			b.locked(b.change)
 		}
@@ -135,7 +161,7 @@ func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable
 	err := context.Cause(ctx)
 	if err == nil {
 		s.bus.locked(func() {
-			s.table.Now = s.bus.now()
+			s.table.Now, s.touched = s.bus.now(), true
 			if err = f(s.table); err == nil {
 				s.bus.change()
 			}
@@ -151,14 +177,17 @@ func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable
 func (s *Scheduler) Trigger(
 	ctx context.Context, manifest string, input saga.Message, o scheduler.TriggerOptions,
 ) (id saga.ID, err error) {
-	if o.Delay < 0 {
-		return saga.ID{}, fmt.Errorf("trigger: Delay is %v, want 0 or more", o.Delay)
+	switch {
+	case o.Delay < 0 || o.Delay > plan.Longest:
+		return saga.ID{}, fmt.Errorf("trigger: Delay is %v, want 0 to %v", o.Delay, plan.Longest)
+	case o.Priority < 0 || o.Priority > mostPriority:
+		return saga.ID{}, fmt.Errorf("trigger: Priority is %d, want 0 to %d", o.Priority, mostPriority)
 	}
 	if input, err = s.bus.encode(input); err != nil {
 		return saga.ID{}, fmt.Errorf("trigger: %w", err)
 	}
 	err = s.change(ctx, "trigger", func(t *timetable.Table) (err error) {
-		id, err = t.Trigger(manifest, input, o.Delay)
+		id, err = t.Trigger(manifest, input, o.Delay, o.Priority)
 		return err
 	})
 	return id, err
@@ -188,26 +217,14 @@ func (s *Scheduler) Resume(ctx context.Context, manifest string) error {
 	return s.change(ctx, "resume", func(t *timetable.Table) error { return t.SetPaused(manifest, false) })
 }
 
-// Cancel ends a run that is open or dead. scheduler.ErrEnded if it has ended.
-func (s *Scheduler) Cancel(ctx context.Context, id saga.ID, _ string) error {
-	return s.change(ctx, "cancel run "+id.String(), func(t *timetable.Table) error {
-		open, err := t.Cancel(id)
-		if err == nil && !open {
-			err = scheduler.ErrEnded
-		}
-		return err
-	})
+// Cancel ends a run that is open or dead, as scheduler.Store.Cancel does.
+func (s *Scheduler) Cancel(ctx context.Context, id saga.ID, note string) error {
+	return s.change(ctx, "cancel run "+id.String(), func(t *timetable.Table) error { return t.Cancel(id, note) })
 }
 
-// Retry queues a run again that is dead, timed out or cancelled. scheduler.ErrEnded if it is active or has succeeded.
-func (s *Scheduler) Retry(ctx context.Context, id saga.ID, _ string) error {
-	return s.change(ctx, "retry run "+id.String(), func(t *timetable.Table) error {
-		again, err := t.Retry(id)
-		if err == nil && !again {
-			err = scheduler.ErrEnded
-		}
-		return err
-	})
+// Retry queues a run again that is dead, timed out, cancelled or waiting, as scheduler.Store.Retry does.
+func (s *Scheduler) Retry(ctx context.Context, id saga.ID, note string) error {
+	return s.change(ctx, "retry run "+id.String(), func(t *timetable.Table) error { return t.Retry(id, note) })
 }
 
 // RunOf returns a run. scheduler.ErrNoRun if there is none.
@@ -219,8 +236,8 @@ func (s *Scheduler) RunOf(ctx context.Context, id saga.ID) (info scheduler.RunIn
 	return info, err
 }
 
-// Runs returns the runs of a manifest, the oldest first.
-func (s *Scheduler) Runs(ctx context.Context, manifest string) (all []scheduler.RunInfo, err error) {
+// RunsOf returns the runs of a manifest, the oldest first. Of those that have ended it keeps the newest 10,000.
+func (s *Scheduler) RunsOf(ctx context.Context, manifest string) (all []scheduler.RunInfo, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -241,12 +258,15 @@ func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure er
 		if _, err := t.Run(id); err != nil {
 			return err
 		}
-		if !t.End(&saga.Fire{Run: id, Attempt: attempt}, outcome, text) {
+		f := &saga.Fire{Run: id, Attempt: attempt}
+		if !t.End(f, outcome, text) && !t.EndedSo(f, outcome) {
 			return scheduler.ErrNotCurrent
 		}
 		return nil
 	})
 }
+
+const mostPriority = 31
 
 // checkRun answers whether an attempt is current.
 func (b *Bus) checkRun(f *saga.Fire) int32 {
@@ -255,23 +275,38 @@ func (b *Bus) checkRun(f *saga.Fire) int32 {
 	return b.answerOf(f)
 }
 
-func (b *Bus) answerOf(f *saga.Fire) int32 {
-	for _, r := range b.runners {
-		if s, ok := r.(*Scheduler); ok {
-			if answer := s.table.Check(f); answer != runs.Missing {
-				return answer
-			}
+// tables are the timetables of the bus.
+func (w *world) tables(yield func(*Scheduler) bool) {
+	for _, r := range w.runners {
+		if s, ok := r.(*Scheduler); ok && !yield(s) {
+			return
+		}
+	}
+}
+
+func (w *world) answerOf(f *saga.Fire) int32 {
+	for s := range w.tables {
+		if answer := s.table.Check(f); answer != runs.Missing {
+			return answer
 		}
 	}
 	return runs.Missing
 }
 
-// endRun reports the outcome of an attempt.
-func (b *Bus) endRun(f *saga.Fire, outcome, text string) {
-	for _, r := range b.runners {
-		if s, ok := r.(*Scheduler); ok {
-			s.table.Now = b.now()
-			s.table.End(f, outcome, text)
+// isOpen reports whether a run is active.
+func (w *world) isOpen(run saga.ID) bool {
+	for s := range w.tables {
+		if info, err := s.table.Run(run); err == nil {
+			return info.State == scheduler.RunActive
 		}
+	}
+	return false
+}
+
+// endRun reports the outcome of an attempt.
+func (w *world) endRun(f *saga.Fire, outcome, text string) {
+	for s := range w.tables {
+		s.table.Now, s.touched = w.now(), true
+		s.table.End(f, outcome, text)
 	}
 }

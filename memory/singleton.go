@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -16,19 +18,24 @@ import (
 // Singleton is a loop that runs on one replica at a time, of which there is one: it takes no lease, and its term begins
 // at once.
 type Singleton struct {
-	bus  *Bus
-	name string
-	run  func(scheduler.Term) error
+	bus     *Bus
+	name    string
+	run     func(scheduler.Term) error
+	running sync.Mutex // held by Run
 }
 
-// NewSingleton makes a Singleton of the function of a scheduler.NewSingleton. After the function has returned, or has
-// panicked, it is called again after a second, until the context of Run ends.
+// NewSingleton makes a Singleton of the function of a scheduler.NewSingleton. When the function has returned, has
+// panicked or has ended its goroutine, it is called again after a second of real time, until the context of Run ends.
+// Advance does not wait for it.
 func NewSingleton(b *Bus, name string, f func(scheduler.Term) error) (*Singleton, error) {
 	if b == nil || f == nil {
 		return nil, fmt.Errorf("new singleton %.60q: the bus or the function is nil", name)
 	}
-	s := &Singleton{bus: b, name: name, run: f}
-	return s, b.add(s, "")
+	if err := lease.CheckName(name); err != nil {
+		return nil, fmt.Errorf("new singleton %.60q: %w", name, err)
+	}
+	s := &Singleton{bus: b, name: "singleton/" + name, run: f}
+	return s, b.add(s, s.name)
 }
 
 // Name is the name of the singleton.
@@ -38,10 +45,16 @@ func (s *Singleton) begun() bool { return true }
 
 const nextTerm = time.Second
 
-// Run calls the function until ctx ends.
+// Run calls the function until ctx ends, and returns nil then. scheduler.ErrRunning during another Run.
 func (s *Singleton) Run(ctx context.Context) error {
+	if !s.running.TryLock() {
+		return fmt.Errorf("run %s: %w", s.name, scheduler.ErrRunning)
+	}
+	defer s.running.Unlock()
 	for epoch := int64(1); ctx.Err() == nil; epoch++ {
-		if err := s.call(term{ctx, epoch}); err != nil && ctx.Err() == nil {
+		err := handlers.ErrExited
+		run.Call(func() { err = s.call(term{ctx, epoch}) })
+		if err != nil && ctx.Err() == nil {
 			s.bus.log.Warn("edda: a singleton in memory failed", "singleton", s.name, "error", err)
 		}
 		_ = run.Sleep(ctx, nextTerm) // the loop ends with ctx
@@ -50,12 +63,8 @@ func (s *Singleton) Run(ctx context.Context) error {
 }
 
 func (s *Singleton) call(t term) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return s.run(t)
+	defer handlers.Recovered(&err)
+	return saga.Examined(s.run(t))
 }
 
 // term is the time of the one replica.

@@ -50,7 +50,7 @@ func byOrder(m place7) string { return m.Order }
 func shop(payWithin time.Duration, o saga.Options) *saga.Definition {
 	return saga.Define("order", o,
 		saga.StartedBy(byOrder, func(_ *order, ctx *saga.Context, m place7) error {
-			ctx.Send(charge{m.Order})
+			ctx.Send(charge(m))
 			ctx.Timeout(payWithin, overdue{"no money"}, saga.Named("payment"))
 			return nil
 		}),

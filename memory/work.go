@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/step"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -30,7 +31,7 @@ type work struct {
 	handle   recall.Handle // of its instance; zero: it is for none
 	lane     string        // its key; "" is none
 	released bool          // it goes back as it was
-	awaits   bool          // its handler has left it, so the queue waits
+	pauses   bool          // its handler has left it, so the queue pauses for a moment
 }
 
 // prepare decodes a message, and makes its instance or its key the worker's. It returns nil if another message has
@@ -38,18 +39,27 @@ type work struct {
 func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
 	w := &work{of: e, row: r, m: delivery.Message{Row: r.Row}}
+	w.m.Body = bytes.Clone(r.Body) // a codec may keep it
 	w.m.Taken.Attempt, w.m.Taken.FirstFailed = r.Attempt, r.FirstFailed
 	w.d = delivery.NewDecoder(e.recipient, b.begun())
 	w.d.Now = b.Now()
 	w.d.Messages = []*delivery.Message{&w.m}
 	w.d.DecodeClaimed(ctx)
 	w.d.Runtime.Admit = w.admit
-	w.assign()
-	w.readKey()
+	if !run.Call(func() { w.assign(); w.readKey() }) {
+		w.fail(saga.Permanent(fmt.Errorf("key of %s: %w", w.m.Kind, delivery.ErrReadExited)))
+	}
 	if b.enter(w) {
 		return w
 	}
 	return nil
+}
+
+// fail asks the policy about a failure. If that ends its goroutine the message comes again in a moment.
+func (w *work) fail(err error) {
+	if !run.Call(func() { w.d.Fail(&w.m, err) }) {
+		w.m.PutBack(time.Second, err)
+	}
 }
 
 // begun is when the handling of a message begins, zero while time stands still.
@@ -109,84 +119,6 @@ func (w *work) readKey() {
 	w.lane = key
 }
 
-// enter makes the instance or the key of a message its own. If another message has it, the row waits for that.
-func (b *Bus) enter(w *work) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := w.row
-	if r.owns { // it was kept for it
-		return true
-	}
-	r.handle, r.lane = w.handle, w.lane
-	holds, free := b.holdOf(r)
-	switch {
-	case free:
-		return true
-	case holds != nil:
-		holds.waiting = append(holds.waiting, r)
-		r.in.inHand--
-		r.in.waiting++
-		b.change()
-		return false
-	}
-	b.setHold(r, &hold{})
-	return true
-}
-
-// holdOf returns the hold on the instance or the key of a row, nil if there is none. free says that the row needs none.
-func (b *Bus) holdOf(r *row) (h *hold, free bool) {
-	switch {
-	case r.lane != "":
-		return r.in.lanes[r.lane], false
-	case r.handle != recall.Handle{}:
-		return b.held[r.handle], false
-	}
-	return nil, true
-}
-
-// setHold makes r the owner of h; nil gives the instance or the key back.
-func (b *Bus) setHold(r *row, h *hold) {
-	switch r.owns = h != nil; {
-	case r.lane != "" && h == nil:
-		delete(r.in.lanes, r.lane)
-	case r.lane != "":
-		r.in.lanes[r.lane] = h
-	case h == nil:
-		delete(b.held, r.handle)
-	default:
-		b.held[r.handle] = h
-	}
-}
-
-// leave gives back what the message has. The first of those that wait for it in the same queue is the next owner, so
-// that none that is taken meanwhile goes before it.
-func (b *Bus) leave(w *work) {
-	r := w.row
-	if !r.owns || w.of.options.Ordered == bus.Strict && w.m.Fate == delivery.FateAgain {
-		return // or those behind it wait for its retry
-	}
-	h, _ := b.holdOf(r)
-	b.setHold(r, nil)
-	var next *row
-	for _, other := range h.waiting {
-		if other.in == r.in && r.in.running && (next == nil || other.before(next)) {
-			next = other
-		}
-	}
-	var behind []*row
-	for _, other := range h.waiting {
-		if other == next || other.in != r.in {
-			other.in.waiting--
-			other.in.push(other)
-			continue
-		}
-		behind = append(behind, other)
-	}
-	if next != nil {
-		b.setHold(next, &hold{waiting: behind})
-	}
-}
-
 // step calls the handler of the message and decides its fate.
 func (w *work) step(ctx context.Context) {
 	m := &w.m
@@ -196,7 +128,10 @@ func (w *work) step(ctx context.Context) {
 	if m.Fate != delivery.FateLeft || m.Consumer == nil {
 		return
 	}
-	limited, end := context.WithTimeout(ctx, w.of.options.StepTimeout)
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer w.of.bus.follow(m.Firing.Run, cancel)()
+	limited, end := context.WithTimeout(work, w.of.options.StepTimeout)
 	defer end()
 	begun := time.Now()
 	out := w.call(limited)
@@ -224,7 +159,7 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 		of.Delivery = &own
 		out, err := step.Call(ctx, w.d, m.Consumer.Raw, of)
 		if errors.Is(err, step.ErrLeave) {
-			w.released, w.awaits = true, true
+			w.released, w.pauses = true, true
 			return nil
 		}
 		return &out
@@ -237,7 +172,8 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	m, def := &w.m, w.m.Consumer.Definition
 	m.Instance = &delivery.Instance{Def: def, Asked: w.handle, Status: delivery.Absent, Write: -1}
 	stored, there := w.stored()
-	there = there && stored.Saga == def.Name()
+	named := m.Call.Instance()
+	there = there && stored.Saga == def.Name() && (named.IsZero() || named == stored.ID)
 	if !there {
 		if !m.Call.MayStart() {
 			step.Missing(ctx, w.d, m)
@@ -280,50 +216,95 @@ func (w *work) end() {
 	defer func() { // an idle bus has emitted its events
 		b.locked(func() { w.of.box.inHand--; b.change() })
 	}()
-	b.mu.Lock()
-	targets, err := w.resolve()
-	if err != nil {
-		b.mu.Unlock() // the policy is the user's, and may call the bus
-		w.m.Leave()
-		w.d.Fail(&w.m, saga.Permanent(err))
-		b.mu.Lock()
+	for {
+		f := w.facts()
+		again, err := b.commit(w, f)
+		if err != nil {
+			w.m.Leave()
+			w.fail(saga.Permanent(err))
+		}
+		if !again {
+			break
+		}
 	}
-	w.commit(targets)
-	b.leave(w)
-	b.change()
-	b.mu.Unlock()
-	if w.released {
-		return
-	}
-	if w.m.Fate == delivery.FateDone {
-		w.of.handled.Add(1)
-	}
-	done := &delivery.Effects{In: w.d}
-	aftercommit.Log(context.Background(), done)
-	aftercommit.Emit(done, b.emit)
-	if w.d.Pauses() {
-		b.log.Warn("edda: endpoint is paused", "endpoint", w.of.name, "reason", w.m.Reason)
-		b.emit(bus.Paused{Endpoint: w.of.name, Reason: w.m.Reason})
+	if !w.released {
+		run.Call(w.tell) // a function of the user's may end the goroutine
 	}
 	w.of.recipient.Memory.Forget(w.d.Gone)
 }
 
-// resolve finds the queues of what the handler sends. An error says that a queue is not there, or that an id which the
-// handler chose is taken. If the run of the message is over, the message is discarded.
+// facts are what follows from the fate of a message. Their texts come from the errors of users, so they are made before
+// the mutex is locked.
+type facts struct {
+	letters   []deadletter.Letter
+	discarded []deadletter.Discarded
+	ends      []runEnd
+}
+
+type runEnd struct {
+	of            *saga.Fire
+	outcome, text string
+}
+
+func (w *work) facts() (f facts) {
+	f.letters, f.discarded = (&delivery.Effects{In: w.d}).Records()
+	w.m.RunEnds(func(of *saga.Fire, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
+	return f
+}
+
+// commit changes queues, instances, records and runs. again says that the fate of the message has changed first: its
+// run is over. An error says why the message cannot be done: a queue is not there, or an id that its handler chose is
+// taken.
+func (b *Bus) commit(w *work, f facts) (again bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := &w.m
+	if !w.released && m.Firing.Run != nil && b.answerOf(m.Firing.Run) != runs.Current {
+		m.FinishRun(runs.Over)
+		return true, nil
+	}
+	var targets [][]*queue.Queue
+	if m.Fate == delivery.FateDone && !w.released {
+		if targets, err = w.resolve(); err != nil {
+			return true, err
+		}
+	}
+	w.write(targets, f)
+	b.leave(w)
+	b.change()
+	return false, nil
+}
+
+// tell logs what has become of the message, and emits its events.
+func (w *work) tell() {
+	b, m := w.of.bus, &w.m
+	if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
+		w.of.handled.Add(1)
+	}
+	done := &delivery.Effects{In: w.d}
+	aftercommit.Log(w.of.ctx, done)
+	aftercommit.Emit(done, b.emit)
+	handled := 0
+	if m.Fate == delivery.FateDone {
+		handled = 1
+	}
+	b.emit(bus.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
+	if w.d.Pauses() {
+		b.tellPaused(w.of.name, m.Reason)
+	}
+}
+
+// resolve finds the queues of what the handler sends.
 func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 	b, m := w.of.bus, &w.m
-	if m.Fate != delivery.FateDone {
-		return nil, nil
-	}
-	if m.Firing.Run != nil && b.answerOf(m.Firing.Run) != runs.Current {
-		m.FinishRun(runs.Over)
-		return nil, nil
-	}
+	var claimed []saga.ID
 	for n := range m.Step.Out {
 		out := &m.Step.Out[n]
 		to, err := b.targets(out, w.of.box)
 		if err == nil && out.GivenID {
 			switch b.claim(out) {
+			case dedup.Fresh:
+				claimed = append(claimed, out.Info.ID)
 			case dedup.Duplicate:
 				to = nil
 			case dedup.Conflict:
@@ -331,7 +312,9 @@ func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 			}
 		}
 		if err != nil {
-			w.unclaim(m.Step.Out[:n], targets)
+			for _, id := range claimed { // what is not sent after all has used no id
+				delete(b.given, id)
+			}
 			return nil, err
 		}
 		targets = append(targets, to)
@@ -339,28 +322,20 @@ func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 	return targets, nil
 }
 
-// unclaim gives back the ids of messages that are not sent after all.
-func (w *work) unclaim(out []saga.Outgoing, targets [][]*queue.Queue) {
-	for n := range out {
-		if out[n].GivenID && targets[n] != nil {
-			delete(w.of.bus.given, out[n].Info.ID)
-		}
-	}
-}
-
-// commit changes queues, instances, records and runs. targets are the queues of what is sent.
-func (w *work) commit(targets [][]*queue.Queue) {
+// write carries out the fate of the message. targets are the queues of what is sent.
+func (w *work) write(targets [][]*queue.Queue, f facts) {
 	b, m := w.of.bus, &w.m
 	switch {
 	case w.released:
-		w.of.box.push(w.row)
-		if w.awaits {
+		w.of.box.put(w.row)
+		if w.pauses {
 			w.of.box.notBefore = b.now().Add(w.of.options.Poll)
 		}
 		return
 	case m.Fate == delivery.FateAgain:
+		body := w.row.Body
 		w.row.Row = m.Row
-		w.row.Due = b.now().Add(m.Delay)
+		w.row.Body, w.row.Due = body, b.now().Add(m.Delay)
 		w.of.box.push(w.row)
 	default:
 		delete(w.of.box.timers, m.ID)
@@ -371,11 +346,13 @@ func (w *work) commit(targets [][]*queue.Queue) {
 			b.deliver(&m.Step.Out[n], targets[n])
 		}
 		for _, c := range m.Step.Gone {
-			w.of.box.cancel(c.ID)
+			b.cancel(w.of.box, c.ID)
 		}
 	}
-	w.record()
-	m.RunEnds(b.endRun)
+	b.record(f)
+	for _, e := range f.ends {
+		b.endRun(e.of, e.outcome, e.text)
+	}
 	if w.d.Pauses() {
 		w.of.box.paused, w.of.box.reason = true, m.Reason
 	}
@@ -397,16 +374,14 @@ func (w *work) save() {
 	}
 }
 
-// record keeps the dead letter, or why the message was discarded.
-func (w *work) record() {
-	b := w.of.bus
-	letters, discarded := (&delivery.Effects{In: w.d}).Records()
-	for _, l := range letters {
-		l.Died, l.Group = b.now(), deadletter.GroupOf(&l)
-		b.letters.add(func(number int64) deadletter.Letter { l.Number = number; return l })
+// record keeps dead letters, and why messages were discarded.
+func (w *world) record(f facts) {
+	for _, l := range f.letters {
+		l.Died, l.Group = w.now(), deadletter.GroupOf(&l)
+		w.letters.add(func(number int64) deadletter.Letter { l.Number = number; return l })
 	}
-	for _, d := range discarded {
-		d.At = b.now()
-		b.discarded.add(func(number int64) deadletter.Discarded { d.Number = number; return d })
+	for _, d := range f.discarded {
+		d.At = w.now()
+		w.discarded.add(func(number int64) deadletter.Discarded { d.Number = number; return d })
 	}
 }

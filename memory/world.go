@@ -3,7 +3,9 @@ package memory
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,24 +31,36 @@ type world struct {
 	queues    map[string]*box
 	sagas     instances
 	held      map[recall.Handle]*hold // instances with a message in hand
-	given     map[saga.ID][]byte      // sums of the messages whose ids callers gave
+	given     map[saga.ID]given       // messages whose ids callers gave
+	prune     int                     // when given has so many, old ones are forgotten
+	handlers  map[saga.ID]*handling   // by the runs of their messages
 	letters   kept[deadletter.Letter]
 	discarded kept[deadletter.Discarded]
 	runners   []runner
 	schedules []*Scheduler // that run
 }
 
-// hold is the right to handle messages of an instance, or of a key.
-type hold struct {
-	waiting []*row // for the end of the message that has it
+// given is a message whose id a caller gave.
+type given struct {
+	sum []byte
+	at  time.Time
 }
+
+const (
+	givenKept  = 7 * 24 * time.Hour // as the bus on Postgres keeps them
+	pruneFirst = 10_000
+)
+
+// handling is a handler at work whose message has a run.
+type handling struct{ cancel context.CancelCauseFunc }
 
 func (w *world) begin(start time.Time, routes map[string]string) {
 	w.clock, w.real = start.Truncate(time.Microsecond).UTC(), start.IsZero()
 	w.router = &queue.Router{}
 	w.router.Set(&queue.Routes{Overrides: routes})
 	w.changed = make(chan struct{})
-	w.queues, w.held, w.given = map[string]*box{}, map[recall.Handle]*hold{}, map[saga.ID][]byte{}
+	w.queues, w.held, w.given = map[string]*box{}, map[recall.Handle]*hold{}, map[saga.ID]given{}
+	w.prune, w.handlers = pruneFirst, map[saga.ID]*handling{}
 	w.sagas.begin()
 }
 
@@ -64,10 +78,16 @@ func (w *world) now() time.Time {
 	return w.clock
 }
 
-// change wakes everybody who waits for a change, after the schedules have done what follows from it.
+// change wakes everybody who waits for a change, after the schedules have done what is due.
 func (w *world) change() {
 	for _, s := range w.schedules {
 		s.cycle()
+	}
+	for id, h := range w.handlers {
+		if !w.isOpen(id) {
+			h.cancel(bus.ErrCancelled)
+			delete(w.handlers, id)
+		}
 	}
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -140,15 +160,36 @@ func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
 
 // claim records an id that a caller gave, and reports whether it is new.
 func (w *world) claim(out *saga.Outgoing) dedup.Outcome {
-	sum := dedup.Sum(out.Info.Kind, out.To, out.Body)
-	switch old := w.given[out.Info.ID]; {
-	case old == nil:
-		w.given[out.Info.ID] = sum
+	sum, now := dedup.Sum(out.Info.Kind, out.To, out.Body), w.now()
+	old, known := w.given[out.Info.ID]
+	switch {
+	case !known || now.Sub(old.at) > givenKept:
+		w.given[out.Info.ID] = given{sum, now}
+		if len(w.given) > w.prune {
+			maps.DeleteFunc(w.given, func(_ saga.ID, g given) bool { return now.Sub(g.at) > givenKept })
+			w.prune = max(pruneFirst, 2*len(w.given))
+		}
 		return dedup.Fresh
-	case bytes.Equal(old, sum):
+	case bytes.Equal(old.sum, sum):
 		return dedup.Duplicate
 	}
 	return dedup.Conflict
+}
+
+// follow makes the end of a run cancel a handler until the function that it returns is called.
+func (w *world) follow(run *saga.Fire, cancel context.CancelCauseFunc) (end func()) {
+	if run == nil {
+		return func() {}
+	}
+	mine := &handling{cancel}
+	w.locked(func() { w.handlers[run.Run] = mine })
+	return func() {
+		w.locked(func() {
+			if w.handlers[run.Run] == mine {
+				delete(w.handlers, run.Run)
+			}
+		})
+	}
 }
 
 // deliver puts a message into queues.
@@ -173,7 +214,7 @@ func (w *world) deliver(out *saga.Outgoing, to []*queue.Queue) {
 // putBack puts a dead letter into its queue.
 func (w *world) putBack(l deadletter.Letter) {
 	w.queues[l.Endpoint].push(&row{Row: queue.Row{
-		Due: w.now(), ID: l.MessageID, Sent: l.Sent, Kind: l.Kind, Header: l.Header, Body: l.Body,
+		Due: w.now(), ID: l.MessageID, Sent: w.now(), Kind: l.Kind, Header: l.Header, Body: l.Body,
 	}})
 	w.change()
 }
@@ -209,7 +250,7 @@ type kept[R any] struct {
 	records []R
 }
 
-// add adds the record that number makes.
+// add adds the record that numbered makes of the next number.
 func (k *kept[R]) add(numbered func(number int64) R) {
 	k.number++
 	if k.records = append(k.records, numbered(k.number)); len(k.records) > 2*mostKept {

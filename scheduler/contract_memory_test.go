@@ -7,15 +7,15 @@ import (
 	"github.com/edda-go/edda/scheduler/schedulertest"
 )
 
-// memory is the provider without a database.
-type memory struct {
+// timetable is the provider of tests.
+type timetable struct {
 	t     *testing.T
 	s     *schedulertest.Schedule
 	start time.Time
 	last  map[string]schedulertest.Firing
 }
 
-func (m *memory) advance(d time.Duration) (shots []shot) {
+func (m *timetable) advance(d time.Duration) (shots []shot) {
 	for _, f := range m.s.Advance(d) {
 		m.last[f.Manifest] = f
 		shots = append(shots, shot{f.Manifest, f.Attempt, f.Due.Sub(m.start), f.At.Sub(m.start)})
@@ -23,9 +23,9 @@ func (m *memory) advance(d time.Duration) (shots []shot) {
 	return shots
 }
 
-func (m *memory) down(d time.Duration) { m.s.Down(d) }
+func (m *timetable) down(d time.Duration) { m.s.Down(d) }
 
-func (m *memory) tell(verb, manifest string) {
+func (m *timetable) tell(verb, manifest string) {
 	last, ok := m.last[manifest], true
 	switch verb {
 	case "succeeded":
@@ -61,7 +61,7 @@ func TestTheProviderInMemoryKeepsTheContract(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-			s.tellStory(t, &memory{t, schedulertest.New(t, start, s.manifests(start)...), start,
+			s.tellStory(t, &timetable{t, schedulertest.New(t, start, s.manifests(start)...), start,
 				map[string]schedulertest.Firing{}})
 		})
 	}

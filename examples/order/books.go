@@ -8,14 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// books is where a handler writes down what it did. What it has written counts if the message is handled.
+// entry is what a handler writes down of an order.
+type entry struct {
+	what   string // one of the entries below
+	order  int
+	detail any // the money, the goods or the outcome; nil is none
+}
+
+// books take what handlers write. It counts if the message is handled.
 type books interface {
-	charge(ctx context.Context, order, cents int) error
-	refund(ctx context.Context, order int) error
-	reserve(ctx context.Context, order int, goods string) error
-	release(ctx context.Context, order int) error
-	ship(ctx context.Context, order int) error
-	close(ctx context.Context, order int, outcome string) error
+	write(ctx context.Context, e entry) error
 }
 
 // keeper makes a handler with books: in its transaction on Postgres, or in memory.
@@ -36,36 +38,26 @@ func handle[M saga.Message](k keeper, f func(*bus.Context, books, M) error) bus.
 	return bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m M) error { return f(ctx, tables{tx}, m) })
 }
 
+// The entries, as statements for the tables. Those with a detail have a second column.
+const (
+	aPlaced      = "INSERT INTO placed (order_id, cents) VALUES ($1, $2)"
+	aCharge      = "INSERT INTO charge (order_id, cents) VALUES ($1, $2)"
+	aRefund      = "INSERT INTO refund (order_id) VALUES ($1)"
+	aReservation = "INSERT INTO reservation (order_id, goods) VALUES ($1, $2)"
+	aRelease     = "INSERT INTO release (order_id) VALUES ($1)"
+	aShipment    = "INSERT INTO shipment (order_id) VALUES ($1)"
+	anOutcome    = "INSERT INTO outcome (order_id, outcome) VALUES ($1, $2)"
+)
+
 // tables are the shop's tables, in the transaction of a message: a row commits with the end of the message and with the
 // answer.
 type tables struct{ tx pgx.Tx }
 
-func (t tables) charge(ctx context.Context, order, cents int) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO charge (order_id, cents) VALUES ($1, $2)`, order, cents)
-	return err
-}
-
-func (t tables) refund(ctx context.Context, order int) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO refund (order_id) VALUES ($1)`, order)
-	return err
-}
-
-func (t tables) reserve(ctx context.Context, order int, goods string) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO reservation (order_id, goods) VALUES ($1, $2)`, order, goods)
-	return err
-}
-
-func (t tables) release(ctx context.Context, order int) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO release (order_id) VALUES ($1)`, order)
-	return err
-}
-
-func (t tables) ship(ctx context.Context, order int) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO shipment (order_id) VALUES ($1)`, order)
-	return err
-}
-
-func (t tables) close(ctx context.Context, order int, outcome string) error {
-	_, err := t.tx.Exec(ctx, `INSERT INTO outcome (order_id, outcome) VALUES ($1, $2)`, order, outcome)
+func (t tables) write(ctx context.Context, e entry) error {
+	values := []any{e.order}
+	if e.detail != nil {
+		values = append(values, e.detail)
+	}
+	_, err := t.tx.Exec(ctx, e.what, values...)
 	return err
 }

@@ -22,7 +22,12 @@ type effects struct {
 }
 
 // pages are what one handler has written.
-type pages []func(of func(order int) *effects)
+type pages []entry
+
+func (p *pages) write(_ context.Context, e entry) error {
+	*p = append(*p, e)
+	return nil
+}
 
 // onPostgres keeps the books in tables.
 type onPostgres struct{}
@@ -35,54 +40,27 @@ func (l *ledger) inMemory() *ledger { return l }
 func (l *ledger) add(written pages) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, write := range written {
-		write(func(order int) *effects {
-			e := l.orders[order]
-			if e == nil {
-				e = &effects{}
-				l.orders[order] = e
-			}
-			return e
-		})
+	for _, e := range written {
+		of := l.orders[e.order]
+		if of == nil {
+			of = &effects{}
+			l.orders[e.order] = of
+		}
+		of.count(e)
 	}
 }
 
-func (p *pages) count(order int, field func(*effects) *int) error {
-	*p = append(*p, func(of func(int) *effects) { *field(of(order))++ })
-	return nil
-}
-
-func (p *pages) place(order int) error {
-	return p.count(order, func(e *effects) *int { return &e.placed })
-}
-
-func (p *pages) charge(_ context.Context, order, _ int) error {
-	return p.count(order, func(e *effects) *int { return &e.charges })
-}
-
-func (p *pages) refund(_ context.Context, order int) error {
-	return p.count(order, func(e *effects) *int { return &e.refunds })
-}
-
-func (p *pages) reserve(_ context.Context, order int, _ string) error {
-	return p.count(order, func(e *effects) *int { return &e.reservations })
-}
-
-func (p *pages) release(_ context.Context, order int) error {
-	return p.count(order, func(e *effects) *int { return &e.releases })
-}
-
-func (p *pages) ship(_ context.Context, order int) error {
-	return p.count(order, func(e *effects) *int { return &e.shipments })
-}
-
-func (p *pages) close(_ context.Context, order int, outcome string) error {
-	*p = append(*p, func(of func(int) *effects) {
-		if e := of(order); e.outcome == "" || outcome < e.outcome {
+func (e *effects) count(written entry) {
+	counts := map[string]*int{
+		aPlaced: &e.placed, aCharge: &e.charges, aRefund: &e.refunds, aReservation: &e.reservations,
+		aRelease: &e.releases, aShipment: &e.shipments, anOutcome: &e.outcomes,
+	}
+	*counts[written.what]++
+	if outcome, ok := written.detail.(string); ok && written.what == anOutcome {
+		if e.outcome == "" || outcome < e.outcome {
 			e.outcome = outcome
 		}
-	})
-	return p.count(order, func(e *effects) *int { return &e.outcomes })
+	}
 }
 
 // verdicts are what check.sql returns.

@@ -35,8 +35,7 @@ func place(ctx context.Context, some func(ctx context.Context, first, last int) 
 func placeSome(ctx context.Context, b *bus.Bus, first, last int) error {
 	return b.InTx(ctx, func(tx pgx.Tx) error {
 		for order := first; order < last; order++ {
-			_, err := tx.Exec(ctx, `INSERT INTO placed (order_id, cents) VALUES ($1, $2)`, order, cents)
-			if err != nil {
+			if err := (tables{tx}).write(ctx, entry{aPlaced, order, cents}); err != nil {
 				return err
 			}
 			if _, err := b.PublishTx(ctx, tx, placedNow(order)); err != nil {

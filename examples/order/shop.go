@@ -49,7 +49,7 @@ func (b *bank) charge(ctx *bus.Context, to books, m ChargeCard) error {
 		ctx.Reply(CardRefused{Order: m.Order})
 		return nil
 	}
-	if err := to.charge(ctx, m.Order, m.Cents); err != nil {
+	if err := to.write(ctx, entry{aCharge, m.Order, m.Cents}); err != nil {
 		return err
 	}
 	ctx.Reply(CardCharged{Order: m.Order})
@@ -57,7 +57,7 @@ func (b *bank) charge(ctx *bus.Context, to books, m ChargeCard) error {
 }
 
 func (b *bank) refund(ctx *bus.Context, to books, m RefundCard) error {
-	return to.refund(ctx, m.Order)
+	return to.write(ctx, entry{aRefund, m.Order, nil})
 }
 
 // patience is the policy of the payment endpoint: twice at once, then at distances that make awayAttempts of them
@@ -80,7 +80,7 @@ func oneInTen(order, attempt int) bool {
 }
 
 func reserve(ctx *bus.Context, b books, m ReserveStock) error {
-	if err := b.reserve(ctx, m.Order, m.Goods); err != nil {
+	if err := b.write(ctx, entry{aReservation, m.Order, m.Goods}); err != nil {
 		return err
 	}
 	ctx.Reply(StockReserved{Order: m.Order})
@@ -88,11 +88,11 @@ func reserve(ctx *bus.Context, b books, m ReserveStock) error {
 }
 
 func release(ctx *bus.Context, b books, m ReleaseStock) error {
-	return b.release(ctx, m.Order)
+	return b.write(ctx, entry{aRelease, m.Order, nil})
 }
 
 func ship(ctx *bus.Context, b books, m ShipOrder) error {
-	if err := b.ship(ctx, m.Order); err != nil {
+	if err := b.write(ctx, entry{aShipment, m.Order, nil}); err != nil {
 		return err
 	}
 	ctx.Reply(OrderShipped(m))
@@ -101,5 +101,5 @@ func ship(ctx *bus.Context, b books, m ShipOrder) error {
 
 // book writes down how an order has ended.
 func book(ctx *bus.Context, b books, m OrderClosed) error {
-	return b.close(ctx, m.Order, m.Outcome)
+	return b.write(ctx, entry{anOutcome, m.Order, m.Outcome})
 }

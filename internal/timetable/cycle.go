@@ -92,8 +92,9 @@ func (t *Table) dispatch() (some bool) {
 }
 
 const (
-	mostRefused = 5           // sends that fail in a row before the run is dead
-	refusedWait = time.Second // before the next, doubling
+	mostRefused = 5               // sends that fail in a row before the run is dead
+	refusedWait = 5 * time.Second // before the next, doubling
+	longestWait = time.Minute
 )
 
 func (t *Table) send(r *run) {
@@ -105,18 +106,22 @@ func (t *Table) send(r *run) {
 		r.manifest.run = nil
 	}
 	f := Firing{Fire: fireOf(r), At: t.Now, Message: r.message}
-	err := t.Send(f)
+	sent, err := t.Send(f)
 	if err == nil {
-		r.refused = 0
+		r.refused, r.sent = 0, sent
 		return
 	}
 	r.attempt--
 	r.refused++
 	r.err = err.Error()
-	if r.refused >= mostRefused {
+	dead := r.refused >= mostRefused
+	if dead {
 		t.end(r, scheduler.RunDead)
-		return
+	} else {
+		r.state, r.deadline = scheduler.RunWaiting, time.Time{}
+		r.ready = t.Now.Add(min(longestWait, refusedWait<<(r.refused-1)))
 	}
-	r.state, r.deadline = scheduler.RunWaiting, time.Time{}
-	r.ready = t.Now.Add(refusedWait << (r.refused - 1))
+	if t.Refused != nil {
+		t.Refused(f, r.refused, dead, err)
+	}
 }

@@ -1,6 +1,8 @@
 package timetable
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,6 +35,7 @@ func (t *Table) End(f *saga.Fire, outcome, text string) (current bool) {
 		return false
 	}
 	r.err = text
+	r.decide(outcome)
 	switch outcome {
 	case runs.Succeeded:
 		t.end(r, scheduler.RunSucceeded)
@@ -50,24 +53,64 @@ func (t *Table) End(f *saga.Fire, outcome, text string) (current bool) {
 	return true
 }
 
-// Cancel ends a run that is open or dead, and reports whether there was one.
-func (t *Table) Cancel(id saga.ID) (open bool, err error) {
-	r, err := t.findRun(id)
-	if err != nil || r.state.Ended() {
-		return false, err
+// decide notes the outcome of the attempt in hand.
+func (r *run) decide(outcome string) {
+	for len(r.outcomes) < r.attempt {
+		r.outcomes = append(r.outcomes, "")
 	}
-	t.end(r, scheduler.RunCancelled)
-	return true, nil
+	if outcome == runs.Dead {
+		outcome = runs.Failed // as run_end writes it down
+	}
+	r.outcomes[r.attempt-1] = outcome
 }
 
-// Retry queues a run again that is dead, timed out, cancelled or waiting. It reports whether it does.
-func (t *Table) Retry(id saga.ID) (again bool, err error) {
+// EndedSo reports whether an attempt that is over has ended with this outcome.
+func (t *Table) EndedSo(f *saga.Fire, outcome string) bool {
+	r := t.known[f.Run]
+	if outcome == runs.Dead {
+		outcome = runs.Failed
+	}
+	return r != nil && f.Attempt > 0 && f.Attempt <= len(r.outcomes) && r.outcomes[f.Attempt-1] == outcome
+}
+
+// Cancel ends a run that is open or dead. scheduler.ErrEnded if it has ended otherwise.
+func (t *Table) Cancel(id saga.ID, note string) error {
 	r, err := t.findRun(id)
-	if err != nil || r.state == scheduler.RunSucceeded || r.state == scheduler.RunActive {
-		return false, err
+	switch {
+	case err != nil:
+		return err
+	case r.state == scheduler.RunCancelled:
+		return nil
+	case r.state.Ended():
+		return fmt.Errorf("%w: it is %s", scheduler.ErrEnded, r.state)
+	}
+	if r.note = note; r.attempt > 0 {
+		r.decide(runs.Cancelled)
+	}
+	t.end(r, scheduler.RunCancelled)
+	return nil
+}
+
+var errActive = errors.New("it is active: cancel it first")
+
+// Retry queues a run again that is dead, timed out, cancelled or waiting. scheduler.ErrEnded if it has succeeded,
+// scheduler.ErrTaken if another run has its place.
+func (t *Table) Retry(id saga.ID, note string) error {
+	r, err := t.findRun(id)
+	switch {
+	case err != nil:
+		return err
+	case r.state == scheduler.RunQueued:
+		return nil
+	case r.state == scheduler.RunActive:
+		return errActive
+	case r.state == scheduler.RunSucceeded:
+		return fmt.Errorf("%w: it succeeded; trigger its manifest instead", scheduler.ErrEnded)
+	case t.isTaken(r):
+		return scheduler.ErrTaken
 	}
 	m := r.manifest
-	r.state, r.ready, r.refused = scheduler.RunQueued, t.Now, 0
+	r.state, r.ready, r.refused, r.note, r.ended = scheduler.RunQueued, t.Now, 0, note, time.Time{}
 	if !slices.Contains(t.runs, r) {
 		t.runs = append(t.runs, r)
 	}
@@ -77,7 +120,18 @@ func (t *Table) Retry(id saga.ID) (again bool, err error) {
 	if m.held == r {
 		m.held = firstDead(m, t.known)
 	}
-	return true, nil
+	return nil
+}
+
+// isTaken reports whether another run has the place of one that is to be queued again.
+func (t *Table) isTaken(r *run) bool {
+	m := r.manifest
+	if (r.origin == scheduled || r.origin == dependent) && !m.Overlap {
+		return m.run != nil && m.run != r
+	}
+	return r.origin == activation && slices.ContainsFunc(t.runs, func(other *run) bool {
+		return other != r && other.manifest == m && other.origin == activation && !other.state.Ended()
+	})
 }
 
 // firstDead returns the first of the dead runs of the manifest.
@@ -99,6 +153,9 @@ func (t *Table) end(r *run, to scheduler.RunState) {
 		return
 	}
 	t.runs = slices.DeleteFunc(t.runs, func(open *run) bool { return open == r })
+	if to.Ended() {
+		r.ended = t.Now
+	}
 	if m.run == r {
 		m.run = nil
 	}

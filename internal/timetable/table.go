@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -15,9 +16,12 @@ import (
 // Table holds manifests, their runs and the time.
 type Table struct {
 	Now time.Time // of the owner; it does not go back
-	// Send sends the message of an attempt. If it fails, the attempt is tried again, and is none.
-	Send  func(Firing) error
+	// Send sends the message of an attempt, and returns its id. If it fails, the attempt is tried again, and is none.
+	Send  func(Firing) (saga.ID, error)
 	NewID func() saga.ID // of runs; nil counts from 1
+	// Refused, if not nil, is told of each send that fails: how often that of the run did in a row, and whether the run
+	// is dead
+	Refused func(f Firing, times int, dead bool, err error)
 
 	manifests []*manifest // in the order in which they were declared
 	runs      []*run      // that wait, are queued or active
@@ -55,8 +59,14 @@ type run struct {
 	deadline   time.Time // of an active one; zero is none
 	attempt    int
 	refused    int // times in a row that its message could not be sent
+	priority   int
 	message    saga.Message
-	err        string // of the last attempt
+	sent       saga.ID  // the message of the last attempt
+	outcomes   []string // of the attempts; "" is none yet
+	err        string   // of the last attempt
+	note       string   // of an operator
+	queued     time.Time
+	ended      time.Time
 }
 
 type origin uint8
@@ -109,8 +119,9 @@ func (t *Table) SetPaused(manifest string, paused bool) error {
 	return err
 }
 
-// Trigger queues a run, whatever the schedule says, with input or, if that is nil, with the message of the manifest.
-func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration) (saga.ID, error) {
+// Trigger queues a run, whatever the schedule says, with input or, if that is nil, with the message of the manifest. A
+// priority of 0 is that of the manifest.
+func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration, priority int) (saga.ID, error) {
 	m, err := t.find(manifest)
 	if err != nil {
 		return saga.ID{}, err
@@ -119,7 +130,8 @@ func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration
 	if err != nil {
 		return saga.ID{}, err
 	}
-	r := &run{manifest: m, origin: manual, due: t.Now, ready: t.Now.Add(delay), message: message}
+	due := t.Now.Add(delay)
+	r := &run{manifest: m, origin: manual, due: due, ready: due, message: message, priority: priority}
 	t.queue(r)
 	return r.id, nil
 }
@@ -132,10 +144,13 @@ func (t *Table) Activate(by saga.Fire, manifest string, input saga.Message) (id 
 		return saga.ID{}, false, err
 	}
 	parent := t.known[by.Run]
-	if parent == nil || m.plan.Rule.Kind != plan.Dormant || m.plan.Rule.Parent != by.Manifest ||
-		parent.state != scheduler.RunActive || parent.attempt != by.Attempt {
+	switch {
+	case parent == nil || m.plan.Rule.Kind != plan.Dormant || m.plan.Rule.Parent != by.Manifest:
 		return saga.ID{}, false, fmt.Errorf("activate %s: want an active run of its parent %q", manifest,
 			m.plan.Rule.Parent)
+	case t.Check(&by) != runs.Current:
+		return saga.ID{}, false, fmt.Errorf("activate %s: want an active run of its parent %q: %w", manifest,
+			m.plan.Rule.Parent, scheduler.ErrNotCurrent)
 	}
 	for _, r := range t.known {
 		if r.manifest == m && r.origin == activation && !r.state.Ended() {
@@ -184,7 +199,8 @@ func (t *Table) queue(r *run) {
 	} else {
 		binary.BigEndian.PutUint64(r.id[8:], uint64(len(t.known)+1))
 	}
-	r.state = scheduler.RunQueued
+	r.state, r.queued = scheduler.RunQueued, t.Now
+	r.priority = cmp.Or(r.priority, r.manifest.Priority)
 	if r.ready.After(t.Now) {
 		r.state = scheduler.RunWaiting
 	}
@@ -213,7 +229,7 @@ func (t *Table) trim() {
 
 // inOrder is the order of dispatch.
 func inOrder(a, b *run) int {
-	return cmp.Or(cmp.Compare(b.manifest.Priority, a.manifest.Priority), a.ready.Compare(b.ready),
+	return cmp.Or(cmp.Compare(b.priority, a.priority), a.ready.Compare(b.ready),
 		slices.Compare(a.id[:], b.id[:]))
 }
 
@@ -229,8 +245,8 @@ func (t *Table) Run(id saga.ID) (scheduler.RunInfo, error) {
 func (r *run) info() scheduler.RunInfo {
 	return scheduler.RunInfo{
 		ID: r.id, Manifest: r.manifest.Name, Origin: r.origin.String(), State: r.state, Due: r.due, Ready: r.ready,
-		Priority: r.manifest.Priority, Kind: r.message.Kind(), Attempt: r.attempt, Refused: r.refused,
-		Deadline: r.deadline, Error: r.err,
+		Priority: r.priority, Kind: r.message.Kind(), Attempt: r.attempt, Refused: r.refused, Message: r.sent,
+		Deadline: r.deadline, Queued: r.queued, Ended: r.ended, Error: r.err, Note: r.note,
 	}
 }
 

@@ -33,9 +33,9 @@ func New(t testing.TB, start time.Time, manifests ...scheduler.Manifest) *Schedu
 		t.Fatalf("schedulertest: %v", err)
 	}
 	s := &Schedule{t: t, table: table, handlers: map[string]func(Firing) error{}}
-	table.Send = func(f timetable.Firing) error {
+	table.Send = func(f timetable.Firing) (saga.ID, error) {
 		s.send(Firing(f))
-		return nil
+		return saga.ID{}, nil
 	}
 	return s
 }
@@ -98,7 +98,7 @@ func (s *Schedule) Resume(manifest string) {
 // the message of the manifest.
 func (s *Schedule) Trigger(manifest string, input saga.Message) {
 	s.t.Helper()
-	id, err := s.table.Trigger(manifest, input, 0)
+	id, err := s.table.Trigger(manifest, input, 0, 0)
 	must(s, id, err)
 }
 
@@ -132,14 +132,20 @@ func (s *Schedule) close(f Firing, outcome string) (current bool) {
 // Cancel is an operator's: it ends a run that is open or dead, and reports whether there was one.
 func (s *Schedule) Cancel(f Firing) (open bool) {
 	s.t.Helper()
-	open, err := s.table.Cancel(f.Run)
-	return must(s, open, err)
+	if s.State(f).Ended() {
+		return false
+	}
+	must(s, 0, s.table.Cancel(f.Run, ""))
+	return true
 }
 
 // Retry is an operator's: a run that is dead, timed out, cancelled or waiting fires again in the next Advance. It
 // reports whether it does.
 func (s *Schedule) Retry(f Firing) (again bool) {
 	s.t.Helper()
-	again, err := s.table.Retry(f.Run)
-	return must(s, again, err)
+	if state := s.State(f); state == scheduler.RunSucceeded || state == scheduler.RunActive {
+		return false
+	}
+	err := s.table.Retry(f.Run, "")
+	return err == nil
 }

@@ -1,0 +1,388 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/memory"
+	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/google/go-cmp/cmp"
+)
+
+// inBoth runs a test in memory and on Postgres.
+func inBoth(t *testing.T, test func(t *testing.T, s *scene)) {
+	t.Helper()
+	t.Parallel()
+	for at, open := range map[string]func(*testing.T, bus.Options) place{
+		"memory": openMemory, "postgres": openPostgres,
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			test(t, newScene(t, open, bus.Options{}))
+		})
+	}
+}
+
+// run runs everything until stop, which returns the errors.
+func (s *scene) run() (stop func() error) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
+	for _, r := range s.runners {
+		if e, ok := r.(interface{ Check(context.Context) error }); ok {
+			if err := e.Check(ctx); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	ended := make(chan error, len(s.runners))
+	for _, r := range s.runners {
+		go func() { ended <- r.Run(ctx) }()
+	}
+	return func() (err error) {
+		cancel()
+		for range s.runners {
+			err = errors.Join(err, <-ended)
+		}
+		return err
+	}
+}
+
+// stopped ends what run began at the end of the test.
+func (s *scene) stopped(stop func() error) {
+	s.Cleanup(func() {
+		if err := stop(); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+func (s *scene) trigger(manifest string, o scheduler.TriggerOptions) (id saga.ID) {
+	s.Helper()
+	s.await("manifest "+manifest, func() (there bool) { // its declaration is the beginning of Run
+		var err error
+		id, err = s.runs.Trigger(s.Context(), manifest, nil, o)
+		if err != nil && !errors.Is(err, scheduler.ErrNoManifest) {
+			s.Fatal(err)
+		}
+		return err == nil
+	})
+	return id
+}
+
+func (s *scene) runOf(id saga.ID) scheduler.RunInfo {
+	s.Helper()
+	info, err := s.runs.RunOf(s.Context(), id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return info
+}
+
+// end ends a run whose work went on elsewhere.
+func (s *scene) end(id saga.ID, attempt int, failure error) error {
+	if m, ok := s.runs.(*memory.Scheduler); ok {
+		return m.End(s.Context(), id, attempt, failure)
+	}
+	p, ok := s.place.(*onPostgres)
+	if !ok {
+		s.Fatal("no place")
+	}
+	r, err := scheduler.NewReports(pgtest.Pool(s.T), p.schema)
+	if err != nil {
+		return err
+	}
+	return r.End(s.Context(), id, attempt, failure)
+}
+
+// A message that the drain took from its handler keeps its place before those that wait for its key.
+func TestDrainKeepsTheOrderOfAKey(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		var mu sync.Mutex
+		var got []string
+		begun := make(chan struct{})
+		s.on("notes", bus.EndpointOptions{Ordered: bus.Strict, Drain: 20 * time.Millisecond}, bus.Handle(
+			func(ctx *bus.Context, m note) error {
+				mu.Lock()
+				got = append(got, m.Text)
+				first := len(got) == 1
+				mu.Unlock()
+				if first {
+					close(begun)
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				return nil
+			}, bus.KeyedBy(func(m note) string { return m.Order })))
+		stop := s.run()
+		s.send(note{"7", "A"})
+		<-begun
+		s.send(note{"7", "B"})
+		s.send(note{"7", "C"})
+		s.await("those behind it", func() bool { return !s.isReady() })
+		if err := stop(); !errors.Is(err, bus.ErrDrain) {
+			t.Errorf("Run returned %v, want ErrDrain", err)
+		}
+		stop = s.run()
+		s.await("the end", func() bool { n, err := s.waiting(t.Context()); return err == nil && n == 0 })
+		if err := stop(); err != nil && !errors.Is(err, bus.ErrDrain) { // Drain is short
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := "A A B C"; strings.Join(got, " ") != want {
+			t.Errorf("handled %v, want %s", got, want)
+		}
+	})
+}
+
+// isReady reports whether a message is ready that nobody has taken.
+func (s *scene) isReady() bool {
+	if m, ok := s.place.(inMemory); ok {
+		for _, q := range m.Queues() {
+			if q.Ready > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	p, ok := s.place.(*onPostgres)
+	if !ok {
+		s.Fatal("no place")
+	}
+	queues, err := p.operator.Queues().List(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, q := range queues {
+		if q.Ready > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// An endpoint that is paused keeps no other endpoint of the same saga from an instance.
+func TestPausedEndpointHoldsNoInstance(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		begun, finish := make(chan struct{}), make(chan struct{})
+		d := func() *saga.Definition {
+			return saga.Define("order", saga.Options{},
+				saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error {
+					close(begun)
+					<-finish
+					return nil
+				}),
+				saga.Handles(func(m note) string { return m.Order },
+					func(*order, *saga.Context, note) error { return nil }))
+		}
+		s.on("a", bus.EndpointOptions{Concurrency: 2}, bus.Saga(d()))
+		s.on("b", bus.EndpointOptions{Concurrency: 2, DirectOnly: true}, bus.Saga(d()))
+		s.stopped(s.run())
+		s.send(place7{"7"}, saga.To("a"))
+		<-begun
+		s.send(note{"7", "for a"}, saga.To("a"))
+		if err := s.pause(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.await("the pause", func() bool { return s.has("a: paused: a test") })
+		close(finish)
+		s.await("the start", func() bool { return s.has("a: handled place by order/7") })
+		s.send(note{"7", "for b"}, saga.To("b"))
+		s.await("the other endpoint", func() bool { return s.has("b: handled note by order/7") })
+	})
+}
+
+// A key function that ends its goroutine is the message's failure.
+func TestKeyThatExitsInBoth(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		s.on("notes", bus.EndpointOptions{Ordered: bus.Overtaking, Concurrency: 1}, bus.Handle(
+			func(*bus.Context, note) error { return nil }, bus.KeyedBy(func(m note) string {
+				if m.Text == "exit" {
+					runtime.Goexit()
+				}
+				return m.Order
+			})))
+		got := s.play(func() {
+			s.send(note{"7", "exit"})
+			s.send(note{"7", "stay"})
+		})
+		want := "notes: dead note after 1, permanent: key of note: a function ended its goroutine (runtime.Goexit, " +
+			"or FailNow of package testing)\nnotes: handled note"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Options.Events that ends its goroutine ends no worker.
+func TestEventsThatExitInBoth(t *testing.T) {
+	t.Parallel()
+	for at, open := range map[string]func(*testing.T, bus.Options) place{
+		"memory": openMemory, "postgres": openPostgres,
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s := &scene{T: t, teller: &teller{}}
+			exited := false // by the one worker
+			s.place = open(t, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
+				if _, ok := e.(bus.Handled); ok && !exited {
+					exited = true
+					runtime.Goexit()
+				}
+				s.hear(e)
+			}})
+			s.on("notes", bus.EndpointOptions{Concurrency: 1}, bus.Saga(saga.Define("order", saga.Options{},
+				saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error { return nil }))))
+			s.stopped(s.run())
+			s.send(place7{"1"})
+			s.await("the first", func() bool { n, err := s.waiting(t.Context()); return err == nil && n == 0 })
+			s.send(place7{"2"})
+			s.await("the second", func() bool { return s.has("notes: handled place by order/2") })
+		})
+	}
+}
+
+// What operators and other programs do to runs.
+func TestRunsAreChangedAlike(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		s.manifests(
+			scheduler.Manifest{Name: "left", When: scheduler.OnDemand(), Message: note{"1", "left"}},
+			scheduler.Manifest{Name: "plain", When: scheduler.OnDemand(), Message: question{"x"}, Priority: 2},
+			scheduler.Manifest{Name: "dormant", When: scheduler.Dormant("left"), Message: answer{"x"}})
+		fires := make(chan saga.Fire, 10)
+		s.on("notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
+			ctx.LeaveRun()
+			fires <- *ctx.Info().Fire
+			return nil
+		}), bus.Handle(func(ctx *bus.Context, _ answer) error { ctx.LeaveRun(); return nil }),
+			bus.Handle(func(ctx *bus.Context, _ question) error { fires <- *ctx.Info().Fire; return nil }))
+		s.stopped(s.run())
+		left := s.trigger("left", scheduler.TriggerOptions{Priority: 7})
+		fire := <-fires
+		info := s.runOf(left)
+		s.say("priority %d, message %v, queued %v", info.Priority, !info.Message.IsZero(), !info.Queued.IsZero())
+		over := fire
+		over.Attempt = 9
+		_, _, err := s.runs.Activate(t.Context(), over, "dormant", nil)
+		s.say("activate of an attempt that is over: not current %v", errors.Is(err, scheduler.ErrNotCurrent))
+		first, fresh, err := s.runs.Activate(t.Context(), fire, "dormant", nil)
+		s.say("activate: %v %v", fresh, err)
+		s.say("cancel: %v, again %v", s.runs.Cancel(t.Context(), first, "a note"),
+			s.runs.Cancel(t.Context(), first, "a note"))
+		info = s.runOf(first)
+		s.say("cancelled: note %q, ended %v", info.Note, !info.Ended.IsZero())
+		if _, _, err := s.runs.Activate(t.Context(), fire, "dormant", nil); err != nil {
+			t.Fatal(err)
+		}
+		s.say("retry beside another: taken %v", errors.Is(s.runs.Retry(t.Context(), first, ""), scheduler.ErrTaken))
+		err = s.runs.Retry(t.Context(), left, "")
+		s.say("retry of an active run: ended %v, refused %v", errors.Is(err, scheduler.ErrEnded), err != nil)
+		s.say("end: %v, again %v", s.end(left, 1, nil), s.end(left, 1, nil))
+		s.say("another end: not current %v", errors.Is(s.end(left, 1, errors.New("no")), scheduler.ErrNotCurrent))
+		begun := time.Now()
+		s.trigger("plain", scheduler.TriggerOptions{Delay: time.Second})
+		s.say("due with its delay: %v", !(<-fires).Due.Before(begun.Add(time.Second)))
+		_, err = s.runs.Trigger(t.Context(), "plain", nil, scheduler.TriggerOptions{Priority: 99})
+		s.say("priority 99: refused %v", err != nil)
+		want := `priority 7, message true, queued true
+activate of an attempt that is over: not current true
+activate: true <nil>
+cancel: <nil>, again <nil>
+cancelled: note "a note", ended true
+retry beside another: taken true
+retry of an active run: ended false, refused true
+end: <nil>, again <nil>
+another end: not current true
+due with its delay: true
+priority 99: refused true`
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var got []string
+		for _, line := range s.lines {
+			if !strings.HasPrefix(line, "notes: ") {
+				got = append(got, line)
+			}
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A handler whose run is over is cancelled, and what it returns says nothing about the message.
+func TestHandlerOfARunThatIsOverIsCancelled(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		s.manifests(scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{"1", ""}})
+		begun, cause := make(chan struct{}), make(chan error, 1)
+		s.on("notes", bus.EndpointOptions{Lease: time.Second}, bus.Handle(func(ctx *bus.Context, _ note) error {
+			close(begun)
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return errors.New("it was interrupted")
+		}))
+		s.stopped(s.run())
+		id := s.trigger("m", scheduler.TriggerOptions{})
+		<-begun
+		if err := s.runs.Cancel(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-cause; !errors.Is(err, bus.ErrCancelled) {
+			t.Errorf("the handler was cancelled by %v", err)
+		}
+		s.await("its end", func() bool { return s.has("notes: discarded note: its run is over") })
+	})
+}
+
+// A policy is told how much was handled since Run began, what nobody wanted included.
+func TestPolicyIsToldWhatWasHandled(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		told := make(chan int64, 2)
+		policy := func(f recoverability.Failure) recoverability.Decision {
+			told <- f.Handled
+			return recoverability.DeadLetter()
+		}
+		handle := func(_ *bus.Context, m note) error {
+			switch m.Text {
+			case "bad":
+				return errors.New("bad")
+			case "unwanted":
+				return saga.Discard("unwanted")
+			}
+			return nil
+		}
+		s.on("notes", bus.EndpointOptions{Concurrency: 1, Policy: policy}, bus.Handle(handle))
+		for range 2 {
+			stop := s.run()
+			for _, text := range []string{"good", "unwanted", "bad"} {
+				s.send(note{"1", text})
+				s.await(text, func() bool { n, err := s.waiting(t.Context()); return err == nil && n == 0 })
+				s.await("its event", s.heard)
+			}
+			if got := <-told; got != 2 {
+				t.Errorf("the policy was told of %d, want 2", got)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// heard reports whether something was told since the last call.
+func (s *scene) heard() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	some := len(s.lines) > 0
+	s.lines = nil
+	return some
+}

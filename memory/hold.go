@@ -1,0 +1,129 @@
+package memory
+
+import (
+	"container/heap"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/recall"
+)
+
+// hold is the right to handle messages of an instance, or of a key of an Ordered endpoint. The mutex of the world
+// guards it.
+//
+// A key has an owner for as long as messages wait for it: the next one is chosen when its owner leaves, so that none
+// that is taken meanwhile goes before it. An instance is free when its owner leaves, and one message of each queue that
+// waits is woken: a queue that is paused or has stopped keeps nobody else from the instance.
+type hold struct {
+	handle  recall.Handle // of the instance
+	lane    string        // the key; "" for an instance
+	in      *box          // with lane
+	owner   *row          // in hand, or, with lane, perhaps in its queue; nil: free
+	waiting map[*box]*rows
+}
+
+// enter makes the instance or the key of a message its own. If another message has it, the row waits for that.
+func (b *Bus) enter(w *work) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := w.row
+	if r.owns != nil { // a key was kept for it
+		return true
+	}
+	h := b.holdFor(w)
+	switch {
+	case h == nil:
+		return true
+	case h.owner == nil:
+		h.owner, r.owns = r, h
+		return true
+	}
+	h.park(r)
+	b.leaveWoken(r)
+	b.change()
+	return false
+}
+
+// holdFor returns the hold that a message needs, nil if it needs none.
+func (w *world) holdFor(of *work) *hold {
+	switch {
+	case of.lane != "":
+		h := of.row.in.lanes[of.lane]
+		if h == nil {
+			h = &hold{lane: of.lane, in: of.row.in, waiting: map[*box]*rows{}}
+			of.row.in.lanes[of.lane] = h
+		}
+		return h
+	case of.handle != recall.Handle{}:
+		h := w.held[of.handle]
+		if h == nil {
+			h = &hold{handle: of.handle, waiting: map[*box]*rows{}}
+			w.held[of.handle] = h
+		}
+		return h
+	}
+	return nil
+}
+
+// park lets a row that was taken wait.
+func (h *hold) park(r *row) {
+	if h.waiting[r.in] == nil {
+		h.waiting[r.in] = &rows{}
+	}
+	heap.Push(h.waiting[r.in], r)
+	r.waits = h
+	r.in.inHand--
+	r.in.waiting++
+}
+
+// leave gives back the instance or the key that the message has. A key stays with a message that goes back as it was,
+// and, if the endpoint is Strict, with one that waits for its retry.
+func (b *Bus) leave(w *work) {
+	r, h := w.row, w.row.owns
+	again := w.released || w.of.options.Ordered == bus.Strict && w.m.Fate == delivery.FateAgain
+	if h != nil && (h.lane == "" || !again) {
+		r.owns, h.owner = nil, nil
+		b.wake(h)
+	}
+	b.leaveWoken(r)
+}
+
+// leaveWoken lets another row come in the place of one that was woken and did not take the instance.
+func (w *world) leaveWoken(r *row) {
+	h := r.woken
+	if r.woken = nil; h != nil && h.owner == nil {
+		w.wake(h)
+	}
+}
+
+// wake lets the next rows come that wait for a hold without an owner.
+func (w *world) wake(h *hold) {
+	for in, waiting := range h.waiting {
+		next := waiting.first()
+		h.unpark(next)
+		if h.lane != "" {
+			h.owner, next.owns = next, h
+		} else {
+			next.woken = h
+		}
+		in.put(next)
+	}
+	switch {
+	case h.owner != nil || len(h.waiting) > 0:
+	case h.lane != "":
+		delete(h.in.lanes, h.lane)
+	case w.held[h.handle] == h:
+		delete(w.held, h.handle)
+	}
+}
+
+// unpark takes a row out of those that wait.
+func (h *hold) unpark(r *row) {
+	waiting := h.waiting[r.in]
+	heap.Remove(waiting, r.at)
+	if len(*waiting) == 0 {
+		delete(h.waiting, r.in)
+	}
+	r.waits = nil
+	r.in.waiting--
+}
